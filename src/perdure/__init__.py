@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from perdure.engine.answering import Lag
     from perdure.engine.arriving import Migrated, MigrationPlan
     from perdure.engine.async_memory import AsyncMemory, AsyncPastMemory
+    from perdure.engine.briefing import BriefingItem
     from perdure.engine.browse import Edges, Entry
     from perdure.engine.conversation import Conversation, read_conversation, session_id_for
     from perdure.engine.edits import Edits
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
     from perdure.engine.worker import Worked, WorkKind, WorkReport
     from perdure.engine.write import Saved, Written
     from perdure.model import ContextNode
+    from perdure.model.anchors import Anchors, Origin, Verdict
     from perdure.model.messages import LeftOut
     from perdure.storage.history import BlamedLine, Event, Version
 else:
@@ -88,6 +90,7 @@ else:
             "engine.actions": "Action",
             "engine.answering": "Lag",
             "engine.async_memory": "AsyncMemory AsyncPastMemory",
+            "engine.briefing": "BriefingItem",
             "engine.browse": "Edges Entry",
             "engine.conversation": "Conversation read_conversation session_id_for",
             "engine.arriving": "Migrated MigrationPlan",
@@ -121,6 +124,7 @@ else:
             "engine.worker": "WorkKind WorkReport Worked",
             "engine.write": "Saved Written",
             "model": "ContextNode",
+            "model.anchors": "Anchors Origin Verdict",
             "model.messages": "LeftOut",
             "storage.history": "BlamedLine Event Version",
         },
@@ -130,6 +134,7 @@ __all__ = ["AsyncMemory", "AsyncPastMemory", "Memory", "PastMemory", "open", "op
 __all__ += ["Cited", "Outcome", "Pending", "Planned", "Remembered", "Saved", "SessionCommit"]
 __all__ += ["Conversation", "LeftOut", "SessionInfo", "read_conversation", "session_id_for"]
 __all__ += ["INTRODUCTION", "Hint", "HintKind", "Hit", "Lag", "RecallResult", "tokens_in"]
+__all__ += ["Anchors", "BriefingItem", "Origin", "Verdict"]
 __all__ += ["ContextNode", "Edges", "Edits", "Entry", "Note", "Written", "presentable"]
 __all__ += ["Deleted", "Erased", "ErasurePlan", "Forgotten", "TenantKind", "Tenants"]
 __all__ += ["CID", "BlamedLine", "Event", "Fate", "Log", "RewindStep", "Rewound", "Version"]

@@ -162,9 +162,6 @@ def recalled_for(prompt: str, moment: Moment) -> Emission:
     from perdure.model.values import words_key
 
     cwd, known, shown = moment.given.cwd, moment.session, moment.shown
-    with moment.memory() as memory:
-        result = memory.recall(prompt[:_LONGEST_PROMPT], top_k=_MOST_LOOKED_AT, projects="own")
-    news = [hit for hit in result.hits if not known or not _is_of(hit, known)]
     goes_on = shown.prompted() >= _OPENING_PROMPTS
     asked = f" {words_key(prompt)} "
     instructions = cache(lambda: Instructions(instructions_at(cwd) if cwd else ""))
@@ -172,7 +169,11 @@ def recalled_for(prompt: str, moment: Moment) -> Emission:
     def is_known(text: str) -> bool:
         return text in shown or f" {words_key(text)} " in asked or instructions().say(text)
 
-    lines = relevant_lines(news, result.words, is_known, goes_on=goes_on)
+    with moment.memory() as memory:
+        result = memory.recall(prompt[:_LONGEST_PROMPT], top_k=_MOST_LOOKED_AT, projects="own")
+        news = [hit for hit in result.hits if not known or not _is_of(hit, known)]
+        check = memory.checked
+        lines = relevant_lines(news, result.words, is_known, goes_on=goes_on, check=check)
     shown.add(line.key for line in lines)
     hint = "" if result.says_forgotten else hint_for(prompt, shown)
     text = "\n".join([*(line.text for line in lines), *([hint] if hint else [])])

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,8 @@ _SUFFIX = ".json"
 MOST_LOG_BYTES = 256 * 1024
 _LONGEST_LINE = 1_000
 _MOST_BRANCHES = 20
+_GIT_SECONDS = 1.0
+_MOST_FOLDERS = 8
 _GIVEN_UP_SECONDS = 7 * 24 * 3600.0
 FINISHED_AFTER = timedelta(minutes=30)
 _RUN = "from perdure.agents.hooks import run; run(['drain'])"
@@ -219,7 +222,7 @@ def _drain_once(home: Path, environ: Mapping[str, str], failed: set[str], ended:
     from perdure.app import open_context
     from perdure.engine.importing.reading import stable_name
 
-    pending = Pending(home)
+    pending, folders = Pending(home), set[str]()
     with open_context(environ) as context:
         for waiting in pending:
             if waiting.mark in failed:
@@ -235,12 +238,26 @@ def _drain_once(home: Path, environ: Mapping[str, str], failed: set[str], ended:
                     failed.add(waiting.mark)
             else:
                 pending.done(waiting)
+                folders.add(waiting.cwd)
                 if waiting.event == "session-end":
                     ended.add(stable_name(waiting.agent, waiting.session_id))
                 record_run(home, waiting.agent, KEPT, Run(waiting.session_id))
                 with suppress(PerdureError, OSError):  # then it is counted when it goes on
                     _count_used(context, waiting, read)
         context.memory.settle()
+        for folder in islice(folders, _MOST_FOLDERS):
+            _look_ahead(context, folder)
+
+
+def _look_ahead(context: "Context", cwd: str) -> None:
+    """Ask git now what the next briefing will ask; a hook has no time for a slow answer."""
+    from perdure.harness.projects import identity_at
+
+    with suppress(PerdureError, OSError):
+        identity = identity_at(cwd) if cwd else None
+        if identity is not None and identity.folder:
+            with context.memory_for(context.request, identity) as memory:
+                memory.briefing(seconds=_GIT_SECONDS)
 
 
 def _count_used(context: "Context", waiting: Waiting, read: "Iterable[Conversation]") -> None:
@@ -328,7 +345,7 @@ def _keep_growing(importer: "SessionImporter", reader: "_Reader", format_: "Resu
                 for admitted in reader.admitted(found.items(format_, known)):
                     if admitted.is_private or admitted.states_anything or reader.reads_all:
                         raise NotResumableError("all of it must be read")
-                    named = replace(admitted.item, source_id=known.source_id)
+                    named = _placed(replace(admitted.item, source_id=known.source_id))
                     one = replace(admitted, item=named)
                     note_down(one, importer.extend(one, known.end))
                 return
@@ -383,11 +400,7 @@ def _refuse_another(waiting: Waiting, item: "Conversation") -> None:
 
 def _put(importer: "SessionImporter", admitted: "Admitted") -> "Admitted":
     """Keep a conversation; who went back in it and took another way has it under another name."""
-    from perdure.harness.projects import head_at
-
-    item = admitted.item
-    branch, commit = head_at(item.cwd) if item.cwd else ("", "")
-    item = replace(item, branch=item.branch or branch, commit=item.commit or commit)
+    item = _placed(admitted.item)
     number = 1
     while item.messages:
         named = item if number == 1 else replace(item, source_id=f"{item.source_id}.{number}")
@@ -401,6 +414,16 @@ def _put(importer: "SessionImporter", admitted: "Admitted") -> "Admitted":
         else:
             return one
     return admitted
+
+
+def _placed(item: "Conversation") -> "Conversation":
+    """Return a conversation with the commit of its branch, if that is still checked out."""
+    from perdure.harness.projects import head_at
+
+    branch, commit = head_at(item.cwd) if item.cwd else ("", "")
+    is_there = not item.branch or item.branch in {branch, "HEAD"}
+    commit = item.commit or (commit if is_there else "")
+    return replace(item, branch=branch if is_there else item.branch, commit=commit)
 
 
 # ---------------------------------------------------------------- the log

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from perdure.engine.versions import Log
     from perdure.index.contract import Embedder
     from perdure.model.aliases import Identity
+    from perdure.model.anchors import Checkout
     from perdure.model.trust import AgentSettings
 
 
@@ -243,6 +244,15 @@ class Context(Closing):
         from perdure.harness.projects import identity_at
 
         return identity_at(folder)
+
+    def checkout(self, folder: str) -> "Checkout | None":
+        from perdure.harness.projects import top_of
+
+        if top_of(folder) is None:
+            return None
+        from perdure.harness.checkout import working_tree
+
+        return working_tree(folder, self.home / "hooks" / "ancestry.json")
 
     def learning(self, request: RequestContext) -> "Learning":
         """Return who learns from a session; a model is asked only for what it is on for."""

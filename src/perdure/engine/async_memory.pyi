@@ -43,6 +43,7 @@ from perdure.engine.worker import Worked, WorkReport
 from perdure.engine.write import Saved, Written
 from perdure.model import ContextNode, OutboxEvent, RelationEdge, RequestContext
 from perdure.model.aliases import Aliases, Identity
+from perdure.model.anchors import Origin, Verdict
 from perdure.model.values import JSON
 from perdure.storage.history import BlamedLine, Event, Version
 
@@ -185,8 +186,16 @@ class AsyncMemory:
         projects: Searched | None = None,
     ) -> RecallResult: ...
     async def briefing(
-        self, *, budget_tokens: int = 294, known: str = "", at: When | None = None
+        self,
+        *,
+        budget_tokens: int = 294,
+        known: str = "",
+        at: When | None = None,
+        seconds: float = 0.02,
     ) -> Briefing: ...
+    async def checked(
+        self, lines: Iterable[tuple[str, int | None, str]], *, seconds: float = 0.02
+    ) -> tuple[Verdict, ...]: ...
     async def shown(
         self,
         *,
@@ -227,6 +236,7 @@ class AsyncMemory:
         again: bool = False,
         progress: Callable[[int, int], None] | None = None,
         foreign: Mapping[str, str] | None = None,
+        origin: Origin | None = None,
     ) -> SessionCommit: ...
     async def append(
         self,
@@ -238,6 +248,7 @@ class AsyncMemory:
         extract: bool = True,
         replace_last: bool | None = None,
         after: SessionEnd | None = None,
+        origin: Origin | None = None,
     ) -> SessionCommit: ...
     async def remember(
         self,

@@ -13,6 +13,16 @@ from perdure.engine.recall.confirming import Confirming
 from perdure.engine.recall.packing import tokens_in
 from perdure.index.contract import Filters, KeptIndex
 from perdure.model import ContextNode, RequestContext, SeedHit, Uri
+from perdure.model.anchors import (
+    FIRST_NODE,
+    UNCHECKED,
+    Anchors,
+    Stated,
+    Verdict,
+    anchors_of,
+    hedged,
+    session_anchors,
+)
 from perdure.model.record import ACCOUNT, NOTED, OWNER_SPACE, PROJECT
 from perdure.model.transcript import parse
 from perdure.model.uri import KIND_TITLES, OF_THE_PERSON
@@ -56,6 +66,10 @@ class BriefingItem:
     """The text without the days at its end, by which it is compared."""
     confirmed: datetime | None = None
     """When it was said, or when its memory was last written."""
+    anchors: tuple[Anchors, ...] = ()
+    """What it names of the checkout, as it was each time that it was made."""
+    verdict: Verdict = UNCHECKED
+    """Whether that is still so in the folder that the briefing is for."""
 
     @property
     def id(self) -> str:
@@ -95,6 +109,13 @@ class _End(NamedTuple):
     message: int
 
 
+Check = Callable[[Sequence[Stated]], Sequence[Verdict]]
+"""Returns a verdict on each statement."""
+_MOST_CHECKED = 100
+"""Far more than fit."""
+_MOST_SESSIONS = 8
+
+
 def brief(  # noqa: PLR0913 - what it is made of, for whom, and how much
     reader: NodeReader,
     index: KeptIndex,
@@ -105,12 +126,14 @@ def brief(  # noqa: PLR0913 - what it is made of, for whom, and how much
     budget: int = BUDGET,
     now: datetime | None = None,
     leaves_out: Callable[[BriefingItem], bool] = lambda _item: False,
+    check: Check | None = None,
 ) -> Briefing:
     """Return the briefing for a project by its names; without one, what is about the person.
 
     What was learned outside of projects is in none of theirs, but for what is about the person.
     What `known` says already, such as the project's CLAUDE.md, is left out; so is what
-    `leaves_out` says.
+    `leaves_out` says. `check` tells what holds in the folder that it is for: the rest is left out,
+    or says what changed.
     """
     now = now or datetime.now(UTC)
     projects = tuple(dict.fromkeys((*names, "")))
@@ -127,8 +150,12 @@ def brief(  # noqa: PLR0913 - what it is made of, for whom, and how much
     if tokens_in(last) > budget // 4:  # what lasts comes first
         last = ""
     current = (item for item in noted.current() if not leaves_out(item))
+    ranked = sorted(current, key=lambda item: (not item.pinned, -_worth(item), item.uri))
+    if check:
+        first = _with_origins(ranked[:_MOST_CHECKED], confirming)
+        ranked = [*_checked(first, check), *ranked[_MOST_CHECKED:]]
     fits = _Fitting(instructions, budget - tokens_in(last), now, holds)
-    chosen = fits.chosen(current)
+    chosen = fits.chosen(ranked)
     text = _written(chosen, last, now)
     memories = sum(message is None for _, message in noted.hits)
     made = Briefing(tuple(chosen), text, tokens_in(text), memories=memories)
@@ -173,6 +200,17 @@ def gathered(
     return noted
 
 
+def learned(
+    reader: NodeReader, index: KeptIndex, ctx: RequestContext, names: Sequence[str]
+) -> Iterator[ContextNode]:
+    """Yield the memories of a project by its names."""
+    confirming = Confirming(reader, ctx, tuple(names))
+    for hit in index.noted(filters_for(index, ctx, tuple(names)), _MOST_NAMED):
+        stored = None if "message" in hit.payload else confirming.confirmed(hit)
+        if stored is not None:
+            yield stored.node
+
+
 def filters_for(
     index: KeptIndex, ctx: RequestContext, projects: tuple[str, ...] | None = None
 ) -> Filters:
@@ -186,11 +224,11 @@ def _said(hit: SeedHit, message: int, now: datetime, field: str) -> Iterator[Bri
     """Yield the sentences of a message that are likely to last."""
     date = read_moment(hit.payload.get("date"))
     evidence = ((Uri.parse(hit.uri).session, message),)
-    least = LEAST if field == "sentences" else 0.0
+    anchors, least = _anchors([hit.payload.get("origin")]), LEAST if field == "sentences" else 0.0
     for text, kind, score in sentence_rows(hit.payload.get(field), least):
         worth = score * _recency(date, now)
         item = BriefingItem(kind, text, hit.uri, date, message, worth, evidence=evidence)
-        yield replace(item, bare=text, confirmed=date)
+        yield replace(item, bare=text, confirmed=date, anchors=anchors)
 
 
 def _recency(date: datetime | None, now: datetime) -> float:
@@ -238,7 +276,36 @@ def _kept(hit: SeedHit, now: datetime, *, is_general: bool) -> Iterator[Briefing
             tuple(map(str, quotes)) if isinstance(quotes, list | tuple) else (),
             str(row["bare"]),
             read_moment(hit.payload.get("updated_at")),
+            _anchors(row.get("anchors")),
         )
+
+
+def _anchors(given: JSON) -> tuple[Anchors, ...]:
+    rows = given if isinstance(given, list | tuple) else ()
+    return tuple(filter(None, map(anchors_of, rows)))
+
+
+def _with_origins(items: Iterable[BriefingItem], confirming: Confirming) -> Iterator[BriefingItem]:
+    """Yield items; sentences of long sessions get the branch that the first node of those has."""
+    known: dict[str, tuple[Anchors, ...]] = {}
+    for item in items:
+        place = Uri.parse(item.uri)
+        if item.anchors or not place.session or place.name == FIRST_NODE:
+            yield item
+            continue
+        if place.session not in known and len(known) < _MOST_SESSIONS:
+            first = confirming.stored(str(Uri(place.account, (*place.path[:2], FIRST_NODE))))
+            known[place.session] = session_anchors(first.node.metadata) if first else ()
+        yield replace(item, anchors=known.get(place.session, ()))
+
+
+def _checked(items: Iterable[BriefingItem], check: Check) -> Iterator[BriefingItem]:
+    """Yield what holds in the folder that the briefing is for, each with its verdict."""
+    listed = list(items)
+    stated = [Stated(each.bare, each.kind, each.date, each.anchors) for each in listed]
+    for each, verdict in zip(listed, check(stated), strict=True):
+        if not verdict.held_back:
+            yield replace(each, verdict=verdict)
 
 
 def _lines(hit: SeedHit) -> Iterator[Mapping[str, JSON]]:
@@ -304,9 +371,8 @@ class _Fitting:
     holds: Callable[[str, int | None], bool]
     """Whether canonical state confirms a memory or a message."""
 
-    def chosen(self, found: Iterable[BriefingItem]) -> list[BriefingItem]:
-        """Return as many as fit: pinned ones, then by score; none says what another does."""
-        ranked = sorted(found, key=lambda item: (not item.pinned, -_worth(item), item.uri))
+    def chosen(self, ranked: Iterable[BriefingItem]) -> list[BriefingItem]:
+        """Return as many as fit, the best first; none says what another does."""
         chosen: list[BriefingItem] = []
         seen: list[frozenset[str]] = []
         kinds: set[str] = set()
@@ -354,7 +420,7 @@ def _written(items: Sequence[BriefingItem], last: str, now: datetime) -> str:
 
 def _line(item: BriefingItem, now: datetime) -> str:
     age = f" {_age(item.date, now)}" if item.date else ""
-    return f"- {_presentable(item.text)} {item.id}{age}"
+    return f"- {_presentable(hedged(item.text, item.verdict))} {item.id}{age}"
 
 
 def _presentable(text: str) -> str:

@@ -20,6 +20,7 @@ from perdure.engine.learn.rules import rule_for
 from perdure.engine.learn.statements import Statement, cid_of
 from perdure.engine.noting import LASTING
 from perdure.model import ContextNode, IndexRecord
+from perdure.model.anchors import session_anchors
 from perdure.model.record import NOTED, VALID_FROM, VALID_UNTIL
 from perdure.model.speech import Kind, speech_of
 from perdure.model.transcript import parse
@@ -80,6 +81,7 @@ def _line_of(stated: str, support: Support) -> dict[str, JSON]:
         "likely": None if support.by else round(likely, 3),
         "evidence": [[*mention.key] for mention in support.mentions],
         "quotes": [each.quote for mention in support.mentions for each in mention.evidence],
+        "anchors": [each.as_json() for each in support.all_anchors],
     }
 
 
@@ -114,6 +116,9 @@ def with_lasting(
             ended = shortened(" ".join(asked.split()), _LONGEST_END)
             made[last] = _noted(made[last], node.project, {"ended": ended})
         _add_fixes(made, node)
+    for origin in session_anchors(node.metadata):
+        more: dict[str, JSON] = {"origin": origin.as_json()}
+        made = [each.with_payload(more) if NOTED in each.payload else each for each in made]
     return made
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from perdure.engine.write import Saved, Written
     from perdure.index.contract import KeptIndex
     from perdure.model import RelationEdge
+    from perdure.model.anchors import Anchors, Checkout, Origin, Verdict
     from perdure.storage import Locator
 
 
@@ -388,20 +389,27 @@ class Memory(Readable):
         raise NodeNotFoundError(f"{what}. Fix: {ids}, or use recall.")
 
     def briefing(
-        self, *, budget_tokens: int = 294, known: str = "", at: "When | None" = None
+        self,
+        *,
+        budget_tokens: int = 294,
+        known: str = "",
+        at: "When | None" = None,
+        seconds: float = 0.02,
     ) -> "Briefing":
         """Return what an agent should know when a session starts, rules first; or as of a state.
 
         Only what belongs to the project or the person; what `known` says already, such as the
         text of the project's CLAUDE.md, is left out. So is what was shown in many sessions and
-        used in none, unless it is pinned or recent: a recall finds it.
+        used in none, unless it is pinned or recent: a recall finds it. In a checkout, so is what
+        holds on another branch, and what names only what is gone; a line says what changed since.
+        What is not checked within `seconds` is shown as it is.
         """
         from perdure.engine.briefing import brief
         from perdure.engine.uses import unused_in
 
         if at is not None:
             return self.at(at).briefing(budget_tokens=budget_tokens, known=known)
-        present = self._parts.present(self.caller.account_id)
+        present, checkout = self._parts.present(self.caller.account_id), self._checkout
         return brief(
             self._parts.reader,
             present.following.index,
@@ -410,7 +418,28 @@ class Memory(Readable):
             known=known,
             budget=budget_tokens,
             leaves_out=unused_in(self.home),
+            check=None if checkout is None else lambda stated: checkout.checked(stated, seconds),
         )
+
+    def checked(
+        self, lines: "Iterable[tuple[str, int | None, str]]", *, seconds: float = 0.02
+    ) -> "tuple[Verdict, ...]":
+        """Return whether statements hold in the folder that the memory was opened in.
+
+        A line is the URI of a memory, or of a session with the index of a message, and the text of
+        the statement. What is not reached in that time, and all without a checkout, is unknown.
+        """
+        from perdure.engine.freshness import stated_at
+        from perdure.model.anchors import UNCHECKED
+
+        listed, checkout = list(lines), self._checkout
+        if checkout is None:
+            return (UNCHECKED,) * len(listed)
+        return tuple(checkout.checked(stated_at(self._parts.reader, self.caller, listed), seconds))
+
+    @property
+    def _checkout(self) -> "Checkout | None":
+        return self._parts.checkout(self._identity.folder)
 
     def shown(
         self,
@@ -589,6 +618,7 @@ class Memory(Readable):
         again: bool = False,
         progress: Callable[[int, int], None] | None = None,
         foreign: Mapping[str, str] | None = None,
+        origin: "Origin | None" = None,
     ) -> "SessionCommit":
         """Keep the messages of a session, and what can be learned from them.
 
@@ -602,6 +632,7 @@ class Memory(Readable):
         What is private (`<private>`, `/private on`) is left out. `foreign` has sentences of the
         user whose words stem from others, by the ids that `candidates` gives them, and where from;
         nothing is learned from these.
+        `origin` is where the session worked: what its statements name is looked up there.
         """
         from perdure.engine.saving.saving import LEAST_CONFIDENCE, Wishes
         from perdure.engine.sessions import Addition
@@ -614,8 +645,24 @@ class Memory(Readable):
             addition=Addition(title=title, project=self._of(project)),
             progress=progress or (lambda _done, _all: None),
             foreign=foreign or {},
+            anchored=self._anchored(origin),
         )
         return self._save_session(messages, session_id, wishes)
+
+    def _anchored(
+        self, origin: "Origin | None"
+    ) -> "Callable[[str, datetime | None], Anchors | None]":
+        """Return what finds out what statements name; without an origin, of no branch."""
+        from perdure.model.anchors import Origin
+
+        known = origin or Origin(self._identity.folder)
+        checkout = cache(lambda: self._parts.checkout(known.folder))
+
+        def anchored(text: str, when: datetime | None) -> "Anchors | None":
+            found = checkout()
+            return None if found is None else found.anchored(text, when, known)
+
+        return anchored
 
     def append(  # noqa: PLR0913 - as `save`
         self,
@@ -627,6 +674,7 @@ class Memory(Readable):
         extract: bool = True,
         replace_last: bool | None = None,
         after: "SessionEnd | None" = None,
+        origin: "Origin | None" = None,
     ) -> "SessionCommit":
         """Add messages to a session, which is made if it is not there; learn from the new ones.
 
@@ -635,7 +683,8 @@ class Memory(Readable):
         in any case. `replace_last=True` replaces the whole last answer, tool calls too, or the
         last question with its answer if the messages begin with a user's. History keeps what is
         replaced. With `after` they are added right behind that end, without reading the rest of
-        the session; if it ends elsewhere: `VersionMismatchError`.
+        the session; if it ends elsewhere: `VersionMismatchError`. `origin` is as for
+        `commit_session`.
         """
         from perdure.engine.saving.saving import Wishes
         from perdure.engine.sessions import Addition
@@ -647,7 +696,8 @@ class Memory(Readable):
             project=self._of(project),
             after=after,
         )
-        return self._save_session(messages, session_id, Wishes(extract=extract, addition=addition))
+        wishes = Wishes(extract=extract, addition=addition, anchored=self._anchored(origin))
+        return self._save_session(messages, session_id, wishes)
 
     def _save_session(
         self, messages: Iterable[object], session_id: str, wishes: "Wishes"
@@ -675,7 +725,8 @@ class Memory(Readable):
         about the user. It belongs to `project`, by default to the memory's own; preferences and
         what is about the person belong to the user. A statement that says the same is one with
         it. What it `replaces`, by URI or words, or contradicts, ends; where that is not certain,
-        both are kept, and the older says since when it may be outdated. What the user forgot
+        both are kept, and the older says since when it may be outdated. In a checkout, what it
+        names there is kept with it, so that a later change is noticed. What the user forgot
         before, and says again, is not forgotten any more; of an agent that is `ForgottenError`.
         """
         from perdure.engine.learn.remember import NewStatement
@@ -690,8 +741,13 @@ class Memory(Readable):
             ),
             tuple(evidence),
             said_by,
+            anchors=self._anchors(text),
         )
         return self._remember(statement, session_id)
+
+    def _anchors(self, text: str) -> "Anchors | None":
+        checkout = self._checkout
+        return None if checkout is None else checkout.anchored(text, None, None)
 
     def _remember(
         self, statement: "NewStatement", session_id: str, *decided: str, by_user: bool = True
@@ -738,26 +794,62 @@ class Memory(Readable):
     def candidates(self, *, limit: int = 20) -> "tuple[Pending, ...]":
         """Return sentences that may be worth keeping and wait for a decision, the likeliest first.
 
-        In a project, only those of its sessions.
+        In a project, only those of its sessions; before them come statements with a `reason` to
+        remove them: their branch is gone, and was never merged.
         """
-        return tuple(self._review.pending(limit, self.project))
+        offered = self._abandoned()
+        return (*offered[:limit], *self._review.pending(limit - len(offered[:limit]), self.project))
+
+    def _abandoned(self) -> "list[Pending]":
+        """Return the project's statements whose branch is gone and was never merged."""
+        checkout = self._checkout
+        if checkout is None or not self.project:
+            return []
+        from perdure.engine.briefing import learned
+        from perdure.engine.learn.review import abandoned
+
+        index = self._parts.present(self.caller.account_id).following.index
+        names = self._names(self.project)
+        return list(abandoned(checkout, learned(self._parts.reader, index, self.caller, names)))
 
     def accept(self, candidate: str, *, text: str = "", kind: str = "") -> "Remembered":
-        """Keep a candidate as a statement, by its id; `text` is another wording of it."""
+        """Keep a candidate as a statement, by its id; `text` is another wording of it.
+
+        A statement that was offered for removal holds here from now on.
+        """
         from perdure.engine.learn.remember import Cited, NewStatement
 
-        found = self._review.find(candidate)
+        found = self._review.find(candidate, self._abandoned())
+        if found.reason:
+            replaced = (found.text,) if text and text != found.text else ()
+            return self.remember(
+                text or found.text,
+                kind=kind or found.kind,
+                replaces=replaced,
+                project=found.project,
+            )
         quote = Cited(found.session_id, found.message, found.text)
         project = self._of(found.project or None)
-        statement = NewStatement(text or found.text, kind or found.kind, project, evidence=(quote,))
+        words, kind = text or found.text, kind or found.kind
+        anchors = self._anchors(words)
+        statement = NewStatement(words, kind, project, evidence=(quote,), anchors=anchors)
         done = self._remember(statement, found.session_id, found.text)
         if found.uri:
             self._review.withdraw(found.uri)
         return done
 
     def reject(self, candidate: str) -> "Pending":
-        """Never propose a candidate again, nor another sentence with the same words."""
-        found = self._review.find(candidate)
+        """Never propose a candidate again, nor another sentence with the same words.
+
+        A statement that was offered for removal is forgotten.
+        """
+        from perdure.engine.learn.statements import statements
+
+        found = self._review.find(candidate, self._abandoned())
+        if found.reason:
+            is_alone = len(statements(self.read(found.uri).content)) == 1
+            self.forget(found.uri if is_alone else found.text, reason=found.reason)
+            return found
         self._review.reject(found.text)
         if found.uri:
             self._review.withdraw(found.uri)
@@ -792,8 +884,26 @@ class Memory(Readable):
         return replace(done, waiting=len(found) - len(asked))
 
     def _keep_judged(self, statement: "NewStatement", found: "Pending") -> "Remembered":
-        named = replace(statement, project=self._of(found.project or None))
+        anchors = self._of_session(found.session_id, statement.text)
+        project = self._of(found.project or None)
+        named = replace(statement, project=project, anchors=anchors)
         return self._remember(named, found.session_id, found.text, by_user=False)
+
+    def _of_session(self, session: str, text: str) -> "Anchors | None":
+        """Return what a statement names of where its session worked.
+
+        No hashes are among it: nobody knows what the files were then.
+        """
+        from perdure.model.anchors import FIRST_NODE, Origin
+
+        place = Uri(self.caller.account_id, ("sessions", session, FIRST_NODE))
+        node = self._browser.node_or_none(place)
+        told = {} if node is None else node.metadata
+        names = (told.get(name) for name in ("cwd", "branch", "commit"))
+        origin = Origin(*(each if isinstance(each, str) else "" for each in names))
+        return (
+            self._anchored(origin)(text, datetime.fromtimestamp(0, UTC)) if origin.folder else None
+        )
 
     def _shown(self, found: "Pending") -> "Shown":
         """Return a candidate with its message, and with what memory knows about the same."""
@@ -1047,13 +1157,15 @@ class Memory(Readable):
     def why(self, uri: str) -> "Provenance":
         """Return where a node comes from: evidence, versions, merges, edges, what it superseded.
 
-        Evidence is looked up each time. What the caller may not see is counted, or left out.
+        Evidence is looked up each time, and so is the code that a statement names, in the folder
+        that the memory was opened in. What the caller may not see is counted, or left out.
         """
         from perdure.engine.provenance import Asking
         from perdure.engine.recomposition import items_of
         from perdure.engine.uses import sessions_unused
 
-        asking = Asking(self._parts.nodes, self._parts.recorded.history, self.caller)
+        check = None if self._checkout is None else self._checkout.checked
+        asking = Asking(self._parts.nodes, self._parts.recorded.history, self.caller, check)
         node, message = self._at(uri)
         lines = items_of(node) if message is None else ()
         unused = sessions_unused(self.home, lines)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from perdure.index.contract import Embedder
     from perdure.model import RequestContext
     from perdure.model.aliases import Identity
+    from perdure.model.anchors import Checkout
     from perdure.model.trust import AgentSettings
     from perdure.storage.wrappers.recorded import Recorded
 
@@ -86,6 +87,9 @@ class Parts(Protocol):
 
     def identify(self, folder: str) -> "Identity":
         """Return the identity of a folder's project; an empty one for none."""
+
+    def checkout(self, folder: str) -> "Checkout | None":
+        """Return the working tree that a folder is in; None if it is in none."""
 
     @property
     def recorded(self) -> "Recorded":

@@ -1,6 +1,6 @@
 """Provenance: where a node comes from, what its statements rest on, and what it was before."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
@@ -10,6 +10,7 @@ from perdure.artifacts import CID
 from perdure.context.files import CONTENT, META, Meta
 from perdure.context.nodes import Nodes
 from perdure.context.relations import RelationReader
+from perdure.engine.freshness import SECONDS, stated_in
 from perdure.engine.importing.importers import SOURCE
 from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import (
@@ -33,6 +34,7 @@ from perdure.errors import (
     NotTextError,
 )
 from perdure.model import SUPERSEDED_BY, ContextNode, ContextType, RelationEdge, RequestContext, Uri
+from perdure.model.anchors import Anchors, Stated, Verdict
 from perdure.model.record import VALID_FROM, VALID_UNTIL
 from perdure.model.transcript import Message, parse
 from perdure.model.values import read_moment, shortened
@@ -96,6 +98,10 @@ class Claim:
     said: tuple[Said, ...] = ()
     out_of_reach: int = 0
     """In how many more places it was said that the caller may not see."""
+    anchors: Anchors | None = None
+    """What it names of a checkout, as it was when it was last said."""
+    verdict: Verdict | None = None
+    """Whether that is still so; None outside of a checkout."""
 
     @property
     def holds(self) -> bool:
@@ -209,10 +215,17 @@ _DEEPEST = 20
 class Asking:
     """Answers one question. What the asker may not see is counted, or not told of at all."""
 
-    def __init__(self, nodes: Nodes, history: History, ctx: RequestContext) -> None:
+    def __init__(
+        self,
+        nodes: Nodes,
+        history: History,
+        ctx: RequestContext,
+        check: Callable[[Sequence[Stated], float], list[Verdict]] | None = None,
+    ) -> None:
         self._nodes = nodes
         self._history = history
         self._ctx = ctx
+        self._check = check
         self._relations = RelationReader(nodes, nodes)
         self._sessions = Sessions(nodes)
         self._heard: dict[str, list[Message] | str | None] = {}
@@ -269,6 +282,9 @@ class Asking:
                 yield Claim(statement.text, statement.cid, extracted=False, since=statement.since)
                 continue
             said, hidden = self._sources(known)
+            stated = stated_in(node, statement.text, known)
+            check = self._check if stated.anchors else None
+            verdict = check([stated], SECONDS)[0] if check else None
             yield Claim(
                 statement.text,
                 statement.cid,
@@ -280,6 +296,8 @@ class Asking:
                 by=known.by,
                 said=said,
                 out_of_reach=hidden,
+                anchors=stated.anchors[-1] if stated.anchors else None,
+                verdict=verdict,
             )
 
     # ------------------------------------------------------------ what it rests on

@@ -4,7 +4,7 @@ import errno
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -19,6 +19,7 @@ from perdure.storage import Locator, StorageBackend
 from perdure.storage.confined import DIRECTORY, FILE, opened, read_all
 
 _MOST_BYTES = 1 << 16
+_MOST_PACKED = 1 << 24
 _GITDIR = "gitdir:"
 _SECTION = r'\[\s*remote\s+"((?:[^"\\]|\\.)*)"\s*\]'
 _URL = r"url\s*=\s*(.*)"
@@ -37,6 +38,7 @@ _HOSTS = {
 }
 _OWNER_AND_NAME = 2
 _GIT_SECONDS = 2.0
+_COMMIT = re.compile("[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _TEMPORARY = "/tmp"  # noqa: S108 - to tell what is in it, and not to write there
 
 
@@ -82,28 +84,42 @@ def head_at(cwd: str) -> tuple[str, str]:
 
     Git is not run: a hook may wait for this.
     """
-    try:
-        checkout = checkout_at(Path(project_root(cwd)))
-    except ProjectError:
-        return "", ""
-    if checkout is None:
-        return "", ""
+    found = top_of(cwd)
+    return ("", "") if found is None else head_of(found[1])
+
+
+def top_of(folder: str) -> tuple[str, Checkout] | None:
+    """Return the top of the checkout that a folder is in; None if it is in none."""
+    with suppress(ProjectError, OSError):
+        root = project_root(folder) if folder else ""
+        checkout = checkout_at(Path(root)) if root else None
+        return None if checkout is None else (root, checkout)
+    return None
+
+
+def head_of(checkout: Checkout) -> tuple[str, str]:
+    """Return the branch and the commit that are checked out; "" where git has none."""
     head = (text_in(checkout.own / "HEAD") or "").strip()
     ref = head.removeprefix("ref:").strip()
-    if ref != head:
-        safe = re.fullmatch(r"refs/(?!.*\.\.)[^\0]+", ref)
-        head = (text_in(checkout.common / ref) or "").strip() if safe else ""
-        head = head or _packed(checkout.common / "packed-refs", ref)
-    commit = head if re.fullmatch("[0-9a-f]{40,64}", head) else ""
-    return ref.removeprefix("refs/heads/") if ref.startswith("refs/heads/") else "", commit
+    commit = ref_in(checkout, ref) if ref != head else head
+    branch = ref.removeprefix("refs/heads/") if ref.startswith("refs/heads/") else ""
+    return branch, commit if _COMMIT.fullmatch(commit) else ""
+
+
+def ref_in(checkout: Checkout, ref: str) -> str:
+    """Return the commit that a ref names; "" if there is no such ref."""
+    safe = re.fullmatch(r"refs/(?!.*\.\.)[^\0]+", ref)
+    commit = (text_in(checkout.common / ref) or "").strip() if safe else ""
+    commit = commit or _packed(checkout.common / "packed-refs", ref)
+    return commit if _COMMIT.fullmatch(commit) else ""
 
 
 def _packed(path: Path, ref: str) -> str:
+    """Return the commit of a ref in a file that may have 10⁵ of them."""
     with suppress(OSError), path.open("rb") as file:
-        for line in file:
-            commit, _, name = line.decode(errors="replace").strip().partition(" ")
-            if name == ref:
-                return commit
+        found = file.read(_MOST_PACKED)
+        end = found.find(b" %b\n" % os.fsencode(ref))
+        return found[found.rfind(b"\n", 0, end) + 1 : end].decode() if end >= 0 else ""
     return ""
 
 
@@ -219,7 +235,8 @@ def identity_at(cwd: str) -> Identity:
         folder = Path(os.path.normpath(cwd))
         known = folder.is_absolute() and not _is_nobodys(folder)
         return Identity(_told_apart(folder.name, str(folder)) if known else "")
-    return _identity(cwd, Path(root), checkout_at(Path(root)))
+    found = _identity(cwd, Path(root), checkout_at(Path(root)))
+    return found._replace(folder=os.path.realpath(cwd))
 
 
 def project_locator(backend: StorageBackend, slug: str) -> Locator:
@@ -350,7 +367,8 @@ def slug_of_identity(identity: str) -> str:
 def root_identity(common: Path) -> str:
     """Return the identity of a repository by its oldest root commit; "" if git can't tell."""
     asked = ("log", "--all", "--max-parents=0", "--format=%ct %H")
-    commits = [line.split() for line in _git(f"--git-dir={common}", *asked).splitlines()]
+    done = run_git((f"--git-dir={common}", *asked), _GIT_SECONDS)
+    commits = [line.split() for line in (done or "").splitlines()]
     dated = [(int(time), commit) for time, commit in commits]
     return f"git-{min(dated)[1][:12]}" if dated else ""
 
@@ -358,28 +376,34 @@ def root_identity(common: Path) -> str:
 def commit_time(cwd: str, name: str) -> datetime | None:
     """Return when a commit of a folder's checkout was committed; None if it names none."""
     asked = ("log", "-1", "--format=%ct", "--end-of-options", name, "--")
-    found = _git("-C", cwd, *asked).strip()
+    found = (run_git(("-C", cwd, *asked), _GIT_SECONDS) or "").strip()
     if not found.isdecimal():
         return None
     return datetime.fromtimestamp(int(found), UTC).replace(microsecond=999_000)  # all of its second
 
 
-def _git(*words: str) -> str:
-    """Return what git prints; "" if it can't be run, fails, or takes too long."""
-    import subprocess  # noqa: PLC0415 - few need it
+def run_git(arguments: Sequence[str], seconds: float, given: str = "") -> str | None:
+    """Return what git prints; None if it fails, or does not end in time.
+
+    Git only reads here: what a repository may configure to run is off, and nothing is fetched.
+    """
+    import subprocess  # noqa: PLC0415 - most folders need no git
 
     off = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+    settings = {"GIT_CONFIG_NOSYSTEM": "1", "HOME": "/", "GIT_OPTIONAL_LOCKS": "0"}
+    never = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none", "GIT_TERMINAL_PROMPT": "0"}
     try:
-        done = subprocess.run(  # noqa: S603 - git only reads, and what could run code is off
-            ("git", *off, *words),  # noqa: S607 - the user's own git
+        done = subprocess.run(  # noqa: S603 - what could run code is off
+            ("git", *off, *arguments),  # noqa: S607 - the user's own git
+            input=given.encode(errors="surrogateescape"),
             capture_output=True,
-            timeout=_GIT_SECONDS,
+            timeout=seconds,
             check=True,
-            env={"PATH": os.environ.get("PATH", ""), "GIT_CONFIG_NOSYSTEM": "1", "HOME": "/"},
+            env={"PATH": os.environ.get("PATH", ""), **settings, **never},
         )
     except (OSError, ValueError, subprocess.SubprocessError):  # ValueError: a NUL in a path
-        return ""
-    return done.stdout.decode(errors="replace")
+        return None
+    return done.stdout.decode(errors="surrogateescape")
 
 
 def _told_apart(name: str, identity: str) -> str:

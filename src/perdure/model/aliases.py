@@ -35,6 +35,8 @@ class Identity(NamedTuple):
     """Returns the identities by birth: of the repository, then of its folder; none if unknown."""
     is_own: Callable[[], bool] = bool  # it has no commits, or made its root commit itself
     has_remote: bool = False
+    folder: str = ""
+    """The folder itself; empty for a project that is given by its name."""
 
     @property
     def is_on_disk(self) -> bool:

@@ -44,6 +44,7 @@ from perdure.model import (
     Uri,
     slugify,
 )
+from perdure.model.anchors import Origin
 from perdure.model.messages import read_messages
 from perdure.model.values import JSON, MAX_ABSTRACT, MAX_CONTENT, MAX_OVERVIEW, shortened
 
@@ -79,7 +80,7 @@ class Verbs(Protocol):
     def save(
         self, content: str, *, category: str, slug: str, metadata: Mapping[str, JSON] | None
     ) -> object: ...
-    def commit_session(
+    def commit_session(  # noqa: PLR0913 - as `Memory`
         self,
         messages: Messages,
         *,
@@ -87,9 +88,16 @@ class Verbs(Protocol):
         project: str | None,
         extract: bool,
         foreign: Mapping[str, str] | None,
+        origin: Origin | None,
     ) -> SessionCommit: ...
     def append(
-        self, session_id: str, messages: Messages, *, extract: bool, after: SessionEnd | None
+        self,
+        session_id: str,
+        messages: Messages,
+        *,
+        extract: bool,
+        after: SessionEnd | None,
+        origin: Origin | None,
     ) -> SessionCommit: ...
     def settle(self) -> None: ...
 
@@ -391,6 +399,11 @@ _FIRST = "messages"
 """The node with the first messages of a session; its metadata says where the session is from."""
 
 
+def _origin(item: Conversation) -> Origin | None:
+    branch = cleaned_line(item.branch[:MAX_ABSTRACT], "branch", SecretPolicy.MASK).text
+    return Origin(item.cwd, branch, item.commit) if item.cwd else None
+
+
 class SessionImporter:
     """Archives conversations. One that grew is continued; one that differs is left alone."""
 
@@ -419,6 +432,7 @@ class SessionImporter:
                 project=project,
                 extract=self._learn,
                 foreign=admitted.foreign,
+                origin=_origin(item),
             )
             self._count(done)
         is_other = self._tell_origin(admitted, place, ctx, dry_run=dry_run)
@@ -432,7 +446,10 @@ class SessionImporter:
         item = admitted.item
         place, ctx = self._place(item)
         if item.messages:
-            done = self._memory.append(place.name, item.messages, extract=self._learn, after=end)
+            origin = _origin(item)
+            done = self._memory.append(
+                place.name, item.messages, extract=self._learn, after=end, origin=origin
+            )
             self._count(done)
         if admitted.origins:
             self._tell_origin(admitted, place, ctx, dry_run=False)

@@ -16,6 +16,7 @@ from datetime import datetime
 from perdure.artifacts import CID
 from perdure.errors import EvidenceError
 from perdure.model import CandidateMemory, ContextNode, RequestContext
+from perdure.model.anchors import Anchors, anchors_of
 from perdure.model.transcript import Message
 from perdure.model.values import JSON, counted, read_moment, shown
 
@@ -60,6 +61,13 @@ def metadata_of(evidence: Iterable[Evidence], topic: str, ctx: RequestContext) -
     found: dict[str, JSON] = {"evidence": [each.as_json() for each in evidence]}
     more: dict[str, JSON] = {"topic": topic, "session_id": ctx.session_id}
     return found | {name: value for name, value in more.items() if value}
+
+
+def with_anchors(candidate: CandidateMemory, anchors: Anchors | None) -> CandidateMemory:
+    """Return a candidate that keeps what it names of a checkout."""
+    if anchors is None:
+        return candidate
+    return replace(candidate, metadata={**candidate.metadata, "anchors": anchors.as_json()})
 
 
 def verified(
@@ -131,6 +139,8 @@ STATEMENTS = "statements"
 _SHARED = "agent:"
 MOST_MENTIONS = 16
 """At most so many mentions of one statement are kept; more would prove nothing more."""
+_MOST_BRANCHES = 4
+"""Of what is stated without a message, the newest anchors of so many branches are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +156,8 @@ class Mention:
     speaker: str = ""
     wording: str = ""
     """What it was merged from, if that was worded differently."""
+    anchors: Anchors | None = None
+    """What it names of the checkout, as it was then."""
 
     @property
     def key(self) -> tuple[str, int]:
@@ -157,7 +169,7 @@ class Mention:
 
     def withheld(self) -> "Mention":
         silent = tuple(replace(each, quote="") for each in self.evidence)
-        return replace(self, evidence=silent, speaker="")
+        return replace(self, evidence=silent, speaker="", anchors=None)
 
     def as_json(self) -> dict[str, JSON]:
         found: dict[str, JSON] = {
@@ -165,7 +177,9 @@ class Mention:
             "evidence": [each.as_json() for each in self.evidence],
             "speaker": self.speaker,
         }
-        return {**found, "wording": self.wording} if self.wording else found
+        anchors = self.anchors.as_json() if self.anchors else None
+        more: dict[str, JSON] = {"wording": self.wording, "anchors": anchors}
+        return found | {name: value for name, value in more.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,18 +195,28 @@ class Support:
     """Rule, decision, rejected, preference, fact, command or task; empty if not known."""
     by: str = ""
     """Who made it, where no message is kept that shows it: the user, or the agent."""
+    anchors: tuple[Anchors, ...] = ()
+    """What it names of the checkout, as it was each time that it was made without a message."""
 
     @classmethod
     def of(cls, candidate: CandidateMemory, session: str) -> "Support":
         topic, kind, by = (
             text_of(candidate.metadata.get(name)) for name in ("topic", "kind", "by")
         )
-        mentions: tuple[Mention, ...] = ()
+        anchors = anchors_of(candidate.metadata.get("anchors"))
+        is_shared = candidate.owner_space.startswith(_SHARED)
         if not by or candidate.metadata.get("evidence"):
-            mention = Mention(session, evidence_of(candidate), candidate.speaker)
-            is_shared = candidate.owner_space.startswith(_SHARED)
+            mention = Mention(session, evidence_of(candidate), candidate.speaker, anchors=anchors)
             mentions = (mention.withheld() if is_shared else mention,)
-        return cls(candidate.when, candidate.confidence, topic, mentions, kind, by)
+            return cls(candidate.when, candidate.confidence, topic, mentions, kind, by)
+        own = (anchors,) if anchors and not is_shared else ()
+        return cls(candidate.when, candidate.confidence, topic, (), kind, by, own)
+
+    @property
+    def all_anchors(self) -> tuple[Anchors, ...]:
+        """What it names of the checkout, each time that it was made, the newest last."""
+        found = (*(each.anchors for each in self.mentions), *self.anchors)
+        return tuple(sorted(filter(None, found), key=lambda each: each.date))
 
     def joined(self, other: "Support") -> "Support":
         """Return what both rest on; each mention once."""
@@ -205,6 +229,7 @@ class Support:
             kind=self.kind or other.kind,
             by=self.by or other.by,
             mentions=tuple(found[key] for key in sorted(found)),
+            anchors=_newest({**_by_branch(self.anchors), **_by_branch(other.anchors)}.values()),
         )
 
     def as_json(self) -> dict[str, JSON]:
@@ -215,6 +240,7 @@ class Support:
             "kind": self.kind or None,
             "by": self.by or None,
             "said": [each.as_json() for each in self.mentions],
+            "anchors": [each.as_json() for each in self.anchors] or None,
         }
         return {name: value for name, value in found.items() if value is not None}
 
@@ -240,7 +266,16 @@ def _support(given: Mapping[str, JSON]) -> Support:
         tuple(filter(None, map(_mention, _listed(given.get("said"))))),
         text_of(given.get("kind")),
         text_of(given.get("by")),
+        tuple(filter(None, map(anchors_of, _listed(given.get("anchors"))))),
     )
+
+
+def _by_branch(anchors: Iterable[Anchors]) -> dict[str, Anchors]:
+    return {each.branch: each for each in anchors}
+
+
+def _newest(anchors: Iterable[Anchors]) -> tuple[Anchors, ...]:
+    return tuple(sorted(anchors, key=lambda each: each.date)[-_MOST_BRANCHES:])
 
 
 def _mention(given: JSON) -> Mention | None:
@@ -250,7 +285,8 @@ def _mention(given: JSON) -> Mention | None:
                 found = tuple(map(_evidence, _listed(evidence)))
             except EvidenceError:
                 return None
-            return Mention(session, found, speaker, text_of(rest.get("wording"))) if found else None
+            more = text_of(rest.get("wording")), anchors_of(rest.get("anchors"))
+            return Mention(session, found, speaker, *more) if found else None
     return None
 
 

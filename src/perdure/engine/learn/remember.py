@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from perdure.context.draft import Draft
 from perdure.context.nodes import Nodes
 from perdure.engine.learn import statements
-from perdure.engine.learn.evidence import Evidence, cid_of
+from perdure.engine.learn.evidence import Evidence, cid_of, with_anchors
 from perdure.engine.learn.judge import Judge
 from perdure.engine.learn.naming import owner_space, slug_of
 from perdure.engine.learn.policies import policy_for
@@ -26,6 +26,7 @@ from perdure.errors import (
     VersionMismatchError,
 )
 from perdure.model import CandidateMemory, ContextNode, RequestContext, Uri, WritePlan
+from perdure.model.anchors import Anchors
 from perdure.model.uri import KINDS, OF_THE_PERSON, PROFILE
 from perdure.model.values import JSON, encodable, shown
 
@@ -58,6 +59,8 @@ class NewStatement:
     said_by: str = "user"
     reason: str = "remember"
     """What history says about why it was written."""
+    anchors: Anchors | None = None
+    """What it names of the checkout that it was made in."""
 
     def __post_init__(self) -> None:
         if not encodable(self.text, "text").strip():
@@ -103,7 +106,7 @@ def remember(
     """Keep a statement by the category of its kind, once; `also` is done in the same commit."""
     now = datetime.now(UTC)
     made = _candidate(known.nodes, statement, now, ctx)
-    candidate = validated(made, SecretPolicy.REFUSE).candidate
+    candidate = with_anchors(validated(made, SecretPolicy.REFUSE).candidate, statement.anchors)
     for _ in range(_ATTEMPTS):
         ahead = Ahead(known)
         plan = policy_for(candidate.category, ahead, judge, lambda: now).plan(candidate, ctx)

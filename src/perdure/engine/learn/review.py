@@ -12,7 +12,7 @@ import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from perdure.context.draft import Draft
@@ -20,14 +20,17 @@ from perdure.context.files import said_at
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader
 from perdure.engine.forgotten import of_caller
+from perdure.engine.freshness import stated_in
 from perdure.engine.learn import net
-from perdure.engine.learn.evidence import text_of, texts_of
+from perdure.engine.learn.evidence import support_of, text_of, texts_of
 from perdure.engine.learn.net import Candidate
 from perdure.engine.learn.prose import user_sentences
 from perdure.engine.learn.rules import written
+from perdure.engine.learn.statements import statements
 from perdure.engine.sessions import Sessions, list_sessions
 from perdure.errors import ForgottenError, InvalidValueError, NodeNotFoundError
 from perdure.model import ContextNode, NodeStatus, RequestContext, Uri
+from perdure.model.anchors import Checkout, Stated
 from perdure.model.record import PROJECT
 from perdure.model.transcript import Message
 from perdure.model.values import words_key
@@ -60,13 +63,37 @@ class Pending:
     project: str = ""
     origins: tuple[str, ...] = ()
     """Where its words stem from, if they are not the user's own: web, mcp, pasted, tool."""
+    reason: str = ""
+    """Why a statement that is kept already is offered for removal; empty for a new one."""
     uri: str = ""
-    """The node of what an agent proposed; empty for a sentence of a session."""
+    """The node of such a statement, or of what an agent proposed; empty for a sentence."""
 
 
 def id_of(text: str) -> str:
     """Return the name of a sentence: the same for the same words."""
     return hashlib.sha256(words_key(text).encode()).hexdigest()[:_DIGEST]
+
+
+_SECONDS = 2.0
+
+
+def abandoned(checkout: Checkout, nodes: Iterable[ContextNode]) -> Iterator[Pending]:
+    """Yield the statements whose branch is gone and was never merged, with the reason."""
+    found = [(node, each) for node in nodes for each in _anchored(node)]
+    verdicts = checkout.checked([each for _, each in found], _SECONDS)
+    for (node, each), verdict in zip(found, verdicts, strict=True):
+        if verdict.is_abandoned:
+            id_ = id_of(f"{node.uri} {each.text}")
+            place = 0, 0, len(each.text), node.project
+            one = Pending(id_, each.text, each.kind or "fact", 1.0, "", *place)
+            yield replace(one, reason=verdict.held_back, uri=node.uri)
+
+
+def _anchored(node: ContextNode) -> Iterator[Stated]:
+    support = support_of(node)
+    for each in statements(node.content) if support else ():
+        if each.cid in support and support[each.cid].all_anchors:
+            yield stated_in(node, each.text, support[each.cid])
 
 
 class Review:
@@ -101,9 +128,10 @@ class Review:
     def _of_sessions(self, sessions: Iterable[str]) -> Iterator[Pending]:
         return (each for id_ in sessions for each in self._of_session(id_))
 
-    def find(self, id_: str) -> Pending:
-        """Return one candidate by its id, or by the beginning of it."""
-        found = [each for each in self.pending(10_000) if id_ and each.id.startswith(id_)]
+    def find(self, id_: str, offered: Sequence[Pending] = ()) -> Pending:
+        """Return one candidate by its id, or by the beginning of it; it may be one of `offered`."""
+        all_ = (*offered, *self.pending(10_000))
+        found = [each for each in all_ if id_ and each.id.startswith(id_)]
         if len(found) != 1:
             what = "several candidates are" if found else "no candidate is"
             raise InvalidValueError(f"{what} called {id_[:80]!a}. Fix: run `perdure review`.")

@@ -13,7 +13,7 @@ from perdure.context.draft import Marks
 from perdure.context.nodes import Nodes
 from perdure.engine.answering import Answering
 from perdure.engine.forgotten import of_caller
-from perdure.engine.learn.evidence import evidence_of, verified
+from perdure.engine.learn.evidence import evidence_of, verified, with_anchors
 from perdure.engine.learn.prose import sentences
 from perdure.engine.learn.review import id_of
 from perdure.engine.parts import Parts
@@ -29,6 +29,7 @@ from perdure.errors import (
     VersionMismatchError,
 )
 from perdure.model import CandidateMemory, RequestContext, WritePlan
+from perdure.model.anchors import Anchors
 from perdure.model.transcript import Message
 from perdure.model.trust import ORIGINS
 from perdure.model.uri import OF_THE_PERSON
@@ -103,6 +104,8 @@ class Wishes:
     """Learn from all messages, those too that were learned from before."""
     project: str = ""
     """The project that its statements belong to, but for those about the person."""
+    anchored: Callable[[str, datetime | None], Anchors | None] = lambda _text, _when: None
+    """Returns what a statement of a time names of the checkout that the session worked in."""
     addition: Addition = WHOLE
     progress: Callable[[int, int], None] = lambda _done, _all: None
     """Told after each part how many messages are done, of how many."""
@@ -234,7 +237,8 @@ class Saving:
                 continue
             try:
                 fit_one = self._timed(validated(candidate, SecretPolicy.MASK).candidate)
-                sure.append(self._of_project(fit_one))
+                anchors = self._wishes.anchored(fit_one.content, fit_one.when)
+                sure.append(with_anchors(self._of_project(fit_one), anchors))
             except ContextError as error:
                 unfit.append(Planned(candidate, Outcome.FAILED, str(error)))
         return sure, unfit

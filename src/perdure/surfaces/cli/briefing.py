@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from perdure import Memory
+from perdure import BriefingItem, Memory
 from perdure.agents.moments import instructions_at
 from perdure.harness.projects import commit_time
 from perdure.surfaces import out
@@ -35,12 +35,14 @@ def briefing_command(memory: Memory, budget: int, at: str | None, *, as_json: bo
     The project's rules come first, then decisions and what was rejected, facts and commands, what
     is open, and what is about you. What CLAUDE.md, AGENTS.md or GEMINI.md says here is left out.
     With --at, it is what was known then; a commit means the time that it was committed.
+    In a checkout, a line says if the code that it names moved or changed since; what holds on
+    another branch, and what names only what is gone, is left out.
     """
     when = None if at is None else _moment(at)
     known = instructions_at(str(Path.cwd()))
     found = memory.briefing(budget_tokens=budget, known=known, at=when)
     if as_json:
-        items = [picked(item, "id kind text uri date message pinned") for item in found.items]
+        items = [_item(item) for item in found.items]
         out.json({"text": found.text, "tokens": found.tokens, "items": items})
         return
     out.text(found.text)
@@ -60,3 +62,11 @@ def _moment(text: str) -> Moment:
                 param_hint="--at",
             ) from error
         return committed
+
+
+def _item(item: BriefingItem) -> dict[str, object]:
+    return {
+        **picked(item, "id kind text uri date message pinned"),
+        "state": item.verdict.state,
+        "note": item.verdict.note,
+    }

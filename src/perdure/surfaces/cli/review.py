@@ -12,7 +12,7 @@ from perdure.surfaces.telling import counted, picked, shown_words
 
 _LONGEST = 160
 _ACTIONS = ("list", "accept", "edit", "reject", "judge")
-_FIELDS = "id text kind score session_id message project origins uri"
+_FIELDS = "id text kind score session_id message project origins reason? uri?"
 
 
 @click.command("review")
@@ -34,6 +34,8 @@ def review_command(  # noqa: PLR0913 - an option each
     What was rejected is never proposed again. What stems from a web page, another MCP server or a
     paste says so, and is kept as a fact unless --kind says what it is. `judge` asks the language
     model of the config about up to 20 of the others: it keeps some, and the rest stay in the list.
+    First come statements with a reason to remove them, because their branch is gone and was never
+    merged: accept keeps one for this branch too, reject forgets it.
     """
     if action == "list":
         _list(memory, as_json=as_json)
@@ -51,7 +53,8 @@ def review_command(  # noqa: PLR0913 - an option each
             if as_json:
                 out.json(picked(gone, _FIELDS))
             else:
-                out.line(f"never proposed again: {shown_words(gone.text)}")
+                done = "forgotten" if gone.uri else "never proposed again"
+                out.line(f"{done}: {shown_words(gone.text)}")
             continue
         words = text or (_edited(memory, each) if action == "edit" else "")
         tell(memory.accept(each, text=words, kind=kind), as_json=as_json)
@@ -81,7 +84,8 @@ def _list(memory: Memory, *, as_json: bool) -> None:
             out.json(picked(each, _FIELDS))
         else:
             text = shortened(" ".join(each.text.split()), _LONGEST)
-            out.line(f"{each.id}  {each.kind:10}  {shown_words(text)}")
+            why = f" (remove it? {shown_words(each.reason)})" if each.reason else ""
+            out.line(f"{each.id}  {each.kind:10}  {shown_words(text)}{why}")
             if each.origins:
                 out.line(f"{'':14}not your own words: the session {told_origins(each.origins)}")
     if not as_json:

@@ -8,14 +8,25 @@ from datetime import datetime
 
 import click
 
-from perdure import Claim, Former, Memory, Merged, Provenance, Quote, Said, Version, presentable
+from perdure import (
+    Anchors,
+    Claim,
+    Former,
+    Memory,
+    Merged,
+    Provenance,
+    Quote,
+    Said,
+    Version,
+    presentable,
+)
 from perdure.errors import InvalidUriError
 from perdure.model import Action, RelationEdge, Uri
 from perdure.model.trust import told_origins
 from perdure.model.values import shortened
 from perdure.surfaces import out
 from perdure.surfaces.cli.completion import node_names
-from perdure.surfaces.cli.options import NAMES, ONE_OBJECT, as_json, with_memory
+from perdure.surfaces.cli.options import NAMES, ONE_OBJECT, as_json, with_project_memory
 from perdure.surfaces.telling import (
     counted,
     local_date,
@@ -33,6 +44,7 @@ from perdure.surfaces.telling import (
 _LEAST_WIDTH = 20
 _MOST_VERSIONS = 10
 _LONGEST_NAME = 80
+_SHORT = 12
 _HANDS = "written by hand; no conversation is behind it"
 _NO_LONGER = "it no longer holds"
 
@@ -40,13 +52,14 @@ _NO_LONGER = "it no longer holds"
 @click.command("why", epilog=NAMES)
 @click.argument("node", shell_complete=node_names)
 @as_json(ONE_OBJECT)
-@with_memory
+@with_project_memory
 def why_command(memory: Memory, node: str, *, as_json: bool) -> None:
     """Say why memory says what it says.
 
     Prints each statement of a node with the words that it rests on, and looks whether they are
-    still where they were said; then what it superseded, what went into it, its relations and its
-    versions. What you may not see is counted, or not told of at all.
+    still where they were said, and whether the code that it names in this checkout is still as it
+    was; then what it superseded, what went into it, its relations and its versions. What you may
+    not see is counted, or not told of at all.
     """
     found = memory.why(node)
     for problem in found.problems:
@@ -147,6 +160,7 @@ class _Reasons:
             yield _Twig(_HANDS)
             return
         yield _Twig(_learned(claim))
+        yield from _checked(claim)
         for each in claim.said:
             yield from self._said(each)
         if claim.out_of_reach:
@@ -230,6 +244,28 @@ def _learned(claim: Claim) -> str:
     return f"{origin}{sure}{when}{topic}"
 
 
+def _checked(claim: Claim) -> Iterator[_Twig]:
+    """Yield what a statement names of the checkout, and what became of it."""
+    if claim.anchors is None:
+        return
+    verdict = claim.verdict
+    state = verdict.state if verdict else "not checked, for this is not its checkout"
+    more = (verdict.held_back or verdict.note) if verdict else ""
+    named = shown(", ".join(_code(claim.anchors))) or "no code"
+    yield _Twig(f"names {named}: {state}{f' ({shown(more)})' if more else ''}")
+    branch, commit = claim.anchors.branch, claim.anchors.commit
+    if commit:
+        on = f"on the branch {shown(branch)}, " if branch else ""
+        yield _Twig(f"made {on}at the commit {shown(commit[:_SHORT])}")
+
+
+def _code(anchors: Anchors) -> Iterator[str]:
+    for span in anchors.spans:
+        yield f"{span.symbol} in {span.path}" if span.symbol else span.path
+    for command in anchors.commands:
+        yield f"{command.text} of {command.path}"
+
+
 def _quoted(quote: Quote, speaker: str, session: str) -> _Twig:
     text, place = f'{speaker}: "{shown_words(quote.text)}"', f"{session}, message {quote.message}"
     if quote.holds:
@@ -281,6 +317,8 @@ def _claim_json(claim: Claim) -> dict[str, object]:
         "since": claim.since.isoformat() if claim.since else None,
         "holds": claim.holds if claim.extracted else None,
         "said": [_said_json(each) for each in claim.said],
+        **({"anchors": claim.anchors.as_json()} if claim.anchors else {}),
+        **({"verdict": picked(claim.verdict, "state note held_back")} if claim.verdict else {}),
     }
 
 

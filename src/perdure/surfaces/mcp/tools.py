@@ -424,8 +424,20 @@ def _statement(claim: Claim) -> Answer:
         "since": _day(claim.since),
         **({"date": _day(claim.when)} if claim.when and claim.confidence is None else {}),
         **picked(claim, "confidence holds"),
+        **_checked(claim),
         "evidence": quotes[:_MOST_EVIDENCE],
         "out_of_reach": claim.out_of_reach,
+    }
+
+
+def _checked(claim: Claim) -> Answer:
+    """Return what became of the code that a statement names; nothing if that is not known."""
+    if claim.verdict is None:
+        return {}
+    told = {"note": claim.verdict.note, "held_back": claim.verdict.held_back}
+    return {
+        "state": claim.verdict.state,
+        **{name: presentable(value) for name, value in told.items() if value},
     }
 
 

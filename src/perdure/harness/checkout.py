@@ -1,0 +1,451 @@
+"""A working tree: what statements name of it, and whether that is still as it was.
+
+Links are never followed, only plain files of bounded size are read, and nothing is written.
+"""
+
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from functools import cached_property
+from hashlib import sha1
+from pathlib import Path
+from time import monotonic
+from typing import NamedTuple
+
+from perdure.harness import spans
+from perdure.harness.ancestry import MUCH_TIME, Ancestry
+from perdure.harness.projects import (
+    Checkout,
+    head_of,
+    identity_of,
+    run_git,
+    top_of,
+)
+from perdure.model.anchors import (
+    CHANGED,
+    FRESH,
+    MOVED,
+    ON_EVERY_BRANCH,
+    UNKNOWN,
+    Anchors,
+    Command,
+    Origin,
+    Span,
+    Stated,
+    Verdict,
+)
+from perdure.patterns import later
+from perdure.storage.confined import FILE, LOOK, opener
+
+_MOST_BYTES = 1 << 20
+"""Of a file that is hashed as a whole."""
+_MOST_PARSED = 1 << 18
+"""Of a file in which definitions and lines are looked for."""
+_FOR_GIT = 0.75
+_SEARCH_SECONDS = 0.5
+"""For all searches for names that are defined in a file that is not named."""
+_COMMIT = later("[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_BLOB = later("[0-9a-f]{40}")
+
+
+def working_tree(folder: str, cache: Path | None = None) -> "WorkingTree | None":
+    """Return the working tree that a folder is in; None if it is in none.
+
+    `cache` is a file for git's answers.
+    """
+    found = top_of(folder)
+    if found is None:
+        return None
+    root, checkout = found
+    within = os.path.relpath(os.path.realpath(folder), root)
+    return WorkingTree(root, checkout, "" if within == "." else within, cache)
+
+
+@dataclass(frozen=True)
+class _File:
+    """What is at a path now."""
+
+    kind: str
+    """`file`, `folder`, `large` for a file that is not read, or `none`."""
+    data: bytes = b""
+    changed: date | None = None
+
+    @cached_property
+    def blob(self) -> str:
+        given = b"blob %d\0%b" % (len(self.data), self.data)
+        return sha1(given, usedforsecurity=False).hexdigest()
+
+    @cached_property
+    def text(self) -> str:
+        return self.data.decode(errors="surrogateescape")
+
+
+class WorkingTree:
+    """The working tree of a folder; each call sees it as it is then."""
+
+    def __init__(self, root: str, checkout: Checkout, within: str, cache: Path | None) -> None:
+        self._root = root
+        self._checkout = checkout
+        self._within = within
+        self._cache = cache
+        self._open = opener(root)
+        self._search_seconds = _SEARCH_SECONDS
+
+    # ------------------------------------------------------------ what a statement names
+    def anchored(self, text: str, when: datetime | None, origin: Origin | None) -> Anchors | None:
+        """Return what a statement of that time names; of a file that changed since, no hash."""
+        branch, commit = head_of(self._checkout) if origin is None else origin[1:]
+        found = Anchors(
+            identity_of(self._checkout.remote),
+            branch,
+            commit if _COMMIT.fullmatch(commit) else "",
+            (when or datetime.now(UTC)).isoformat(timespec="seconds"),
+            tuple(self._spans(text, when)),
+            tuple(self._commands(text)),
+        )
+        return found if found.names_code or found.commit else None
+
+    def _spans(self, text: str, when: datetime | None) -> Iterator[Span]:
+        symbols = dict.fromkeys(spans.symbols_in(text))
+        for named in self._paths(text):
+            found = self.look(named.path)
+            if found.kind != "file" or (when and self._is_newer(named.path, when)):
+                yield Span(named.path)
+                continue
+            parts = list(_parts(named, found, list(symbols), text))
+            for each in parts:
+                symbols.pop(each.symbol, None)
+            yield from parts or [Span(named.path, found.blob)]
+        if symbols:
+            yield from self._defined(list(symbols), when)
+
+    def _paths(self, text: str) -> Iterator[spans.NamedPath]:
+        """Yield the paths in a text that exist, from the top of the checkout."""
+        for named in spans.paths_in(text):
+            below = f"{self._within}/{named.path}" if self._within else named.path
+            for path in dict.fromkeys((named.path, below)):
+                if spans.is_within(path) and self.look(path, read=False).kind != "none":
+                    yield named._replace(path=path)
+                    break
+
+    def _defined(self, names: Sequence[str], when: datetime | None) -> Iterator[Span]:
+        """Yield what is defined in one tracked file alone, as far as a short search finds it."""
+        pattern = rf"({'|'.join(names)})"
+        asked = ("-C", self._root, "grep", "-I", "-l", "-w", "-E", "-e", pattern)
+        began = monotonic()
+        listed = run_git(asked, self._search_seconds) if self._search_seconds > 0 else None
+        self._search_seconds -= monotonic() - began
+        files = (listed or "").splitlines()[:_MOST_FILES]
+        found: dict[str, list[Span]] = {name: [] for name in names}
+        for path in files:
+            there = self.look(path) if spans.is_within(path) else _File("none")
+            if there.kind == "file" and not (when and self._is_newer(path, when)):
+                for name in names:
+                    if (part := _definition(there, name, path)) is not None:
+                        found[name].append(part)
+        if len(files) < _MOST_FILES:
+            yield from (parts[0] for parts in found.values() if len(parts) == 1)
+
+    def _commands(self, text: str) -> Iterator[Command]:
+        for each in spans.commands_in(text):
+            folders = dict.fromkeys((self._within, ""))
+            paths = (f"{top}/{file}" if top else file for top in folders for file in each.files)
+            for path in paths:
+                found = self.look(path)
+                if found.kind == "file" and spans.defines(path, found.text, each.name):
+                    yield Command(each.text, path, found.blob)
+                    break
+
+    def _is_newer(self, path: str, when: datetime) -> bool:
+        """Whether a file was written after that time, so that what it was then is not known."""
+        try:
+            descriptor = self._open(path, LOOK)
+        except OSError:
+            return True
+        try:
+            return os.fstat(descriptor).st_mtime > when.timestamp()
+        finally:
+            os.close(descriptor)
+
+    def look(self, path: str, *, read: bool = True) -> _File:
+        """Return what is at a path. Links lead nowhere; pipes and devices are not read."""
+        try:
+            descriptor = self._open(path, FILE if read else LOOK)
+        except OSError:
+            return _File("none")
+        try:
+            status = os.fstat(descriptor)
+            if stat.S_ISDIR(status.st_mode):
+                return _File("folder")
+            if not stat.S_ISREG(status.st_mode):
+                return _File("none")
+            if status.st_size > _MOST_BYTES or not read:
+                return _File("large")
+            changed = datetime.fromtimestamp(status.st_mtime, UTC).date()
+            data = b"".join(iter(lambda: os.read(descriptor, _MOST_BYTES), b""))
+            return _File("file", data, changed)
+        except (OSError, ValueError, OverflowError):
+            return _File("large")
+        finally:
+            os.close(descriptor)
+
+    # ------------------------------------------------------------ what became of it
+    def checked(self, stated: Sequence[Stated], seconds: float) -> list[Verdict]:
+        """Return a verdict on each; at most three quarters of the time are for git."""
+        return _Check(self, Ancestry(self._checkout, self._cache), seconds).verdicts(stated)
+
+    def is_same_repository(self, anchors: Anchors) -> bool:
+        own = identity_of(self._checkout.remote)
+        return not own or not anchors.repository or own == anchors.repository
+
+
+_MOST_FILES = 40
+
+
+def _parts(
+    named: spans.NamedPath, found: _File, symbols: Sequence[str], text: str
+) -> Iterator[Span]:
+    """Yield the lines, definitions and pieces of code that a statement names of a file."""
+    if len(found.data) > _MOST_PARSED:
+        return
+    count = named.last - named.first + 1
+    if named.first and (lines := spans.hash_of_lines(found.text, named.first, count)):
+        yield Span(named.path, found.blob, "", lines, named.first, count)
+    for name in symbols:
+        if (part := _definition(found, name, named.path)) is not None:
+            yield part
+    for snippet in spans.snippets_in(text):
+        line = spans.line_with(found.text, snippet)
+        if line and (one := spans.hash_of_lines(found.text, line, 1)):
+            yield Span(named.path, found.blob, "", one, line, 1)
+
+
+def _definition(found: _File, name: str, path: str) -> Span | None:
+    if len(found.data) > _MOST_PARSED:
+        return None
+    part = spans.definition(found.text, name, path)
+    return None if part is None else Span(path, found.blob, name, part.hash, part.line)
+
+
+def _has_commit(anchors: Anchors) -> bool:
+    return bool(_COMMIT.fullmatch(anchors.commit))
+
+
+class _Finding(NamedTuple):
+    """What became of one span or command."""
+
+    state: str
+    what: str = ""
+    """A path, or a command."""
+    to: str = ""
+    """Where it is now."""
+    since: date | None = None
+    is_gone: bool = False
+
+
+_UNKNOWN = _Finding(UNKNOWN)
+_HERE, _ELSEWHERE, _ABANDONED = "here", "elsewhere", "abandoned"
+_ORDER = (CHANGED, MOVED, UNKNOWN, FRESH)
+
+
+class _Check:
+    """One call of `checked`: every file is read once, and no more after the deadline."""
+
+    def __init__(self, tree: WorkingTree, ancestry: Ancestry, seconds: float) -> None:
+        self._tree = tree
+        self._ancestry = ancestry
+        self._seconds = seconds
+        self._deadline = monotonic() + seconds
+        self._files: dict[str, _File] = {}
+
+    def verdicts(self, stated: Sequence[Stated]) -> list[Verdict]:
+        own = [self._of_repository(each) for each in stated]
+        self._ask(own)
+        return [self._verdict(each) for each in own]
+
+    def _of_repository(self, stated: Stated) -> Stated:
+        same = filter(self._tree.is_same_repository, stated.anchors)
+        return Stated(stated.text, stated.kind, stated.date, tuple(same))
+
+    def _ask(self, stated: Iterable[Stated]) -> None:
+        """Ask git about commits of other branches, and about files of which no hash was kept."""
+        branch, head = self._ancestry.head
+        seconds = min(self._seconds * _FOR_GIT, self._left())
+        known = {"", branch} if seconds < MUCH_TIME else {""}
+        commits: dict[str, None] = {}
+        files: dict[str, None] = {}
+        for each in stated:
+            for anchors in filter(_has_commit, each.anchors):
+                if branch and anchors.branch not in known:
+                    tip = self._ancestry.tip(anchors.branch)
+                    commits |= dict.fromkeys(filter(None, (anchors.commit, tip)))
+                if head != anchors.commit and not anchors.names_code:
+                    paths = spans.paths_in(each.text)
+                    files |= dict.fromkeys(f"{anchors.commit}:{path.path}" for path in paths)
+                    files |= dict.fromkeys(f"{head}:{path.path}" for path in paths if head)
+        self._ancestry.ask(commits, files, seconds)
+
+    def _left(self) -> float:
+        return self._deadline - monotonic()
+
+    # ------------------------------------------------------------ one statement
+    def _verdict(self, stated: Stated) -> Verdict:
+        findings = list(self._findings(stated))
+        places = [self._place(stated, each, findings) for each in stated.anchors]
+        if places and _HERE not in places:
+            branches = ", ".join(dict.fromkeys(each.branch for each in stated.anchors))
+            gone = _ELSEWHERE not in places
+            why = f"the branch {branches} is gone and was not merged" if gone else ""
+            held = why or f"it holds on the branch {branches}, which is not merged here"
+            return Verdict(_state(findings), held_back=held, is_abandoned=gone)
+        return _summed_up(findings, stated)
+
+    def _findings(self, stated: Stated) -> Iterator[_Finding]:
+        newest = next((each for each in reversed(stated.anchors) if each.names_code), None)
+        if newest is None:
+            yield from self._noticed(stated)
+            return
+        for span in newest.spans:
+            yield self._span(span) if self._may_read(span.path) else _UNKNOWN
+        for command in newest.commands:
+            yield self._command(command) if self._may_read(command.path) else _UNKNOWN
+
+    def _may_read(self, path: str) -> bool:
+        return self._left() > 0 and spans.is_within(path)
+
+    def _place(self, stated: Stated, anchors: Anchors, findings: Sequence[_Finding]) -> str:
+        """Return where a statement holds that was made there; here, if that can't be decided."""
+        branch = self._ancestry.head[0]
+        is_free = stated.kind in ON_EVERY_BRANCH and not findings
+        if is_free or not (branch and anchors.branch and anchors.commit):
+            return _HERE
+        if anchors.branch == branch or self._ancestry.is_in_history(anchors.commit) is not False:
+            return _HERE
+        tip = self._ancestry.tip(anchors.branch)
+        if tip and self._ancestry.is_in_history(tip) is not False:  # rebased, then merged
+            return _HERE
+        if findings and all(each.state in {FRESH, MOVED} for each in findings):  # squashed
+            return _HERE
+        return _ABANDONED if self._ancestry.is_gone(anchors.branch) else _ELSEWHERE
+
+    # ------------------------------------------------------------ one span
+    def _look(self, path: str) -> _File:
+        if path not in self._files:
+            self._files[path] = self._tree.look(path)
+        return self._files[path]
+
+    def _span(self, span: Span) -> _Finding:
+        found = self._look(span.path)
+        if found.kind == "none":
+            return self._moved(span)
+        if found.kind != "file" or not span.blob:
+            return _UNKNOWN
+        if found.blob == span.blob:
+            return _Finding(FRESH, span.path)
+        line = _line_of(span, found)
+        if line is None:
+            return _Finding(CHANGED, _named(span), since=found.changed)
+        if line == span.line:
+            return _Finding(FRESH, span.path)
+        return _Finding(MOVED, span.path, f"{span.path}:{line}" if span.lines else "")
+
+    def _moved(self, span: Span) -> _Finding:
+        """Return where a file is now that is gone: by its content, or else by its name."""
+        ancestry = self._ancestry
+        same = ancestry.with_content(span.blob) if _BLOB.fullmatch(span.blob) else []
+        called = ancestry.with_name(span.path.rpartition("/")[2])
+        for path in dict.fromkeys((*same, *called)):
+            found = self._look(path) if spans.is_within(path) and path != span.path else None
+            if found is None or found.kind != "file" or not span.blob:
+                continue
+            if found.blob == span.blob or _line_of(span, found):
+                return _Finding(MOVED, span.path, path)
+        others = [each for each in called if each != span.path]
+        if len(others) == 1 and self._look(others[0]).kind in {"file", "large"}:
+            if not span.blob:
+                return _Finding(MOVED, span.path, others[0])
+            return _Finding(CHANGED, span.path, others[0])
+        return _Finding(CHANGED, span.path, is_gone=ancestry.can_search)
+
+    def _command(self, command: Command) -> _Finding:
+        found = self._look(command.path)
+        if found.kind == "large":
+            return _UNKNOWN
+        name = command.text.split()[-1] if command.text.split() else ""
+        if found.kind == "file" and (
+            found.blob == command.blob or spans.defines(command.path, found.text, name)
+        ):
+            return _Finding(FRESH, command.text)
+        return _Finding(CHANGED, f"`{command.text}`", since=found.changed, is_gone=True)
+
+    # ------------------------------------------------------------ without hashes
+    def _noticed(self, stated: Stated) -> Iterator[_Finding]:
+        """Yield what became of the files that a sentence names, by what git had at its commit.
+
+        The working tree may have been another then, so none of them is called fresh.
+        """
+        head = self._ancestry.head[1]
+        commit = next((each.commit for each in reversed(stated.anchors) if each.commit), "")
+        for named in spans.paths_in(stated.text) if self._left() > 0 else ():
+            then = self._ancestry.blob(commit, named.path)
+            now = self._ancestry.blob(head, named.path)
+            kind = self._look(named.path).kind
+            if kind == "none" and then:
+                yield _Finding(CHANGED, named.path, is_gone=True)
+            elif kind == "file" and then and now and then != now:
+                yield _Finding(CHANGED, named.path, since=self._look(named.path).changed)
+            elif kind != "none":
+                yield _UNKNOWN
+
+
+def _line_of(span: Span, found: _File) -> int | None:
+    """Return the line at which a part of a file is now, unchanged; None if it is not."""
+    if not span.hash or len(found.data) > _MOST_PARSED:
+        return None
+    if span.symbol:
+        part = spans.definition(found.text, span.symbol, span.path)
+        return part.line if part and part.hash == span.hash else None
+    if not 0 < span.lines <= _MOST_PARSED:
+        return None
+    return spans.find_lines(found.text, span.hash, span.line, span.lines) or None
+
+
+def _named(span: Span) -> str:
+    return f"{span.symbol} in {span.path}" if span.symbol else span.path
+
+
+def _state(findings: Iterable[_Finding]) -> str:
+    states = {each.state for each in findings}
+    return next((each for each in _ORDER if each in states), UNKNOWN)
+
+
+def _summed_up(findings: Sequence[_Finding], stated: Stated) -> Verdict:
+    state = _state(findings)
+    if findings and all(each.is_gone for each in findings):
+        return Verdict(state, held_back=f"{_listed(findings)} gone since {_day(stated)}")
+    notes = dict.fromkeys(_note(each, stated) for each in findings if each.state == state)
+    return Verdict(state, "; ".join(filter(None, notes)))
+
+
+def _note(finding: _Finding, stated: Stated) -> str:
+    if finding.state == MOVED:
+        return f"now {finding.to}" if finding.to else ""
+    if finding.state != CHANGED:
+        return ""
+    since = _day(stated, finding.since)
+    if finding.to:
+        return f"now {finding.to}, changed since {since}"
+    return f"{finding.what} {'gone' if finding.is_gone else 'changed'} since {since}"
+
+
+def _listed(findings: Iterable[_Finding]) -> str:
+    return ", ".join(dict.fromkeys(each.what for each in findings))
+
+
+def _day(stated: Stated, changed: date | None = None) -> str:
+    """Return when a file was written, if that is later than the statement; else its day."""
+    made = stated.date.date() if stated.date else None
+    newest = max(filter(None, (made, changed)), default=None)
+    return newest.isoformat() if newest else "then"

@@ -1,0 +1,166 @@
+"""What of a checkout a statement names, as it was then, and what became of it since."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
+
+from perdure.model.values import JSON
+
+FRESH, MOVED, CHANGED, UNKNOWN = "fresh", "moved", "changed", "unknown"
+ON_EVERY_BRANCH = frozenset({"rule", "preference"})
+"""Kinds that hold on every branch, unless they name something of the checkout."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A file that a statement names, or a part of it."""
+
+    path: str
+    """From the top of the checkout."""
+    blob: str = ""
+    """The hash that git has for the whole file; empty for a folder, and for what was not read."""
+    symbol: str = ""
+    """What is defined there: a function, a class, a constant."""
+    hash: str = ""
+    """Of the definition, or of the lines; empty if the whole file is meant."""
+    line: int = 0
+    """The first line, from 1."""
+    lines: int = 0
+    """How many lines; 0 for a definition or a whole file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command that the checkout defines, such as `make test`."""
+
+    text: str
+    path: str
+    """The file that defines it."""
+    blob: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Anchors:
+    """What a statement names of a checkout, as it was when the statement was made."""
+
+    repository: str = ""
+    """Host and path of the remote; empty without one."""
+    branch: str = ""
+    commit: str = ""
+    date: str = ""
+    spans: tuple[Span, ...] = ()
+    commands: tuple[Command, ...] = ()
+
+    @property
+    def names_code(self) -> bool:
+        return bool(self.spans or self.commands)
+
+    def as_json(self) -> dict[str, JSON]:
+        found: dict[str, JSON] = {
+            name: getattr(self, name) for name in ("repository", "branch", "commit", "date")
+        }
+        found["spans"] = [_compact(asdict(each)) for each in self.spans]
+        found["commands"] = [_compact(asdict(each)) for each in self.commands]
+        return _compact(found)
+
+
+def _compact(given: Mapping[str, JSON]) -> dict[str, JSON]:
+    return {name: value for name, value in given.items() if value}
+
+
+def anchors_of(given: object) -> Anchors | None:
+    """Return what `Anchors.as_json` returned; None if it is anything else."""
+    if not isinstance(given, Mapping):
+        return None
+    spans = (_span(each) for each in _mappings(given.get("spans")))
+    commands = (
+        Command(*_texts(each, "text", "path", "blob")) for each in _mappings(given.get("commands"))
+    )
+    repository, branch, commit, date = _texts(given, "repository", "branch", "commit", "date")
+    return Anchors(repository, branch, commit, date, tuple(spans), tuple(commands))
+
+
+def _span(given: Mapping[object, object]) -> Span:
+    path, blob, symbol, hash_ = _texts(given, "path", "blob", "symbol", "hash")
+    line, lines = _numbers(given, "line", "lines")
+    return Span(path, blob, symbol, hash_, line, lines)
+
+
+def _mappings(given: object) -> Iterator[Mapping[object, object]]:
+    listed = given if isinstance(given, Sequence) and not isinstance(given, str) else ()
+    return (each for each in listed if isinstance(each, Mapping))
+
+
+def _texts(given: Mapping[Any, object], *names: str) -> tuple[str, ...]:
+    found = (given.get(name) for name in names)
+    return tuple(each if isinstance(each, str) else "" for each in found)
+
+
+def _numbers(given: Mapping[Any, object], *names: str) -> tuple[int, ...]:
+    found = (given.get(name) for name in names)
+    return tuple(each if type(each) is int and each > 0 else 0 for each in found)
+
+
+FIRST_NODE = "messages"
+"""The first node of a session, whose metadata has its branch and commit."""
+
+
+def session_anchors(metadata: Mapping[str, JSON]) -> tuple[Anchors, ...]:
+    """Return what the first node of a session says of the checkout that it worked in."""
+    branch, commit = _texts(metadata, "branch", "commit")
+    return (Anchors(branch=branch, commit=commit),) if branch or commit else ()
+
+
+class Origin(NamedTuple):
+    """Where a session worked; branch and commit are empty if they are not known."""
+
+    folder: str
+    branch: str = ""
+    commit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """A statement to check, or a sentence of a session."""
+
+    text: str
+    kind: str
+    date: datetime | None = None
+    anchors: tuple[Anchors, ...] = ()
+    """One for each time that it was made, the newest last; none if that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether what a statement names is still as it was, and whether it holds in this checkout."""
+
+    state: str = UNKNOWN
+    """`fresh`, `moved`, `changed`, or `unknown` if there is nothing to check or no time for it."""
+    note: str = ""
+    """What to add to the statement: `src/a.py changed since 2026-03-02`; empty for nothing."""
+    held_back: str = ""
+    """Why the statement is not shown here; empty if it is shown."""
+    is_abandoned: bool = False
+    """Whether its branch is gone, and was never merged."""
+
+
+UNCHECKED = Verdict()
+
+
+def hedged(text: str, verdict: Verdict) -> str:
+    """Return a line with what changed since."""
+    return f"{text} ({verdict.note})" if verdict.note else text
+
+
+class Checkout(Protocol):
+    """The working tree of a folder."""
+
+    def anchored(self, text: str, when: datetime | None, origin: Origin | None) -> Anchors | None:
+        """Return what a statement of that time names; None if nothing can be known of it.
+
+        Without `origin`, branch and commit are those of now.
+        """
+
+    def checked(self, stated: Sequence[Stated], seconds: float) -> list[Verdict]:
+        """Return a verdict on each; what is not reached in that time is unknown."""
