@@ -143,7 +143,7 @@ def _keep(wishes: Wishes, home: Path, given: HookInput) -> None:
         raise InvalidValueError(
             "the agent did not say which session it is. Fix: none needed; nothing was kept."
         )
-    if not given.transcript:  # it keeps none itself
+    if not given.transcript or given.subagent:  # its words are not the user's
         return
     session = given.session_id, given.transcript, given.cwd
     Pending(home).add(Waiting(wishes.agent, *session, event=wishes.event))

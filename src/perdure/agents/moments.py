@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 _LONGEST_PROMPT = 2_000
 _FEWEST_WORDS = 2
-_INSTRUCTIONS = ("CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.md", "GEMINI.md", ".cursorrules")
-"""What agents load by themselves."""
-_MOST_INSTRUCTIONS = 200_000
 _MOST_LOOKED_AT = 24
+_SUBAGENT = 120
+"""Tokens for a subagent."""
+_BINDING = ("rule", "rejected")
+"""The kinds of rules and prohibitions."""
 _OPENING_PROMPTS = 2
 """After so many prompts of a session, memory speaks only if it is sure to matter."""
 
@@ -94,38 +95,43 @@ class Moment:
 def at_start(moment: Moment) -> Emission:
     """Return the briefing for a folder, without what its own instructions say.
 
-    What it has is not shown again later.
+    What it has is not shown again later. After compaction, it is followed by a recap.
     """
+    recap = _recap(moment)
     if not moment.has_memory:
-        return NOTHING
+        return Emission(recap, reason="the context was compacted")
     home, shown = moment.home, moment.shown
     with suppress(StorageError, OSError):  # on a read-only disk there is nothing to go on with
         if Pending(home):  # a process before was killed over these
             start_draining(home, os.environ)
     if moment.given.source == "resume" and shown.has_briefing:  # its context has it already
         return NOTHING
+    from perdure.agents.instruction_files import instruction_files
     from perdure.agents.shown import key_of
 
+    known = instruction_files(moment.given.cwd, moment.agent)
     with moment.memory() as memory:
-        found = memory.briefing(known=instructions_at(moment.given.cwd))
+        found = memory.briefing(known=known)
     shown.brief(text for text in (*(item.text for item in found.items), found.last) if text)
     items = (Emitted(item.uri, item.message, key_of(item.text)) for item in found.items)
-    return Emission(found.text, tuple(items), "the session starts")
+    text = f"{found.text.rstrip()}\n{recap}".lstrip() if recap else found.text
+    return Emission(text, tuple(items), "the session starts")
 
 
-def instructions_at(cwd: str) -> str:
-    """Return what the files of a folder say to every agent that works there."""
-    texts = []
-    for name in _INSTRUCTIONS:
-        with suppress(OSError, ValueError), Path(cwd, name).open("rb") as file:
-            texts.append(file.read(_MOST_INSTRUCTIONS).decode(errors="replace"))
-    return "\n".join(texts)
+def _recap(moment: Moment) -> str:
+    """Return what the session did before its context was compacted; empty if it was not."""
+    if moment.given.source != "compact" or not moment.given.transcript:
+        return ""
+    from perdure.agents.recap import recap
+
+    given = moment.given
+    return recap(moment.agent, Path(given.transcript), given.session_id, given.cwd)
 
 
 # ---------------------------------------------------------------- at a prompt
 def at_prompt(moment: Moment) -> Emission:
     """Return what memory has to say to a prompt, in a few lines."""
-    if not moment.home.is_dir():
+    if not moment.home.is_dir() or moment.given.subagent:  # no person wrote that prompt
         return NOTHING
     from perdure.model.speech import speech_of
 
@@ -144,6 +150,7 @@ def recalled_for(prompt: str, moment: Moment) -> Emission:
     is left out: the agent has it. If the user may have stated something lasting, one line asks
     about it.
     """
+    from perdure.agents.instruction_files import instruction_files
     from perdure.agents.shown import key_of
     from perdure.engine.instructions import Instructions
     from perdure.engine.prompts import relevant_lines
@@ -155,7 +162,7 @@ def recalled_for(prompt: str, moment: Moment) -> Emission:
     news = [hit for hit in result.hits if not known or not _is_of(hit, known)]
     goes_on = shown.prompted() >= _OPENING_PROMPTS
     asked = f" {words_key(prompt)} "
-    instructions = cache(lambda: Instructions(instructions_at(cwd) if cwd else ""))
+    instructions = cache(lambda: Instructions(instruction_files(cwd, moment.agent)))
 
     def is_known(text: str) -> bool:
         return text in shown or f" {words_key(text)} " in asked or instructions().say(text)
@@ -204,8 +211,16 @@ def after_tool(moment: Moment) -> Emission:
 # ---------------------------------------------------------------- a subagent
 def for_subagent(moment: Moment) -> Emission:
     """Return the project's rules and prohibitions, for an agent that another agent starts."""
-    del moment
-    return NOTHING
+    if not moment.has_memory:
+        return NOTHING
+    from perdure.agents.instruction_files import instruction_files
+    from perdure.agents.shown import key_of
+
+    known = instruction_files(moment.given.cwd, moment.agent)
+    with moment.memory() as memory:
+        found = memory.briefing(budget_tokens=_SUBAGENT, known=known, kinds=_BINDING)
+    items = (Emitted(item.uri, item.message, key_of(item.text)) for item in found.items)
+    return Emission(found.text, tuple(items), "a subagent starts")
 
 
 MOMENTS: dict[str, Callable[[Moment], Emission]] = {

@@ -37,15 +37,21 @@ const plain = (text) => {
 export const Perdure = async ({ directory: cwd }) => {
   const briefings = new Map() // one for each session, so that its beginning stays the same
   const keeping = new Set()
+  const compacted = new Set()
+  const subagents = new Set() // their sessions: what they are asked is not the user's
   const briefing = (sessionID) => {
-    if (!briefings.has(sessionID)) briefings.set(sessionID, hook("session-start", { session_id: sessionID, cwd }))
+    if (!briefings.has(sessionID)) {
+      const event = subagents.has(sessionID) ? "subagent-start" : "session-start"
+      const source = compacted.delete(sessionID) ? "compact" : "startup"
+      briefings.set(sessionID, hook(event, { session_id: sessionID, cwd, source }))
+    }
     return briefings.get(sessionID)
   }
 
   return {
     "chat.message": async ({ sessionID }, { message, parts }) => {
       const said = parts.filter((part) => part.type === "text" && !part.synthetic)
-      if (!said.length) return
+      if (!said.length || subagents.has(sessionID)) return
       const prompt = said.map((part) => plain(part.text)).join("\n")
       await briefing(sessionID) // what it says is not said again
       const text = await hook("user-prompt-submit", { session_id: sessionID, cwd, prompt })
@@ -60,9 +66,11 @@ export const Perdure = async ({ directory: cwd }) => {
     "experimental.session.compacting": async ({ sessionID }) => {
       await hook("pre-compact", { session_id: sessionID, cwd })
       briefings.delete(sessionID)
+      compacted.add(sessionID)
     },
     event: async ({ event }) => {
-      if (event.type !== "session.idle") return
+      if (event.type === "session.created" && event.properties.info.parentID) subagents.add(event.properties.info.id)
+      if (event.type !== "session.idle" || subagents.has(event.properties.sessionID)) return
       const kept = hook("stop", { session_id: event.properties.sessionID, cwd })
       keeping.add(kept)
       await kept

@@ -1,16 +1,17 @@
 """The briefing: what an agent gets at the start of a session, in few tokens, rules first."""
 
 from base64 import b32encode
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time
 from hashlib import sha256
 from typing import NamedTuple
 
 from perdure.context.reading import NodeReader
-from perdure.engine.instructions import ALIKE, Instructions
+from perdure.engine.instructions import ALIKE, InstructionFile, InstructionLine, Instructions
 from perdure.engine.recall.confirming import Confirming
 from perdure.engine.recall.packing import tokens_in
+from perdure.errors import InvalidValueError
 from perdure.index.contract import Filters, KeptIndex
 from perdure.model import ContextNode, RequestContext, SeedHit, Uri
 from perdure.model.record import ACCOUNT, NOTED, OWNER_SPACE, PROJECT
@@ -31,6 +32,9 @@ _STATED = 2.0
 """The score of what was kept on purpose; what a rule kept has less, what was only noticed least."""
 _ORDER = tuple(KIND_TITLES)
 _HEAD = "From earlier sessions (`read ~id` for more):"
+_MOST_CONTRADICTIONS = 2
+_LONGEST_QUOTE = 80
+"""Characters of a line of an instruction file."""
 _LONGEST_END = 100
 """Characters of what the user asked last."""
 _DAY_SECONDS = 86_400
@@ -54,6 +58,8 @@ class BriefingItem:
     """Their words, of a statement."""
     bare: str = ""
     """The text without the days at its end, by which it is compared."""
+    contradicts: InstructionLine | None = None
+    """The line of an instruction file that is older, and can't hold together with it."""
 
     @property
     def id(self) -> str:
@@ -95,15 +101,21 @@ def brief(  # noqa: PLR0913 - what it is made of, for whom, and how much
     ctx: RequestContext,
     names: Sequence[str],
     *,
-    known: str = "",
+    known: str | Sequence[InstructionFile] = "",
+    kinds: Collection[str] = (),
     budget: int = BUDGET,
     now: datetime | None = None,
 ) -> Briefing:
     """Return the briefing for a project by its names; without one, what is about the person.
 
     What was learned outside of projects is in none of theirs, but for what is about the person.
-    What `known` says already, such as the project's CLAUDE.md, is left out.
+    What `known` says already, such as the project's CLAUDE.md, is left out; a line of it that an
+    item contradicts is shown with the item. With `kinds`, there are items of these kinds only.
     """
+    if unknown := {*kinds} - {*_ORDER}:
+        raise InvalidValueError(
+            f"there is no kind {min(unknown)[:80]!a}. Fix: use some of {', '.join(_ORDER)}."
+        )
     now = now or datetime.now(UTC)
     projects = tuple(dict.fromkeys((*names, "")))
     found: list[BriefingItem] = []
@@ -119,7 +131,7 @@ def brief(  # noqa: PLR0913 - what it is made of, for whom, and how much
             hits[hit.uri, None] = hit
         elif not is_general:
             found += _said(hit, message, now)
-            ends += _ended(hit, message)
+            ends += () if kinds else _ended(hit, message)
             hits[hit.uri, message] = hit
     confirming = Confirming(reader, ctx, projects)
 
@@ -132,7 +144,11 @@ def brief(  # noqa: PLR0913 - what it is made of, for whom, and how much
     if tokens_in(last) > budget // 4:  # what lasts comes first
         last = ""
     former += _stated(found)
-    current = (item for item in found if not _has_ended(item, former))
+    current = [
+        item for item in found if (not kinds or item.kind in kinds) and not _has_ended(item, former)
+    ]
+    if not kinds:
+        current = _with_contradictions(current, instructions)
     fits = _Fitting(instructions, budget - tokens_in(last), now, holds)
     chosen = fits.chosen(current)
     text = _written(chosen, last, now)
@@ -269,7 +285,9 @@ class _Fitting:
 
     def chosen(self, found: Iterable[BriefingItem]) -> list[BriefingItem]:
         """Return as many as fit: pinned ones, then by score; none says what another does."""
-        ranked = sorted(found, key=lambda item: (not item.pinned, -_worth(item), item.uri))
+        ranked = sorted(
+            found, key=lambda item: (not item.pinned, not item.contradicts, -_worth(item), item.uri)
+        )
         chosen: list[BriefingItem] = []
         seen: list[frozenset[str]] = []
         kinds: set[str] = set()
@@ -294,6 +312,31 @@ class _Fitting:
         return sorted(chosen, key=lambda item: (not item.pinned, _ORDER.index(item.kind)))
 
 
+def _with_contradictions(
+    found: Sequence[BriefingItem], instructions: Instructions
+) -> list[BriefingItem]:
+    """Return the items, with the lines of instruction files that the newest few contradict.
+
+    What is about the person in general contradicts no file of a project.
+    """
+    since = instructions.oldest
+    if since is None:
+        return list(found)
+    dated = [(item.date, item) for item in found if item.date and item.date > since]
+    dated.sort(key=lambda each: each[0], reverse=True)
+    lines: dict[InstructionLine, BriefingItem] = {}
+    for at, (date, item) in enumerate(dated):
+        if len(lines) == _MOST_CONTRADICTIONS:
+            break
+        if item.kind == "preference" and item.message is None:
+            continue
+        line = instructions.contradicted(item.bare, date, [newer.bare for _, newer in dated[:at]])
+        if line is not None and line not in lines:
+            lines[line] = replace(item, contradicts=line)
+    shown = {(item.uri, item.message, item.text): item for item in lines.values()}
+    return [shown.get((item.uri, item.message, item.text), item) for item in found]
+
+
 def _worth(item: BriefingItem) -> float:
     return item.score / float(max(1, tokens_in(item.text)) ** _BREVITY)
 
@@ -316,6 +359,13 @@ def _written(items: Sequence[BriefingItem], last: str, now: datetime) -> str:
 
 
 def _line(item: BriefingItem, now: datetime) -> str:
+    if item.contradicts and item.date:
+        file, number, text = item.contradicts
+        place = f"{_presentable(shortened(file, _LONGEST_QUOTE))} line {number}"
+        quoted = _presentable(shortened(text, _LONGEST_QUOTE))
+        who = "the user said later" if item.evidence else "it was stated later"
+        stated = _presentable(item.bare)
+        return f'- {place} says "{quoted}"; {who} ({item.date.date()}): "{stated}" {item.id}'
     age = f" {_age(item.date, now)}" if item.date else ""
     return f"- {_presentable(item.text)} {item.id}{age}"
 

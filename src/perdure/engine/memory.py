@@ -1,7 +1,7 @@
 """The façade: every verb that a door offers is a method of `Memory`."""
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from perdure.engine.forgotten import ForgottenList
     from perdure.engine.importing.importing import Imported
     from perdure.engine.index_upkeep import IndexUpkeep, OutboxUpkeep
+    from perdure.engine.instructions import InstructionFile
     from perdure.engine.learn.candidates import Judged, Shown
     from perdure.engine.learn.remember import Cited, NewStatement, Remembered
     from perdure.engine.learn.review import Pending, Review
@@ -382,11 +383,18 @@ class Memory(Readable):
         what = f"{name[:80]!a} names {'several things' if found else 'nothing'}"
         raise NodeNotFoundError(f"{what}. Fix: {ids}, or use recall.")
 
-    def briefing(self, *, budget_tokens: int = 294, known: str = "") -> "Briefing":
+    def briefing(
+        self,
+        *,
+        budget_tokens: int = 294,
+        known: "str | Sequence[InstructionFile]" = "",
+        kinds: Collection[str] = (),
+    ) -> "Briefing":
         """Return what an agent should know when a session starts, rules first.
 
-        Only what belongs to the project or the person; what `known` says already, such as the
-        text of the project's CLAUDE.md, is left out.
+        Only what belongs to the project or the person. What `known` says already, such as the
+        text of the project's CLAUDE.md, is left out; of instruction files, a line that was
+        contradicted since is named. `kinds` limits it to some kinds, as `rule` and `rejected`.
         """
         from perdure.engine.briefing import brief
 
@@ -397,6 +405,7 @@ class Memory(Readable):
             self.caller,
             self._names(self.project),
             known=known,
+            kinds=kinds,
             budget=budget_tokens,
         )
 

@@ -16,6 +16,7 @@ from perdure.engine.importing.reading import (
     each_object,
     failure,
     heads,
+    left_out,
     lines,
     list_of,
     mapping_of,
@@ -59,7 +60,9 @@ class Codex:
         self, entry: Entry, stream: BinaryIO, session: "_Session"
     ) -> Iterator[Item | Finding]:
         yield from each_object(entry, "line", lines(stream), session.take)
-        if not session.id and session.messages:
+        if session.of_subagent:
+            yield left_out(entry)
+        elif not session.id and session.messages:
             what = "it has messages, but nothing says which session it is"
             yield Finding(entry.name, "", what, "keep its first line, session_meta")
         elif session.id:
@@ -83,6 +86,7 @@ class _Session:
         self.id, self.began = text_of(state.get("id")), text_of(state.get("began"))
         self.cwd, self.branch = text_of(state.get("cwd")), text_of(state.get("branch"))
         self.last = self.commit = ""
+        self.of_subagent = False
         self.messages: list[Said] = []
         tools = mapping_of(state.get("tools"))
         self._tools = {name: text_of(tool) for name, tool in tools.items()}
@@ -104,6 +108,7 @@ class _Session:
             raise InvalidValueError("it has no payload that is an object")
         if kind == "session_meta":
             # A session that went on from another has the other's first line after its own.
+            self.of_subagent = self.of_subagent or (not self.id and _is_of_subagent(payload))
             self.id = self.id or text_of(payload.get("id"))
             self.began = self.began or time_of(payload.get("timestamp") or time)
             self.cwd = self.cwd or text_of(payload.get("cwd"))
@@ -131,6 +136,11 @@ class _Session:
         if kind in _RESULTS and (output := _failed(item.get("output"))):
             return failure(output, name=self._tools.get(called, ""), time=time)
         return None
+
+
+def _is_of_subagent(meta: Mapping[str, object]) -> bool:
+    is_one = "subagent" in mapping_of(meta.get("source"))
+    return is_one or meta.get("thread_source") == "subagent" or bool(meta.get("parent_thread_id"))
 
 
 def _failed(output: object) -> str:

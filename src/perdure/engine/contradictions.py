@@ -1,0 +1,88 @@
+"""Whether what the user stated later can hold together with a line of an instruction file.
+
+In doubt it can: a line that is named as contradicted must be.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from perdure.engine.instructions import is_limited
+from perdure.engine.learn.changes import change_in, outdates
+from perdure.engine.learn.judge import Verdict, compare, plain_words
+from perdure.engine.learn.naming import words_of
+from perdure.patterns import later
+
+_NEGATIONS = words_of("negations") | {"don't", "dont", "avoid"}
+_SPARE = words_of("stop") | words_of("verbs")
+_EMPHATIC = later(
+    r"^(?:always|please|important:|note:|remember:?)\s+|\s+(?:now|from now on)(?=[.!]?$)",
+    re.IGNORECASE,
+)
+_NAMED_VALUE = later(r"^([\w -]{3,40}):\s+(?=\S)")
+"""`Line length: 80` says that it is 80."""
+_ORDERS = frozenset({"use", "run", "install", "prefer"})
+_FEWEST = 2
+"""Words that two orders have at least, beside a number."""
+_LONGEST_CHANGE = 12
+"""Words of a text that says what replaced what."""
+
+
+class Candidates:
+    """Sentences by the words that a contradiction shares with them, so that few are compared."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._first: defaultdict[str, set[int]] = defaultdict(set)
+        self._any: defaultdict[str, set[int]] = defaultdict(set)
+        for at, line in enumerate(lines):
+            words = plain_words(_bare(line))
+            self._first[_first_of(words)].add(at)
+            for word in words:
+                self._any[word].add(at)
+
+    def candidates(self, text: str) -> set[int]:
+        """Return the numbers of the sentences that a text may contradict."""
+        change = change_in(text)
+        gone = change.gone if change else ()
+        found = self._first.get(_first_of(plain_words(_bare(text))), set())
+        return found.union(*(self._any.get(word, ()) for word in gone))
+
+
+def contradicts(line: str, text: str) -> bool:
+    """Whether a text that is newer says what can't hold together with a line."""
+    old, new = _bare(line), _bare(text)
+    variants = {old, _NAMED_VALUE.sub(r"\1 is ", old)}
+    if any(compare(each, new).verdict is Verdict.CONTRADICTS for each in variants):
+        return True
+    words = plain_words(old)
+    if _has_other_number(words, plain_words(new)):
+        return True
+    if not words or _NEGATIONS & {*words} or is_limited(old) or not _replaces_one_thing(new):
+        return False
+    certain = outdates(new, old)
+    return certain is True or (certain is False and words[0] in _ORDERS)
+
+
+def _bare(text: str) -> str:
+    """Return a sentence without emphasis and marks of code."""
+    return _EMPHATIC.sub("", text.replace("`", "").strip())
+
+
+def _first_of(words: Sequence[str]) -> str:
+    return next((word for word in words if word not in _NEGATIONS), "")
+
+
+def _replaces_one_thing(text: str) -> bool:
+    """Whether a short text says that one thing took the place of another, each named in a word."""
+    change = change_in(text)
+    if change is None or len(text.split()) > _LONGEST_CHANGE:
+        return False
+    came, gone = ({*each} - _SPARE for each in change)
+    return len(came) == len(gone) == 1
+
+
+def _has_other_number(words: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether two orders to use something differ by one number only."""
+    pairs = [each for each in zip(words, others, strict=False) if each[0] != each[1]]
+    is_one = len(words) == len(others) > _FEWEST and len(pairs) == 1
+    return is_one and words[0] in {"use", "prefer"} and all(map(str.isdigit, pairs[0]))
