@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from perdure.engine.instructions import InstructionFile, Instructions
+from perdure.engine.contradictions import Contradictions
+from perdure.engine.instructions import InstructionFile, InstructionLine, Instructions
 
 CHANGED = datetime(2026, 2, 1, tzinfo=UTC)
 LATER = CHANGED + timedelta(days=30)
@@ -12,6 +13,10 @@ LATER = CHANGED + timedelta(days=30)
 
 def file(text: str, *globs: str) -> Instructions:
     return Instructions([InstructionFile("CLAUDE.md", text, CHANGED, globs)])
+
+
+def contradicted(instructions: Instructions, text: str, date: datetime) -> InstructionLine | None:
+    return Contradictions(instructions).line(text, date)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +105,7 @@ COMPATIBLE = [
 
 @pytest.mark.parametrize(("line", "text"), CONTRADICTED)
 def test_a_line_that_the_user_contradicted_is_found_with_its_number(line: str, text: str) -> None:
-    found = file(f"# Harbour\n\n{line}\n").contradicted(text, LATER)
+    found = contradicted(file(f"# Harbour\n\n{line}\n"), text, LATER)
 
     assert found is not None
     assert (found.file, found.number) == ("CLAUDE.md", 3)
@@ -108,20 +113,20 @@ def test_a_line_that_the_user_contradicted_is_found_with_its_number(line: str, t
 
 @pytest.mark.parametrize(("line", "text"), COMPATIBLE)
 def test_a_line_that_may_hold_beside_it_is_not_contradicted(line: str, text: str) -> None:
-    assert file(line).contradicted(text, LATER) is None
+    assert contradicted(file(line), text, LATER) is None
 
 
 def test_what_was_stated_before_the_file_was_changed_contradicts_nothing() -> None:
-    assert file("Use npm").contradicted("We use pnpm now.", CHANGED - timedelta(days=1)) is None
+    assert contradicted(file("Use npm"), "We use pnpm now.", CHANGED - timedelta(days=1)) is None
 
 
 @pytest.mark.parametrize("text", ["```sh\nUse npm\n```", f"Use npm {'and so on ' * 40}"])
 def test_code_and_long_lines_are_not_contradicted(text: str) -> None:
-    assert file(text).contradicted("We use pnpm now.", LATER) is None
+    assert contradicted(file(text), "We use pnpm now.", LATER) is None
 
 
 def test_a_rule_for_some_files_is_not_contradicted() -> None:
-    assert file("Use npm", "docs/**").contradicted("We use pnpm now.", LATER) is None
+    assert contradicted(file("Use npm", "docs/**"), "We use pnpm now.", LATER) is None
 
 
 @pytest.mark.parametrize(
@@ -144,4 +149,11 @@ def test_hostile_text_is_read_in_bounded_time(text: str) -> None:
     instructions = file(text)
 
     assert not instructions.say("Use tabs in Makefiles for the harbour.")
-    assert instructions.contradicted("We use pnpm now.", LATER) is None
+    assert contradicted(instructions, "We use pnpm now.", LATER) is None
+
+
+def test_a_statement_that_a_newer_one_took_back_contradicts_nothing() -> None:
+    found = Contradictions(file("Use npm"))
+
+    assert found.line("We use pnpm now.", LATER) is not None
+    assert found.line("We use pnpm now.", LATER, ["Use npm."]) is None

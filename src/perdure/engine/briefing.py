@@ -38,6 +38,7 @@ _LONGEST_QUOTE = 80
 _LONGEST_END = 100
 """Characters of what the user asked last."""
 _DAY_SECONDS = 86_400
+_NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +247,7 @@ def _stated(found: Iterable[BriefingItem]) -> Iterator[_Former]:
     """Yield what messages say that a statement says in other words."""
     for item in found:
         for quote in item.quotes:
-            yield _Former(datetime.max.replace(tzinfo=UTC), _words(quote))
+            yield _Former(_NEVER, _words(quote))
 
 
 def _has_ended(item: BriefingItem, former: Iterable[_Former]) -> bool:
@@ -319,10 +320,13 @@ def _with_contradictions(
 
     What is about the person in general contradicts no file of a project.
     """
-    since = instructions.oldest
-    if since is None:
-        return list(found)
+    since = min((changed for changed, _ in instructions.dated), default=_NEVER)
     dated = [(item.date, item) for item in found if item.date and item.date > since]
+    if not dated:
+        return list(found)
+    from perdure.engine.contradictions import Contradictions  # noqa: PLC0415 - it loads the judge
+
+    contradictions = Contradictions(instructions)
     dated.sort(key=lambda each: each[0], reverse=True)
     lines: dict[InstructionLine, BriefingItem] = {}
     for at, (date, item) in enumerate(dated):
@@ -330,7 +334,7 @@ def _with_contradictions(
             break
         if item.kind == "preference" and item.message is None:
             continue
-        line = instructions.contradicted(item.bare, date, [newer.bare for _, newer in dated[:at]])
+        line = contradictions.line(item.bare, date, [newer.bare for _, newer in dated[:at]])
         if line is not None and line not in lines:
             lines[line] = replace(item, contradicts=line)
     shown = {(item.uri, item.message, item.text): item for item in lines.values()}

@@ -5,9 +5,10 @@ In doubt it can: a line that is named as contradicted must be.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from datetime import datetime
 
-from perdure.engine.instructions import is_limited
+from perdure.engine.instructions import InstructionLine, Instructions, is_limited
 from perdure.engine.learn.changes import change_in, outdates
 from perdure.engine.learn.judge import Verdict, compare, plain_words
 from perdure.engine.learn.naming import words_of
@@ -28,20 +29,33 @@ _LONGEST_CHANGE = 12
 """Words of a text that says what replaced what."""
 
 
-class Candidates:
-    """Sentences by the words that a contradiction shares with them, so that few are compared."""
+class Contradictions:
+    """Finds the sentences of instruction files that statements contradict."""
 
-    def __init__(self, lines: Iterable[str]) -> None:
+    def __init__(self, instructions: Instructions) -> None:
+        self._instructions = instructions
         self._first: defaultdict[str, set[int]] = defaultdict(set)
         self._any: defaultdict[str, set[int]] = defaultdict(set)
-        for at, line in enumerate(lines):
-            words = plain_words(_bare(line))
+        """By word, the sentences that begin with it, or have it: few have to be compared."""
+        for at, (_, line) in enumerate(instructions.dated):
+            words = plain_words(_bare(line.text))
             self._first[_first_of(words)].add(at)
             for word in words:
                 self._any[word].add(at)
 
-    def candidates(self, text: str) -> set[int]:
-        """Return the numbers of the sentences that a text may contradict."""
+    def line(self, text: str, date: datetime, newer: Sequence[str] = ()) -> InstructionLine | None:
+        """Return the first sentence that a statement of a later date contradicts; None if in doubt.
+
+        There is none if a sentence says the same, or if a newer statement contradicts this one.
+        """
+        for at in sorted(self._candidates(text)):
+            changed, line = self._instructions.dated[at]
+            if changed < date and contradicts(line.text, text):
+                is_known = self._instructions.say(text)
+                return None if is_known or any(contradicts(text, each) for each in newer) else line
+        return None
+
+    def _candidates(self, text: str) -> set[int]:
         change = change_in(text)
         gone = change.gone if change else ()
         found = self._first.get(_first_of(plain_words(_bare(text))), set())

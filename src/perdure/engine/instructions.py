@@ -10,15 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import islice
+from typing import NamedTuple
 
 from perdure.engine.learn.naming import words_of
 from perdure.engine.recall.planning import STOP_WORDS
 from perdure.model.values import words_key
 from perdure.patterns import later
-
-if TYPE_CHECKING:
-    from perdure.engine.contradictions import Candidates
 
 ALIKE = 0.8
 """The share of words from which two lines say the same."""
@@ -107,43 +105,15 @@ class Instructions:
             for at, count in shared.items()
         )
 
-    # ------------------------------------------------------------ what is outdated
-    @property
-    def oldest(self) -> datetime | None:
-        """When the file was changed that is the oldest; None if there is nothing to compare."""
-        return min((each.changed for each in self._compared if each.changed), default=None)
-
-    def contradicted(
-        self, text: str, date: datetime, newer: Sequence[str] = ()
-    ) -> InstructionLine | None:
-        """Return the first sentence that a text of a later date contradicts; None if in doubt.
-
-        There is none if a sentence says the same, or if a newer text contradicts this one.
-        """
-        from perdure.engine.contradictions import contradicts  # noqa: PLC0415 - few need it
-
-        for at in sorted(self._contradictions.candidates(text)):
-            sentence = self._compared[at]
-            is_older = sentence.changed is not None and sentence.changed < date
-            if is_older and contradicts(sentence.line.text, text):
-                is_news = not self.say(text) and not any(contradicts(text, each) for each in newer)
-                return sentence.line if is_news else None
-        return None
-
     @cached_property
-    def _compared(self) -> list[_Sentence]:
-        found = [
-            each
+    def dated(self) -> list[tuple[datetime, InstructionLine]]:
+        """The first sentences that a later statement may contradict, each with its file's date."""
+        found = (
+            (each.changed, each.line)
             for each in self._sentences
             if each.changed and each.is_prose and len(each.line.text) <= _LONGEST_COMPARED
-        ]
-        return found[:_MOST_COMPARED]
-
-    @cached_property
-    def _contradictions(self) -> "Candidates":
-        from perdure.engine.contradictions import Candidates  # noqa: PLC0415 - few need it
-
-        return Candidates(each.line.text for each in self._compared)
+        )
+        return list(islice(found, _MOST_COMPARED))
 
 
 def _sentences(file: InstructionFile) -> Iterator[_Sentence]:

@@ -120,7 +120,8 @@ def opencode(folder: Path, steps: Sequence[Step]) -> Path:
             role = "user" if kind == "user" else "assistant"
             part: dict[str, Any] = {"type": "text", "text": value}
             if kind == "run":
-                state = {"input": {"command": value[0]}, "metadata": {"exit": value[1]}}
+                state: dict[str, Any] = {"input": {"command": value[0]}}
+                state |= {"metadata": {"exit": value[1]}}
                 part = {"type": "tool", "tool": "bash", "state": {**state, "status": "completed"}}
             if kind == "edit":
                 state = {"input": {"filePath": value}, "status": "completed"}
