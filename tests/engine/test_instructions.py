@@ -81,6 +81,7 @@ CONTRADICTED = [
     ("Max line length: 80", "The max line length is 100"),
     ("Use Python 3.10", "Use Python 3.12"),
     ("We use MySQL", "We use Postgres now"),
+    ("We use npm.", "From now on we use pnpm, never npm."),
 ]
 COMPATIBLE = [
     ("Use pnpm", "We use pnpm now."),

@@ -17,7 +17,8 @@ from perdure.patterns import later
 _NEGATIONS = words_of("negations") | {"don't", "dont", "avoid"}
 _SPARE = words_of("stop") | words_of("verbs")
 _EMPHATIC = later(
-    r"^(?:always|please|important:|note:|remember:?)\s+|\s+(?:now|from now on)(?=[.!]?$)",
+    r"^(?:always|please|important:|note:|remember:?|from now on,?)\s+"
+    r"|\s+(?:now|from now on)(?=[.!]?$)",
     re.IGNORECASE,
 )
 _NAMED_VALUE = later(r"^([\w -]{3,40}):\s+(?=\S)")
@@ -79,7 +80,7 @@ def contradicts(line: str, text: str) -> bool:
 
 def _bare(text: str) -> str:
     """Return a sentence without emphasis and marks of code."""
-    return _EMPHATIC.sub("", text.replace("`", "").strip())
+    return _EMPHATIC.sub("", text.replace("`", "").replace(", never ", ", not ").strip())
 
 
 def _first_of(words: Sequence[str]) -> str:
