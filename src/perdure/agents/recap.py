@@ -11,6 +11,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,7 +29,7 @@ from perdure.model.messages import text_of
 from perdure.model.values import shortened
 
 BUDGET = 200
-MOST_BYTES = 1_000_000
+MOST_BYTES = 600_000
 """Of the end of a transcript."""
 _LONGEST_FIRST = 200_000
 """Bytes of its first line, which names the session."""
@@ -40,6 +41,8 @@ _LONGEST_TASK = 36
 """Tokens."""
 _LONGEST_COMMAND, _LONGEST_FIGURE = 90, 110
 """Characters."""
+_MOST_OFFERED = 8
+"""Parts of a line that are tried."""
 _FEWEST_WORDS = 4
 _LATEST_ANSWERS = 12
 _PRIVATE = re.compile(rb"<private|/private(?![/\w])|private\s+on\b", re.IGNORECASE)
@@ -123,7 +126,7 @@ def recap(agent: str, transcript: Path, session_id: str, cwd: str = "") -> str:
 def _fitting(title: str, parts: Iterable[str], budget: int) -> str:
     """Return a line with as many of the parts as fit; empty if none does."""
     line = ""
-    for part in parts:
+    for part in islice(parts, _MOST_OFFERED):
         longer = f"{line}; {part}" if line else f"- {title} {part}"
         if tokens_in(longer) <= budget:
             line = longer
@@ -133,11 +136,11 @@ def _fitting(title: str, parts: Iterable[str], budget: int) -> str:
 # ---------------------------------------------------------------- what it says
 def _task(messages: Sequence[Said]) -> list[str]:
     """Return the last request of the user, as short as it has to be; a question is not one."""
-    for message in reversed(messages):
+    for message in reversed([each for each in messages if each["role"] == "user"]):
         own = " ".join(each.text for each in sentences(message["content"]))
         text = " ".join((own or message["content"]).split())
         is_task = len(text.split()) >= _FEWEST_WORDS and not text.startswith("/")
-        if message["role"] == "user" and is_task and not _QUESTION.match(text):
+        if is_task and not _QUESTION.match(text):
             while tokens_in(text) > _LONGEST_TASK:
                 text = shortened(text, max(1, len(text) * 3 // 4))
             return [f'"{presentable_line(text)}"']

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time
 from hashlib import sha256
+from heapq import nlargest
 from typing import NamedTuple
 
 from perdure.context.reading import NodeReader
@@ -33,6 +34,8 @@ _STATED = 2.0
 _ORDER = tuple(KIND_TITLES)
 _HEAD = "From earlier sessions (`read ~id` for more):"
 _MOST_CONTRADICTIONS = 2
+_MOST_COMPARED = 150
+"""Items that are compared with instruction files: those that are most likely to last."""
 _LONGEST_QUOTE = 80
 """Characters of a line of an instruction file."""
 _LONGEST_END = 100
@@ -321,7 +324,9 @@ def _with_contradictions(
     What is about the person in general contradicts no file of a project.
     """
     since = min((changed for changed, _ in instructions.dated), default=_NEVER)
-    dated = [(item.date, item) for item in found if item.date and item.date > since]
+    later = (item for item in found if item.date and item.date > since)
+    likely = nlargest(_MOST_COMPARED, later, key=lambda item: item.score)
+    dated = [(item.date, item) for item in likely if item.date]
     if not dated:
         return list(found)
     from perdure.engine.contradictions import Contradictions  # noqa: PLC0415 - it loads the judge

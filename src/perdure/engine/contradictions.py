@@ -24,6 +24,8 @@ _EMPHATIC = later(
 _NAMED_VALUE = later(r"^([\w -]{3,40}):\s+(?=\S)")
 """`Line length: 80` says that it is 80."""
 _ORDERS = frozenset({"use", "run", "install", "prefer"})
+_MOST_OTHER = 4
+"""Words of a line that a text does not have, and that may be its other value and a negation."""
 _FEWEST = 2
 """Words that two orders have at least, beside a number."""
 _LONGEST_CHANGE = 12
@@ -38,8 +40,10 @@ class Contradictions:
         self._first: defaultdict[str, set[int]] = defaultdict(set)
         self._any: defaultdict[str, set[int]] = defaultdict(set)
         """By word, the sentences that begin with it, or have it: few have to be compared."""
+        self._words: list[frozenset[str]] = []
         for at, (_, line) in enumerate(instructions.dated):
             words = plain_words(_bare(line.text))
+            self._words.append(frozenset(words))
             self._first[_first_of(words)].add(at)
             for word in words:
                 self._any[word].add(at)
@@ -57,10 +61,15 @@ class Contradictions:
         return None
 
     def _candidates(self, text: str) -> set[int]:
-        change = change_in(text)
-        gone = change.gone if change else ()
-        found = self._first.get(_first_of(plain_words(_bare(text))), set())
-        return found.union(*(self._any.get(word, ()) for word in gone))
+        given = plain_words(_bare(text))
+        words = frozenset(given)
+        near = {
+            at
+            for at in self._first.get(_first_of(given), ())
+            if max(len(words - self._words[at]), len(self._words[at] - words)) <= _MOST_OTHER
+        }
+        change = change_in(text) if len(given) <= _LONGEST_CHANGE else None
+        return near.union(*(self._any.get(word, ()) for word in (change.gone if change else ())))
 
 
 def contradicts(line: str, text: str) -> bool:
