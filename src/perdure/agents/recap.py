@@ -50,6 +50,12 @@ _QUESTION = re.compile(
     r"(?:who|what|why|how|when|where|which|is|are|was|were|does|do|did|has|have)\b.*\?\s*\Z",
     re.IGNORECASE | re.DOTALL,
 )
+_GOES_ON = re.compile(
+    r"(?:please |ok,? |yes,? )*(?:go on|go ahead|continue|proceed|keep going|carry on|and now|try again)"
+    r"(?: \w+){0,3}[.!?]*\Z",
+    re.IGNORECASE,
+)
+"""What lets the agent go on with what it was asked before."""
 _CALLS = re.compile(r"^\[called [^\n]*$", re.MULTILINE)
 _FIGURE = re.compile(
     r"(?<![\w.-])\d[\d.,]*\s?(?:%|percent\b|(?:ms|µs|us|ns|s|sec|seconds|min|minutes|h|hours|[kMGT]i?B"
@@ -140,7 +146,7 @@ def _task(messages: Sequence[Said]) -> list[str]:
         own = " ".join(each.text for each in sentences(message["content"]))
         text = " ".join((own or message["content"]).split())
         is_task = len(text.split()) >= _FEWEST_WORDS and not text.startswith("/")
-        if is_task and not _QUESTION.match(text):
+        if is_task and not (_QUESTION.match(text) or _GOES_ON.match(text)):
             while tokens_in(text) > _LONGEST_TASK:
                 text = shortened(text, max(1, len(text) * 3 // 4))
             return [f'"{presentable_line(text)}"']

@@ -56,8 +56,8 @@ class Contradictions:
         for at in sorted(self._candidates(text)):
             changed, line = self._instructions.dated[at]
             if changed < date and contradicts(line.text, text):
-                is_known = self._instructions.say(text)
-                return None if is_known or any(contradicts(text, each) for each in newer) else line
+                is_taken_back = any(contradicts(text, each) for each in _alike(text, newer))
+                return None if is_taken_back or self._instructions.say(text) else line
         return None
 
     def _candidates(self, text: str) -> set[int]:
@@ -70,6 +70,12 @@ class Contradictions:
         }
         change = change_in(text) if len(given) <= _LONGEST_CHANGE else None
         return near.union(*(self._any.get(word, ()) for word in (change.gone if change else ())))
+
+
+def _alike(text: str, others: Sequence[str]) -> list[str]:
+    """Return the texts that begin with the same word, or say that something changed."""
+    first = _first_of(plain_words(_bare(text)))
+    return [each for each in others if first in plain_words(_bare(each))[:3] or change_in(each)]
 
 
 def contradicts(line: str, text: str) -> bool:

@@ -30,6 +30,7 @@ STEPS: tuple[Step, ...] = (
     ("run", (WORKS, 0)),
     ("agent", REPORT),
     ("user", "What is R@10?"),
+    ("user", "Please go on with it."),
     ("user", "yes"),
 )
 
