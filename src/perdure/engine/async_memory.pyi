@@ -2,7 +2,7 @@
 
 import builtins
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import Self
@@ -17,6 +17,7 @@ from perdure.engine.erasing.planning import Forgotten
 from perdure.engine.erasing.receipts import Checked
 from perdure.engine.exporting import Exported
 from perdure.engine.importing.importing import Imported
+from perdure.engine.instructions import InstructionFile
 from perdure.engine.learn.candidates import Judged
 from perdure.engine.learn.remember import Cited, Remembered
 from perdure.engine.learn.review import Pending
@@ -180,7 +181,13 @@ class AsyncMemory:
         project: str | None = None,
         projects: Searched | None = None,
     ) -> RecallResult: ...
-    async def briefing(self, *, budget_tokens: int = 294, known: str = "") -> Briefing: ...
+    async def briefing(
+        self,
+        *,
+        budget_tokens: int = 294,
+        known: str | Sequence[InstructionFile] = "",
+        kinds: Collection[str] = (),
+    ) -> Briefing: ...
     async def at(self, when: When) -> AsyncPastMemory: ...
     async def save(
         self,
