@@ -51,7 +51,8 @@ _QUESTION = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _GOES_ON = re.compile(
-    r"(?:please |ok,? |yes,? )*(?:go on|go ahead|continue|proceed|keep going|carry on|and now|try again)"
+    r"(?:please |ok,? |yes,? )*"
+    r"(?:go on|go ahead|continue|proceed|keep going|carry on|and now|try again)"
     r"(?: \w+){0,3}[.!?]*\Z",
     re.IGNORECASE,
 )
