@@ -150,3 +150,43 @@ def test_what_a_tool_forgot_is_in_no_later_request(client: Client) -> None:
 
     assert ran.model.is_done
     assert "penicillin" not in "".join(each.text for each in ran.model.requests)
+
+
+GULLS = "Count the gulls."
+SPAWNING = {
+    "claude-code": Call(
+        "Agent", {"description": "look", "prompt": GULLS, "subagent_type": "general-purpose"}
+    ),
+    "codex": Call("multi_agent_v1/spawn_agent", {"message": GULLS, "agent_type": "default"}),
+}
+
+
+@pytest.mark.parametrize("name", SPAWNING)
+def test_a_subagent_gets_the_rules_and_nothing_else(new_client: NewClient, name: str) -> None:
+    client = new_client(name)
+    client.perdure("remember", "Never push to main.", "--kind", "rule")
+    client.perdure("remember", "The lighthouse blinks every seven seconds.", "--kind", "fact")
+    waits = [Call("exec_command", {"cmd": "sleep 2"})] * 2 if name == "codex" else []
+    ran = client.run("Look at the harbour.", SPAWNING[name], *waits, "Seven.", "Done.")
+    own = [each for each in ran.model.turns if "Look at the harbour." not in each.text]
+
+    assert own, ran.output
+    assert GULLS in own[0].text
+    assert "Never push to main." in own[0].text
+    assert "lighthouse" not in own[0].text
+    found = json.loads(client.perdure("recall", "count the gulls", "--json"))
+    assert GULLS not in [each.get("snippet") for each in found["hits"]]
+
+
+def test_after_compaction_claude_code_gets_a_recap(new_client: NewClient) -> None:
+    client = new_client("claude-code")
+    shell = Call("Bash", {"command": "make -v", "description": "look at make"})
+    client.run("Count the gulls of the harbour, and write them down.", shell, "There are 7 %.")
+    client.run("Go on with it.", "I did.", goes_on=True)
+    client.run("/compact", goes_on=True)
+    ran = client.run("And now?", "Done.", goes_on=True)
+
+    shown = ran.model.turns[-1].text
+    assert "This session, before its context was compacted:" in shown, ran.output
+    assert '"Count the gulls of the harbour, and write them down."' in shown
+    assert "`make -v`" in shown

@@ -214,7 +214,7 @@ def _keep(wishes: Wishes, home: Path, given: HookInput) -> None:
         raise InvalidValueError(
             "the agent did not say which session it is. Fix: none needed; nothing was kept."
         )
-    if not given.transcript:  # it keeps none itself
+    if not given.transcript or given.subagent:  # its words are not the user's
         return
     if wishes.event == "session-end":
         SessionNotes(home).leave(given.session_id)

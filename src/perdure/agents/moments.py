@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 _LONGEST_PROMPT = 2_000
 _FEWEST_WORDS = 2
-_INSTRUCTIONS = ("CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.md", "GEMINI.md", ".cursorrules")
-"""What agents load by themselves."""
-_MOST_INSTRUCTIONS = 200_000
 _MOST_LOOKED_AT = 24
+_SUBAGENT = 120
+"""Tokens for a subagent."""
+_BINDING = ("rule", "rejected")
+"""The kinds of rules and prohibitions."""
 _OPENING_PROMPTS = 2
 """After so many prompts of a session, memory speaks only if it is sure to matter."""
 
@@ -103,10 +104,11 @@ class Moment:
 def at_start(moment: Moment) -> Emission:
     """Return the briefing for a folder, without what its own instructions say.
 
-    What it has is not shown again later.
+    What it has is not shown again later. After compaction, it is followed by a recap.
     """
+    recap = _recap(moment)
     if not moment.has_memory:
-        return NOTHING
+        return Emission(recap, reason="the context was compacted")
     home, shown = moment.home, moment.shown
     with suppress(StorageError, OSError):  # on a read-only disk there is nothing to go on with
         if Pending(home):  # a process before was killed over these
@@ -114,31 +116,36 @@ def at_start(moment: Moment) -> Emission:
     if moment.given.source == "resume" and shown.has_briefing:  # its context has it already
         return NOTHING
     from perdure.agents.capture import capture_warning
+    from perdure.agents.instruction_files import instruction_files
     from perdure.agents.statusline import note_memories
 
+    known = instruction_files(moment.given.cwd, moment.agent)
     with moment.memory() as memory:
-        found = memory.briefing(known=instructions_at(moment.given.cwd))
+        found = memory.briefing(known=known)
     shown.brief(text for text in (*(item.text for item in found.items), found.last) if text)
     note_memories(home, moment.given.cwd, found.memories)
     lines = (*found.items, *([found.end] if found.end else []))
     items = (Emitted(item.uri, item.message, key_of(item.text)) for item in lines)
-    text = found.text + capture_warning(home, moment.agent, moment.given.session_id)
+    warning = capture_warning(home, moment.agent, moment.given.session_id)
+    text = "\n".join(part.strip("\n") for part in (found.text, recap, warning) if part.strip())
+    text = f"{text}\n" if text else ""
     return Emission(text, tuple(items), "the session starts")
 
 
-def instructions_at(cwd: str) -> str:
-    """Return what the files of a folder say to every agent that works there."""
-    texts = []
-    for name in _INSTRUCTIONS:
-        with suppress(OSError, ValueError), Path(cwd, name).open("rb") as file:
-            texts.append(file.read(_MOST_INSTRUCTIONS).decode(errors="replace"))
-    return "\n".join(texts)
+def _recap(moment: Moment) -> str:
+    """Return what the session did before its context was compacted; empty if it was not."""
+    if moment.given.source != "compact" or not moment.given.transcript:
+        return ""
+    from perdure.agents.recap import recap
+
+    given = moment.given
+    return recap(moment.agent, Path(given.transcript), given.session_id, given.cwd)
 
 
 # ---------------------------------------------------------------- at a prompt
 def at_prompt(moment: Moment) -> Emission:
     """Return what memory has to say to a prompt, in a few lines."""
-    if not moment.home.is_dir():
+    if not moment.home.is_dir() or moment.given.subagent:  # no person wrote that prompt
         return NOTHING
     from perdure.model.speech import speech_of
 
@@ -157,6 +164,7 @@ def recalled_for(prompt: str, moment: Moment) -> Emission:
     is left out: the agent has it. If the user may have stated something lasting, one line asks
     about it.
     """
+    from perdure.agents.instruction_files import instruction_files
     from perdure.engine.instructions import Instructions
     from perdure.engine.prompts import relevant_lines
     from perdure.model.values import words_key
@@ -164,7 +172,7 @@ def recalled_for(prompt: str, moment: Moment) -> Emission:
     cwd, known, shown = moment.given.cwd, moment.session, moment.shown
     goes_on = shown.prompted() >= _OPENING_PROMPTS
     asked = f" {words_key(prompt)} "
-    instructions = cache(lambda: Instructions(instructions_at(cwd) if cwd else ""))
+    instructions = cache(lambda: Instructions(instruction_files(cwd, moment.agent)))
 
     def is_known(text: str) -> bool:
         return text in shown or f" {words_key(text)} " in asked or instructions().say(text)
@@ -289,8 +297,15 @@ def after_tool(moment: Moment) -> Emission:
 # ---------------------------------------------------------------- a subagent
 def for_subagent(moment: Moment) -> Emission:
     """Return the project's rules and prohibitions, for an agent that another agent starts."""
-    del moment
-    return NOTHING
+    if not moment.has_memory:
+        return NOTHING
+    from perdure.agents.instruction_files import instruction_files
+
+    known = instruction_files(moment.given.cwd, moment.agent)
+    with moment.memory() as memory:
+        found = memory.briefing(budget_tokens=_SUBAGENT, known=known, kinds=_BINDING)
+    items = (Emitted(item.uri, item.message, key_of(item.text)) for item in found.items)
+    return Emission(found.text, tuple(items), "a subagent starts")
 
 
 MOMENTS: dict[str, Callable[[Moment], Emission]] = {

@@ -51,8 +51,12 @@ export const Perdure = async ({ directory: cwd }) => {
     const parent = parents.get(sessionID)
     return parent ? { session_id: parent, agent_id: sessionID, cwd } : { session_id: sessionID, cwd }
   }
+  const compacted = new Set()
   const briefing = (sessionID) => {
-    if (!briefings.has(sessionID)) briefings.set(sessionID, hook("session-start", { session_id: sessionID, cwd }))
+    if (!briefings.has(sessionID)) {
+      const source = compacted.delete(sessionID) ? "compact" : "startup"
+      briefings.set(sessionID, hook("session-start", { session_id: sessionID, cwd, source }))
+    }
     return briefings.get(sessionID)
   }
 
@@ -96,6 +100,7 @@ export const Perdure = async ({ directory: cwd }) => {
     "experimental.session.compacting": async ({ sessionID }) => {
       await hook("pre-compact", { session_id: sessionID, cwd })
       briefings.delete(sessionID)
+      compacted.add(sessionID)
     },
     event: async ({ event }) => {
       const created = event.type === "session.created" && event.properties.info

@@ -2,7 +2,15 @@
 
 import builtins
 import threading
-from collections.abc import AsyncIterator, Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Container,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from datetime import date, datetime
 from pathlib import Path
 from typing import Self
@@ -18,6 +26,7 @@ from perdure.engine.erasing.planning import Forgotten
 from perdure.engine.erasing.receipts import Checked
 from perdure.engine.exporting import Exported
 from perdure.engine.importing.importing import Imported
+from perdure.engine.instructions import InstructionFile
 from perdure.engine.learn.candidates import Judged
 from perdure.engine.learn.remember import Cited, Remembered
 from perdure.engine.learn.review import Pending
@@ -133,7 +142,9 @@ class AsyncPastMemory:
         project: str | None = None,
         projects: Searched | None = None,
     ) -> RecallResult: ...
-    async def briefing(self, *, budget_tokens: int = 294, known: str = "") -> Briefing: ...
+    async def briefing(
+        self, *, budget_tokens: int = 294, known: str | Sequence[InstructionFile] = ""
+    ) -> Briefing: ...
 
 class AsyncMemory:
     def __init__(self, memory: Memory | Callable[[], Memory]) -> None: ...
@@ -189,7 +200,8 @@ class AsyncMemory:
         self,
         *,
         budget_tokens: int = 294,
-        known: str = "",
+        known: str | Sequence[InstructionFile] = "",
+        kinds: Collection[str] = (),
         at: When | None = None,
         seconds: float = 0.02,
     ) -> Briefing: ...

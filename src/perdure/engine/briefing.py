@@ -1,16 +1,18 @@
 """The briefing: what an agent gets at the start of a session, in few tokens, rules first."""
 
 from base64 import b32encode
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time
 from hashlib import sha256
+from heapq import nlargest
 from typing import NamedTuple
 
 from perdure.context.reading import NodeReader
-from perdure.engine.instructions import ALIKE, Instructions
+from perdure.engine.instructions import ALIKE, InstructionFile, InstructionLine, Instructions
 from perdure.engine.recall.confirming import Confirming
 from perdure.engine.recall.packing import tokens_in
+from perdure.errors import InvalidValueError
 from perdure.index.contract import Filters, KeptIndex
 from perdure.model import ContextNode, RequestContext, SeedHit, Uri
 from perdure.model.anchors import (
@@ -41,9 +43,15 @@ _STATED = 2.0
 """The score of what was kept on purpose; what a rule kept has less, what was only noticed least."""
 _ORDER = tuple(KIND_TITLES)
 _HEAD = "From earlier sessions (`read ~id` for more):"
+_MOST_CONTRADICTIONS = 2
+_MOST_COMPARED = 150
+"""Items that are compared with instruction files: those that are most likely to last."""
+_LONGEST_QUOTE = 80
+"""Characters of a line of an instruction file."""
 LONGEST_END = 100
 """Characters of what the user asked last."""
 _DAY_SECONDS = 86_400
+_NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +78,8 @@ class BriefingItem:
     """What it names of the checkout, as it was each time that it was made."""
     verdict: Verdict = UNCHECKED
     """Whether that is still so in the folder that the briefing is for."""
+    contradicts: InstructionLine | None = None
+    """The line of an instruction file that is older, and can't hold together with it."""
 
     @property
     def id(self) -> str:
@@ -122,7 +132,8 @@ def brief(  # noqa: PLR0913 - what it is made of, for whom, and how much
     ctx: RequestContext,
     names: Sequence[str],
     *,
-    known: str = "",
+    known: str | Sequence[InstructionFile] = "",
+    kinds: Collection[str] = (),
     budget: int = BUDGET,
     now: datetime | None = None,
     leaves_out: Callable[[BriefingItem], bool] = lambda _item: False,
@@ -131,10 +142,15 @@ def brief(  # noqa: PLR0913 - what it is made of, for whom, and how much
     """Return the briefing for a project by its names; without one, what is about the person.
 
     What was learned outside of projects is in none of theirs, but for what is about the person.
-    What `known` says already, such as the project's CLAUDE.md, is left out; so is what
-    `leaves_out` says. `check` tells what holds in the folder that it is for: the rest is left out,
-    or says what changed.
+    What `known` says already, such as the project's CLAUDE.md, is left out; a line of it that an
+    item contradicts is shown with the item. So is what `leaves_out` says. `check` tells what holds
+    in the folder that it is for: the rest is left out, or says what changed. With `kinds`, there
+    are items of these kinds only.
     """
+    if unknown := {*kinds} - {*_ORDER}:
+        raise InvalidValueError(
+            f"there is no kind {min(unknown)[:80]!a}. Fix: use some of {', '.join(_ORDER)}."
+        )
     now = now or datetime.now(UTC)
     projects = tuple(dict.fromkeys((*names, "")))
     noted = gathered(index.noted(filters_for(index, ctx, projects), _LOOKED_AT), names, now)
@@ -144,13 +160,21 @@ def brief(  # noqa: PLR0913 - what it is made of, for whom, and how much
         return confirming.confirmed(noted.hits[uri, message]) is not None
 
     instructions = Instructions(known)
-    ends = sorted(noted.ends, reverse=True)
+    ends = [] if kinds else sorted(noted.ends, reverse=True)
     end = next((each for each in ends if holds(each.uri, each.message)), None)
     last = _last(end, instructions, now)
     if tokens_in(last) > budget // 4:  # what lasts comes first
         last = ""
-    current = (item for item in noted.current() if not leaves_out(item))
-    ranked = sorted(current, key=lambda item: (not item.pinned, -_worth(item), item.uri))
+    current = [
+        item
+        for item in noted.current()
+        if (not kinds or item.kind in kinds) and not leaves_out(item)
+    ]
+    if not kinds:
+        current = _with_contradictions(current, instructions)
+    ranked = sorted(
+        current, key=lambda item: (not item.pinned, not item.contradicts, -_worth(item), item.uri)
+    )
     if check:
         first = _with_origins(ranked[:_MOST_CHECKED], confirming)
         ranked = [*_checked(first, check), *ranked[_MOST_CHECKED:]]
@@ -334,7 +358,7 @@ def _stated(found: Iterable[BriefingItem]) -> Iterator[_Former]:
     """Yield what messages say that a statement says in other words."""
     for item in found:
         for quote in item.quotes:
-            yield _Former(datetime.max.replace(tzinfo=UTC), _words(quote))
+            yield _Former(_NEVER, _words(quote))
 
 
 def _has_ended(item: BriefingItem, former: Iterable[_Former]) -> bool:
@@ -397,6 +421,36 @@ class _Fitting:
         return sorted(chosen, key=lambda item: (not item.pinned, _ORDER.index(item.kind)))
 
 
+def _with_contradictions(
+    found: Sequence[BriefingItem], instructions: Instructions
+) -> list[BriefingItem]:
+    """Return the items, with the lines of instruction files that the newest few contradict.
+
+    What is about the person in general contradicts no file of a project.
+    """
+    since = min((changed for changed, _ in instructions.dated), default=_NEVER)
+    later = (item for item in found if item.date and item.date > since)
+    likely = nlargest(_MOST_COMPARED, later, key=lambda item: item.score)
+    dated = [(item.date, item) for item in likely if item.date]
+    if not dated:
+        return list(found)
+    from perdure.engine.contradictions import Contradictions  # noqa: PLC0415 - it loads the judge
+
+    contradictions = Contradictions(instructions)
+    dated.sort(key=lambda each: each[0], reverse=True)
+    lines: dict[InstructionLine, BriefingItem] = {}
+    for at, (date, item) in enumerate(dated):
+        if len(lines) == _MOST_CONTRADICTIONS:
+            break
+        if item.kind == "preference" and item.message is None:
+            continue
+        line = contradictions.line(item.bare, date, [newer.bare for _, newer in dated[:at]])
+        if line is not None and line not in lines:
+            lines[line] = replace(item, contradicts=line)
+    shown = {(item.uri, item.message, item.text): item for item in lines.values()}
+    return [shown.get((item.uri, item.message, item.text), item) for item in found]
+
+
 def _worth(item: BriefingItem) -> float:
     return item.score / float(max(1, tokens_in(item.text)) ** _BREVITY)
 
@@ -419,6 +473,13 @@ def _written(items: Sequence[BriefingItem], last: str, now: datetime) -> str:
 
 
 def _line(item: BriefingItem, now: datetime) -> str:
+    if item.contradicts and item.date:
+        file, number, text = item.contradicts
+        place = f"{_presentable(shortened(file, _LONGEST_QUOTE))} line {number}"
+        quoted = _presentable(shortened(text, _LONGEST_QUOTE))
+        who = "the user said later" if item.evidence else "it was stated later"
+        stated = _presentable(item.bare)
+        return f'- {place} says "{quoted}"; {who} ({item.date.date()}): "{stated}" {item.id}'
     age = f" {_age(item.date, now)}" if item.date else ""
     return f"- {_presentable(hedged(item.text, item.verdict))} {item.id}{age}"
 

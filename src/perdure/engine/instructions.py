@@ -1,7 +1,17 @@
-"""What the files of a project say to every agent, to leave out what they say already."""
+"""What the files say that agents load by themselves.
 
+They are read-only sources of a project. Memory does not repeat them, and names a line that the
+user contradicted after the file was last changed.
+"""
+
+import re
 from collections import Counter, defaultdict
-from functools import cache
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache, cached_property
+from itertools import islice
+from typing import NamedTuple
 
 from perdure.engine.learn.naming import words_of
 from perdure.engine.recall.planning import STOP_WORDS
@@ -12,7 +22,25 @@ ALIKE = 0.8
 """The share of words from which two lines say the same."""
 _NOT = "not"
 _EMPTY_WORDS = STOP_WORDS - {_NOT}
-_SENTENCE = later(r"(?<=[.!?])\s+|\n+")
+_SENTENCE = later(r"(?<=[.!?])\s+")
+_FENCE = later(r"\s*(?:```|~~~)")
+_LIST_MARK = later(r"^[\s>]*(?:(?:[-*+]|\d+[.)])\s+)?(?:\[[ xX]\]\s+)?")
+_EMPHASIS = later(r"\*\*|__")
+_LONGEST_COMPARED = 200
+"""Characters of a sentence that is looked at for contradictions."""
+_MOST_COMPARED = 600
+"""Sentences that are looked at for contradictions, the first ones."""
+_LONGEST_LIMITED = 1_000
+_LIMIT = later(
+    r"\b(?:only|except|unless|excluding|other than|if|when|whenever|while|during|in|inside|under"
+    r"|within)\b(?P<one>[^.;,:!?]*)|\bfor\s+(?P<two>[^\s,;]*[./*][^\s,;]*|[\w -]*files?)\b",
+    re.IGNORECASE,
+)
+_EVERYWHERE = frozenset(
+    "project repo repository codebase code file files place places general case "  # noqa: SIM905 - a few lines, not thirty
+    "cases time here session sessions work all every any each always whole entire new "
+    "existing".split()
+)
 
 
 @cache
@@ -20,30 +48,134 @@ def _negations() -> frozenset[str]:
     return frozenset(words_of("negations") | {"don't", "dont", "avoid"})
 
 
-class Instructions:
-    """What an agent is told by the files of its project, to leave out what says the same."""
+@dataclass(frozen=True, slots=True)
+class InstructionFile:
+    """A file that agents load by themselves."""
 
-    def __init__(self, text: str) -> None:
-        self._lines: list[frozenset[str]] = []
-        self._of: defaultdict[str, set[int]] = defaultdict(set)
-        """By word, the lines that have it."""
-        for line in _SENTENCE.split(text):
-            words = _meaning(line)
-            for word in words:
-                self._of[word].add(len(self._lines))
-            self._lines.append(words)
+    name: str
+    """As the agent that works in the folder would call it."""
+    text: str
+    """Its lines, each where it is in the file; frontmatter is blank."""
+    changed: datetime | None = None
+    """When it was last changed; if that is not known, nothing contradicts it."""
+    globs: tuple[str, ...] = ()
+    """The files that it is for; empty if it is for all."""
+
+    def is_for(self, path: str) -> bool:
+        """Whether it is for a file, by its path below the project."""
+        return not self.globs or any(_glob(each).fullmatch(path) for each in self.globs)
+
+
+class InstructionLine(NamedTuple):
+    """One sentence of an instruction file."""
+
+    file: str
+    number: int
+    """The line, from 1."""
+    text: str
+
+
+class _Sentence(NamedTuple):
+    line: InstructionLine
+    words: frozenset[str]
+    changed: datetime | None
+    is_prose: bool
+    """Whether it is prose for all files, not code nor for some files only."""
+
+
+class Instructions:
+    """What instruction files say, to leave out what says the same, and to find what is outdated."""
+
+    def __init__(self, files: Sequence[InstructionFile] | str) -> None:
+        given = [InstructionFile("", files)] if isinstance(files, str) else files
+        self._sentences: list[_Sentence] = []
+        self._with: defaultdict[str, set[int]] = defaultdict(set)
+        """By word, the sentences that have it."""
+        for sentence in (each for file in given for each in _sentences(file)):
+            for word in sentence.words:
+                self._with[word].add(len(self._sentences))
+            self._sentences.append(sentence)
 
     def say(self, text: str) -> bool:
-        """Whether a line has most of the words of a text, and denies as much."""
+        """Whether a sentence has most of the words of a text, and denies and covers as much."""
         words = _meaning(text)
-        shared = Counter(line for word in words for line in self._of.get(word, ()))
+        shared = Counter(at for word in words for at in self._with.get(word, ()))
         return any(
-            count >= ALIKE * len(words) and (_NOT in words) is (_NOT in self._lines[line])
-            for line, count in shared.items()
+            count >= ALIKE * len(words) and _covers(self._sentences[at], words, text)
+            for at, count in shared.items()
         )
+
+    @cached_property
+    def dated(self) -> list[tuple[datetime, InstructionLine]]:
+        """The first sentences that a later statement may contradict, each with its file's date."""
+        found = (
+            (each.changed, each.line)
+            for each in self._sentences
+            if each.changed and each.is_prose and len(each.line.text) <= _LONGEST_COMPARED
+        )
+        return list(islice(found, _MOST_COMPARED))
+
+
+def _sentences(file: InstructionFile) -> Iterator[_Sentence]:
+    named = re.findall(r"[a-z0-9]+", " ".join(file.globs), re.IGNORECASE)
+    scope = f" in {' '.join(named)} files" if file.globs else ""
+    is_code = False
+    for number, line in enumerate(file.text.splitlines(), start=1):
+        if _FENCE.match(line):
+            is_code = not is_code
+            continue
+        bare = _EMPHASIS.sub("", _LIST_MARK.sub("", line)).strip()
+        for each in _SENTENCE.split(bare):
+            text = f"{each.rstrip('.')}{scope}" if each else ""
+            if words := _meaning(text):
+                placed = InstructionLine(file.name, number, text)
+                yield _Sentence(placed, words, file.changed, not is_code and not scope)
 
 
 def _meaning(text: str) -> frozenset[str]:
     """Return the words of a text that count, about as stems; every negation is the same."""
     words = (_NOT if word in _negations() else word for word in words_key(text).split())
-    return frozenset(word[:5].rstrip("s") for word in words if word not in _EMPTY_WORDS)
+    return frozenset(_stem(word) for word in words if word not in _EMPTY_WORDS)
+
+
+def _stem(word: str) -> str:
+    return word[:5].rstrip("s")
+
+
+def _covers(sentence: _Sentence, words: frozenset[str], text: str) -> bool:
+    """Whether a sentence with most words of a text denies as much, and is as general."""
+    if (_NOT in words) is not (_NOT in sentence.words):
+        return False
+    missing = words - sentence.words
+    if missing and not sentence.words.isdisjoint(_other_values(text, missing)):
+        return False
+    has_number = any(map(str.isdigit, "".join(missing)))
+    return not has_number and all(each <= words for each in _limits(sentence.line.text))
+
+
+def _other_values(text: str, missing: frozenset[str]) -> set[str]:
+    """Return the values that exclude one that a sentence does not have: npm for pnpm."""
+    from perdure.engine.learn.judge import group_of  # noqa: PLC0415 - few lines are that similar
+
+    words = (word for word in words_key(text).split() if _stem(word) in missing)
+    return {_stem(other) for word in words for other in group_of(word) if other != word}
+
+
+def _limits(text: str) -> Iterator[frozenset[str]]:
+    """Yield the words of each clause that narrows a sentence: where, when, with which exception."""
+    for found in _LIMIT.finditer(text[:_LONGEST_LIMITED]):
+        words = words_key(found["one"] or found["two"] or "").split()
+        yield _meaning(" ".join(each for each in words if each not in _EVERYWHERE))
+
+
+def is_limited(text: str) -> bool:
+    """Whether a sentence holds somewhere or sometimes only."""
+    return any(_limits(text))
+
+
+def _glob(glob: str) -> re.Pattern[str]:
+    """Return what a glob matches: `*` stays in one name, `**` goes over names."""
+    parts = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    tokens = re.split(r"(\*\*/|\*\*|\*|\?)", glob.removeprefix("./"))
+    anywhere = "" if "/" in glob else "(?:.*/)?"
+    return re.compile(anywhere + "".join(parts.get(each, re.escape(each)) for each in tokens))

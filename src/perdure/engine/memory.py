@@ -1,7 +1,7 @@
 """The façade: every verb that a door offers is a method of `Memory`."""
 
 import threading
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from perdure.engine.forgotten import ForgottenList
     from perdure.engine.importing.importing import Imported
     from perdure.engine.index_upkeep import IndexUpkeep, OutboxUpkeep
+    from perdure.engine.instructions import InstructionFile
     from perdure.engine.learn.candidates import Judged, Shown
     from perdure.engine.learn.remember import Cited, NewStatement, Remembered
     from perdure.engine.learn.review import Pending, Review
@@ -392,17 +393,20 @@ class Memory(Readable):
         self,
         *,
         budget_tokens: int = 294,
-        known: str = "",
+        known: "str | Sequence[InstructionFile]" = "",
+        kinds: Collection[str] = (),
         at: "When | None" = None,
         seconds: float = 0.02,
     ) -> "Briefing":
         """Return what an agent should know when a session starts, rules first; or as of a state.
 
-        Only what belongs to the project or the person; what `known` says already, such as the
-        text of the project's CLAUDE.md, is left out. So is what was shown in many sessions and
-        used in none, unless it is pinned or recent: a recall finds it. In a checkout, so is what
-        holds on another branch, and what names only what is gone; a line says what changed since.
-        What is not checked within `seconds` is shown as it is.
+        Only what belongs to the project or the person. What `known` says already, such as the
+        text of the project's CLAUDE.md, is left out; of instruction files, a line that was
+        contradicted since is named. So is what was shown in many sessions and used in none,
+        unless it is pinned or recent: a recall finds it. In a checkout, so is what holds on
+        another branch, and what names only what is gone; a line says what changed since. What is
+        not checked within `seconds` is shown as it is. `kinds` limits it to some kinds, as `rule`
+        and `rejected`.
         """
         from perdure.engine.briefing import brief
         from perdure.engine.uses import unused_in
@@ -416,6 +420,7 @@ class Memory(Readable):
             self.caller,
             self._names(self.project),
             known=known,
+            kinds=kinds,
             budget=budget_tokens,
             leaves_out=unused_in(self.home),
             check=None if checkout is None else lambda stated: checkout.checked(stated, seconds),
@@ -1390,7 +1395,9 @@ class PastMemory(Readable):
         question = self._question(query, limits, valid_at, filters, of, projects)
         return self._past.recall(question, self.caller)
 
-    def briefing(self, *, budget_tokens: int = 294, known: str = "") -> "Briefing":
+    def briefing(
+        self, *, budget_tokens: int = 294, known: "str | Sequence[InstructionFile]" = ""
+    ) -> "Briefing":
         """Return what an agent that started a session then should have known.
 
         What was forgotten since is left out; what was shown and never used is not.

@@ -453,6 +453,12 @@ def each_file(source: Source, entries: list[Entry], read: Read) -> Iterator[Item
             yield Finding(entry.name, "", what, fix.removesuffix("."))
 
 
+def left_out(entry: Entry) -> Finding:
+    """Return that a file was left out because a subagent wrote it: its words are not the user's."""
+    what = "it is the session of a subagent, and was left out"
+    return Finding(entry.name, "", what, "nothing; what you saw went in", refused=False)
+
+
 def heads(source: Source, *suffixes: str) -> Iterator[bytes]:
     """Yield how a few files begin, of those whose names end so."""
     for entry in source.named(*suffixes)[:_LOOKED_AT]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from perdure import BriefingItem, Memory
-from perdure.agents.moments import instructions_at
+from perdure.agents.instruction_files import instruction_files
 from perdure.harness.projects import commit_time
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import (
@@ -33,13 +33,14 @@ def briefing_command(memory: Memory, budget: int, at: str | None, *, as_json: bo
     """Print what an agent gets when a session starts here.
 
     The project's rules come first, then decisions and what was rejected, facts and commands, what
-    is open, and what is about you. What CLAUDE.md, AGENTS.md or GEMINI.md says here is left out.
+    is open, and what is about you. What CLAUDE.md, AGENTS.md and other files say that agents load
+    by themselves is left out; a line of them that you contradicted since is named.
     With --at, it is what was known then; a commit means the time that it was committed.
     In a checkout, a line says if the code that it names moved or changed since; what holds on
     another branch, and what names only what is gone, is left out.
     """
     when = None if at is None else _moment(at)
-    known = instructions_at(str(Path.cwd()))
+    known = instruction_files(str(Path.cwd()))
     found = memory.briefing(budget_tokens=budget, known=known, at=when)
     if as_json:
         items = [_item(item) for item in found.items]
@@ -66,7 +67,7 @@ def _moment(text: str) -> Moment:
 
 def _item(item: BriefingItem) -> dict[str, object]:
     return {
-        **picked(item, "id kind text uri date message pinned"),
+        **picked(item, "id kind text uri date message pinned contradicts"),
         "state": item.verdict.state,
         "note": item.verdict.note,
     }

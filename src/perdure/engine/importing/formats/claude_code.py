@@ -21,6 +21,7 @@ from perdure.engine.importing.reading import (
     each_object,
     heads,
     heard_in,
+    left_out,
     lines,
     list_of,
     mapping_of,
@@ -39,6 +40,8 @@ from perdure.model.values import JSON
 Line = Mapping[str, object]
 
 _SPOKEN = ("user", "assistant")
+_SUBAGENT = "agent-"
+"""How the name of a subagent's file begins."""
 _MOST_KNOWN = 64
 """So many of the last lines are remembered, to tell whether others follow them."""
 _OF_A_KNOWN_LINE = ("uuid", "parentUuid", "logicalParentUuid", "type", "sessionId")
@@ -58,6 +61,9 @@ class ClaudeCode:
         return each_file(source, source.meant(".jsonl"), self.read)
 
     def read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
+        if entry.base.startswith(_SUBAGENT):
+            yield left_out(entry)
+            return
         found = _Lines()
         yield from each_object(entry, "line", lines(stream), found.take)
         if branch := _branch(found.own, found.session_id(_stem(entry))):

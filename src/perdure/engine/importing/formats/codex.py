@@ -17,6 +17,7 @@ from perdure.engine.importing.reading import (
     each_object,
     heads,
     heard,
+    left_out,
     lines,
     list_of,
     mapping_of,
@@ -63,7 +64,9 @@ class Codex:
         self, entry: Entry, stream: BinaryIO, session: "_Session"
     ) -> Iterator[Item | Finding]:
         yield from each_object(entry, "line", lines(stream), session.take)
-        if not session.id and session.messages:
+        if session.of_subagent:
+            yield left_out(entry)
+        elif not session.id and session.messages:
             what = "it has messages, but nothing says which session it is"
             yield Finding(entry.name, "", what, "keep its first line, session_meta")
         elif session.id:
@@ -90,6 +93,7 @@ class _Session:
         self.cwd, self.branch = text_of(state.get("cwd")), text_of(state.get("branch"))
         self.last = self.commit = ""
         self.headless = state.get("headless") is True
+        self.of_subagent = False
         self.messages: list[Said] = []
         self.heard: list[Heard] = []
         tools = mapping_of(state.get("tools"))
@@ -120,6 +124,7 @@ class _Session:
         if kind == "session_meta":
             # A session that went on from another has the other's first line after its own.
             self.headless = self.headless or (not self.id and _is_headless(payload))
+            self.of_subagent = self.of_subagent or (not self.id and _is_of_subagent(payload))
             self.id = self.id or text_of(payload.get("id"))
             self.began = self.began or time_of(payload.get("timestamp") or time)
             self.cwd = self.cwd or text_of(payload.get("cwd"))
@@ -163,6 +168,11 @@ class _Session:
 
 def _is_headless(meta: Mapping[str, object]) -> bool:
     return text_of(meta.get("originator")) == "codex_exec" or meta.get("source") == "exec"
+
+
+def _is_of_subagent(meta: Mapping[str, object]) -> bool:
+    is_one = "subagent" in mapping_of(meta.get("source"))
+    return is_one or meta.get("thread_source") == "subagent" or bool(meta.get("parent_thread_id"))
 
 
 def _output(output: object) -> tuple[Mapping[str, object], str]:

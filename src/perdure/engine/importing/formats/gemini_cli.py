@@ -19,6 +19,7 @@ from perdure.engine.importing.reading import (
     each_object,
     elements,
     heard,
+    left_out,
     lines,
     list_of,
     mapping_of,
@@ -50,13 +51,15 @@ class GeminiCli:
         return begins_with(source, (".json", ".jsonl"), b'"projectHash"')
 
     def items(self, source: Source) -> Iterator[Item | Finding]:
-        return each_file(source, source.meant(".json", ".jsonl"), self._read)
+        return each_file(source, source.meant(".json", ".jsonl"), self.read)
 
-    def _read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
+    def read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
         chat = _Chat()
         found = lines(stream) if entry.base.endswith(".jsonl") else elements(stream)
         yield from each_object(entry, "line", found, chat.take)
-        if chat.id and chat.messages:
+        if chat.of_subagent:
+            yield left_out(entry)
+        elif chat.id and chat.messages:
             messages: list[Said] = []
             heard_: list[Heard] = []
             calls = ShellCalls()
@@ -80,6 +83,7 @@ class GeminiCli:
 class _Chat:
     def __init__(self) -> None:
         self.id = self.title = self.began = self.last = self.cwd = ""
+        self.of_subagent = False
         self.messages: dict[str, Mapping[str, object]] = {}
 
     def take(
@@ -99,6 +103,7 @@ class _Chat:
         return iter(())
 
     def _set(self, known: Mapping[str, object]) -> None:
+        self.of_subagent = self.of_subagent or known.get("kind") == "subagent"
         self.id = text_of(known.get("sessionId")) or self.id
         self.title = text_of(known.get("summary")) or self.title
         self.began = time_of(known.get("startTime")) or self.began
