@@ -20,7 +20,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -29,8 +29,15 @@ from typing import Any, NamedTuple, Protocol, cast
 from labelled import Data, Place, UserMessages, briefing_then, has_most, is_useful, new_home
 from perdure import Memory
 from perdure.agents.hooks import HookInput
-from perdure.agents.moments import Emission, Emitted, Moment, after_tool, at_prompt, at_start
-from perdure.agents.moments import before_tool as before_tool
+from perdure.agents.moments import (
+    Emission,
+    Emitted,
+    Moment,
+    after_tool,
+    at_prompt,
+    at_start,
+    before_tool,
+)
 from perdure.agents.shown import key_of
 from perdure.app import caller_for, open_memory
 from perdure.engine.briefing import BUDGET, Briefing
@@ -63,7 +70,8 @@ NOT_CALLS = frozenset(
     }
 )
 """What the exports show as calls, and is none: code of an answer, a transcript that was read."""
-_CALL = re.compile(r"\[called (\w+)\] (\{.*\})\s*", re.DOTALL)
+_CALL = re.compile(r"\[called (\w+)\] (\{.*)", re.DOTALL)
+_INPUT = re.compile(r'\{"input": "((?:[^"\\]|\\u[0-9a-f]{4}|\\[^u\s…])*)')
 _SHELLS = frozenset({"shell", "Bash", "run_in_terminal"})
 _EDITS = frozenset(
     {
@@ -71,9 +79,11 @@ _EDITS = frozenset(
         "copilot_multiReplaceString",
     }
 )
-_DESCRIBED = re.compile(r"`([^`]+)`", re.DOTALL)
+_DESCRIBED = re.compile(r"(?:^|\n\n)`([^`]+)")
 _ORIGINAL = re.compile(r'"original": "((?:[^"\\]|\\.)*)"')
-_PATH = re.compile(r"^(?:Edit file: |The file |File created successfully at: )([^\s:]+)", re.M)
+_PATH = re.compile(r"(?m)^(?:Edit file: |The file |File created successfully at: )([^\s:]+)")
+_NAMED = re.compile(r"[\w./@-]*\w\.(?:tsx?|jsx?|json|mdc?|go|py|ya?ml|toml)\b|CHANGELOG|README")
+_FAR = 4
 _STATUS = re.compile(r"Exit code [1-9]\d*\n")
 
 
@@ -103,43 +113,66 @@ def steps(data: Data, session: str, failed: frozenset[Place]) -> Iterator[Step]:
         elif (session, at) not in NOT_CALLS and (call := _CALL.match(message["content"])):
             after = messages[at + 1] if at + 1 < len(messages) else {"role": "", "content": ""}
             result = after["content"] if after["role"] == "tool" else ""
-            yield from _called(session, at, call, result, is_failed=(session, at) in failed)
+            if call[1] in _SHELLS:
+                yield from _run(session, at, _text(call[2]), result, (session, at) in failed)
+            elif call[1] in _EDITS:
+                path = _path(_text(call[2]), result) or _named_before(messages[:at])
+                within = path.partition(f"/{data.sessions[session]['project']}/")[2]
+                yield _edited(session, at, call, result, within or path)
 
 
-def _called(  # noqa: PLR0913, PLR0917 - where, what, and what came of it
-    session: str, at: int, call: re.Match[str], result: str, *, is_failed: bool
+def _run(
+    session: str,
+    at: int,
+    text: str,
+    result: str,
+    is_failed: bool,  # noqa: FBT001 - what came of it
 ) -> Iterator[Step]:
+    command = _command(text)
+    given = {"command": command}
+    yield Step(ACTION, session, at, command, "Bash", given)
+    if is_failed or _STATUS.match(result):
+        error = result if _STATUS.match(result) else f"Exit code 1\n{result}"
+        yield Step(FAILURE, session, at, error, "Bash", given)
+
+
+def _path(text: str, result: str) -> str:
+    found = _PATH.search(f"{text}\n{result[:300]}")
+    return found[1] if found else ""
+
+
+def _named_before(messages: Sequence[Mapping[str, str]]) -> str:
+    """Return the file that the agent named last, if it was one: some exports leave it out."""
+    for each in reversed(messages[-_FAR:]):
+        if each["role"] == "user":
+            return ""
+        names = set(_NAMED.findall(each["content"][:600]))
+        if names and not each["content"].startswith("[called edit]"):
+            return names.pop() if len(names) == 1 else ""
+    return ""
+
+
+def _edited(session: str, at: int, call: re.Match[str], result: str, path: str) -> Step:
     text = _text(call[2])
-    if call[1] in _SHELLS:
-        command = _command(text)
-        given = {"command": command}
-        yield Step(ACTION, session, at, command, "Bash", given)
-        if is_failed or _STATUS.match(result):
-            error = result if _STATUS.match(result) else f"Exit code 1\n{result}"
-            yield Step(FAILURE, session, at, error, "Bash", given)
-    elif call[1] in _EDITS:
-        lines = f"{text}\n{result}".splitlines() if call[1] == "Edit" else text.splitlines()
-        path = next((each[1] for each in _PATH.finditer(f"{text}\n{result[:300]}")), "")
-        added = "\n".join(line[1:] for line in lines if line.startswith("+")) or text[:4000]
-        removed = "\n".join(line[1:] for line in lines if line.startswith("-"))
-        edit = {"file_path": path, "new_string": added, "old_string": removed}
-        named = {name: value for name, value in edit.items() if value}
-        yield Step(ACTION, session, at, f"{path}\n{added}", "Edit", named)
+    lines = f"{text}\n{result}".splitlines() if call[1] == "Edit" else text.splitlines()
+    added = "\n".join(line[1:] for line in lines if line.startswith("+")) or text[:4000]
+    removed = "\n".join(line[1:] for line in lines if line.startswith("-"))
+    edit = {"file_path": path, "new_string": added, "old_string": removed}
+    named = {name: value for name, value in edit.items() if value}
+    return Step(ACTION, session, at, f"{path}\n{added}", "Edit", named)
 
 
 def _text(arguments: str) -> str:
-    try:
-        found = json.loads(arguments)
-    except ValueError:  # the export cut it
-        return arguments
-    return str(found.get("input", "")) if isinstance(found, dict) else arguments
+    """Return the input of a call; the export cuts long ones anywhere."""
+    found = _INPUT.match(arguments)
+    return str(json.loads(f'"{found[1]}"', strict=False)) if found else ""
 
 
 def _command(text: str) -> str:
     """Return what a shell call runs; some exports put a description before it."""
     if original := _ORIGINAL.search(text):
         return str(json.loads(f'"{original[1]}"'))
-    described = _DESCRIBED.search(text) if "\n\n`" in text else None
+    described = _DESCRIBED.search(text)
     return described[1] if described else text
 
 
@@ -239,13 +272,12 @@ class Perdure:
 
     def at(self, step: Step) -> tuple[Sequence[Line], int]:
         if step.moment == PROMPT:
-            emission = at_prompt(self._moment(step.session, prompt=step.text))
+            emission = at_prompt(self._moment(step.session, HookInput(prompt=step.text)))
         else:
             event = "PreToolUse" if step.moment == ACTION else "PostToolUseFailure"
             raw = {"hook_event_name": event, "error": step.text, "tool_name": step.tool}
-            moment = self._moment(
-                step.session, tool=step.tool, tool_input=step.given, raw={**raw, **step.given}
-            )
+            asked = HookInput(tool=step.tool, tool_input=step.given, raw=raw)
+            moment = self._moment(step.session, asked)
             emission = before_tool(moment) if step.moment == ACTION else after_tool(moment)
         lines = self._lines(step.session, emission)
         # A prompt's last line may ask the agent to remember; by the clock, so it is not replayed.
@@ -257,11 +289,10 @@ class Perdure:
         if messages:
             self._memory(session).commit_session(messages, session_id=session)
 
-    def _moment(self, session: str, **given: Any) -> Moment:
+    def _moment(self, session: str, given: HookInput | None = None) -> Moment:
         started = datetime.fromisoformat(self._data.sessions[session]["started"])
-        asked = HookInput(session_id=session, cwd=self._cwd(session), source="startup")
-        for name, value in given.items():
-            object.__setattr__(asked, name, value)
+        where = {"session_id": session, "cwd": self._cwd(session), "source": "startup"}
+        asked = replace(given or HookInput(), **where)  # type: ignore[arg-type] # all are texts
         return Replayed(AGENT, self._home, asked, Then(self._memory(session), started))
 
     def _cwd(self, session: str) -> str:
@@ -531,9 +562,7 @@ def _rows(name: str) -> list[Any]:
 
 
 def tell_moments(labels: Labels, given: Sequence[Given]) -> None:
-    print(
-        f"{'':9} {'moments':>8} {'spoke':>6} {'lines':>6} {'tokens':>7} {'useful':>7}  per 100 tokens"
-    )
+    print("            moments  spoke  lines  tokens  useful  per 100 tokens")
     for moment in MOMENTS:
         here = [each for each in given if each.step.moment == moment]
         lines = [(each.step, line) for each in here for line in each.lines]
@@ -602,10 +631,10 @@ def tell_false(labels: Labels, given: Sequence[Given], *, lists: bool) -> None:
             if lists and verdict == "unjudged":
                 row = (*each.step.place, line.key, line.text, each.step.text[:300])
                 print(json.dumps(row, ensure_ascii=False))
-    n = max(1, len(sessions))
+    mean = verdicts["false"] / max(1, len(sessions))
     print(
         f"lines at calls: {dict(verdicts)} in {len(sessions)} sessions with calls; "
-        f"{verdicts['false'] / n:.2f} false lines per session, at most {max(worst.values(), default=0)}"
+        f"{mean:.2f} false ones per session, at most {max(worst.values(), default=0)}"
     )
 
 
