@@ -41,6 +41,7 @@ from perdure.agents.moments import (
 from perdure.agents.shown import key_of
 from perdure.app import caller_for, open_memory
 from perdure.engine.briefing import BUDGET, Briefing
+from perdure.engine.importing.reading import ShellCalls
 from perdure.engine.learn.evidence import support_of
 from perdure.engine.learn.statements import cid_of, statements
 from perdure.engine.recall.packing import tokens_in
@@ -85,6 +86,11 @@ _PATH = re.compile(r"(?m)^(?:Edit file: |The file |File created successfully at:
 _NAMED = re.compile(r"[\w./@-]*\w\.(?:tsx?|jsx?|json|mdc?|go|py|ya?ml|toml)\b|CHANGELOG|README")
 _FAR = 4
 _STATUS = re.compile(r"Exit code [1-9]\d*\n")
+_TELLS_STATUS = frozenset({"getspecstory"})
+"""Exports in which a failed command begins with its status; of others it is labelled by hand."""
+_MAY_FAIL = re.compile(
+    r"error|fail|not found|no such|cannot|denied|fatal|invalid|missing", re.IGNORECASE
+)
 
 
 class Step(NamedTuple):
@@ -261,8 +267,9 @@ class Perdure:
 
     name = "Perdure"
 
-    def __init__(self, data: Data, home: Path, memories: ExitStack) -> None:
-        self._data, self._home = data, home
+    def __init__(self, labels: "Labels", home: Path, memories: ExitStack) -> None:
+        self._data, self._home = labels.data, home
+        self._noted = {name: _noted(labels, name) for name in labels.data.sessions}
         self._memories: dict[str, Memory] = {}
         self._opened = memories
 
@@ -285,7 +292,7 @@ class Perdure:
         return lines, tokens_in("\n".join(text))
 
     def keep(self, session: str, end: int) -> None:
-        messages = self._data.sessions[session]["messages"][:end]
+        messages = self._noted[session][:end]
         if messages:
             self._memory(session).commit_session(messages, session_id=session)
 
@@ -334,6 +341,23 @@ class Perdure:
         meant = [support[cid] for each in stated if (cid := cid_of(each)) in support]
         mentions = (each for one in meant or support.values() for each in one.mentions)
         return tuple(each.key for each in mentions)
+
+
+def _noted(labels: "Labels", session: str) -> list[Mapping[str, Any]]:
+    """Return the messages of a session; results of commands are noted as importers note them."""
+    messages = [*labels.data.sessions[session]["messages"]]
+    calls = ShellCalls()
+    for step in steps(labels.data, session, labels.failed):
+        at = step.message + 1
+        result = messages[at] if at < len(messages) else {"role": ""}
+        if step.moment != ACTION or step.tool != "Bash" or result["role"] != "tool":
+            continue
+        calls.called(str(at), step.tool, step.given)
+        status = labels.status(step.place, result["content"])
+        if status is not None:
+            noted = calls.ended(str(at), status, result["content"])
+            messages[at] = {**result, **(noted or {})}
+    return messages
 
 
 def _without_hint(text: str) -> list[str]:
@@ -518,6 +542,14 @@ class Labels:
         found = (place for row in self.failures for place in (row["failed"], *row["again"]))
         return frozenset((session, at) for session, at in found)
 
+    def status(self, place: Place, output: str) -> int | None:
+        """Return the exit status of a command; None if nothing tells it."""
+        if place in self.failed or _STATUS.match(output):
+            return 1
+        is_known = self.data.sessions[place[0]]["project"] in _TELLS_STATUS
+        is_fix = any(place == tuple(row["fixed"]) for row in self.failures)
+        return 0 if is_known or is_fix or not _MAY_FAIL.search(output) else None
+
     @cached_property
     def gold(self) -> Mapping[Place, frozenset[Place]]:
         """By prompt, the messages that matter for it."""
@@ -671,7 +703,7 @@ def main() -> None:
         began = time.monotonic()
         with new_home(models) as home, ExitStack() as memories:
             os.environ["PERDURE_HOME"] = str(home)
-            given = replayed(data, Perdure(data, home, memories), labels.failed)
+            given = replayed(data, Perdure(labels, home, memories), labels.failed)
         print(
             f"\nPerdure, {'MiniLM' if models else 'words only'} ({time.monotonic() - began:.0f} s)"
         )
