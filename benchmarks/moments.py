@@ -1,6 +1,6 @@
 """What an agent is given at each moment of real coding sessions, and what that is worth.
 
-    python benchmarks/moments.py FOLDER [--models FOLDER] [--cases] [--unjudged]
+    python benchmarks/moments.py FOLDER [--models FOLDER] [--labels FOLDER] [--cases] [--unjudged]
 
 FOLDER is as for `coding.py`. All sessions are replayed in order into one memory, as hooks do it: at
 the start the briefing, at each prompt its lines, before each edit and shell call the rule, after a
@@ -53,7 +53,6 @@ from perdure.model.values import shortened
 AGENT = "claude-code"
 START, PROMPT, ACTION, FAILURE = "start", "prompt", "action", "failure"
 MOMENTS = (START, PROMPT, ACTION, FAILURE)
-HERE = Path(__file__)
 RULE_SHARE = 0.5
 """The share of a rule's words that a line must have to carry it, if it rests on its message."""
 SAID_SHARE = 0.7
@@ -514,8 +513,8 @@ class Labels:
     verdicts: Mapping[tuple[str, int, str], str]
 
     @classmethod
-    def read(cls, data: Data) -> "Labels":
-        """Return the labels of those sessions that are there."""
+    def read(cls, data: Data, folder: Path) -> "Labels":
+        """Return the labels of those sessions that are there, from the files of a folder."""
         cases = [
             Case(
                 row["id"],
@@ -527,13 +526,17 @@ class Labels:
                 row["names"],
                 row["same_session"],
             )
-            for row in _rows("moments.json")
+            for row in _rows(folder / "moments.json")
             if {row["rule"]["session"], row["broken_by"]["session"]} <= set(data.sessions)
         ]
         failures = [
-            row for row in _rows("moments_failures.json") if row["failed"][0] in data.sessions
+            row
+            for row in _rows(folder / "moments_failures.json")
+            if row["failed"][0] in data.sessions
         ]
-        verdicts = {(s, m, key): verdict for s, m, key, verdict in _rows("moments_verdicts.json")}
+        verdicts = {
+            (s, m, key): verdict for s, m, key, verdict in _rows(folder / "moments_verdicts.json")
+        }
         return cls(data, cases, failures, verdicts)
 
     @cached_property
@@ -589,8 +592,8 @@ class Labels:
         return False
 
 
-def _rows(name: str) -> list[Any]:
-    return list(json.loads(HERE.with_name(name).read_text(encoding="utf-8")))
+def _rows(path: Path) -> list[Any]:
+    return list(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else []
 
 
 def tell_moments(labels: Labels, given: Sequence[Given]) -> None:
@@ -628,8 +631,9 @@ def arrivals(labels: Labels, given: Sequence[Given]) -> dict[int, dict[str, Step
 
 def tell_arrivals(labels: Labels, given: Sequence[Given]) -> None:
     found = arrivals(labels, given)
-    groups: dict[str, list[Case]] = {"all": list(labels.cases)}
+    groups: dict[str, list[Case]] = {}
     for case in labels.cases:
+        groups.setdefault("all", []).append(case)
         groups.setdefault(f"names {case.names}", []).append(case)
         where = (
             "stated in the same session" if case.is_same_session else "stated in another session"
@@ -638,8 +642,15 @@ def tell_arrivals(labels: Labels, given: Sequence[Given]) -> None:
     for name, cases in groups.items():
         counts = {m: sum(m in found[case.id] for case in cases) for m in MOMENTS}
         total = sum(bool(found[case.id]) for case in cases)
+        late = sum(_is_at_call(case, found[case.id]) for case in cases)
         each = ", ".join(f"{counts[m]} at {m}" for m in MOMENTS)
-        print(f"{name:26} {total:2} of {len(cases):2} ({100 * total / len(cases):.0f} %): {each}")
+        share = 100 * total / len(cases)
+        print(f"{name:26} {total:2} of {len(cases):2} ({share:.0f} %): {each}; {late} only at it")
+
+
+def _is_at_call(case: Case, came: Mapping[str, Step]) -> bool:
+    """Whether a rule came with the very call that broke it, and not before."""
+    return bool(came) and all(step.place == case.broken_by for step in came.values())
 
 
 def tell_cases(labels: Labels, given: Sequence[Given]) -> None:
@@ -690,11 +701,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--models", type=Path)
+    parser.add_argument("--labels", type=Path, default=Path(__file__).parent)
     parser.add_argument("--cases", action="store_true")
     parser.add_argument("--unjudged", action="store_true")
     asked = parser.parse_args()
     data = Data.read(asked.folder)
-    labels = Labels.read(data)
+    labels = Labels.read(data, asked.labels)
     print(
         f"{len(data.sessions)} sessions, {len(labels.cases)} rules that were broken, "
         f"{sum(len(row['again']) for row in labels.failures)} failures that came again"
