@@ -681,6 +681,14 @@ def tell_false(labels: Labels, given: Sequence[Given], *, lists: bool) -> None:
     )
 
 
+def tell_fixes(labels: Labels, given: Sequence[Given]) -> None:
+    """Print at how many failures that came again the fix of the first was shown."""
+    again = {(session, at) for row in labels.failures for session, at in row["again"]}
+    here = [each for each in given if each.step.moment == FAILURE and each.step.place in again]
+    fixed = sum(any(labels.is_useful(each.step, line) for line in each.lines) for each in here)
+    print(f"failures that came again: {len(here)}, with the fix {fixed}")
+
+
 def tell_beside(labels: Labels, given: Sequence[Given]) -> None:
     tell_moments(labels, given)
     found = arrivals(labels, given)
@@ -722,6 +730,7 @@ def main() -> None:
         tell_moments(labels, given)
         tell_arrivals(labels, given)
         tell_false(labels, given, lists=asked.unjudged)
+        tell_fixes(labels, given)
         if asked.cases:
             tell_cases(labels, given)
     for beside in (Searched(data), LastMessages(data), RuleFiles(data)):
