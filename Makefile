@@ -60,7 +60,7 @@ coverage: tested ## all tests but those of the night, and the lines and branches
 nightly: $(VENV)/dev.stamp ## all at full size with fresh seeds, for hours; PART=crash runs one part
 	$(BIN)/python -m tests.nightly $(PART)
 
-bench: $(VENV)/bench.stamp $(VENV)/model.stamp ## compare with peers, and with the limits of this disk; DATA=folder has conversations
+bench: $(VENV)/bench.stamp $(VENV)/model.stamp ## compare with peers, and with the limits of this disk; DATA=folder has conversations and sessions_dev
 	$(BIN)/python benchmarks/storage.py
 	$(BIN)/python benchmarks/artifacts.py
 	$(BIN)/python benchmarks/context.py
@@ -70,8 +70,9 @@ bench: $(VENV)/bench.stamp $(VENV)/model.stamp ## compare with peers, and with t
 	$(BIN)/python benchmarks/hooks.py
 ifdef DATA
 	$(BIN)/python benchmarks/recall.py $(DATA) --models $(VENV)/models
+	$(BIN)/python benchmarks/moments.py $(DATA)/sessions_dev --models $(VENV)/models
 else
-	@echo "benchmarks/recall.py needs conversations: make bench DATA=folder"
+	@echo "benchmarks/recall.py and moments.py need conversations: make bench DATA=folder"
 endif
 
 stubs: $(VENV)/dev.stamp ## write the types of AsyncMemory from those of Memory

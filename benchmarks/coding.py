@@ -9,63 +9,22 @@ stands beside.
 """
 
 import argparse
-import json
-import re
-import sqlite3
 import statistics
-import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import perdure
+from labelled import Data, Place, Question, UserMessages, briefing_then, is_useful, new_home
 from perdure import Memory
-from perdure.engine.briefing import brief
 from perdure.engine.prompts import relevant_lines
-from perdure.model.speech import Kind, speech_of
+from perdure.model.speech import speech_of
 from perdure.model.uri import slug_of
 
 DEPTH = 400
-MOST_OF = 0.34
-"""The share of its words that a line must have to be the item of its message."""
-Place = tuple[str, int]
-
-
-class Question(NamedTuple):
-    text: str
-    project: str
-    started: str
-    gold: frozenset[Place]
-
-
-class Data(NamedTuple):
-    sessions: Mapping[str, Mapping[str, Any]]
-    """By id, the oldest first."""
-    labels: Mapping[str, Mapping[str, Any]]
-
-    @classmethod
-    def read(cls, folder: Path) -> "Data":
-        files = (path for path in folder.glob("*.json") if path.name != "labels.json")
-        found = [json.loads(path.read_text(encoding="utf-8")) for path in files]
-        found.sort(key=lambda each: (each["started"], each["session"]))
-        labels = json.loads((folder / "labels.json").read_text(encoding="utf-8"))
-        return cls(
-            {each["session"]: each for each in found}, {row["session"]: row for row in labels}
-        )
-
-    def questions(self) -> Iterator[Question]:
-        for session, row in self.labels.items():
-            of = self.sessions[session]
-            for each in row["questions"]:
-                text = of["messages"][each["message"]]["content"]
-                gold = frozenset((name, at) for name, at in each["gold"])
-                yield Question(text[:2000], of["project"], of["started"], gold)
-
-    def is_before(self, session: str, question: Question) -> bool:
-        return bool(self.sessions[session]["started"] < question.started)
 
 
 # ---------------------------------------------------------------- recall
@@ -82,23 +41,11 @@ def recalled(data: Data, memory: Memory, question: Question) -> list[tuple[Place
 
 def searched(data: Data, question: Question) -> list[tuple[Place, ...]]:
     """Return what FTS5 finds in the user's messages of the same project."""
-    db = sqlite3.connect(":memory:")
-    db.execute(
-        "CREATE VIRTUAL TABLE said USING fts5(text, session UNINDEXED, at UNINDEXED, "
-        "tokenize='porter unicode61')"
-    )
+    kept = UserMessages()
     for name, session in data.sessions.items():
         if session["project"] == question.project and data.is_before(name, question):
-            rows = [
-                (each["content"], name, at)
-                for at, each in enumerate(session["messages"])
-                if speech_of(each["role"], each["content"]).kind is Kind.USER
-            ]
-            db.executemany("INSERT INTO said VALUES (?, ?, ?)", rows)
-    words = dict.fromkeys(re.findall(r"[a-z0-9_]{2,}", question.text.lower()))
-    query = " OR ".join(f'"{word}"' for word in list(words)[:60]) or '"xxxx"'
-    asked = "SELECT session, at FROM said WHERE said MATCH ? ORDER BY rank LIMIT 50"
-    return [((name, int(at)),) for name, at in db.execute(asked, (query,))]
+            kept.add(name, session["messages"])
+    return [(place,) for place, _ in kept.found(question.text)]
 
 
 def shares(found: Sequence[tuple[Place, ...]], question: Question) -> tuple[float, float]:
@@ -169,50 +116,28 @@ def tell_prompts(own: Sequence[Prompted], other: Sequence[Prompted]) -> None:
 
 
 # ---------------------------------------------------------------- briefing
-def stems(text: str) -> set[str]:
-    return {
-        re.sub(r"(?:ing|ed|es|s)$", "", word) for word in re.findall(r"[a-z0-9_]{2,}", text.lower())
-    }
-
-
-def is_useful(data: Data, evidence: Sequence[Place], text: str) -> bool:
-    has = stems(text)
-    for session, message in evidence:
-        for item in data.labels.get(session, {"items": ()})["items"]:
-            wanted = stems(item["quote"]), stems(item["statement"])
-            enough = any(len(want & has) >= MOST_OF * len(want) for want in wanted)
-            if message in item["messages"] and enough:
-                return True
-    return False
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--models", type=Path)
     asked = parser.parse_args()
     data = Data.read(asked.folder)
-    with tempfile.TemporaryDirectory() as home:
-        provider = "minilm" if asked.models else "none"
-        Path(home, "config.toml").write_text(f'[embedding]\nprovider = "{provider}"\n')
-        if asked.models:
-            Path(home, "models").symlink_to(asked.models.resolve())
-        with perdure.open(home=home) as memory:
-            briefings: list[tuple[int, int, float]] = []
-            own: list[Prompted] = []
-            other: list[Prompted] = []
-            questions = list(data.questions())
-            kept: set[str] = set()
-            for name, session in data.sessions.items():
-                for each in questions:
-                    if each.started == session["started"]:
-                        own.append(prompted(data, memory, each, each.project))
-                        projects = sorted(kept - {each.project})
-                        other += [prompted(data, memory, each, project) for project in projects]
-                briefings += _kept(data, memory, name)
-                kept.add(session["project"])
-            measure_recall(data, memory)
-            tell_prompts(own, other)
+    with new_home(asked.models) as home, perdure.open(home=home) as memory:
+        briefings: list[tuple[int, int, float]] = []
+        own: list[Prompted] = []
+        other: list[Prompted] = []
+        questions = list(data.questions())
+        kept: set[str] = set()
+        for name, session in data.sessions.items():
+            for each in questions:
+                if each.started == session["started"]:
+                    own.append(prompted(data, memory, each, each.project))
+                    projects = sorted(kept - {each.project})
+                    other += [prompted(data, memory, each, project) for project in projects]
+            briefings += _kept(data, memory, name)
+            kept.add(session["project"])
+        measure_recall(data, memory)
+        tell_prompts(own, other)
     useful, given, size = (statistics.mean(each) for each in zip(*briefings, strict=True))
     print(
         f"briefing, where 7 items and more could be known: n={len(briefings)}, {given:.1f} lines, "
@@ -223,19 +148,11 @@ def main() -> None:
 def _kept(data: Data, memory: Memory, name: str) -> list[tuple[int, int, float]]:
     """Keep a session; before that, return how its briefing fares: useful lines, lines, tokens."""
     session = data.sessions[name]
-    known = [
-        item
-        for other, row in data.labels.items()
-        if data.sessions[other]["project"] == session["project"]
-        and data.sessions[other]["started"] < session["started"]
-        for item in row["items"]
-    ]
+    known = list(data.items(session["project"], session["started"]))
     found = []
     if name in data.labels and len(known) >= 7:  # noqa: PLR2004 - what a briefing should have
-        parts = memory._parts  # noqa: SLF001 - a briefing as of then
-        index = parts.present(memory.caller.account_id).following.index
         now = datetime.fromisoformat(session["started"])
-        made = brief(parts.reader, index, memory.caller, (slug_of(session["project"]),), now=now)
+        made = briefing_then(memory, (slug_of(session["project"]),), now)
         useful = [is_useful(data, item.evidence, item.text) for item in made.items]
         found.append((sum(useful), len(useful), len(made.text) / 4))
     memory.commit_session(session["messages"], session_id=name, project=session["project"])

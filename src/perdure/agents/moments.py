@@ -238,6 +238,8 @@ def before_tool(moment: Moment) -> Emission:
         with moment.memory() as memory:
             found += memory.reminders(action, known=shown)
     found += [each for each in instructed(lines, action) if each.text not in shown]
+    if moment.may_only_block:  # what else is found is given with the result
+        found = [each for each in found if each.enforced]
     return _reminded(found, shown)
 
 

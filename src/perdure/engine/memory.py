@@ -484,13 +484,21 @@ class Memory(Readable):
         Those are rules, prohibitions, rejected approaches and known-good commands that name a
         file, a program or a package of it. A call that follows one is not reminded of it, nor of
         what ended, is doubted or was forgotten. What is `known`, by its text, is left out unless
-        the user enforces it.
+        the user enforces it. So is what does not hold in the checkout any more.
         """
         from perdure.engine.reminding import reminders
 
         index = self._parts.present(self.caller.account_id).following.index
         names = self._names(self.project)
-        return reminders(self._parts.reader, index, self.caller, names, action, known=known)
+        found = reminders(self._parts.reader, index, self.caller, names, action, known=known)
+        if not found:
+            return ()
+        verdicts = self.checked((each.uri, each.message, each.text) for each in found)
+        return tuple(
+            replace(each, note=verdict.note)
+            for each, verdict in zip(found, verdicts, strict=True)
+            if each.enforced or not verdict.held_back
+        )
 
     def fix_for(self, command: str, output: str) -> "Fix | None":
         """Return the command that worked after a command failed in the same way in this project.

@@ -56,6 +56,8 @@ class Reminder:
     """Whether the user wants such a call to be refused."""
     source: str = ""
     """The name of the instruction file."""
+    note: str = ""
+    """What changed since in the checkout that it is about; empty for nothing."""
 
     @property
     def id(self) -> str:
@@ -68,7 +70,8 @@ class Reminder:
         label = "User" if self.message is not None else _LABELS.get(self.kind, "Note")
         when = f" ({self.date.date().isoformat()})" if self.date else ""
         head = f"{presentable_line(self.source)}: " if self.source else f"{label}{when}: "
-        return fitted(head, self.text, f" {self.id}" if self.id else "")
+        tail = f" ({presentable_line(self.note)})" if self.note else ""
+        return fitted(head, self.text, f"{tail} {self.id}" if self.id else tail)
 
 
 def fitted(head: str, text: str, tail: str, most: int = MOST_TOKENS) -> str:
