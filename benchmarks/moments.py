@@ -31,16 +31,15 @@ from perdure import Memory
 from perdure.agents.hook_input import HookInput
 from perdure.agents.moments import (
     Emission,
-    Emitted,
     Moment,
     after_tool,
     at_prompt,
     at_start,
     before_tool,
 )
-from perdure.agents.shown import key_of
 from perdure.app import caller_for, open_memory
 from perdure.engine.briefing import BUDGET, Briefing
+from perdure.engine.emissions import Emitted, key_of
 from perdure.engine.importing.reading import ShellCalls
 from perdure.engine.learn.evidence import support_of
 from perdure.engine.learn.statements import cid_of, statements
@@ -299,7 +298,7 @@ class Perdure:
         started = datetime.fromisoformat(self._data.sessions[session]["started"])
         where = {"session_id": session, "cwd": self._cwd(session), "source": "startup"}
         asked = replace(given or HookInput(), **where)  # type: ignore[arg-type] # all are texts
-        return Replayed(AGENT, self._home, asked, Then(self._memory(session), started))
+        return Replayed(AGENT, self._home, asked, then=Then(self._memory(session), started))
 
     def _cwd(self, session: str) -> str:
         """Return a checkout of the session's project, without its files."""

@@ -12,6 +12,7 @@ import pytest
 import perdure
 from perdure.agents import capture, hooks
 from perdure.agents.capture import DAY, HOUR, PROMPT, stopped_capture
+from perdure.agents.hook_input import HookInput
 from perdure.agents.hooks import MOST_TEXT, bounded
 from perdure.agents.moments import Emission
 from perdure.agents.pending import Pending, Waiting
@@ -120,7 +121,7 @@ class TestBound:
     @pytest.mark.parametrize("blocks", [False, True])
     def test_so_is_every_answer_with_its_marks(self, agent: str, *, blocks: bool) -> None:
         emission = Emission("- a line of a rule\n" * 5_000, blocks=blocks)
-        answer = hooks._as_json(hooks.Wishes("pre-tool-use", agent), emission)
+        answer = hooks._as_json(hooks.Wishes("pre-tool-use", agent), HookInput(), emission)
 
         assert 8_000 < hooks._size(answer) < MOST_TEXT + 100
         assert without_injected(json.dumps(answer)).count("rule") == 0

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import perdure
-from perdure.agents.hooks import EVENTS, KEEPING
+from perdure.agents.hooks import EVENTS
+from perdure.agents.runs import KEEPING
 from perdure.engine.importing.contract import Conversation, Finding
 from perdure.engine.importing.importing import FORMATS
 from perdure.engine.recall.packing import tokens_in
