@@ -1,6 +1,7 @@
 """`doctor --agents`: what keeps an agent from its memory is named, with its fix."""
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -101,15 +102,11 @@ class TestTrust:
         """Let Codex trust all hooks, as its user does with `/hooks`."""
         hooks = json.loads((home / ".codex" / "hooks.json").read_text())["hooks"]
         lines = []
-        for event, name in (
-            ("SessionStart", "session_start"),
-            ("UserPromptSubmit", "user_prompt_submit"),
-            ("PreCompact", "pre_compact"),
-            ("Stop", "stop"),
-        ):
-            hook = {**hooks[event][0]["hooks"][0], **changed}
+        for event, (group,) in sorted(hooks.items(), key=lambda each: each[0] == "Stop"):
+            name = re.sub("(?<!^)(?=[A-Z])", "_", event).lower()
+            hash_ = trusted_hash(name, {**group["hooks"][0], **changed}, group.get("matcher"))
             key = f"{home / '.codex' / 'hooks.json'}:{name}:0:0"
-            lines += [f'[hooks.state."{key}"]', f'trusted_hash = "{trusted_hash(name, hook)}"']
+            lines += [f'[hooks.state."{key}"]', f'trusted_hash = "{hash_}"']
         path = home / ".codex" / "config.toml"
         path.write_text("\n".join([path.read_text(), *lines, ""]))
 

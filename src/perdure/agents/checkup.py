@@ -110,7 +110,10 @@ class _Checking:
                     return
                 case JsonFile():
                     if wanted.hooks:
-                        yield self._hooks(text, wanted)
+                        found = self._hooks(text, wanted)
+                        yield found
+                        if found.level is Severity.FAIL:  # which says more than that it is stale
+                            return
                     if wanted.servers is not None:
                         yield self._server(_member(text, (wanted.section, NAME)), wanted.path)
             if is_stale(text, wanted):

@@ -89,7 +89,19 @@ def _budget(place: Place) -> str:
     return f"{usage.runs} of {usage.runs_allowed} background runs" if usage.is_on else ""
 
 
-PARTS: tuple[Callable[[Place], str], ...] = (_memories, _session, _saved, _budget)
+def _switched(place: Place) -> str:
+    """Say whether the session is private, or may not use memory or contribute to it."""
+    from perdure.agents.switches import switches_at
+
+    found = switches_at(place.home, os.environ, next(iter(place.folders), ""), place.session)
+    if found.private:
+        return "private"
+    if found.use:
+        return "off"
+    return "read only" if found.contribute else ""
+
+
+PARTS: tuple[Callable[[Place], str], ...] = (_memories, _session, _saved, _budget, _switched)
 """What the line says, in this order; a part without anything to say is empty."""
 
 

@@ -33,7 +33,8 @@ AGENT = "claude-code"
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("USER", "ana")
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("PERDURE_HOME", raising=False)
+    for name in ("PERDURE_HOME", "PERDURE_OFF", "CI", "CLAUDE_CODE_ENTRYPOINT"):
+        monkeypatch.delenv(name, raising=False)
     return tmp_path
 
 
@@ -236,6 +237,16 @@ class TestStatusLine:
 
         config.write_text('[llm]\nprovider = "claude-code"\nbackground = true\n')
         assert told("statusline").endswith(" · 0 of 20 background runs\n")
+
+    def test_it_says_what_is_switched_off(
+        self, home: Path, ours: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert not told("statusline").endswith((" · off\n", " · read only\n", " · private\n"))
+
+        monkeypatch.setenv("PERDURE_CONTRIBUTE", "0")
+        assert told("statusline").endswith(" · read only\n")
+        monkeypatch.setenv("PERDURE_OFF", "1")
+        assert told("statusline").endswith(" · off\n")
 
     def test_nothing_can_go_wrong_with_it(self, home: Path) -> None:
         for typed in (b"", b"[]", b"\xff", b'{"workspace": 3, "session_id": []}', b"[" * 10_000):
