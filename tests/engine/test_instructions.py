@@ -110,6 +110,7 @@ def test_a_line_that_the_user_contradicted_is_found_with_its_number(line: str, t
 
     assert found is not None
     assert (found.file, found.number) == ("CLAUDE.md", 3)
+    assert file(line).may_contradict(text)
 
 
 @pytest.mark.parametrize(("line", "text"), COMPATIBLE)

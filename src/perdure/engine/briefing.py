@@ -432,7 +432,7 @@ def _with_contradictions(
     later = (item for item in found if item.date and item.date > since)
     likely = nlargest(_MOST_COMPARED, later, key=lambda item: item.score)
     dated = [(item.date, item) for item in likely if item.date]
-    if not dated:
+    if not any(instructions.may_contradict(item.bare) for _, item in dated):
         return list(found)
     from perdure.engine.contradictions import Contradictions  # noqa: PLC0415 - it loads the judge
 
@@ -442,7 +442,8 @@ def _with_contradictions(
     for at, (date, item) in enumerate(dated):
         if len(lines) == _MOST_CONTRADICTIONS:
             break
-        if item.kind == "preference" and item.message is None:
+        is_personal = item.kind == "preference" and item.message is None
+        if is_personal or not instructions.may_contradict(item.bare):
             continue
         line = contradictions.line(item.bare, date, [newer.bare for _, newer in dated[:at]])
         if line is not None and line not in lines:

@@ -30,6 +30,13 @@ _LONGEST_COMPARED = 200
 """Characters of a sentence that is looked at for contradictions."""
 _MOST_COMPARED = 600
 """Sentences that are looked at for contradictions, the first ones."""
+_MOST_OTHER = 4
+"""Words of a sentence that a text which contradicts it may not have."""
+_CHANGED = later(
+    r"\b(?:instead|rather|place|switch\w*|mov\w+|migrat\w+|chang\w+|convert\w+|upgrad\w+|renamed?|replaced?|not"
+    r"|never|longer|stopped|using)\b",
+    re.IGNORECASE,
+)
 _LONGEST_LIMITED = 1_000
 _LIMIT = later(
     r"\b(?:only|except|unless|excluding|other than|if|when|whenever|while|during|in|inside|under"
@@ -104,6 +111,23 @@ class Instructions:
             count >= ALIKE * len(words) and _covers(self._sentences[at], words, text)
             for at, count in shared.items()
         )
+
+    def may_contradict(self, text: str) -> bool:
+        """Whether a sentence is near enough to a text for a contradiction: cheap, and wide."""
+        words = _meaning(text)
+        shared = Counter(at for word in words for at in self._with.get(word, ()))
+        if shared and _CHANGED.search(text):
+            return True
+        if len(words) <= _MOST_OTHER and self._has_short:
+            return True
+        return any(
+            count >= max(len(words), len(self._sentences[at].words)) - _MOST_OTHER
+            for at, count in shared.items()
+        )
+
+    @cached_property
+    def _has_short(self) -> bool:
+        return any(len(each.words) <= _MOST_OTHER for each in self._sentences)
 
     @cached_property
     def dated(self) -> list[tuple[datetime, InstructionLine]]:
