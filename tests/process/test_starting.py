@@ -17,7 +17,7 @@ NEEDED = {
     "perdure.exports": "",
     "perdure.harness": "projects",
     "perdure.index": "account account.schema words",
-    "perdure.model": "aliases uri values",
+    "perdure.model": "aliases trust uri values",
     "perdure.plugins": "",
     "perdure.process": "__main__ asked here notes",
     "perdure.storage": "backends confined content contract folder locator registry "

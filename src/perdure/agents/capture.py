@@ -5,7 +5,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from perdure.agents.pending import Pending
-from perdure.agents.runs import KEEPING, KEPT, WARNED, Run, last_run, record_run, runs_of
+from perdure.agents.runs import (
+    KEEPING,
+    KEPT,
+    WARNED,
+    Run,
+    last_run,
+    record_run,
+    runs_of,
+    session_digest,
+)
 
 PROMPT = "user-prompt-submit"
 HOUR, DAY = 3600.0, 86_400.0
@@ -29,7 +38,10 @@ def stopped_capture(home: Path, agent: str, session: str = "") -> str:
     ended = {run.session for event in KEEPING for run in runs_of(home, agent, event)}
     first: dict[str, float] = {}
     for run in runs_of(home, agent, PROMPT):
-        if kept < run.time < time.time() - HOUR and run.session not in {*ended, session}:
+        if kept < run.time < time.time() - HOUR and run.session not in {
+            *ended,
+            session_digest(session),
+        }:
             first.setdefault(run.session, run.time)
     if len(first) < _FEWEST_SESSIONS:
         return ""
@@ -44,7 +56,7 @@ def capture_warning(home: Path, agent: str, session: str) -> str:
     stopped = stopped_capture(home, agent, session)
     if not stopped:
         return ""
-    record_run(home, agent, WARNED, Run(session))
+    record_run(home, agent, WARNED, Run(session_digest(session)))
     return f"Memory: {stopped}. The user can run `perdure doctor --agents` to see why."
 
 

@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perdure.agents.runs import KEPT, Run, record_run
+from perdure.agents.runs import KEPT, Run, record_run, session_digest
 from perdure.agents.shown import session_file
 from perdure.errors import (
     AbsentError,
@@ -241,7 +241,7 @@ def _drain_once(home: Path, environ: Mapping[str, str], failed: set[str], ended:
                 folders.add(waiting.cwd)
                 if waiting.event == "session-end":
                     ended.add(stable_name(waiting.agent, waiting.session_id))
-                record_run(home, waiting.agent, KEPT, Run(waiting.session_id))
+                record_run(home, waiting.agent, KEPT, Run(session_digest(waiting.session_id)))
                 with suppress(PerdureError, OSError):  # then it is counted when it goes on
                     _count_used(context, waiting, read)
         context.memory.settle()

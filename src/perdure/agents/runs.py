@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +21,6 @@ KEPT = "kept"
 """The event of a session that was kept."""
 WARNED = "warned"
 """The event of a session that was told that capture stopped."""
-_LONGEST_NAME = 200
 _LONGEST_LINE = 1_024
 _LONGEST_AGENT = 40
 _FOLDER = ("hooks", "runs")
@@ -30,7 +30,7 @@ class Run(NamedTuple):
     """One run of a hook."""
 
     session: str = ""
-    """The agent's own id of the session."""
+    """The digest of the session's id: of a private session, not even its id is kept."""
     cpu: float = 0.0
     """Milliseconds that the process used, from its start."""
     wall: float = 0.0
@@ -63,7 +63,13 @@ class Stopwatch:
         self._is_over = True
         cpu = round(time.process_time() * 1000, 1)
         wall = round((time.monotonic() - self._began) * 1000, 1)
-        record_run(*self._where, Run(self.session, cpu, wall, self.bytes, late))
+        run = Run(session_digest(self.session), cpu, wall, self.bytes, late)
+        record_run(*self._where, run)
+
+
+def session_digest(session_id: str) -> str:
+    """Return what stands for a session in the records of runs; empty for none."""
+    return sha256(session_id.encode(errors="replace")).hexdigest()[:16] if session_id else ""
 
 
 def record_run(home: Path, agent: str, event: str, run: Run) -> None:
@@ -72,7 +78,6 @@ def record_run(home: Path, agent: str, event: str, run: Run) -> None:
         return
     fields = run._asdict()
     fields["time"] = run.time or round(time.time(), 3)
-    fields["session"] = run.session[:_LONGEST_NAME]
     line = json.dumps(fields, separators=(",", ":")).encode()
     with suppress(OSError):
         append_line(_path(home, agent, event), line, MOST_BYTES)

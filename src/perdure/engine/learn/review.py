@@ -268,9 +268,8 @@ def _likeliest(found: Iterable[Pending], known: Collection[str]) -> list[Pending
 def _pending(node: ContextNode) -> Pending:
     text = " ".join(node.content.split())
     origins = texts_of(node.metadata.get(ORIGINS))
-    return Pending(
-        id_of(text), text, _STATED, _EVEN, "", -1, 0, len(text), node.project, origins, node.uri
-    )
+    place = -1, 0, len(text), node.project, origins
+    return Pending(id_of(text), text, _STATED, _EVEN, "", *place, uri=node.uri)
 
 
 def _ids(found: object) -> set[str]:

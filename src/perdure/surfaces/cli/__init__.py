@@ -57,7 +57,7 @@ SECTIONS = {
         "mcp": _command(
             "mcp", "Let an agent use memory, over the Model Context Protocol on stdin and stdout."
         ),
-        "private": _command("private", "Keep nothing of an agent's session."),
+        "private": _command("private", "Keep nothing of an agent's session, from now until `off`."),
         "briefing": _command("briefing", "Print what an agent gets when a session starts here."),
         "shown": _command("shown", "Print what agents were shown, when and why."),
         "statusline": _command(
