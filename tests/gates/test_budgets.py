@@ -15,18 +15,18 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 1_959,
-    "app": 3_022,
+    "agents": 4_637,
+    "app": 3_083,
     "artifacts": 7_049,
     "context": 3_153,
-    "engine": 23_361,
-    "harness": 1_088,
-    "index": 4_183,
-    "model": 2_420,
+    "engine": 28_265,
+    "harness": 2_128,
+    "index": 4_244,
+    "model": 2_953,
     "process": 528,
     "storage": 4_790,
-    "surfaces": 6_584,
-    "testing": 4_218,
+    "surfaces": 7_117,
+    "testing": 4_239,
 }
 
 
@@ -41,8 +41,8 @@ def test_every_package_has_a_budget() -> None:
 
 def test_learning_keeps_to_its_budget_with_its_tables() -> None:
     files = [file for file in (PACKAGE / "engine" / "learn").iterdir() if file.is_file()]
-    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_500
+    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_929
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 59_828
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 69_788

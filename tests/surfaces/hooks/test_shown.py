@@ -16,7 +16,7 @@ from perdure.agents.hook_input import HookInput
 from perdure.agents.hooks import MOST_TEXT, bounded
 from perdure.agents.moments import Emission
 from perdure.agents.pending import Pending, Waiting
-from perdure.agents.runs import KEPT, MOST_BYTES, Run, last_run, record_run, runs_of
+from perdure.agents.runs import KEPT, MOST_BYTES, Run, last_run, record_run, runs_of, session_digest
 from perdure.agents.statusline import Place, status_line
 from perdure.engine.emissions import read_emissions
 from perdure.engine.uses import used_in
@@ -134,7 +134,7 @@ class TestRuns:
         heard(home, "user-prompt-submit", said={"session_id": "s1", "prompt": "yes"})
 
         (run,) = runs_of(ours, AGENT, "session-start")
-        assert run.session == "s1"
+        assert run.session == session_digest("s1")
         assert 10 < run.cpu < 60_000
         assert 0 < run.wall < 60_000
         assert (run.bytes, run.late) == (len(text.encode()), False)
@@ -171,7 +171,7 @@ NOW = time.time()
 
 def prompted(home: Path, *sessions: str, ago: float = 2 * HOUR) -> None:
     for session in sessions:
-        record_run(home, AGENT, PROMPT, Run(session, time=NOW - ago))
+        record_run(home, AGENT, PROMPT, Run(session_digest(session), time=NOW - ago))
 
 
 class TestCapture:
@@ -206,7 +206,7 @@ class TestCapture:
     def test_all_is_well_if_they_ended_though_nothing_was_to_be_kept(self, ours: Path) -> None:
         prompted(ours, "a", "b")
         for session in ("a", "b"):
-            record_run(ours, AGENT, "stop", Run(session, time=NOW - HOUR))
+            record_run(ours, AGENT, "stop", Run(session_digest(session), time=NOW - HOUR))
 
         assert stopped_capture(ours, AGENT) == ""
 
