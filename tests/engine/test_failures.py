@@ -123,6 +123,13 @@ class TestPairs:
         "cd a && rm b",
         'bash -c "rm -rf /"',
         "git commit --no-verify -m x",
+        "kubectl delete ns prod",
+        "dropdb app",
+        "truncate -s 0 db.sqlite",
+        "aws s3 rm --recursive s3://b",
+        "prisma migrate reset",
+        "mysql -u root -pS3cretPw99 -e x",
+        "export TOKEN=[secret: a key]",
     ],
 )
 def test_what_destroys_is_never_suggested(command: str) -> None:

@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import perdure
 from perdure.context.files import CONTENT, META
 from perdure.engine.lasting import with_lasting
+from perdure.engine.learn.review import id_of
 from perdure.engine.memory import Memory
 from perdure.errors import DamageError
 from perdure.index.account.schema import SHOWN_FILES, Notes, read_notes
@@ -166,3 +168,11 @@ def test_a_text_that_changed_is_judged_again(memory: Memory) -> None:
 
     assert known.payload["lasting"] == 0.111  # and not found out again
     assert again == found
+
+    project = replace(node, metadata={"project": "p", "foreign": {id_of(rule.text): "web"}})
+    told = rule.with_payload({"date": "2026-03-02T10:00:00+00:00"})
+    (own,) = with_lasting([told], replace(project, metadata={"project": "p"}))
+    (foreign,) = with_lasting([told], project, lambda _: {"1": own})
+
+    assert own.payload["sentences"]
+    assert not foreign.payload["sentences"]  # words of a web page are proposed, and never shown

@@ -130,3 +130,38 @@ def test_a_long_rule_is_shown_in_sixty_tokens(memory: Memory) -> None:
     assert perdure.tokens_in(found.line) <= 60
     assert "Never use npm, because" in found.line
     assert found.line.endswith(found.id)
+
+
+@pytest.mark.parametrize(
+    ("rule", "command", "speaks", "refuses"),
+    [
+        ("Never use git commit --no-verify.", "git commit -m x", False, False),
+        ("Never use git commit --no-verify.", "git commit --no-verify -m x", True, True),
+        ("Never run rm -rf.", "rm a.txt", False, False),
+        ("Never run rm -rf.", "rm -fr build", True, True),
+        ("Never push to main.", "git push origin main", True, True),
+        ("Never push to main.", "git push", True, False),
+        ("Never use docker compose up without -d.", "docker compose up -d", False, False),
+        ("Never use docker compose up without -d.", "docker compose up", True, False),
+        ("Never edit CHANGELOG.md.", "git add CHANGELOG.md", False, False),
+        ("Never edit CHANGELOG.md.", "sed -i s/a/b/ CHANGELOG.md", True, True),
+        ("Never run npm publish unless I ask.", "npm publish", True, False),
+    ],
+)
+def test_an_enforced_rule_refuses_only_what_it_forbids_for_certain(
+    memory: Memory, rule: str, command: str, *, speaks: bool, refuses: bool
+) -> None:
+    kept = memory.remember(rule, kind="rule")
+    memory.enforce(kept.uri)
+
+    found = memory.reminders(Action("Bash", command))
+
+    assert bool(found) is speaks
+    assert any(each.enforced for each in found) is refuses
+
+
+def test_a_briefing_has_every_rule_that_was_kept_on_purpose(memory: Memory) -> None:
+    for name in ("webpack", "grunt", "bower"):
+        memory.remember(f"Never use {name} in the services packages.", kind="rule")
+
+    assert memory.briefing().text.count("in the services packages") == 3

@@ -1,7 +1,9 @@
 """Tool calls as agents describe them to hooks: what is about to be run and changed, what failed."""
 
 import json
+import os
 import re
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -103,8 +105,11 @@ def instruction_lines(cwd: str, action: Action) -> list[tuple[str, str]]:
 
 def _lines(path: Path) -> Iterator[str]:
     text = ""
-    with suppress(OSError, ValueError), path.open("rb") as file:
-        text = file.read(_MOST_BYTES).decode(errors="replace")
+    with suppress(OSError, ValueError):
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe may block
+        with os.fdopen(descriptor, "rb") as file:
+            if stat.S_ISREG(os.fstat(descriptor).st_mode):
+                text = file.read(_MOST_BYTES).decode(errors="replace")
     is_code = False
     for line in text.splitlines():
         if line.lstrip().startswith(("```", "~~~")):

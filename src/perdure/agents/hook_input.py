@@ -41,7 +41,7 @@ class HookInput:
             found = json.loads(data)
         except (ValueError, RecursionError) as error:
             raise InvalidValueError(
-                f"a hook was given what is no JSON: {data[:60]!a}. Fix: let the agent call it."
+                f"a hook was given {len(data):,} bytes that are not JSON. Fix: let the agent call."
             ) from error
         if not isinstance(found, dict):
             raise InvalidValueError(

@@ -43,7 +43,7 @@ class Action:
         found = list(self.paths)
         for each in self.commands:
             found += each.outputs
-            found += () if each.is_reading else each.paths
+            found += () if each.is_reading or _only_records(each) else each.paths
         return tuple(filter(None, map(parts_of, found)))
 
     @cached_property
@@ -83,6 +83,14 @@ class Action:
             yield from (part.casefold() for part in parts)
             yield from (f"*{last[at:]}" for at, letter in enumerate(last) if letter in "._-")
             yield "*"
+
+
+_CHANGING_GIT = frozenset({"rm", "mv", "checkout", "restore", "apply", "switch"})
+
+
+def _only_records(command: Command) -> bool:
+    """Whether git is told of files, and changes none of them."""
+    return command.program == "git" and command.words[:1] not in {(w,) for w in _CHANGING_GIT}
 
 
 def parts_of(path: str) -> tuple[str, ...]:

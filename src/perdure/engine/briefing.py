@@ -398,7 +398,7 @@ class _Fitting:
     def chosen(self, ranked: Iterable[BriefingItem]) -> list[BriefingItem]:
         """Return as many as fit, the best first; none says what another does."""
         chosen: list[BriefingItem] = []
-        seen: list[frozenset[str]] = []
+        seen: list[tuple[frozenset[str], bool]] = []
         kinds: set[str] = set()
         size = tokens_in(f"{_HEAD}\n")
         for item in ranked:
@@ -407,7 +407,9 @@ class _Fitting:
             if (
                 not words
                 or size + tokens_in(f"{title}- {item.text}\n") > self.budget
-                or any(_is_same(words, other) for other in seen)
+                or any(
+                    _is_same(words, other, exact and item.message is None) for other, exact in seen
+                )
                 or self.instructions.say(item.bare)
                 or not self.holds(item.uri, item.message)
             ):
@@ -415,7 +417,7 @@ class _Fitting:
             more = tokens_in(f"{title}{_line(item, self.now)}\n")
             if size + more <= self.budget:
                 chosen.append(item)
-                seen.append(words)
+                seen.append((words, item.message is None))
                 kinds.add(item.kind)
                 size += more
         return sorted(chosen, key=lambda item: (not item.pinned, _ORDER.index(item.kind)))
@@ -456,8 +458,13 @@ def _worth(item: BriefingItem) -> float:
     return item.score / float(max(1, tokens_in(item.text)) ** _BREVITY)
 
 
-def _is_same(words: frozenset[str], other: frozenset[str]) -> bool:
-    return bool(words and other) and len(words & other) >= ALIKE * min(len(words), len(other))
+def _is_same(words: frozenset[str], other: frozenset[str], exact: bool = False) -> bool:  # noqa: FBT001, FBT002 - one of two
+    """Whether two lines say the same; of two statements that were kept, to the word.
+
+    "Never use webpack here" and "Never use grunt here" share nearly all of their words.
+    """
+    least = 1.0 if exact else ALIKE
+    return bool(words and other) and len(words & other) >= least * min(len(words), len(other))
 
 
 def _written(items: Sequence[BriefingItem], last: str, now: datetime) -> str:

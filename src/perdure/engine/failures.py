@@ -173,11 +173,16 @@ def program_of(command: str) -> str:
 
 _DESTROYING = later(
     r"\b(?:drop|truncate)\s+(?:table|database|schema)\b|\bdelete\s+from\b|\bmkfs|\bdd\s+.*\bof=|"
-    r"\|\s*(?:sudo\s+)?(?:ba|z)?sh\b|\bprune\b|--hard\b|\bfilter-branch\b|--no-verify\b|\bsudo\b",
+    r"\|\s*(?:sudo\s+)?(?:ba|z)?sh\b|\bprune\b|--hard\b|\bfilter-branch\b|--no-verify\b|\bsudo\b|"
+    r"drop_table|\[secret: |\w*(?:token|secret|passw|api_?key|access_?key)\w*\s*=|\s-p\S",
     re.IGNORECASE,
 )
-_DESTROYERS = frozenset({"rm", "rmdir", "shred", "kill", "pkill", "killall", "dd", "mkfs"})
-_DESTROYING_WORDS = frozenset({"destroy", "purge", "uninstall", "wipe", "flushall", "dropdb"})
+_DESTROYERS = frozenset(
+    {"rm", "rmdir", "shred", "kill", "pkill", "killall", "dd", "mkfs", "dropdb", "truncate", "mv"}
+)
+_DESTROYING_WORDS = frozenset(
+    {"destroy", "purge", "uninstall", "wipe", "flushall", "dropdb", "delete", "drop", "rm", "reset"}
+)
 _DESTROYING_GIT = frozenset({"reset", "clean", "restore", "checkout"})
 
 
@@ -190,7 +195,7 @@ def may_suggest(command: str) -> bool:
 
 def _destroys(command: Command) -> bool:
     words, flags = command.words, command.flags
-    if command.program in _DESTROYERS or _DESTROYING_WORDS.intersection(words[:3]):
+    if command.program in _DESTROYERS or _DESTROYING_WORDS.intersection(words[:4]):
         return True
     if command.program != "git" or not words:
         return command.program in {"chmod", "chown"} and "-R" in flags

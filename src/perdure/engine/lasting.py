@@ -16,6 +16,7 @@ from perdure.engine.learn.changes import is_fragment
 from perdure.engine.learn.evidence import Support, enforced_in, support_of
 from perdure.engine.learn.net import LIKELY, scored
 from perdure.engine.learn.prose import sentences
+from perdure.engine.learn.review import id_of
 from perdure.engine.learn.rules import rule_for
 from perdure.engine.learn.statements import Statement, cid_of
 from perdure.engine.noting import LASTING
@@ -116,10 +117,34 @@ def with_lasting(
             ended = shortened(" ".join(asked.split()), _LONGEST_END)
             made[last] = _noted(made[last], node.project, {"ended": ended})
         _add_fixes(made, node)
+    made = _without_foreign(made, node.metadata.get("foreign"))
     for origin in session_anchors(node.metadata):
         more: dict[str, JSON] = {"origin": origin.as_json()}
         made = [each.with_payload(more) if NOTED in each.payload else each for each in made]
     return made
+
+
+def _without_foreign(records: list[IndexRecord], foreign: JSON) -> list[IndexRecord]:
+    """Return records that propose no sentence whose words stem from others than the user."""
+    if not isinstance(foreign, Mapping) or not foreign:
+        return records
+
+    def own(rows: JSON) -> list[JSON]:
+        given = rows if isinstance(rows, list | tuple) else ()
+        return [row for row in given if isinstance(row, list | tuple) and _id(row) not in foreign]
+
+    made = []
+    for each in records:
+        found = {name: own(each.payload[name]) for name in _PROPOSED if name in each.payload}
+        made.append(each.with_payload(found) if found else each)
+    return made
+
+
+_PROPOSED = ("sentences", "directed")
+
+
+def _id(row: Sequence[JSON]) -> str:
+    return id_of(str(row[0])) if row else ""
 
 
 def _add_fixes(records: list[IndexRecord], node: ContextNode) -> None:

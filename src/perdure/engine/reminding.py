@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from perdure.context.reading import NodeReader
 from perdure.engine.actions import Action
 from perdure.engine.briefing import LEAST, BriefingItem, filters_for, gathered, short_id
+from perdure.engine.commands import flags_in
 from perdure.engine.directives import LONGEST, Directive, directive_in
 from perdure.engine.failures import fix_name, may_suggest, program_of, signature
 from perdure.engine.learn.evidence import ENFORCED, enforced_in
@@ -114,7 +115,8 @@ def reminders(  # noqa: PLR0913 - what it is made of, for whom, and what it is a
         if stored is not None and is_followed and item.date:
             allowed.append(item.date)
         if stored is not None and each is not None:
-            found.append(replace(each, enforced=each.breaks and _is_enforced(item, stored.node)))
+            may_block = each.breaks and is_unconditional(item.bare, action)
+            found.append(replace(each, enforced=may_block and _is_enforced(item, stored.node)))
     return tuple(sorted(_speaking(found, allowed, known), key=_order))
 
 
@@ -139,10 +141,41 @@ def _speaking(
 
 def _reminder(item: BriefingItem, given: Directive, action: Action) -> Reminder | None:
     found = matches(given, action)
-    if found is None:
+    if found is None or not _has_flags(item.bare, action):
         return None
     place = (item.uri, item.message, item.date)
     return Reminder(item.bare, item.kind, found.name, *place, found.breaks)
+
+
+_FLAG = later(r"(?<![\w-])--?[A-Za-z][\w-]*")
+_WITHOUT = later(r"\bwithout\b", re.IGNORECASE)
+_CONDITION = later(
+    r"\b(?:unless|except|if|when|before|after|until|during|while|only|without)\b", re.IGNORECASE
+)
+_TARGET = later(r"\b(?:to|on|onto|into|from)\s+(?:the\s+)?[`'\"]?([\w./-]*\w)", re.IGNORECASE)
+
+
+def _has_flags(text: str, action: Action) -> bool:
+    """Whether a command has the flags that a sentence names, and none that it asks for."""
+    if not action.commands:
+        return True
+    used = frozenset().union(*(each.flags for each in action.commands))
+    named, *wanted = _WITHOUT.split(text, maxsplit=1)
+    demanded = flags_in(_FLAG.findall(wanted[0])) if wanted else frozenset()
+    return flags_in(_FLAG.findall(named)) <= used and not (demanded and demanded <= used)
+
+
+def is_unconditional(text: str, action: Action) -> bool:
+    """Whether a sentence forbids a call whatever else holds, as far as its words can tell.
+
+    "Never push to main" holds for a call that names `main`; what depends on more is not refused.
+    """
+    if _CONDITION.search(text):
+        return False
+    words = {word.casefold() for each in action.commands for word in each.words}
+    words |= {part.casefold() for parts in action.written for part in parts}
+    targets = (each.casefold().rstrip("/") for each in _TARGET.findall(text))
+    return all(set(each.split("/")) & words or each in words for each in targets)
 
 
 def _is_enforced(item: BriefingItem, node: ContextNode) -> bool:
@@ -198,6 +231,7 @@ def _order(each: Reminder) -> tuple[bool, bool, bool, float, str]:
     return not each.enforced, not each.breaks, each.message is not None, age, each.text
 
 
+_CARRIES_MORE = later(r"[<>|]|://|\b(?:curl|wget)\b")
 _STRICT = later(r"\b(?:always|never|must|required|make sure|ensure)\b", re.IGNORECASE)
 
 
@@ -208,12 +242,14 @@ def instructed(lines: Iterable[tuple[str, str]], action: Action) -> Iterator[Rem
     gives orders to a model is left out.
     """
     for source, line in lines:
+        if _CARRIES_MORE.search(line):  # a tag, an address or a pipe is for the file's own reader
+            continue
         given = Directive() if instructions_in(line) else directive_in(line)
         about = given.about if _STRICT.search(line) else ()
         found = matches(Directive(given.wrong, given.right, about), action)
         if found is not None and not (found.breaks or about):
             continue  # a list of commands is not a rule to use no other
-        if found is not None:
+        if found is not None and _has_flags(line, action):
             yield Reminder(line, "rule", found.name, breaks=found.breaks, source=source)
 
 
