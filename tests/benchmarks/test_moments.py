@@ -61,7 +61,7 @@ def test_a_rule_that_the_briefing_has_arrives_before_the_call_that_breaks_it(
     lines = run.stdout.splitlines()
     assert lines[0].startswith("2 sessions, 1 rules that were broken")
     start = next(line.split() for line in lines if line.startswith("start "))
-    assert start[1:4] == ["2", "1", "1"]
+    assert start[1:4] == ["2", "1", "2"]  # the rule, and how the last session ended
     failure = next(line.split() for line in lines if line.startswith("failure "))
     assert failure[1] == "1"
     arrived = next(line for line in lines if line.startswith("all "))

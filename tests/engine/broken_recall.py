@@ -453,7 +453,7 @@ def builds_the_past_from_the_present(patch: Patch) -> None:
 
 
 def keeps_every_past(patch: Patch) -> None:
-    patch.setattr(index_folders, "KEPT", 1_000)
+    patch.setattr("perdure.engine.past.KEPT", 1_000)
 
 
 def shows_the_past_to_everybody(patch: Patch) -> None:

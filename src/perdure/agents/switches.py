@@ -5,7 +5,6 @@ environment, of the folder and of the config. Headless and CI runs use memory, a
 if that is allowed.
 """
 
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perdure.engine.session_notes import SessionNotes
-from perdure.model.trust import PASTED, AgentSettings, Reason, origin_of
+from perdure.model.trust import PASTED, AgentSettings, Reason, origin_of, real_path
 
 if TYPE_CHECKING:
     from perdure.agents.hook_input import HookInput
@@ -234,7 +233,7 @@ def settings_at(home: Path, environ: Mapping[str, str]) -> AgentSettings:
 
 def _folders(cwd: str) -> tuple[str, ...]:
     """Return the names of a folder: as given and, where it is a link, as it is."""
-    return tuple({cwd: None, os.path.realpath(cwd): None}) if cwd else ("",)
+    return tuple({cwd: None, real_path(cwd): None})
 
 
 def _says(environ: Mapping[str, str], name: str) -> bool | None:

@@ -521,6 +521,7 @@ class Memory(Readable):
         """
         from perdure.engine.reminding import enforce
 
+        text = encodable(text, "text")
         node, message = self._at(uri)
         if message is not None:
             raise InvalidValueError(

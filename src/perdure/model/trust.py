@@ -1,5 +1,6 @@
 """Which sessions of agents may use memory and contribute to it, and where their words stem from."""
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -148,3 +149,8 @@ def _pattern(glob: str) -> re.Pattern[str]:
     tokens = re.split(r"(\*\*/|/\*\*\Z|\*\*|\*|\?)", glob.rstrip("/"))
     body = "".join(parts.get(each, re.escape(each)) for each in tokens)
     return re.compile(f"{body}(?:/.*)?", re.DOTALL | re.IGNORECASE)
+
+
+def real_path(folder: str) -> str:
+    """Return a folder with its links followed; what can't be one is returned as it is."""
+    return os.path.realpath(folder) if folder and "\0" not in folder else folder

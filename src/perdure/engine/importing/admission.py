@@ -4,7 +4,6 @@ It leaves out what is private, refuses sessions that may not contribute, and mar
 others: words of the user that a page, a tool or a paste of the session had before.
 """
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,7 +16,7 @@ from perdure.engine.session_notes import SessionNotes
 from perdure.model.messages import time_in
 from perdure.model.private import Screen
 from perdure.model.transcript import Message
-from perdure.model.trust import PASTED, AgentSettings, Reason
+from perdure.model.trust import PASTED, AgentSettings, Reason, real_path
 from perdure.model.values import words_key
 
 _FEWEST = 4
@@ -53,7 +52,7 @@ class Admission:
 
     def admit(self, item: Conversation, session_id: str = "") -> Admitted | Reason:
         """Return what may be kept of a conversation, or why nothing may."""
-        for folder in {item.cwd, os.path.realpath(item.cwd) if item.cwd else ""}:
+        for folder in dict.fromkeys((item.cwd, real_path(item.cwd))):
             if folder or item.headless:
                 refusal = self.settings.refusal(
                     folder, is_headless=item.headless, is_named=self.is_named

@@ -46,7 +46,7 @@ from perdure.model import (
 )
 from perdure.model.anchors import Origin
 from perdure.model.messages import read_messages
-from perdure.model.values import JSON, MAX_ABSTRACT, MAX_CONTENT, MAX_OVERVIEW, shortened
+from perdure.model.values import JSON, MAX_ABSTRACT, MAX_CONTENT, MAX_OVERVIEW, plain, shortened
 
 if TYPE_CHECKING:
     from perdure.engine.projects import Projects
@@ -510,7 +510,9 @@ class SessionImporter:
         if admitted.foreign:
             known = told.get(FOREIGN)
             wanted[FOREIGN] = {**(known if isinstance(known, Mapping) else {}), **admitted.foreign}
-        new = {name: each for name, each in wanted.items() if each and told.get(name) != each}
+        new = {
+            name: each for name, each in wanted.items() if each and plain(told.get(name)) != each
+        }
         if new and not dry_run:
             self._nodes.because("import").write_node(first.revised(metadata=new), ctx)
             self.masked += count_masked(title.notes)
