@@ -4,6 +4,7 @@ from base64 import b32encode
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time
+from functools import lru_cache
 from hashlib import sha256
 from heapq import nlargest
 from typing import NamedTuple
@@ -35,6 +36,8 @@ _LOOKED_AT = 600
 """Records of a project that are looked at, the newest first."""
 _HALF_LIFE = 180.0
 """Days after which a sentence counts half as much as one of today."""
+_SHORTEST = 8
+"""Tokens of a line that would say anything."""
 LEAST = 0.33
 """The score from which a sentence is likely enough to last; of those below, most are not."""
 _BREVITY = 0.4
@@ -402,11 +405,13 @@ class _Fitting:
         kinds: set[str] = set()
         size = tokens_in(f"{_HEAD}\n")
         for item in ranked:
+            if size + _SHORTEST > self.budget:
+                break
             words = _words(item.bare)
             title = "" if item.kind in kinds else f"{KIND_TITLES[item.kind]}:\n"
             if (
                 not words
-                or size + tokens_in(f"{title}- {item.text}\n") > self.budget
+                or size + tokens_in(f"{title}{_line(item, self.now, str)}\n") > self.budget
                 or any(
                     _is_same(words, other, exact and item.message is None) for other, exact in seen
                 )
@@ -480,22 +485,23 @@ def _written(items: Sequence[BriefingItem], last: str, now: datetime) -> str:
     return "\n".join(lines) + f"\n{last}"
 
 
-def _line(item: BriefingItem, now: datetime) -> str:
-    if item.contradicts and item.date:
-        file, number, text = item.contradicts
-        place = f"{_presentable(shortened(file, _LONGEST_QUOTE))} line {number}"
-        quoted = _presentable(shortened(text, _LONGEST_QUOTE))
-        who = "the user said later" if item.evidence else "it was stated later"
-        stated = _presentable(item.bare)
-        return f'- {place} says "{quoted}"; {who} ({item.date.date()}): "{stated}" {item.id}'
-    age = f" {_age(item.date, now)}" if item.date else ""
-    return f"- {_presentable(hedged(item.text, item.verdict))} {item.id}{age}"
-
-
+@lru_cache(maxsize=64)
 def _presentable(text: str) -> str:
     from perdure.engine.validate.texts import presentable_line  # noqa: PLC0415 - if a line is shown
 
     return presentable_line(text)
+
+
+def _line(item: BriefingItem, now: datetime, shown: Callable[[str], str] = _presentable) -> str:
+    if item.contradicts and item.date:
+        file, number, text = item.contradicts
+        place = f"{shown(shortened(file, _LONGEST_QUOTE))} line {number}"
+        quoted = shown(shortened(text, _LONGEST_QUOTE))
+        who = "the user said later" if item.evidence else "it was stated later"
+        stated = shown(item.bare)
+        return f'- {place} says "{quoted}"; {who} ({item.date.date()}): "{stated}" {item.id}'
+    age = f" {_age(item.date, now)}" if item.date else ""
+    return f"- {shown(hedged(item.text, item.verdict))} {item.id}{age}"
 
 
 def _age(date: datetime, now: datetime) -> str:
