@@ -28,6 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     tiers.use(config.getoption("--tier"), config.getoption("--fresh"))
+    os.environ.pop("CI", None)  # memory keeps nothing of such runs; tests that mean it set it
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
