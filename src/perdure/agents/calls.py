@@ -131,7 +131,9 @@ class FailedCall(NamedTuple):
 _STATUS = later(r"(?:Error: )?Exit code (\d{1,3})\b")
 _TAIL = 262_144
 """Bytes at the end of a rollout in which Codex notes the status of the last command."""
-CODEX = "codex"
+CODEX, GEMINI_CLI = "codex", "gemini-cli"
+_EXIT_LINE = later(r"^Exit Code: (\d{1,3})$", re.MULTILINE)
+"""Gemini CLI puts it behind what a command printed, unless the status is 0."""
 
 
 def failed_call(agent: str, given: "HookInput") -> FailedCall | None:
@@ -144,7 +146,8 @@ def failed_call(agent: str, given: "HookInput") -> FailedCall | None:
         return None
     from perdure.engine.failures import is_failure
 
-    found = _of_codex(given) if agent == CODEX else _of_claude(given)
+    read = {CODEX: _of_codex, GEMINI_CLI: _of_gemini}.get(agent, _of_claude)
+    found = read(given)
     if found is None or not is_failure(found[0]):
         return None
     return FailedCall(command, found[1])
@@ -157,6 +160,15 @@ def _of_claude(given: "HookInput") -> tuple[int, str] | None:
         return None
     exited = _STATUS.match(error)
     return (int(exited[1]), error) if exited else None
+
+
+def _of_gemini(given: "HookInput") -> tuple[int, str] | None:
+    """Return status and output, of which the last line of its kind has the status."""
+    match given.raw.get("tool_response"):
+        case {"llmContent": str(content), "returnDisplay": str(shown)}:
+            exited = _EXIT_LINE.findall(content)
+            return (int(exited[-1]), shown) if exited else None
+    return None
 
 
 def _of_codex(given: "HookInput") -> tuple[int, str] | None:

@@ -274,6 +274,20 @@ class TestAfter:
             answer = heard(home, "post-tool-use", "--agent", "codex", said=said)
             assert ("bun install --force" in str(answer)) is spoken
 
+    def test_the_status_of_gemini_is_behind_the_output(self, home: Path) -> None:
+        folder = self.fixed(home)
+        output = FAILED.format(3).partition("\n")[2]
+        for end, spoken in (("", False), ("\nExit Code: 1", True)):
+            content = f"<untrusted_context>\nOutput: {output}{end}\nProcess Group PGID: 1"
+            said = {
+                **shell(folder, "bun install"),
+                "hook_event_name": "AfterTool",
+                "tool_name": "run_shell_command",
+                "tool_response": {"llmContent": content, "returnDisplay": output},
+            }
+            answer = heard(home, "post-tool-use", "--agent", "gemini-cli", said=said)
+            assert ("bun install --force" in str(answer)) is spoken
+
     def test_another_project_and_a_forgotten_session_are_silent(self, home: Path) -> None:
         folder = self.fixed(home)
         other = project(home, "harbour")
