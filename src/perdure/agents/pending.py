@@ -4,7 +4,6 @@ A note is a small file, so that a hook is done in a moment, and what is killed l
 next. What goes wrong is in a log of bounded size, because nobody reads what hooks print.
 """
 
-import fcntl
 import json
 import os
 import sys
@@ -29,6 +28,7 @@ from perdure.errors import (
     VersionMismatchError,
 )
 from perdure.files import append_line, write_whole
+from perdure.files import locked as locked_file
 from perdure.model.values import shortened, visible
 
 if TYPE_CHECKING:
@@ -165,18 +165,8 @@ def start_draining(home: Path, environ: Mapping[str, str]) -> None:
 @contextmanager
 def locked(home: Path) -> Iterator[bool]:
     """Say whether nobody else keeps sessions now; if so, nobody does until this ends."""
-    folder = folder_of(home)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        yield True
-    finally:
-        os.close(descriptor)
+    with locked_file(folder_of(home) / "lock") as descriptor:
+        yield descriptor is not None
 
 
 def drain(home: Path, environ: Mapping[str, str]) -> None:
