@@ -65,7 +65,9 @@ def test_a_newer_sentence_that_allows_it_silences_an_older_one(memory: Memory) -
     ],
 )
 def test_what_may_be_used_again_is_not_reminded_of(
-    memory: Memory, text: str, is_lifted: bool
+    memory: Memory,
+    text: str,
+    is_lifted: bool,  # noqa: FBT001 - what is expected
 ) -> None:
     memory.remember("Never use gulp.", kind="rule")
     say(memory, text, "b", "2027-04-02T10:00:00Z")

@@ -329,7 +329,10 @@ def test_what_a_squash_merge_brought_is_general_by_its_spans(root: Path) -> None
 @pytest.mark.parametrize("is_merged", [True, False])
 @pytest.mark.parametrize("has_log", [True, False])
 def test_a_squash_merge_brings_what_names_a_file_that_is_younger_than_it(
-    root: Path, text: str, is_merged: bool, has_log: bool
+    root: Path,
+    text: str,
+    is_merged: bool,  # noqa: FBT001 - one of two cases
+    has_log: bool,  # noqa: FBT001 - one of two cases
 ) -> None:
     git(root, "checkout", "-q", "-b", "feature")
     save(root, "begin feature")

@@ -437,8 +437,8 @@ def _with_banned(line: str, found: list[tuple[str, Name, int]]) -> list[tuple[st
 
 _AGAIN = later(r"\b(?:again|now|after all|any ?more|from now on|no longer)\b", re.IGNORECASE)
 _MAY = later(
-    r"(?<!\bi )(?<!\bit )(?<!they )\b(?:may|can|(?:allowed|ok|okay|fine|free|good|safe) to) (?:now |again )?"
-    r"(?:use|run|edit|touch|change|modify|install|import|add|call) (?:the )?$"
+    r"(?<!\bi )(?<!\bit )(?<!they )\b(?:may|can|(?:allowed|ok|okay|fine|free|good|safe) to) "
+    r"(?:now |again )?(?:use|run|edit|touch|change|modify|install|import|add|call) (?:the )?$"
     r"|\b(?:ok|okay|fine|good) with (?:the )?$",
     re.IGNORECASE,
 )
