@@ -32,9 +32,9 @@ _NEAR = 20
 _PARTS = re.compile(r"[-_']|(?<=[a-z])(?=[A-Z])")
 _NOT_NAMES = frozenset(
     _WORD.findall(
-        "private api url http https json sql html css todo readme monday tuesday wednesday thursday "
-        "friday saturday sunday january february march april may june july august september october "
-        "november december english i'm i'll i've i'd"
+        "private api url http https json sql html css todo readme english i'm i'll i've i'd "
+        "monday tuesday wednesday thursday friday saturday sunday january february march april may "
+        "june july august september october november december"
     )
 )
 """Words with a capital letter that are in any text."""
