@@ -10,7 +10,7 @@ from perdure.engine.actions import Action
 from perdure.engine.briefing import LEAST, BriefingItem, filters_for, gathered, short_id
 from perdure.engine.commands import flags_in
 from perdure.engine.directives import LONGEST, Directive, directive_in
-from perdure.engine.failures import fix_name, may_suggest, program_of, signature
+from perdure.engine.failures import fix_name, fix_text, may_suggest, program_of, signature
 from perdure.engine.learn.evidence import ENFORCED, enforced_in
 from perdure.engine.learn.statements import cid_of, statements
 from perdure.engine.matching import follows, lifts, matches
@@ -275,8 +275,7 @@ class Fix:
     def line(self) -> str:
         """What an agent is shown."""
         when = f" ({self.date.date().isoformat()})" if self.date else ""
-        worked = f"this failed the same way; what worked then: `{self.command}`."
-        return f"Seen before{when}: {worked} {self.id}"
+        return f"Seen before{when}: {fix_text(self.command)} {self.id}"
 
 
 def fix_for(
