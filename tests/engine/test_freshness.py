@@ -174,6 +174,13 @@ def test_a_sentence_of_a_session_goes_with_its_branch(memory: Memory, folder: Pa
     assert text not in [item.text for item in brief(memory).items]
 
 
+def test_a_line_shares_more_with_a_prompt_than_filler(memory: Memory) -> None:
+    memory.remember("Always use tabs for indentation.", kind="rule")
+
+    assert not lines(memory, "Should we always use the endpoint?")
+    assert lines(memory, "Should we always use tabs?")
+
+
 def test_the_last_session_is_that_of_the_branch(memory: Memory, folder: Path) -> None:
     for branch, text in (("main", "Rename the parser."), ("feature", "Rename the trie.")):
         git(folder, "checkout", "-q", "-B", branch)
