@@ -116,8 +116,8 @@ def _list(memory: Memory, folder: str = "", at: str | None = None, **more: Any) 
     return sorted(map(_entry, found))
 
 
-def _tree(memory: Memory, folder: str = "", at: str | None = None) -> Answer:
-    found = (memory if at is None else memory.at(at)).tree(folder)
+def _tree(memory: Memory, folder: str = "", at: str | None = None, **more: Any) -> Answer:  # noqa: ANN401
+    found = (memory if at is None else memory.at(at)).tree(folder, **more)
     return [each for below in found.below for each in _every(below)]
 
 

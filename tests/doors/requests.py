@@ -84,6 +84,7 @@ REQUESTS = (
     _refused("list", folder=ELSEWHERE),
     _asked("tree"),
     _asked("tree", folder="/"),
+    _asked("tree", folder="/", project="none-such"),
     _asked("tree", folder="preference", at="2999-01-01"),
     # save
     _asked("remember", text="Never push to main.", kind="rule"),

@@ -159,14 +159,6 @@ class TestRecomposition:
         assert emission.lines[-1].text in memory.briefing(budget_tokens=2_000).text
         assert {line.state for line in emission.lines} == {LineState.SHOWN}
 
-    def test_an_item_without_a_key_is_shown_by_how_it_begins(self, memory: Memory) -> None:
-        memory.remember(RULE, kind="rule")
-        (item,) = map(emitted, memory.briefing().items)
-        append_emission(memory.home, RECORD._replace(items=(item._replace(key=""),)))
-
-        (text,) = texts(memory)
-        assert text.startswith(f"- {RULE}")
-
     def test_what_was_forgotten_says_so_and_never_shows(self, memory: Memory) -> None:
         uri = memory.remember(RULE, kind="rule").uri
         memory.remember("Always run the linter before you push.", kind="rule")

@@ -174,6 +174,30 @@ def test_a_sentence_of_a_session_goes_with_its_branch(memory: Memory, folder: Pa
     assert text not in [item.text for item in brief(memory).items]
 
 
+def test_a_line_shares_more_with_a_prompt_than_filler(memory: Memory) -> None:
+    memory.remember("Always use tabs for indentation.", kind="rule")
+
+    assert not lines(memory, "Should we always use the endpoint?")
+    assert lines(memory, "Should we always use tabs?")
+
+
+def test_the_last_session_is_that_of_the_branch(memory: Memory, folder: Path) -> None:
+    for branch, text in (("main", "Rename the parser."), ("feature", "Rename the trie.")):
+        git(folder, "checkout", "-q", "-B", branch)
+        save(folder)
+        said = [{"role": "user", "content": text}]
+        memory.commit_session(said, session_id=branch, extract=False)
+        at = {"branch": branch, "commit": git(folder, "rev-parse", "HEAD")}
+        memory.write(f"ctx://local/sessions/{branch}/messages", metadata=at, replace=True)
+    memory.settle()
+    assert brief(memory).last == "Rename the trie."
+    git(folder, "checkout", "-q", "main")
+    assert brief(memory).last == "Rename the parser."
+    git(folder, "branch", "-q", "-D", "feature")
+
+    assert brief(memory).last == "Rename the trie."
+
+
 def test_outside_of_a_checkout_nothing_is_checked(folder: Path, memory: Memory) -> None:
     uri = memory.remember(TEXT).uri
     (folder / "src" / "a.py").unlink()

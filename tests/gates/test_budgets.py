@@ -15,17 +15,17 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 4_653,
+    "agents": 4_645,
     "app": 3_083,
     "artifacts": 7_049,
     "context": 3_153,
-    "engine": 28_354,
-    "harness": 2_128,
+    "engine": 28_495,
+    "harness": 2_154,
     "index": 4_244,
-    "model": 2_959,
+    "model": 3_001,
     "process": 528,
     "storage": 4_790,
-    "surfaces": 7_117,
+    "surfaces": 7_122,
     "testing": 4_239,
 }
 
@@ -41,8 +41,8 @@ def test_every_package_has_a_budget() -> None:
 
 def test_learning_keeps_to_its_budget_with_its_tables() -> None:
     files = [file for file in (PACKAGE / "engine" / "learn").iterdir() if file.is_file()]
-    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_929
+    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_946
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 69_899
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 70_105

@@ -325,6 +325,53 @@ def test_what_a_squash_merge_brought_is_general_by_its_spans(root: Path) -> None
     assert verdict(root, stated) == Verdict(FRESH)
 
 
+@pytest.mark.parametrize("text", [NEW, FILE, SYMBOL])
+@pytest.mark.parametrize("is_merged", [True, False])
+@pytest.mark.parametrize("has_log", [True, False])
+def test_a_squash_merge_brings_what_names_a_file_that_is_younger_than_it(
+    root: Path,
+    text: str,
+    is_merged: bool,  # noqa: FBT001 - one of two cases
+    has_log: bool,  # noqa: FBT001 - one of two cases
+) -> None:
+    git(root, "checkout", "-q", "-b", "feature")
+    save(root, "begin feature")
+    origin = Origin(str(root), "feature", git(root, "rev-parse", "HEAD"))
+    put(root, "src/new.py", "def fetch():\n    return 1\n")
+    put(root, "src/a.py", CODE.replace("40", "50"))
+    anchors = tree(root).anchored(text, datetime(2026, 3, 2, tzinfo=UTC), origin)
+    assert anchors is not None
+    assert not any(each.blob for each in anchors.spans)
+    stated = Stated(text, "fact", datetime(2026, 3, 2, tzinfo=UTC), (anchors,))
+    save(root, "fetch")
+    git(root, "checkout", "-q", "main")
+    assert verdict(root, stated).held_back
+    if is_merged:
+        git(root, "merge", "-q", "--squash", "feature")
+        save(root, "squashed")
+    git(root, "branch", "-q", "-D", "feature")
+    if not has_log:
+        (root / ".git" / "logs" / "HEAD").unlink()
+
+    found = verdict(root, stated)
+
+    is_known = has_log or text == NEW  # without git's log, only what the branch added
+    assert (not found.held_back) == (is_merged and is_known)
+    assert found.state != FRESH
+
+
+def test_a_branch_that_was_rebased_and_merged_is_merged_though_it_is_gone(root: Path) -> None:
+    stated = on_branch(root)
+    save(root, "meanwhile")
+    git(root, "checkout", "-q", "feature")
+    git(root, "rebase", "-q", "main")
+    git(root, "checkout", "-q", "main")
+    git(root, "merge", "-q", "feature")
+    git(root, "branch", "-q", "-D", "feature")
+
+    assert not verdict(root, stated).held_back
+
+
 def test_after_a_rebase_the_branch_stands_for_its_commits(root: Path) -> None:
     stated = on_branch(root)
     save(root, "meanwhile")

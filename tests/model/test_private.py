@@ -88,6 +88,36 @@ class TestAScreen:
 
         assert answer == "Noted: [private]. Next?"
 
+    @pytest.mark.parametrize(
+        ("later", "public"),
+        [
+            ("Ask Walrus for the logo.", "Ask [private] for the logo."),
+            ("Clone walrus-api into src/walrus.", "Clone [private] into src/[private]."),
+            ("WalrusClient is in walrus_db.py", "[private] is in [private].py"),
+            ("It is on blue-whale now.", "It is on [private] now."),
+            ("Walrus's key is there.", "[private] key is there."),
+            ("The client pays Acme.", "The client pays [private]."),
+            ("Use React for it.", "Use React for it."),
+            ("acme is a word. Acme is not.", "acme is a word. Acme is not."),
+            ("Since March we wait.", "Since March we wait."),
+        ],
+    )
+    def test_a_name_that_was_private_is_private_by_itself(self, later: str, public: str) -> None:
+        screen = Screen()
+        screen.public("user", "We use React.")
+        screen.public(
+            "user",
+            "Go on. <private>Acme pays. "
+            "The React client since March is Walrus, on Blue-Whale.</private>",
+        )
+
+        assert screen.public("assistant", later) == public
+
+    def test_a_name_is_private_in_the_message_that_marks_it(self) -> None:
+        assert without_private("Ask <private>the boss of Walrus</private> about Walrus.") == (
+            "Ask [private] about [private]."
+        )
+
     def test_earlier_messages_stay_as_they_were_kept(self) -> None:
         messages = [
             "The code name is blue walrus.",

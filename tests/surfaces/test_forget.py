@@ -53,6 +53,14 @@ def said(memory: Path) -> Path:
     return memory
 
 
+def test_an_id_that_is_forgotten_twice_was_archived_before(memory: Path) -> None:
+    told("remember", f"Never mention the {WORD}.", "--kind", "rule")
+    id_ = told("briefing").rpartition("~")[2].split()[0]
+    assert "is archived" in told("forget", f"~{id_}")
+
+    assert "was archived before" in told("forget", f"~{id_}")
+
+
 def test_words_are_forgotten_and_said_how_to_have_them_back(said: Path) -> None:
     done = perdure("forget", SALARY)
 

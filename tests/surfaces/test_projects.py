@@ -45,6 +45,14 @@ def test_a_project_that_is_not_there_is_refused(two: Path) -> None:
     assert "`perdure projects` lists them" in str(error)
 
 
+def test_a_tree_is_of_one_project_if_that_is_named(two: Path) -> None:
+    shown = told("tree", "--project", "one")
+
+    assert "one uses" in shown
+    assert "two uses" not in shown
+    assert shown.endswith("\n1 node\n")
+
+
 def test_a_list_shows_the_project_where_there_is_one(two: Path) -> None:
     heads, first, _ = told("list", "decision").splitlines()
 

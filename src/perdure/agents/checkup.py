@@ -41,6 +41,7 @@ from perdure.agents.toml_table import entry_in, tables_in
 from perdure.config import load_config
 from perdure.engine.upkeep import Check, Severity
 from perdure.errors import InvalidValueError
+from perdure.model.trust import INTERNAL
 
 CAPS = {"claude-code": "10,000 characters", "codex": "10,000 bytes"}
 """What a client hands to its model whole, as measured."""
@@ -282,7 +283,7 @@ def _broken(started: str) -> str:
 @cache
 def _unstarted(started: str) -> str:
     """Start a program to see whether it is ours; say what is wrong, empty if nothing is."""
-    environ = {**os.environ, "PERDURE_INTERNAL": "1"}
+    environ = {**os.environ, INTERNAL: "1"}
     try:
         done = subprocess.run(  # noqa: S603 - what the agent itself would start
             [started, "--version"],

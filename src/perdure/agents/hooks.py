@@ -17,12 +17,11 @@ from perdure.agents.runs import KEEPING, Stopwatch
 from perdure.agents.switches import admitted_call, contribute_refusal, is_allowed, is_off
 from perdure.engine.session_notes import SessionNotes
 from perdure.errors import InvalidValueError
+from perdure.model.trust import INTERNAL
 
 if TYPE_CHECKING:
     from perdure.agents.moments import Emission, Moment
 
-INTERNAL = "PERDURE_INTERNAL"
-"""Set for processes that Perdure starts itself: their hooks do nothing."""
 SECONDS = 5.0
 """So long a hook may take; agents wait for it."""
 KEEPING_SECONDS = 600.0

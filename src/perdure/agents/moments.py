@@ -36,7 +36,7 @@ class Emission:
     text: str = ""
     items: tuple[Emitted, ...] = ()
     reason: str = ""
-    """Why it was given, in a few words: `names npm`."""
+    """Why it was given: one of `REASONS`, which quote nothing."""
     blocks: bool = False
     """Whether the tool call is refused, because the user enforces the rule."""
 
@@ -256,7 +256,8 @@ def _reminded(found: "list[Reminder]", shown: "_ShownAtAction") -> Emission:
     shown.add(each.text for each in chosen)
     items = (Emitted(each.uri, each.message, key_of(each.text)) for each in chosen if each.uri)
     text = "\n".join(each.line for each in chosen)
-    return Emission(text, tuple(items), f"names {chosen[0].matched}", bool(refused))
+    reason = "forbids" if chosen[0].breaks else "is about"
+    return Emission(text, tuple(items), f"{reason} what the tool call uses", bool(refused))
 
 
 class _ShownAtAction:
@@ -283,7 +284,7 @@ def after_tool(moment: Moment) -> Emission:
     if failed is None:
         return NOTHING
     from perdure.agents.glance import may_fix
-    from perdure.engine.failures import fix_name, signature
+    from perdure.engine.failures import fix_name, fix_text, signature
 
     name, shown = signature(failed.output), moment.shown
     if not name or fix_name(name) in shown or not may_fix(fix_name(name), moment.given.cwd):
@@ -293,7 +294,8 @@ def after_tool(moment: Moment) -> Emission:
     if fix is None:
         return NOTHING
     shown.add([fix_name(name)])
-    return Emission(fix.line, (Emitted(fix.uri, fix.message),), "failed the same way")
+    item = Emitted(fix.uri, fix.message, key_of(fix_text(fix.command)))
+    return Emission(fix.line, (item,), "failed the same way")
 
 
 # ---------------------------------------------------------------- a subagent

@@ -113,20 +113,13 @@ class _Former(NamedTuple):
     words: frozenset[str]
 
 
-class _End(NamedTuple):
-    """How a session ended."""
-
-    date: datetime
-    asked: str
-    uri: str
-    message: int
-
-
 Check = Callable[[Sequence[Stated]], Sequence[Verdict]]
 """Returns a verdict on each statement."""
 _MOST_CHECKED = 100
 """Far more than fit."""
 _MOST_SESSIONS = 8
+_MOST_ENDS = 4
+"""Sessions whose branch is looked at for how the last one ended."""
 
 
 def brief(  # noqa: PLR0913 - what it is made of, for whom, and how much
@@ -163,11 +156,7 @@ def brief(  # noqa: PLR0913 - what it is made of, for whom, and how much
         return confirming.confirmed(noted.hits[uri, message]) is not None
 
     instructions = Instructions(known)
-    ends = [] if kinds else sorted(noted.ends, reverse=True)
-    end = next((each for each in ends if holds(each.uri, each.message)), None)
-    last = _last(end, instructions, now)
-    if tokens_in(last) > budget // 4:  # what lasts comes first
-        last = ""
+    ends = [] if kinds else sorted(noted.ends, key=_newest)[:_MOST_ENDS]
     current = [
         item
         for item in noted.current()
@@ -179,8 +168,14 @@ def brief(  # noqa: PLR0913 - what it is made of, for whom, and how much
         current, key=lambda item: (not item.pinned, not item.contradicts, -_worth(item), item.uri)
     )
     if check:
-        first = _with_origins(ranked[:_MOST_CHECKED], confirming)
-        ranked = [*_checked(first, check), *ranked[_MOST_CHECKED:]]
+        first = _with_origins([*ends, *ranked[:_MOST_CHECKED]], confirming)
+        shown = list(_checked(first, check))
+        ends = [each for each in shown if not each.bare]
+        ranked = [*(each for each in shown if each.bare), *ranked[_MOST_CHECKED:]]
+    end = next((each for each in ends if holds(each.uri, each.message)), None)
+    last = _last(end, instructions, now)
+    if tokens_in(last) > budget // 4:  # what lasts comes first
+        last = ""
     fits = _Fitting(instructions, budget - tokens_in(last), now, holds)
     chosen = fits.chosen(ranked)
     text = _written(chosen, last, now)
@@ -188,9 +183,7 @@ def brief(  # noqa: PLR0913 - what it is made of, for whom, and how much
     made = Briefing(tuple(chosen), text, tokens_in(text), memories=memories)
     if end is None or not last:
         return made
-    asked = shortened(end.asked, LONGEST_END)
-    line = BriefingItem("task", asked, end.uri, end.date, end.message)
-    return replace(made, last=end.asked, end=line)
+    return replace(made, last=end.text, end=replace(end, text=shortened(end.text, LONGEST_END)))
 
 
 class Gathered(NamedTuple):
@@ -198,7 +191,8 @@ class Gathered(NamedTuple):
 
     found: "list[BriefingItem]"
     former: list[_Former]
-    ends: list[_End]
+    ends: "list[BriefingItem]"
+    """How sessions ended: what the user asked last, without a statement to compare."""
     hits: dict[tuple[str, int | None], SeedHit]
     """By URI and message."""
 
@@ -271,11 +265,15 @@ def sentence_rows(given: JSON, least: float = LEAST) -> Iterator[tuple[str, str,
                 yield text, kind, score
 
 
-def _ended(hit: SeedHit, message: int) -> Iterator[_End]:
-    date = read_moment(hit.payload.get("date"))
-    asked = hit.payload.get("ended")
+def _ended(hit: SeedHit, message: int) -> Iterator[BriefingItem]:
+    date, asked = read_moment(hit.payload.get("date")), hit.payload.get("ended")
     if isinstance(asked, str) and date is not None:
-        yield _End(date, asked, hit.uri, message)
+        anchors = _anchors([hit.payload.get("origin")])
+        yield BriefingItem("task", asked, hit.uri, date, message, anchors=anchors)
+
+
+def _newest(item: BriefingItem) -> tuple[float, str, str, int]:
+    return -item.date.timestamp() if item.date else 0.0, item.text, item.uri, item.message or 0
 
 
 def _kept(hit: SeedHit, now: datetime, *, is_general: bool) -> Iterator[BriefingItem]:
@@ -327,11 +325,14 @@ def _with_origins(items: Iterable[BriefingItem], confirming: Confirming) -> Iter
 
 
 def _checked(items: Iterable[BriefingItem], check: Check) -> Iterator[BriefingItem]:
-    """Yield what holds in the folder that the briefing is for, each with its verdict."""
+    """Yield what holds in the folder that the briefing is for, each with its verdict.
+
+    A session on a branch that is gone still counts as the last one.
+    """
     listed = list(items)
     stated = [Stated(each.bare, each.kind, each.date, each.anchors) for each in listed]
     for each, verdict in zip(listed, check(stated), strict=True):
-        if not verdict.held_back:
+        if not verdict.held_back or (verdict.is_abandoned and not each.bare):
             yield replace(each, verdict=verdict)
 
 
@@ -378,14 +379,12 @@ def _words(text: str) -> frozenset[str]:
 
 
 # ---------------------------------------------------------------- what fits
-def _last(end: _End | None, instructions: Instructions, now: datetime) -> str:
+def _last(end: BriefingItem | None, instructions: Instructions, now: datetime) -> str:
     """Return the line on how the last session ended; empty if that is known."""
-    if end is None or instructions.say(end.asked):
+    if end is None or end.date is None or instructions.say(end.text):
         return ""
-    asked = _presentable(shortened(end.asked, LONGEST_END))
-    return (
-        f"Last session {short_id(end.uri, end.message)} {_age(end.date, now)} ended at: {asked}\n"
-    )
+    asked = _presentable(shortened(end.text, LONGEST_END))
+    return f"Last session {end.id} {_age(end.date, now)} ended at: {asked}\n"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from posixpath import normpath
 from typing import NamedTuple
 
 from perdure.patterns import later
@@ -85,6 +86,14 @@ _READING_GIT = word_set(
 )
 _LONG = {"-f": "--force", "-A": "--all"}
 _ASSIGNED = later(r"[A-Za-z_]\w*=")
+_CHANGING = word_set("touch rm mv cp mkdir rmdir tee truncate ln chmod chown")
+"""Programs whose arguments are all paths."""
+_VALUED = {"sudo": "-u -g", "env": "-u -C", "timeout": "-s -k", "nice": "-n", "xargs": "-I -n -P"}
+"""Flags of wrappers that are followed by a value."""
+_QUOTED = later(r"""'[^']*'|\\.|"(?:\\.|[^"\\])*"|`[^`]*`|\$\([^()]*\)""", re.DOTALL)
+_SUBSTITUTED = later(r"`([^`]*)`|\$\(([^()]*)\)")
+_PRINTED = later(r"\s*(?:echo|printf|which|command -v)((?: +[\w./@:+-]+)+)\s*")
+_VARIABLE = later(r"\$\{?(\w+)\}?")
 _PATHLIKE = later(r"[\w.@~*-]*/[\w./@~*-]*|[\w.*-]+\.[A-Za-z][\w]{0,9}|\.\w+|[A-Z]{4,}\w*")
 
 
@@ -103,6 +112,8 @@ class Command:
     """The files that it is redirected to."""
     under: str = ""
     """The program that runs it, as `uv` does in `uv run pytest`."""
+    folder: str = ""
+    """Where it runs, from the folder of the whole line, if that is known."""
 
     @property
     def is_reading(self) -> bool:
@@ -121,7 +132,10 @@ class Command:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        return tuple(each for each in self.words if _PATHLIKE.fullmatch(each))
+        """The files that it names, from the folder of the whole line."""
+        is_changing = self.program in _CHANGING
+        found = (each for each in self.words if is_changing or _PATHLIKE.fullmatch(each))
+        return tuple(_placed(self.folder, each) for each in found)
 
 
 def canonical(program: str) -> str:
@@ -157,31 +171,72 @@ def flags_in(words: list[str] | tuple[str, ...]) -> frozenset[str]:
 class _Words(NamedTuple):
     words: list[str]
     outputs: list[str]
+    opened: int = 0
+    """How many brackets were opened before it, less those that were closed."""
 
 
 def commands_in(line: str, depth: int = 0) -> list[Command]:
-    """Return the programs that a command line runs, those inside of `bash -c` too."""
+    """Return the programs that a command line runs, those inside of `bash -c` too.
+
+    What a shell puts in for a variable or a command is known only where the line itself says it.
+    """
     found: list[Command] = []
-    for words, outputs in _simple(line[:MOST]):
+    folders = [""]
+    values: dict[str, str] = {}
+
+    def value(variable: re.Match[str]) -> str:
+        return values.get(variable[1], variable[0])
+
+    for given, outputs, opened in _simple(line[:MOST]):
         if len(found) >= _MOST_COMMANDS:
             break
+        folders += folders[-1:] * opened
+        del folders[max(1, len(folders) + min(opened, 0)) :]
+        folder = folders[-1]
+        words = [_VARIABLE.sub(value, each) for each in given]
+        assigned = [each.partition("=") for each in words[words[:1] == ["export"] :]]
+        if all(name.isidentifier() and mark for name, mark, _ in assigned):
+            values |= {name: value for name, _, value in assigned}
         first, *others = [*_commands(words, depth)] or [Command("", ())]
-        found += [replace(first, outputs=tuple(outputs)), *others]
+        first = replace(first, outputs=tuple(_placed(folder, each) for each in outputs))
+        found += [replace(each, folder=_placed(folder, each.folder)) for each in (first, *others)]
+        match words:
+            case ["cd" | "pushd", to] if "$" not in to and to != "-":
+                folders[-1] = _placed(folder, to)
     return found
+
+
+def _placed(folder: str, path: str) -> str:
+    """Return a path from where a line begins, if it is in a folder of there."""
+    return normpath(f"{folder}/{path}") if folder and path[:1] not in {"/", "~"} else path
 
 
 def _simple(line: str) -> Iterator[_Words]:
     """Yield the words of each simple command, by the marks that a shell separates them with."""
     text = re.sub(r"\\\n", " ", line)
-    inner = re.findall(r"\$\(([^()]*)\)", text)
     document = re.search(r"<<-?\s*['\"]?(\w+)['\"]?", text)
     if document:  # what is fed to a program is not run
         end = re.search(rf"^\s*{document[1]}\s*$", text[document.end() :], re.MULTILINE)
         rest = text[document.end() + end.end() :] if end else ""
         first = text[document.end() :].partition("\n")[0]
         text = f"{text[: document.start()]} {first}\n{rest}"
+    inner: list[str] = []
+    for _ in range(_DEEPEST):
+        text = _QUOTED.sub(lambda one: _substituted(one[0], inner), text)
     for each in (text, *inner):
         yield from _separated(each)
+
+
+def _substituted(quoted: str, inner: list[str]) -> str:
+    """Return what a shell puts in for a command, as far as it is known, and note the command."""
+
+    def put_in(one: re.Match[str]) -> str:
+        command = one[1] if one[2] is None else one[2]
+        printed = _PRINTED.fullmatch(command)
+        inner.extend([] if printed else [command])
+        return printed[1].strip() if printed else "$"
+
+    return quoted if quoted[0] in "'\\" else _SUBSTITUTED.sub(put_in, quoted)
 
 
 def _separated(text: str) -> Iterator[_Words]:
@@ -195,7 +250,7 @@ def _separated(text: str) -> Iterator[_Words]:
             marks = set(token)
             if marks and marks <= set(";&|()"):
                 yield found
-                found = _Words([], [])
+                found = _Words([], [], token.count("(") - token.count(")"))
             elif marks and marks <= set("<>&"):
                 is_output = ">" in marks
                 continue
@@ -217,28 +272,32 @@ def _commands(words: list[str], depth: int) -> Iterator[Command]:
         return
     program = rest[0].rpartition("/")[2]
     arguments = rest[1:]
-    if program in _SHELLS and depth < _DEEPEST:
+    scripts = [" ".join(arguments)] if program == "eval" else []
+    if program in _SHELLS:
         scripts = [each for flag, each in pairwise(arguments) if re.fullmatch(r"-\w*c", flag)]
-        if scripts:
-            yield from commands_in(scripts[0], depth + 1)
-            return
+    if scripts and depth < _DEEPEST:
+        yield from commands_in(scripts[0], depth + 1)
+        return
+    folder = ""
     while program == "git" and arguments and arguments[0] in {"-C", "-c"}:
+        folder = arguments[1] if arguments[:1] == ["-C"] and arguments[1:] else folder
         arguments = arguments[2:]
     plain = tuple(each for each in arguments if not each.startswith("-"))
     path = rest[0] if "/" in rest[0] else ""
-    yield Command(program, plain, flags_in(arguments), path)
+    yield Command(program, plain, flags_in(arguments), path, folder=folder)
     yield from _run_by(program, arguments, plain, depth)
 
 
 def _unwrapped(words: list[str]) -> list[str]:
-    rest = list(words)
+    rest, valued = list(words), ""
     while rest and (
         _ASSIGNED.match(rest[0])
         or rest[0] in _WRAPPERS
         or rest[0].startswith(("-", "+"))
-        or (rest[0].isdigit() and len(rest) > 1)
+        or (re.fullmatch(r"[\d.]+[smhd]?", rest[0]) and len(rest) > 1)
     ):
-        rest.pop(0)
+        valued = _VALUED.get(rest[0], valued)
+        del rest[: 2 if rest[0] in valued.split() else 1]
     return rest
 
 

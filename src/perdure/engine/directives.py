@@ -27,7 +27,7 @@ _MOST_WORDS = 3
 """Words of a command that tell it from others: program, subcommand, its subcommand."""
 
 PATH, COMMAND, WORD = "path", "command", "word"
-WRONG, RIGHT, ABOUT, NONE = "wrong", "right", "about", ""
+WRONG, RIGHT, ABOUT, ALLOWED, NONE = "wrong", "right", "about", "allowed", ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +66,17 @@ class Directive:
     """What is to be used."""
     about: tuple[Name, ...] = ()
     """What it is about: who uses it should know the sentence."""
+    allowed: tuple[Name, ...] = ()
+    """What may be used again."""
 
     def __bool__(self) -> bool:
-        return bool(self.wrong or self.about or any(n.kind == COMMAND for n in self.right))
+        commands = any(n.kind == COMMAND for n in self.right)
+        return bool(self.wrong or self.about or self.allowed or commands)
 
     @property
     def keys(self) -> tuple[str, ...]:
         """The words of which a tool call has at least one, if the sentence is about it."""
-        names = (*self.wrong, *self.right, *self.about)
+        names = (*self.wrong, *self.right, *self.about, *self.allowed)
         keys = {name.key for name in names}
         for name in self.right:
             keys |= {each for group in EXCLUSIVE if name.key in group for each in group}
@@ -239,14 +242,14 @@ def directive_in(text: str, kind: str = "") -> Directive:
     is_passing = not kind and _PASSING.search(_without_code(line))
     if not line or len(line) > LONGEST or is_asked or is_passing:
         return Directive()
-    if not (kind or _LASTING.search(_without_code(line)) or _CONTRAST.search(line)):
+    is_general = bool(kind or _LASTING.search(_without_code(line)))
+    if not (is_general or _CONTRAST.search(line) or _AGAIN.search(line)):
         return Directive()
     found = _roles(line, kind)
     parts = {
         role: tuple(dict.fromkeys(name for each, name in found if each == role))[:_MOST_NAMES]
-        for role in (WRONG, RIGHT, ABOUT)
+        for role in (WRONG, RIGHT, ABOUT, ALLOWED)
     }
-    is_general = kind or _LASTING.search(_without_code(line))
     if parts[WRONG] or not is_general:  # a place is then only where that is wrong
         parts[ABOUT] = ()
     return Directive(**parts)
@@ -281,7 +284,7 @@ def _roles(line: str, kind: str) -> list[tuple[str, Name]]:
         role, name = _role(line, cue, given, (start, end), kind)
         is_attached = line[start] == "@" and name.kind == PATH and role != WRONG
         found.append((NONE if is_attached else role, name, start))
-    found = _with_pronouns(line, cues, _with_banned(line, found))
+    found = _with_pronouns(line, cues, _with_banned(line, _with_allowed(line, found)))
     return [(role, name) for role, name, _ in found if role]
 
 
@@ -430,6 +433,35 @@ def _with_banned(line: str, found: list[tuple[str, Name, int]]) -> list[tuple[st
             for role, name, at in found
         ]
     return found
+
+
+_AGAIN = later(r"\b(?:again|now|after all|any ?more|from now on|no longer)\b", re.IGNORECASE)
+_MAY = later(
+    r"(?<!\bi )(?<!\bit )(?<!they )\b(?:may|can|(?:allowed|ok|okay|fine|free|good|safe) to) "
+    r"(?:now |again )?(?:use|run|edit|touch|change|modify|install|import|add|call) (?:the )?$"
+    r"|\b(?:ok|okay|fine|good) with (?:the )?$",
+    re.IGNORECASE,
+)
+_IS_FINE = later(
+    r"[\w ]{0,20}? (?:is|are) (?:now |again )?(?:fine|ok|okay|good|allowed|permitted|"
+    r"no longer (?:banned|forbidden|prohibited|disallowed|off[- ]limits))\b"
+    r"|[\w ]{0,20}? (?:may|can) (?:now |again )?be (?:used|run|edited|changed|touched)\b",
+    re.IGNORECASE,
+)
+_LIMITED = later(
+    r"\b(?:unless|except|if|when|until|while|only|but|not|never)\b|n't\b", re.IGNORECASE
+)
+
+
+def _with_allowed(line: str, found: list[tuple[str, Name, int]]) -> list[tuple[str, Name, int]]:
+    """Return names as allowed that a sentence without conditions permits again."""
+    if not _AGAIN.search(line) or _LIMITED.search(line):
+        return found
+    ends = {start: end for start, end, _ in _names(line)}
+    return [
+        (ALLOWED if _MAY.search(line[:at]) or _IS_FINE.match(line, ends[at]) else role, name, at)
+        for role, name, at in found
+    ]
 
 
 def _with_pronouns(

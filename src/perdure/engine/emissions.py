@@ -25,6 +25,8 @@ REASONS = frozenset(
         "a subagent starts",
         "fits the prompt",
         "may state something lasting",
+        "forbids what the tool call uses",
+        "is about what the tool call uses",
         "failed the same way",
     }
 )
@@ -35,9 +37,9 @@ class Emitted(NamedTuple):
     """One line that was emitted: which memory it is of, never its words."""
 
     uri: str
-    message: int | None = None
+    message: int | None
     """The message of the session, from 0; None for a memory."""
-    key: str = ""
+    key: str
     """The hash of its words, which names a statement among others (`key_of`)."""
 
 

@@ -4,7 +4,7 @@ Whether a command failed is told by its exit status, never by its words.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -121,6 +121,17 @@ def outcome_in(content: str) -> tuple[str, str] | None:
     """Return signature and command of a message that notes an outcome; None for any other."""
     found = _OUTCOME.match(content)
     return (found["sig"] or "", found["command"]) if found else None
+
+
+def fix_text(command: str) -> str:
+    """Return what an agent is shown of a command that worked after the same failure."""
+    return f"this failed the same way; what worked then: `{command}`."
+
+
+def fixes_in(contents: Iterable[str]) -> Iterator[str]:
+    """Yield what could be shown of the commands that worked in a session."""
+    found = filter(None, map(outcome_in, contents))
+    return (fix_text(command) for failed, command in found if not failed)
 
 
 def pairs_in(outcomes: Sequence[Outcome]) -> Iterator[Pair]:

@@ -215,7 +215,7 @@ def directed_in(texts: Sequence[str]) -> list[JSON]:
     for each in scored("\n".join(texts)):
         given = directive_in(each.sentence.text)
         score = each.score + (rule_for(each.sentence.plain) is not None)
-        if given and score >= (_FORBIDS if given.wrong else LEAST):
+        if given.allowed or (given and score >= (_FORBIDS if given.wrong else LEAST)):
             kind = each.kind if each.kind in KIND_TITLES else "fact"
             found.append([" ".join(each.sentence.text.split()), kind, round(score, 3)])
     return found

@@ -45,6 +45,12 @@ def follows(directive: Directive, action: Action) -> bool:
     return any(_uses(name, action, ()) for name in directive.right)
 
 
+def lifts(directive: Directive, matched: str) -> bool:
+    """Whether a sentence allows again what another one was found to name."""
+    shown = (re.escape(_shown(name)) for name in directive.allowed)
+    return any(re.match(rf"{each}(?![\w-])", matched, re.IGNORECASE) for each in shown)
+
+
 def _shown(name: Name) -> str:
     return "/".join(name.words) if name.kind == PATH else " ".join(name.words)
 

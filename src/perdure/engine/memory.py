@@ -181,11 +181,14 @@ class Readable:
             projects=None if is_all else tuple(dict.fromkeys((*self._names(project), ""))),
         )
 
-    def tree(self, folder: str = "") -> "Entry":
-        """Return a folder with all that is below it; `/` is the whole account."""
+    def tree(self, folder: str = "", *, project: str | None = None) -> "Entry":
+        """Return a folder with all that is below it, or of a project; `/` is the whole account."""
         from perdure.engine.browse import Entry
 
         place, below = self._browser.entries(folder)
+        if project is not None:
+            names = self._names(self._named(project))
+            below = tuple(filter(None, (each.within(names) for each in below)))
         return Entry(str(place), self._browser.name(place), None, "", below)
 
     def sessions(self) -> "tuple[SessionInfo, ...]":
@@ -1122,7 +1125,15 @@ class Memory(Readable):
             with suppress(InvalidUriError):
                 return self.uri(what)
             return what
-        return self.uri(what)
+        try:
+            return self.uri(what)
+        except NodeNotFoundError:  # an id of what is archived is in no index
+            from perdure.engine.briefing import short_id
+
+            archived = (each.uri for each in self.list(archived=True))
+            if found := next((uri for uri in archived if short_id(uri, None) == what), ""):
+                return found
+            raise
 
     def verify_receipt(self, text: str, key: str | None = None) -> "Checked":
         """Verify the receipt of an erasure, and that it still holds here.

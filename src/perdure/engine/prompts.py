@@ -58,7 +58,8 @@ def relevant_lines(
     line says, is left out. A session that `goes_on` has had prompts before. `check` is as for a
     briefing.
     """
-    asked = {stem for word in words if word not in STOP_WORDS for stem in stems(word)}
+    telling = (word for word in words if word not in STOP_WORDS and word not in _FILLER)
+    asked = {stem for word in telling for stem in stems(word)}
     found: list[tuple[float, Line]] = []
     looked_at = list(islice(hits, _LOOKED_AT_HITS))
     ended = {place for hit in looked_at if not hit.holds for place in hit.evidence}
@@ -136,3 +137,5 @@ SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _LINE = re.compile(r"\n+")
 LIST_MARK = re.compile(r"^(?:[-*+]|\d+[.)])\s+")
 _FEWEST_WORDS = 3
+_FILLER = frozenset({"always", "never", "use", "uses", "using", "used", "make", "sure", "need"})
+"""Words of rules that do not tell one from another."""

@@ -13,6 +13,7 @@ from perdure.context.files import CONTENT
 from perdure.context.reading import NodeReader
 from perdure.engine.briefing import LONGEST_END, BriefingItem, short_id
 from perdure.engine.emissions import EmissionRecord, Emitted, key_of, read_emissions
+from perdure.engine.failures import fixes_in
 from perdure.engine.forgotten import ForgottenList
 from perdure.engine.importing.reading import stable_name
 from perdure.engine.lasting import LONGEST_LINE, lines_of, scores_of
@@ -136,13 +137,8 @@ class Recomposition:
         return bool(self._forgotten.only([item.uri])) or self._forgotten.says(words)
 
     def _words(self, item: Emitted, position: int) -> Iterator[str]:
-        """Yield the words with the item's key, as of then and as of earlier versions.
-
-        An item without a key is its whole memory or message, of which the beginning is shown.
-        """
+        """Yield the words with the item's key, as of then and as of earlier versions."""
         for text in self._texts(item, self._positions(item, position)):
-            if not item.key:
-                yield next(lines_in(text))
             yield next((each for each in lines_in(text) if key_of(each) == item.key), "")
 
     def _positions(self, item: Emitted, position: int) -> Iterator[int]:
@@ -157,7 +153,10 @@ class Recomposition:
         yield from sorted(earlier, reverse=True)[:_MOST_VERSIONS]
 
     def _texts(self, item: Emitted, positions: Iterable[int]) -> Iterator[str]:
-        """Yield what the memory or the message said at these positions, where it can be read."""
+        """Yield what the memory or the message said at these positions, where it can be read.
+
+        What worked near a message is not in the message itself.
+        """
         try:
             for position in positions:
                 node = self._reader(position).read_node(item.uri, self._ctx)
@@ -166,6 +165,7 @@ class Recomposition:
                 else:
                     said = (each for each in parse(node.content) if each.index == item.message)
                     yield "\n".join(each.message.content for each in said).replace(HIDDEN, "")
+                    yield "\n".join(fixes_in(each.message.content for each in parse(node.content)))
         except (ContextError, StorageError, ArtifactError):
             return
 

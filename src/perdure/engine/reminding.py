@@ -10,10 +10,10 @@ from perdure.engine.actions import Action
 from perdure.engine.briefing import LEAST, BriefingItem, filters_for, gathered, short_id
 from perdure.engine.commands import flags_in
 from perdure.engine.directives import LONGEST, Directive, directive_in
-from perdure.engine.failures import fix_name, may_suggest, program_of, signature
+from perdure.engine.failures import fix_name, fix_text, may_suggest, program_of, signature
 from perdure.engine.learn.evidence import ENFORCED, enforced_in
 from perdure.engine.learn.statements import cid_of, statements
-from perdure.engine.matching import follows, matches
+from perdure.engine.matching import follows, lifts, matches
 from perdure.engine.recall.confirming import Confirming
 from perdure.engine.recall.packing import tokens_in
 from perdure.engine.validate.instructions import instructions_in
@@ -106,14 +106,14 @@ def reminders(  # noqa: PLR0913 - what it is made of, for whom, and what it is a
     noted = gathered(hits, names, now, "directed")
     confirming = Confirming(reader, ctx, projects)
     found: list[Reminder] = []
-    allowed: list[datetime] = []
+    allowed: list[tuple[datetime, Directive]] = []
     for item in noted.current():
         given = _directive(item)
-        each, is_followed = _reminder(item, given, action), follows(given, action)
+        each, allows = _reminder(item, given, action), given.allowed or follows(given, action)
         hit = noted.hits[item.uri, item.message]
-        stored = confirming.confirmed(hit) if each or is_followed else None
-        if stored is not None and is_followed and item.date:
-            allowed.append(item.date)
+        stored = confirming.confirmed(hit) if each or allows else None
+        if stored is not None and allows and item.date:
+            allowed.append((item.date, given))
         if stored is not None and each is not None:
             may_block = each.breaks and is_unconditional(item.bare, action)
             found.append(replace(each, enforced=may_block and _is_enforced(item, stored.node)))
@@ -129,12 +129,14 @@ def _directive(item: BriefingItem) -> Directive:
 
 
 def _speaking(
-    found: Iterable[Reminder], allowed: Sequence[datetime], known: Container[str]
+    found: Iterable[Reminder], allowed: Sequence[tuple[datetime, Directive]], known: Container[str]
 ) -> Iterator[Reminder]:
     """Yield what no newer sentence contradicts, and is not known."""
-    newest = max(allowed, default=None)
     for each in found:
-        is_old = newest is not None and each.date is not None and each.date < newest
+        is_old = each.date is not None and any(
+            each.date < date and (not given.allowed or lifts(given, each.matched))
+            for date, given in allowed
+        )
         if not is_old and (each.enforced or each.text not in known):
             yield each
 
@@ -273,8 +275,7 @@ class Fix:
     def line(self) -> str:
         """What an agent is shown."""
         when = f" ({self.date.date().isoformat()})" if self.date else ""
-        worked = f"this failed the same way; what worked then: `{self.command}`."
-        return f"Seen before{when}: {worked} {self.id}"
+        return f"Seen before{when}: {fix_text(self.command)} {self.id}"
 
 
 def fix_for(

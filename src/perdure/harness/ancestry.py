@@ -6,6 +6,7 @@ answers about ancestry never change, so they are kept in a small file that can b
 
 import json
 import os
+import re
 import stat
 from collections.abc import Collection, Iterator
 from contextlib import suppress
@@ -50,19 +51,30 @@ class Ancestry:
         return (self._checkout.common / "shallow").exists()
 
     def tip(self, branch: str) -> str:
-        """Return the commit of a branch; "" if it is gone, or can't be known."""
+        """Return the commit of a branch; of one that is gone, that at which it was last left."""
         if branch not in self._tips_known:
             found = ref_in(self._checkout, f"refs/heads/{branch}") if branch else ""
-            self._tips_known[branch] = found
+            self._tips_known[branch] = found or self._left.get(branch, "")
         return self._tips_known[branch]
+
+    @cached_property
+    def _left(self) -> dict[str, str]:
+        """The commits at which branches were last left for others, as git logs it."""
+        log = ""
+        with suppress(OSError), (self._checkout.own / "logs" / "HEAD").open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _MOST_BYTES))
+            log = os.fsdecode(file.read(_MOST_BYTES))
+        left = re.findall(r"^(\w+) .*\tcheckout: moving from (\S+) to ", log, re.MULTILINE)
+        return {branch: commit for commit, branch in left}
 
     def is_gone(self, branch: str) -> bool:
         """Whether neither this repository nor a remote that it knows has the branch."""
         common = self._checkout.common
-        if not branch or self.tip(branch) or (common / "reftable").exists():
+        if not branch or (common / "reftable").exists():
             return False
-        remotes = [f"refs/remotes/{each}" for each in _names(common / "refs" / "remotes")]
-        return not any(ref_in(self._checkout, f"{each}/{branch}") for each in (*remotes, _ORIGIN))
+        remotes = (f"refs/remotes/{each}" for each in _names(common / "refs" / "remotes"))
+        places = ("refs/heads", *remotes, "refs/remotes/origin")
+        return not any(ref_in(self._checkout, f"{each}/{branch}") for each in places)
 
     def is_in_history(self, commit: str) -> bool | None:
         """Whether a commit is in the history of HEAD; None if that was not found out."""
@@ -197,9 +209,6 @@ class Ancestry:
                 is_whole = length == least or path[-least - 1 : -least] == b"/"
                 return os.fsdecode(path) if is_whole and b"\0" not in path else ""
         return ""
-
-
-_ORIGIN = "refs/remotes/origin"
 
 
 def _flags(length: int) -> tuple[bytes, bytes]:

@@ -278,13 +278,14 @@ class _Check:
         files: dict[str, None] = {}
         for each in stated:
             for anchors in filter(_has_commit, each.anchors):
-                if branch and anchors.branch not in known:
+                is_other, tip = bool(branch) and anchors.branch not in known, ""
+                if is_other:
                     tip = self._ancestry.tip(anchors.branch)
                     commits |= dict.fromkeys(filter(None, (anchors.commit, tip)))
-                if head != anchors.commit and not anchors.names_code:
-                    paths = spans.paths_in(each.text)
-                    files |= dict.fromkeys(f"{anchors.commit}:{path.path}" for path in paths)
-                    files |= dict.fromkeys(f"{head}:{path.path}" for path in paths if head)
+                if head != anchors.commit and (is_other or not anchors.names_code):
+                    places = [place for place in (anchors.commit, head, tip) if place]
+                    paths = _paths_of(each, anchors)
+                    files |= dict.fromkeys(f"{at}:{path}" for path in paths for at in places)
         self._ancestry.ask(commits, files, seconds)
 
     def _left(self) -> float:
@@ -326,9 +327,19 @@ class _Check:
         tip = self._ancestry.tip(anchors.branch)
         if tip and self._ancestry.is_in_history(tip) is not False:  # rebased, then merged
             return _HERE
-        if findings and all(each.state in {FRESH, MOVED} for each in findings):  # squashed
+        is_as_then = findings and all(each.state in {FRESH, MOVED} for each in findings)
+        if is_as_then or self._came(anchors, tip, _paths_of(stated, anchors)):  # squashed
             return _HERE
         return _ABANDONED if self._ancestry.is_gone(anchors.branch) else _ELSEWHERE
+
+    def _came(self, anchors: Anchors, tip: str, paths: Sequence[str]) -> bool:
+        """Whether all files are here that a branch added, or as the branch was left."""
+        blob, head = self._ancestry.blob, self._ancestry.head[1]
+        return bool(paths) and all(
+            blob(head, each)
+            and (blob(head, each) == blob(tip, each) or blob(anchors.commit, each) == "")
+            for each in paths
+        )
 
     # ------------------------------------------------------------ one span
     def _look(self, path: str) -> _File:
@@ -398,6 +409,12 @@ class _Check:
                 yield _Finding(CHANGED, named.path, since=self._look(named.path).changed)
             elif kind != "none":
                 yield _UNKNOWN
+
+
+def _paths_of(stated: Stated, anchors: Anchors) -> list[str]:
+    if anchors.names_code:
+        return [each.path for each in anchors.spans]
+    return [each.path for each in spans.paths_in(stated.text)]
 
 
 def _line_of(span: Span, found: _File) -> int | None:

@@ -27,6 +27,17 @@ _LONG_RUN = 6
 _LEAST = 4
 """Letters of a private text that is looked for in later messages."""
 _LONGEST_SWITCH = 300
+_SHORTEST_NAME = 3
+_NEAR = 20
+_PARTS = re.compile(r"[-_']|(?<=[a-z])(?=[A-Z])")
+_NOT_NAMES = frozenset(
+    _WORD.findall(
+        "private api url http https json sql html css todo readme english i'm i'll i've i'd "
+        "monday tuesday wednesday thursday friday saturday sunday january february march april may "
+        "june july august september october november december"
+    )
+)
+"""Words with a capital letter that are in any text."""
 
 
 def switch_in(content: str) -> bool | None:
@@ -52,6 +63,7 @@ class Screen:
     def __init__(self, switches: Sequence[Switch] = ()) -> None:
         self._switches = sorted(switches)
         self._repeated = _Repeated()
+        self._public: list[str] = []
         self.is_on = False
         """Whether the session is in private mode."""
         self.is_used = bool(switches)
@@ -70,10 +82,11 @@ class Screen:
         if role == "system" and self.is_used:
             return ""  # a summary tells what was private in other words
         blocks, public = _split(content, to_end=role == "user")
-        public = self._repeated.masked(public)
         if blocks:
             self.is_used = True
-            self._repeated.add(blocks)
+            self._repeated.add(blocks, self._public)
+        public = self._repeated.masked(public)
+        self._public.append(public)
         return public if _WORD.search(public.replace(PRIVATE, "")) else ""
 
     def _move_to(self, time: datetime | None) -> None:
@@ -119,13 +132,19 @@ def _split(content: str, *, to_end: bool) -> tuple[list[str], str]:
 
 
 class _Repeated:
-    """Finds words that were private before: whole sentences, runs of words, and numbers."""
+    """Finds words that were private before: whole sentences, runs of words, numbers and names."""
 
     def __init__(self) -> None:
         self._runs: set[tuple[str, ...]] = set()
+        self._names: dict[str, bool] = {}
+        """Each with whether it is one for sure: it does not only begin a sentence."""
 
-    def add(self, blocks: Sequence[str]) -> None:
-        """Look for what is between the tags."""
+    def add(self, blocks: Sequence[str], public: Sequence[str]) -> None:
+        """Look for what is between the tags; a name that was public before stays so."""
+        for name, is_sure in (each for block in blocks for each in _names(block)):
+            pattern = re.compile(rf"\b{re.escape(name)}\b", re.IGNORECASE)
+            if not any(map(pattern.search, public)):
+                self._names[name] = is_sure or self._names.get(name, False)
         for words in (words for block in blocks for words in _sentences(block)):
             if sum(map(len, words)) >= _LEAST:
                 self._runs.update(_runs(words, min(_RUN, len(words))))
@@ -137,7 +156,7 @@ class _Repeated:
             self._runs.update(_runs(words, _LONG_RUN))
 
     def masked(self, text: str) -> str:
-        if not self._runs:
+        if not (self._runs or self._names):
             return text
         spans = list(self._spans(text))
         for start, end in reversed(spans):
@@ -152,6 +171,7 @@ class _Repeated:
         for at in range(len(words)):
             sizes = (n for n in (_LONG_RUN, *range(_RUN, 0, -1)) if at + n <= len(words))
             size = next((n for n in sizes if (*words[at : at + n],) in self._runs), 0)
+            size = size or self._is_name(found[at])
             if size and at > last:
                 if last >= 0:
                     yield found[start].start(), found[last].end()
@@ -159,6 +179,26 @@ class _Repeated:
             last = max(last, at + size - 1) if size else last
         if last >= 0:
             yield found[start].start(), found[last].end()
+
+    def _is_name(self, word: re.Match[str]) -> bool:
+        parts = (word[0], *_PARTS.split(word[0]))
+        known = {self._names.get(each.casefold()) for each in parts}
+        return True in known or (False in known and word[0][0].isupper() and not _opens(word))
+
+
+def _names(block: str) -> Iterator[tuple[str, bool]]:
+    """Yield words with a capital letter, and whether they do not only begin a sentence."""
+    for word in _WORD.finditer(block):
+        name = _PARTS.split(word[0])[0] if "'" in word[0] else word[0]
+        is_long = len(name) >= _SHORTEST_NAME and word[0].casefold() not in _NOT_NAMES
+        if is_long and any(map(str.isupper, name)):
+            yield name.casefold(), not _opens(word) or not name[1:].islower()
+
+
+def _opens(word: re.Match[str]) -> bool:
+    """Whether a word begins a sentence, or a line."""
+    before = word.string[max(0, word.start() - _NEAR) : word.start()].rstrip(" \t\"'`*(#>-")
+    return before[-1:] in {"", ".", "!", "?", ":", "\n"}
 
 
 def _sentences(text: str) -> Iterator[list[str]]:

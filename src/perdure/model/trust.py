@@ -9,6 +9,8 @@ from enum import Enum
 from functools import cache
 from typing import NamedTuple
 
+INTERNAL = "PERDURE_INTERNAL"
+"""Set for processes that Perdure starts itself: their hooks do nothing."""
 WEB, MCP, PASTED = "web", "mcp", "pasted"
 ORIGINS = {
     WEB: "read web pages",

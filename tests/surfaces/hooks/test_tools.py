@@ -72,6 +72,7 @@ class TestBefore:
         assert tokens_in(line(first)) <= 60
         assert set(first["hookSpecificOutput"]) == {"hookEventName", "additionalContext"}
         assert heard(home, "pre-tool-use", said=shell(folder, "npm test")) == {}
+        assert "pre-tool-use: forbids what the tool call uses" in told("shown", "--last")
         other = shell(folder, "npm test", "s2")
         assert line(heard(home, "pre-tool-use", said=other)) != ""
 
@@ -236,6 +237,8 @@ class TestAfter:
         id_ = line(answer).rpartition(" ")[2]
         with perdure.open(home=home / ".perdure", project=folder) as memory:
             assert "bun install --force" in memory.read(id_).content
+        assert told("shown", "--last").split("\n", 1)[0].endswith(": failed the same way")
+        assert "what worked then: `bun install --force`. ~" in told("shown", "--last")
 
     @pytest.mark.parametrize(
         "more",

@@ -20,6 +20,12 @@ _ADJUSTED = later(
 )
 _SPARE = words_of("stop") | words_of("verbs") | {"is", "have", "always", "repo", "project"}
 """Words that say nothing by themselves."""
+_PURPOSE = later(
+    r" for (?:all |the |our |any |unit |dev )*(?:tests?|testing|everything|packages|dependencies|"
+    r"installs?|installing|builds?|building|linting|formatting)[.!]?$",
+    re.IGNORECASE,
+)
+"""What all tools of a group are for."""
 _FRAGMENT = 6
 """Words. A shorter "X instead of Y" names neither what it is about nor what is done."""
 
@@ -43,7 +49,8 @@ def change_in(text: str) -> Change | None:
 def outdates(new: str, old: str) -> bool | None:
     """Return whether it is certain that a newer statement ends an older one; None if it does not.
 
-    It is certain only if the older one says nothing but what is gone.
+    It is certain only if the older one says nothing but what is gone, and at most what that is for
+    if what came is for the same.
     """
     change = change_in(new)
     if change is None or change_in(old) == change:
@@ -53,6 +60,9 @@ def outdates(new: str, old: str) -> bool | None:
     if not gone or (change.came and {*map(singular, change.came)} <= set(was)):
         return None
     spare = {singular(word) for word in (*plain_words(new), *_SPARE)}
+    came = [singular(word) for word in change.came]
+    if any(is_other_of_group(word, other) for word in gone for other in came):
+        was = [singular(word) for word in plain_words(_PURPOSE.sub("", old))]
     return all(word in gone or word in spare for word in was)
 
 

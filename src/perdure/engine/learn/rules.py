@@ -15,6 +15,12 @@ from perdure.patterns import later
 
 _FEWEST, _MOST = 4, 45
 """Words of a sentence that a rule writes."""
+_NAMED = later(
+    r"(?:never|always|do not|don't) (?:use|run|commit|edit|touch) "
+    r"(?!(?:it|this|that|these|those|them|any|one|me)\b)\S{2,}",
+    re.IGNORECASE,
+)
+"""Shorter ones that say all: "Never use moment.js."."""
 _MOST_OF_A_CLAUSE = 16
 """Words of what a user says of themselves; a longer clause says more than that."""
 SURE, TOLD, ASKED = 0.8, 0.9, 0.95
@@ -84,7 +90,8 @@ def _of_work(sentence: Sentence, lead: Sentence | None, message: Message) -> Wri
 
 def rule_for(plain: str) -> tuple[str, str] | None:
     """Return the kind and the name of the rule that a sentence fits; None if it fits none."""
-    if not _FEWEST <= len(plain.split()) <= _MOST or {"`", "\u201c", "\u201d"} & {*plain}:
+    is_short = len(plain.split()) < _FEWEST and not _NAMED.fullmatch(plain)
+    if is_short or len(plain.split()) > _MOST or {"`", "\u201c", "\u201d"} & {*plain}:
         return None
     is_request = _FORMS["request"].search(plain)
     if _FORMS["passing"].search(plain) or (_is_question(plain) and not is_request):

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import click
 
 from perdure import Entry, Memory
+from perdure.app.projects import identity_named
 from perdure.model import Uri
 from perdure.model.request import spelled
 from perdure.surfaces import out
@@ -25,15 +26,19 @@ _WIDEST_NAME = 60
 
 @click.command("tree", epilog=NAMES)
 @click.argument("folder", default="", shell_complete=folder_names)
+@click.option("--project", metavar="NAME", help="Only nodes of a project, by name or folder.")
 @at_moment
 @as_json(OBJECT_PER_LINE)
 @with_memory
-def tree_command(memory: Memory, folder: str, at: Moment | None, *, as_json: bool) -> None:
+def tree_command(
+    memory: Memory, folder: str, at: Moment | None, project: str | None, *, as_json: bool
+) -> None:
     """Show all nodes below a folder.
 
     Without FOLDER, that of your memories; / is the whole account.
     """
-    found = (memory if at is None else memory.at(at)).tree(folder)
+    of = None if project is None else memory.projects.at(identity_named(project))
+    found = (memory if at is None else memory.at(at)).tree(folder, project=of)
     if as_json:
         out.json(*(entry_json(each) for each in _every(found.below)))
         return

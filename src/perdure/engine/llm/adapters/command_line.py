@@ -42,9 +42,9 @@ from perdure.errors import (
     ServiceUnreachableError,
 )
 from perdure.files import locked
+from perdure.model.trust import INTERNAL
 from perdure.model.values import JSON, plain, shortened, visible
 
-INTERNAL = "PERDURE_INTERNAL"
 MOST_SECONDS = 120.0
 """For one run, whatever more the caller has."""
 _SYSTEM = "You answer one question in writing. You have no tools and need none."
