@@ -72,14 +72,14 @@ def frontmatter(text: str) -> Frontmatter:
     """Return what is at the top of a text, and its body. Takes any text."""
     lines, body = split(text)
     if body is text:
-        return Frontmatter({}, "", text, _NO_END if _OPENING.match(text) else None)
+        return Frontmatter({}, "", text, NO_END if has_no_end(text) else None)
     try:
         return Frontmatter(properties(lines), lines, body, None)
     except InvalidValueError as error:
         return Frontmatter({}, lines, body, str(error))
 
 
-_NO_END = "frontmatter has no end. Fix: add a line --- after it, or remove the first line."
+NO_END = "frontmatter has no end. Fix: add a line --- after it, or remove the first line."
 
 
 def split(text: str) -> tuple[str, str]:
@@ -89,6 +89,11 @@ def split(text: str) -> tuple[str, str]:
     if opened is None or closed is None:
         return "", text
     return text[opened.end() : closed.start()], text[closed.end() :]
+
+
+def has_no_end(text: str) -> bool:
+    """Whether a text begins with a fence that no other follows, so that all of it is body."""
+    return _OPENING.match(text) is not None and split(text)[1] is text
 
 
 def join(lines: str, body: str) -> str:
