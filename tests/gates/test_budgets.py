@@ -18,8 +18,8 @@ BUDGETS = {
     "agents": 4_645,
     "app": 3_083,
     "artifacts": 7_049,
-    "context": 3_153,
-    "engine": 28_495,
+    "context": 3_077,
+    "engine": 28_498,
     "harness": 2_154,
     "index": 4_244,
     "model": 3_001,
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 70_105
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 71_021
