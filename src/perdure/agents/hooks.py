@@ -7,7 +7,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from perdure.agents.hook_input import HookInput, read_all
 from perdure.agents.pending import Pending, Waiting, drain, note, start_draining
 from perdure.agents.runs import KEEPING, Stopwatch
 from perdure.agents.switches import admitted_call, contribute_refusal, is_allowed, is_off
+from perdure.dataclass import dataclass
 from perdure.engine.session_notes import SessionNotes
 from perdure.errors import InvalidValueError
 

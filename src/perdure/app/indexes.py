@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from shutil import rmtree
@@ -27,6 +26,7 @@ from perdure.context.contract import TenantData
 from perdure.context.links import ScannedLinks
 from perdure.context.reading import NodeReader
 from perdure.context.relations import RelationReader
+from perdure.dataclass import replace
 from perdure.engine.indexing import FEW, Alone, Following, Indexer
 from perdure.engine.parts import Present
 from perdure.engine.recall.result import NO_MODEL, Hint, HintKind, Sources, quarantined, rebuilt

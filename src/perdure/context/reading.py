@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -30,6 +29,7 @@ from perdure.context.files import (
     said_at,
     text_of,
 )
+from perdure.dataclass import replace
 from perdure.errors import (
     BrokenNodeError,
     ConcurrentModificationError,

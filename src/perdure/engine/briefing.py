@@ -2,7 +2,6 @@
 
 from base64 import b32encode
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time
 from functools import lru_cache
 from hashlib import sha256
@@ -10,6 +9,7 @@ from heapq import nlargest
 from typing import NamedTuple
 
 from perdure.context.reading import NodeReader
+from perdure.dataclass import dataclass, replace
 from perdure.engine.instructions import ALIKE, InstructionFile, InstructionLine, Instructions
 from perdure.engine.recall.confirming import Confirming
 from perdure.engine.recall.packing import tokens_in

@@ -3,10 +3,10 @@
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
+from perdure.dataclass import dataclass, replace
 from perdure.patterns import later
 
 

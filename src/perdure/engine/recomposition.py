@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from functools import lru_cache
@@ -11,6 +10,7 @@ from pathlib import Path
 from perdure.artifacts import IndexState
 from perdure.context.files import CONTENT
 from perdure.context.reading import NodeReader
+from perdure.dataclass import dataclass
 from perdure.engine.briefing import LONGEST_END, BriefingItem, short_id
 from perdure.engine.emissions import EmissionRecord, Emitted, key_of, read_emissions
 from perdure.engine.forgotten import ForgottenList

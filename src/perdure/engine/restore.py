@@ -1,7 +1,6 @@
 """Bringing a node, or all nodes of a folder, back to what they were."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from enum import Enum
 
 from perdure.artifacts import CID, IndexState
@@ -9,6 +8,7 @@ from perdure.context import frontmatter
 from perdure.context.files import CONTENT
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader
+from perdure.dataclass import dataclass, replace
 from perdure.engine.building import Logged
 from perdure.engine.past import When
 from perdure.errors import AccessDeniedError, BrokenNodeError, InvalidCIDError, NodeNotFoundError

@@ -5,7 +5,6 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 from functools import partial
@@ -13,6 +12,7 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from perdure.context.outbox.events import OutboxStore, fail
+from perdure.dataclass import dataclass
 from perdure.engine.building import Caught, GoesOn, Progress, accounts_of, folders_of
 from perdure.engine.indexing import Following
 from perdure.errors import (

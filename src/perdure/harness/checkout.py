@@ -6,7 +6,6 @@ Links are never followed, only plain files of bounded size are read, and nothing
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cached_property
 from hashlib import sha1
@@ -14,6 +13,7 @@ from pathlib import Path
 from time import monotonic
 from typing import NamedTuple
 
+from perdure.dataclass import dataclass
 from perdure.harness import spans
 from perdure.harness.ancestry import MUCH_TIME, Ancestry
 from perdure.harness.projects import (

@@ -9,9 +9,9 @@ message is read by itself, so that the same message is the same wherever it is g
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from perdure.dataclass import dataclass
 from perdure.errors import InvalidValueError
 from perdure.model.transcript import Message
 from perdure.model.values import MAX_SHOWN, read_moment, shortened, shown

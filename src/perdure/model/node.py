@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
 
+from perdure.dataclass import dataclass, field, replace
 from perdure.errors import InvalidValueError
 from perdure.model.request import owner_space_at
 from perdure.model.uri import SLUG, Uri, check_slug

@@ -14,10 +14,10 @@ is, or escaped as in a URI.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from enum import Enum
 from urllib.parse import quote, unquote
 
+from perdure.dataclass import dataclass, field
 from perdure.errors import AccessDeniedError, InvalidUriError, InvalidValueError
 from perdure.model.uri import SCHEME, Uri, check_id
 from perdure.model.values import MAX_ABSTRACT, bounded, shown

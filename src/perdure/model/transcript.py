@@ -7,9 +7,9 @@ node goes on in the next one, as `^m0.1`.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 
+from perdure.dataclass import dataclass, replace
 from perdure.errors import InvalidValueError
 from perdure.model.values import (
     MAX_ABSTRACT,

@@ -1,11 +1,11 @@
 """Names of places in memory: `ctx://` URIs, and the keys of the seam that they stand for."""
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from urllib.parse import quote, unquote
 
+from perdure.dataclass import dataclass
 from perdure.errors import InvalidUriError, InvalidValueError
 from perdure.model.values import shown
 

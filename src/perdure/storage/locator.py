@@ -4,10 +4,10 @@ import gc
 import re
 import unicodedata
 from collections import deque
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import repeat
 
+from perdure.dataclass import dataclass
 from perdure.errors import InvalidLocatorError
 
 TEMPORARY_SUFFIX = ".perdure-tmp"

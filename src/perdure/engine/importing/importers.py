@@ -4,13 +4,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
+from perdure.dataclass import replace
 from perdure.engine.forgotten import ForgottenList, of_caller
 from perdure.engine.importing.admission import Admitted
 from perdure.engine.importing.contract import (

@@ -10,8 +10,8 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict, deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
+from perdure.dataclass import dataclass, field
 from perdure.patterns import later
 
 Span = tuple[int, int]
