@@ -9,7 +9,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-__all__ = ["dataclass", "field", "fields", "replace"]
+__all__ = ["asdict", "dataclass", "field", "fields", "replace"]
 
 
 class _Mark:
@@ -39,6 +39,14 @@ def _fields(of: Any) -> tuple[_Field, ...]:  # noqa: ANN401 - a class, or a valu
 
 def _replace(value: Any, /, **changes: object) -> object:  # noqa: ANN401 - of any dataclass
     return type(value)(**{name: getattr(value, name) for name in value.__fields__} | changes)
+
+
+def _asdict(value: Any) -> Any:  # noqa: ANN401 - of any dataclass, or of a field
+    if hasattr(value, "__fields__"):
+        return {name: _asdict(getattr(value, name)) for name in value.__fields__}
+    if isinstance(value, dict):
+        return {key: _asdict(each) for key, each in value.items()}
+    return type(value)(map(_asdict, value)) if isinstance(value, list | tuple) else value
 
 
 def _dataclass(**options: bool) -> Callable[[type], type]:
@@ -182,6 +190,7 @@ def _setstate(self: Any, state: list[object]) -> None:  # noqa: ANN401
 
 
 if TYPE_CHECKING:  # so that type checkers know the fields
-    from dataclasses import dataclass, field, fields, replace
+    from dataclasses import asdict, dataclass, field, fields, replace
 else:
-    dataclass, field, fields, replace = _dataclass, _Field, _fields, _replace
+    asdict, dataclass, field = _asdict, _dataclass, _Field
+    fields, replace = _fields, _replace

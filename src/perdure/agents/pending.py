@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from perdure.agents.runs import KEPT, Run, record_run, session_digest
 from perdure.agents.shown import session_file
-from perdure.dataclass import dataclass, field, replace
+from perdure.dataclass import asdict, dataclass, field, replace
 from perdure.errors import (
     AbsentError,
     ForgottenError,

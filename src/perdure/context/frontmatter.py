@@ -5,11 +5,12 @@ from collections.abc import Iterable
 from json.encoder import encode_basestring
 
 from perdure.errors import InvalidValueError
+from perdure.patterns import later
 
 _OPENING = r"\A\ufeff?---[ \t]*\r?\n"
-_FENCED = re.compile(rf"{_OPENING}(?P<lines>.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
-_OPENED = re.compile(_OPENING)
-_FENCE = re.compile(r"^---[ \t]*\r?$", re.MULTILINE)
+_FENCED = later(rf"{_OPENING}(?P<lines>.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
+_OPENED = later(_OPENING)
+_FENCE = later(r"^---[ \t]*\r?$", re.MULTILINE)
 _UNPRINTABLE = "[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
 """What YAML does not let stand as it is, beyond what JSON escapes."""
 _DEPTH = 64

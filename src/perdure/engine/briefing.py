@@ -5,7 +5,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from datetime import UTC, datetime, time
 from functools import lru_cache
 from hashlib import sha256
-from heapq import nlargest
 from typing import NamedTuple
 
 from perdure.context.reading import NodeReader
@@ -437,7 +436,7 @@ def _with_contradictions(
     """
     since = min((changed for changed, _ in instructions.dated), default=_NEVER)
     later = (item for item in found if item.date and item.date > since)
-    likely = nlargest(_MOST_COMPARED, later, key=lambda item: item.score)
+    likely = sorted(later, key=lambda item: -item.score)[:_MOST_COMPARED]
     dated = [(item.date, item) for item in likely if item.date]
     if not any(instructions.may_contradict(item.bare) for _, item in dated):
         return list(found)

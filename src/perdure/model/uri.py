@@ -8,6 +8,7 @@ from urllib.parse import quote, unquote
 from perdure.dataclass import dataclass
 from perdure.errors import InvalidUriError, InvalidValueError
 from perdure.model.values import shown
+from perdure.patterns import later
 
 SCHEME = "ctx://"
 PROFILE = "profile"
@@ -30,11 +31,11 @@ MAX_ID_BYTES = 200
 MAX_KEY_BYTES = 900
 """Of a node's folder; the seam allows 1,024 for a text in it."""
 
-MESSAGE = re.compile(r"ctx://[^#\s]+#[0-9]{1,9}")
+MESSAGE = later(r"ctx://[^#\s]+#[0-9]{1,9}")
 """The name of a message: the URI of a node of its session, and which message of the session."""
-SLUG = re.compile(r"[a-z0-9_-]{1,100}")
+SLUG = later(r"[a-z0-9_-]{1,100}")
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_-")
-_RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)")
+_RESERVED = later(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)")
 _MARKS = ("conflict", "perdure-tmp", "content.md")
 """What means something in a file's name; a dot in an id that holds it is escaped."""
 

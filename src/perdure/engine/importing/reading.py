@@ -18,14 +18,15 @@ from perdure.model.private import switch_in
 from perdure.model.speech import SAID, Kind, speech_of
 from perdure.model.trust import is_own_tool, origin_of
 from perdure.model.values import JSON, MAX_SHOWN, shortened
+from perdure.patterns import later
 
 MOST_CHARACTERS = 32_000_000
 """Of one element or line. Read, it takes some ten times as many bytes of memory, no more."""
 _CHUNK = 1_000_000
 
-_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},]|"', re.DOTALL)
+_TOKEN = later(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},]|"', re.DOTALL)
 """A whole string, something that structures, or a string that does not end here."""
-_INSIDE_STRING = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
+_INSIDE_STRING = later(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -212,7 +213,7 @@ MOST_OF_A_FAILURE = 300
 """Characters of what a tool answered when it failed."""
 _START_OF_A_FAILURE = 100
 MOST_OF_A_MESSAGE = 1_000_000
-_PLAIN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
+_PLAIN_ID = later(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
 
 
 def mapping_of(value: object) -> Mapping[str, object]:
@@ -368,7 +369,7 @@ def digest(text: str) -> str:
 _SHOWN = frozenset({"image", "document", "file"})
 
 
-_STATUS = re.compile(r"(?:Error: )?Exit code (\d{1,3})\b")
+_STATUS = later(r"(?:Error: )?Exit code (\d{1,3})\b")
 
 
 def said_in(
@@ -439,7 +440,7 @@ Take = Callable[[Entry, str, Mapping[str, object]], Iterator[Item | Finding]]
 
 MEND = "correct it, or leave it out"
 _LOOKED_AT = 20
-_EXPORTED = re.compile(r"conversations(-\d+)?\.json")
+_EXPORTED = later(r"conversations(-\d+)?\.json")
 
 
 def each_file(source: Source, entries: list[Entry], read: Read) -> Iterator[Item | Finding]:

@@ -4,12 +4,11 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perdure.dataclass import dataclass
+from perdure.dataclass import asdict, dataclass
 from perdure.errors import ModelDamagedError, ModelNotInstalledError, PackageMissingError
 
 if TYPE_CHECKING:
