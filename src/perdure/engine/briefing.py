@@ -406,6 +406,8 @@ class _Fitting:
         for item in ranked:
             if size + _SHORTEST > self.budget:
                 break
+            if not item.contradicts and size + _size(item.text) + _AROUND_TEXT > self.budget:
+                continue
             words = _words(item.bare)
             title = "" if item.kind in kinds else f"{KIND_TITLES[item.kind]}:\n"
             if (
@@ -458,8 +460,13 @@ def _with_contradictions(
     return [shown.get((item.uri, item.message, item.text), item) for item in found]
 
 
+_size = lru_cache(maxsize=1024)(tokens_in)  # of what is ranked, and then fitted in
+_AROUND_TEXT = 3
+"""Tokens of a line besides its text, at least: a dash and an id."""
+
+
 def _worth(item: BriefingItem) -> float:
-    return item.score / float(max(1, tokens_in(item.text)) ** _BREVITY)
+    return item.score / float(max(1, _size(item.text)) ** _BREVITY)
 
 
 def _is_same(words: frozenset[str], other: frozenset[str], exact: bool = False) -> bool:  # noqa: FBT001, FBT002 - one of two
