@@ -82,7 +82,7 @@ class Moment:
         """The name under which memory keeps the session; empty if it is not known."""
         if not self.given.session_id:
             return ""
-        from perdure.engine.importing.reading import stable_name
+        from perdure.model.uri import stable_name
 
         return stable_name(self.agent, self.given.session_id)
 

@@ -210,7 +210,7 @@ def judge_finished(home: Path, environ: Mapping[str, str], ended: Iterable[str] 
 
 def _drain_once(home: Path, environ: Mapping[str, str], failed: set[str], ended: set[str]) -> None:
     from perdure.app import open_context
-    from perdure.engine.importing.reading import stable_name
+    from perdure.model.uri import stable_name
 
     pending, folders = Pending(home), set[str]()
     with open_context(environ) as context:

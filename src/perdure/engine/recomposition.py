@@ -14,7 +14,6 @@ from perdure.dataclass import dataclass
 from perdure.engine.briefing import LONGEST_END, BriefingItem, short_id
 from perdure.engine.emissions import EmissionRecord, Emitted, key_of, read_emissions
 from perdure.engine.forgotten import ForgottenList
-from perdure.engine.importing.reading import stable_name
 from perdure.engine.lasting import LONGEST_LINE, lines_of, scores_of
 from perdure.engine.learn.prose import sentences
 from perdure.engine.learn.statements import Statement
@@ -25,6 +24,7 @@ from perdure.errors import ArtifactError, ContextError, StorageError
 from perdure.index.words import stems
 from perdure.model import ContextNode, RequestContext, Uri
 from perdure.model.transcript import HIDDEN, parse
+from perdure.model.uri import stable_name
 from perdure.model.values import shortened
 from perdure.storage.history import History
 from perdure.storage.wrappers.view import View

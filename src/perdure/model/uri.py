@@ -65,6 +65,23 @@ def slugify(text: str) -> str:
     return words[:100].strip("-") or "untitled"
 
 
+_PLAIN_ID = later(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
+
+
+def stable_name(source: str, source_id: str) -> str:
+    """Return a name for what has this id in this source; two ids have two names."""
+    if _PLAIN_ID.fullmatch(source_id):
+        return f"{source}-{source_id}"
+    return f"{source}-{stable_slug(source_id)}"
+
+
+def stable_slug(name: str) -> str:
+    """Return a slug for a name; two names have two slugs."""
+    slug = slugify(name[:200])[:60].strip("-")
+    digest = sha256(name.encode(errors="replace")).hexdigest()
+    return slug if slug == name else f"{slug or 'untitled'}-{digest[:12]}"
+
+
 def slug_of(name: str) -> str:
     """Return the slug of a name; names that would share one get digits of a hash. "" stays ""."""
     slug = slugify(name)

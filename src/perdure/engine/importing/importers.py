@@ -21,7 +21,7 @@ from perdure.engine.importing.contract import (
     Relation,
     Statement,
 )
-from perdure.engine.importing.reading import digest, stable_name, stable_slug
+from perdure.engine.importing.reading import digest
 from perdure.engine.learn.evidence import texts_of
 from perdure.engine.learn.review import FOREIGN, ORIGINS
 from perdure.engine.saving.outcome import SessionCommit
@@ -46,6 +46,7 @@ from perdure.model import (
 )
 from perdure.model.anchors import Origin
 from perdure.model.messages import read_messages
+from perdure.model.uri import stable_name, stable_slug
 from perdure.model.values import JSON, MAX_ABSTRACT, MAX_CONTENT, MAX_OVERVIEW, plain, shortened
 
 if TYPE_CHECKING:

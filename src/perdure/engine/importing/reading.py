@@ -12,7 +12,6 @@ from perdure.engine.failures import failed_mark, is_failure, may_fix, worked_mar
 from perdure.engine.importing.contract import Conversation, Finding, Heard, Item, Said
 from perdure.engine.importing.sources import Entry, Source
 from perdure.errors import InvalidValueError, UnreadableSourceError
-from perdure.model import slugify
 from perdure.model.messages import json_of, text_of, time_in
 from perdure.model.private import switch_in
 from perdure.model.speech import SAID, Kind, speech_of
@@ -213,7 +212,6 @@ MOST_OF_A_FAILURE = 300
 """Characters of what a tool answered when it failed."""
 _START_OF_A_FAILURE = 100
 MOST_OF_A_MESSAGE = 1_000_000
-_PLAIN_ID = later(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
 
 
 def mapping_of(value: object) -> Mapping[str, object]:
@@ -347,19 +345,6 @@ def message(role: str, content: str, *, name: object = "", time: object = None) 
     if when := time_of(time):
         said["time"] = when
     return said
-
-
-def stable_name(source: str, source_id: str) -> str:
-    """Return a name for what has this id in this source; two ids have two names."""
-    if _PLAIN_ID.fullmatch(source_id):
-        return f"{source}-{source_id}"
-    return f"{source}-{stable_slug(source_id)}"
-
-
-def stable_slug(name: str) -> str:
-    """Return a slug for a name; two names have two slugs."""
-    slug = slugify(name[:200])[:60].strip("-")
-    return slug if slug == name else f"{slug or 'untitled'}-{digest(name)[:12]}"
 
 
 def digest(text: str) -> str:
