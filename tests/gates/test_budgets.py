@@ -15,18 +15,18 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 4_653,
-    "app": 3_083,
+    "agents": 4_644,
+    "app": 3_088,
     "artifacts": 7_049,
-    "context": 3_153,
-    "engine": 28_354,
-    "harness": 2_128,
-    "index": 4_244,
-    "model": 2_959,
+    "context": 3_155,
+    "engine": 28_356,
+    "harness": 2_147,
+    "index": 4_247,
+    "model": 2_982,
     "process": 528,
-    "storage": 4_790,
-    "surfaces": 7_117,
-    "testing": 4_239,
+    "storage": 4_789,
+    "surfaces": 7_116,
+    "testing": 4_238,
 }
 
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 69_899
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 70_138
