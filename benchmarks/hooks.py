@@ -4,7 +4,8 @@
 
 Processor time of whole processes as agents start them (`perdure hook EVENT`), taking turns, on a
 memory of so many nodes of the project, words only. Byte code is compiled before, as it is in an
-installed package. With --check the exit code says whether p95 of every hook is under 150 ms.
+installed package. With --check the exit code says whether p95 of every hook is under 150 ms on a
+machine where Python itself takes 21: under 7.1 times its median.
 """
 
 import argparse
@@ -20,8 +21,9 @@ from pathlib import Path
 
 import perdure
 
-GOAL = 150.0
-"""Milliseconds."""
+GOAL, BARE = 150.0, 21.0
+"""Milliseconds of a hook, where a bare Python takes so many: others may use the machine, so the
+goal is how many times that it takes."""
 NOTHING = "python -c 'import sqlite3, json'"
 WORDS = (
     *("parser", "index", "cache", "build", "deploy", "schema", "route", "handler", "queue"),
@@ -117,9 +119,12 @@ def main() -> int:
         bare = taken[NOTHING][len(taken[NOTHING]) // 2]
         for name, times in taken.items():
             median, p95 = (times[int(share * (len(times) - 1))] for share in (0.5, 0.95))
-            worst = max(worst, p95)
-            print(f"  {name:34} {median:6.1f} ms, p95 {p95:6.1f}, {median / bare:5.1f} times")
-    return int(options.check and worst > GOAL)
+            print(
+                f"  {name:34} {median:6.1f} ms, p95 {p95:6.1f}; "
+                f"{median / bare:5.1f} times bare Python, p95 {p95 / bare:5.1f}"
+            )
+            worst = max(worst, p95 / bare)
+    return int(options.check and worst > GOAL / BARE)
 
 
 if __name__ == "__main__":

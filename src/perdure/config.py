@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import NamedTuple, get_args
 
+from perdure.dataclass import dataclass, field, fields
 from perdure.errors import ConfigError
 from perdure.model.trust import AgentSettings, FolderRule, expanded
 from perdure.plugins import Group, offered
@@ -96,7 +96,7 @@ class Config:
     """`backend` or `local`; None if nobody chose."""
     index: str = SQLITE
     """The index that keeps texts and vectors: the built-in one, or an installed package's."""
-    agents: AgentSettings = AgentSettings()  # noqa: RUF009 - it is frozen
+    agents: AgentSettings = AgentSettings()
     """Which sessions of agents may use memory and contribute to it."""
 
 

@@ -15,18 +15,18 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 4_645,
-    "app": 3_083,
+    "agents": 4_646,
+    "app": 3_088,
     "artifacts": 7_049,
-    "context": 3_077,
-    "engine": 28_498,
-    "harness": 2_154,
-    "index": 4_244,
-    "model": 3_001,
+    "context": 3_078,
+    "engine": 28_500,
+    "harness": 2_173,
+    "index": 4_247,
+    "model": 3_024,
     "process": 528,
-    "storage": 4_790,
-    "surfaces": 7_122,
-    "testing": 4_239,
+    "storage": 4_789,
+    "surfaces": 7_121,
+    "testing": 4_238,
 }
 
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 71_021
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 71_269

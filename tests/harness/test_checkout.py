@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from random import Random
 from time import monotonic
@@ -741,7 +742,32 @@ def test_what_is_not_reached_in_time_is_unknown(root: Path) -> None:
     stated = made(root, FILE)
     edit("40", "41")(root)
 
-    assert tree(root).checked([stated], 0) == [Verdict(UNKNOWN)]
+    assert tree(root).checked([stated], 0) == [Verdict(UNKNOWN, "not checked")]
+
+
+def test_the_time_is_looked_at_before_each_statement(root: Path) -> None:
+    """Each look at the clock takes a millisecond; 100 are for what git is asked."""
+    stated = made(root, FILE)
+    looks = count()
+
+    found = tree(root).checked([stated] * 100, 0.15, lambda: next(looks) / 1000)
+
+    states = [each.state for each in found]
+    assert 0 < states.count(FRESH) < 50
+    assert found == sorted(found, key=lambda each: each.state != FRESH)
+    assert {each.note for each in found if each.state != FRESH} == {"not checked"}
+    assert next(looks) < 300  # after the deadline, nothing but looks
+
+
+def test_paths_without_hashes_are_not_looked_for_after_the_time(root: Path) -> None:
+    texts = " and ".join(f"src/file{number}.py" for number in range(50))
+    looks = count()
+    bare = Stated(f"See {texts}.", "fact", None, ())
+
+    assert tree(root).checked([bare], 0.005, lambda: next(looks) / 1000) == [
+        Verdict(UNKNOWN, "not checked")
+    ]
+    assert next(looks) < 20
 
 
 def test_a_large_checkout_is_checked_in_time(root: Path) -> None:

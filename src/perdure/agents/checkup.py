@@ -9,7 +9,6 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from hashlib import sha256
@@ -39,6 +38,7 @@ from perdure.agents.runs import KEPT, Run, last_run, runs_of
 from perdure.agents.statusline import age
 from perdure.agents.toml_table import entry_in, tables_in
 from perdure.config import load_config
+from perdure.dataclass import dataclass
 from perdure.engine.upkeep import Check, Severity
 from perdure.errors import InvalidValueError
 from perdure.model.trust import INTERNAL

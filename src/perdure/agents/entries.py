@@ -5,13 +5,13 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import cast
 
 from perdure.agents import toml_table
 from perdure.agents.jsonc import at, with_item, with_member, with_value, without, without_member
+from perdure.dataclass import dataclass, replace
 from perdure.errors import InvalidValueError
 
 NAME = "perdure"

@@ -5,13 +5,13 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perdure.agents.pending import Waiting, folder_of, keep, note
 from perdure.agents.transcripts import Readings
 from perdure.config import load_config
+from perdure.dataclass import dataclass, replace
 from perdure.engine.importing.sources import opened
 from perdure.errors import ForgottenError, PerdureError
 from perdure.files import write_whole

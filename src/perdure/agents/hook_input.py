@@ -3,8 +3,8 @@
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
+from perdure.dataclass import dataclass, field
 from perdure.errors import InvalidValueError
 
 MOST_BYTES = 4 * 1024 * 1024

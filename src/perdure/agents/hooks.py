@@ -2,12 +2,10 @@
 
 import json
 import os
-import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,9 +13,11 @@ from perdure.agents.hook_input import HookInput, read_all
 from perdure.agents.pending import Pending, Waiting, drain, note, start_draining
 from perdure.agents.runs import KEEPING, Stopwatch
 from perdure.agents.switches import admitted_call, contribute_refusal, is_allowed, is_off
+from perdure.dataclass import dataclass
 from perdure.engine.session_notes import SessionNotes
 from perdure.errors import InvalidValueError
 from perdure.model.trust import INTERNAL
+from perdure.patterns import later
 
 if TYPE_CHECKING:
     from perdure.agents.moments import Emission, Moment
@@ -40,7 +40,7 @@ EVENTS = tuple(_NAMES)
 DRAIN = "drain"
 CURSOR = "cursor"
 GEMINI_CLI = "gemini-cli"
-_OWN_TOOL = re.compile(r"mcp_{1,2}(?:plugin_perdure_)?perdure_|perdure_")
+_OWN_TOOL = later(r"mcp_{1,2}(?:plugin_perdure_)?perdure_|perdure_")
 """How the clients call the tools of our own server; opencode has no prefix before it."""
 MOST_TEXT = 9_000
 """Bytes that an agent is given to read at once. Claude Code keeps 10,000 characters whole and

@@ -7,7 +7,6 @@ import os
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
@@ -29,6 +28,7 @@ from perdure.agents.entries import (
 )
 from perdure.app.setup import alone_in
 from perdure.config import load_config
+from perdure.dataclass import asdict, dataclass, replace
 from perdure.engine.validate.secrets import masked
 from perdure.errors import (
     ConcurrentModificationError,

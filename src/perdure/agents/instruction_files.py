@@ -16,6 +16,7 @@ from pathlib import Path
 
 from perdure.engine.instructions import InstructionFile
 from perdure.harness.projects import checkout_at
+from perdure.patterns import later
 
 MOST_BYTES = 200_000
 MOST_FILES = 50
@@ -30,10 +31,10 @@ _FILES = (
 )
 _RULES = ((".claude/rules", ".md"), (".cursor/rules", ".mdc"))
 _IMPORTING = frozenset({"CLAUDE.md", "CLAUDE.local.md", "GEMINI.md"})
-_IMPORT = re.compile(r"(?:^|\s)@((?:\./|\.\./)*[\w][\w./-]*)")
-_CODE = re.compile(r"^[ \t]*(```|~~~).*?^[ \t]*\1|`[^`\n]*`", re.MULTILINE | re.DOTALL)
-_FRONTMATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?\r?\n)?---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
-_GLOBS = re.compile(
+_IMPORT = later(r"(?:^|\s)@((?:\./|\.\./)*[\w][\w./-]*)")
+_CODE = later(r"^[ \t]*(```|~~~).*?^[ \t]*\1|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+_FRONTMATTER = later(r"\A\ufeff?---[ \t]*\r?\n(.*?\r?\n)?---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+_GLOBS = later(
     r"^(?:globs|paths):[ \t]*(?P<inline>[^\n]*)(?P<block>(?:\n[ \t]*-[ \t]+[^\n]*)*)", re.MULTILINE
 )
 _MEMORY_LINES, _MEMORY_BYTES = 200, 25_000

@@ -3,8 +3,8 @@
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
+from perdure.dataclass import dataclass, field
 from perdure.errors import InvalidValueError
 
 Path = tuple[str, ...]

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from perdure.agents.hook_input import HookInput
 from perdure.agents.pending import Pending, start_draining
 from perdure.agents.shown import Shown
+from perdure.dataclass import dataclass, field
 from perdure.engine.emissions import Emitted, key_of
 from perdure.errors import StorageError
 
@@ -82,7 +82,7 @@ class Moment:
         """The name under which memory keeps the session; empty if it is not known."""
         if not self.given.session_id:
             return ""
-        from perdure.engine.importing.reading import stable_name
+        from perdure.model.uri import stable_name
 
         return stable_name(self.agent, self.given.session_id)
 

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from perdure.agents.runs import KEPT, Run, record_run, session_digest
 from perdure.agents.shown import session_file
+from perdure.dataclass import asdict, dataclass, field, replace
 from perdure.errors import (
     AbsentError,
     ForgottenError,
@@ -210,7 +210,7 @@ def judge_finished(home: Path, environ: Mapping[str, str], ended: Iterable[str] 
 
 def _drain_once(home: Path, environ: Mapping[str, str], failed: set[str], ended: set[str]) -> None:
     from perdure.app import open_context
-    from perdure.engine.importing.reading import stable_name
+    from perdure.model.uri import stable_name
 
     pending, folders = Pending(home), set[str]()
     with open_context(environ) as context:

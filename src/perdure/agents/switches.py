@@ -7,10 +7,10 @@ if that is allowed.
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perdure.dataclass import dataclass, replace
 from perdure.engine.session_notes import SessionNotes
 from perdure.model.trust import PASTED, AgentSettings, Reason, origin_of, real_path
 

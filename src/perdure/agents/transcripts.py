@@ -9,12 +9,12 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
 
 from perdure.agents.shown import session_file
+from perdure.dataclass import asdict, dataclass
 from perdure.engine.importing.contract import Finding, Item, Resumable
 from perdure.engine.importing.sources import Entry, guarded, opened
 from perdure.engine.sessions import SessionEnd

@@ -5,7 +5,6 @@ import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, requires, version
@@ -21,6 +20,7 @@ from perdure.app.opening import DERIVED, default_request, history_of, preview_st
 from perdure.config import Config, load_config
 from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.context.reading import NodeReader
+from perdure.dataclass import fields
 from perdure.engine.building import Logged
 from perdure.engine.upkeep import Check, Checkup, Severity, StatusPart
 from perdure.errors import (

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from perdure.app.opening import default_request, history_folder, recorded_of
 from perdure.config import Config, load_config
+from perdure.dataclass import replace
 from perdure.errors import LockTimeout, PerdureError
 from perdure.files import Closing
 from perdure.model import RequestContext

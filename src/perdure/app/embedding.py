@@ -1,12 +1,12 @@
 """The configured embedder, and the embedding model on this machine."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from perdure.config import Config, EmbeddingSettings, load_config
+from perdure.dataclass import replace
 from perdure.errors import (
     ConfigError,
     ModelDamagedError,

@@ -2,13 +2,11 @@
 
 import json
 import os
-import secrets
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from os import utime
 from pathlib import Path
-from shutil import rmtree
 from time import time
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -198,12 +196,19 @@ class Shelf:
         return removed(self.folder / name)
 
 
+def remove_tree(folder: Path) -> None:
+    """Remove a folder with all that can be removed in it."""
+    from shutil import rmtree  # 2 ms that who only reads needs not
+
+    rmtree(folder, ignore_errors=True)
+
+
 def removed(folder: Path) -> int:
     """Remove a folder, so that nobody finds half of it; return how many bytes it had."""
     size = _size(folder)
     away = folder.with_name(f"{folder.name}{_GONE}")
     folder.rename(away)
-    rmtree(away, ignore_errors=True)
+    remove_tree(away)
     return size
 
 
@@ -250,10 +255,10 @@ class SqliteMoments:
         from perdure.engine.past import KEPT
 
         for old in others[KEPT - 1 :]:
-            rmtree(old, ignore_errors=True)
+            remove_tree(old)
         for left in folder.glob(f"*{_UNFINISHED}"):
             if left.stat().st_mtime < time() - _AN_HOUR:
-                rmtree(left, ignore_errors=True)
+                remove_tree(left)
 
     def near(self, account_id: str, position: int) -> "list[Origin]":
         """Return the finished built-in indexes of an account, the nearest to a position first."""
@@ -275,7 +280,7 @@ class SqliteMoments:
     def duplicated(self, account_id: str, origin: "Origin", position: int) -> Iterator[SqliteIndex]:
         """Give a duplicate of an index; when all went well, it becomes that of the moment."""
         source = self._present if origin.is_present else self._at(origin.position)
-        work = self._at(position) / f"{secrets.token_hex(8)}{_UNFINISHED}"
+        work = self._at(position) / f"{os.urandom(8).hex()}{_UNFINISHED}"
         try:
             with SqliteIndex(str(source)) as index:
                 made = index.duplicate(account_id, str(work))
@@ -285,7 +290,7 @@ class SqliteMoments:
             if is_finished:
                 SqliteIndex(str(self._at(position))).adopt(account_id, made)
         finally:
-            rmtree(work, ignore_errors=True)
+            remove_tree(work)
 
     def _at(self, position: int) -> Path:
         return self._folder / str(position)
@@ -367,7 +372,7 @@ class AbstractsData:
         """Remove what is below a folder; return 1 if there was something."""
         path = self._folder / place.key
         there = path.exists()
-        rmtree(path, ignore_errors=True)
+        remove_tree(path)
         return int(there)
 
 
@@ -380,7 +385,7 @@ class PastData:
 
     def _forget(self, *_: str) -> int:
         self._let_go()
-        rmtree(self._folder, ignore_errors=True)
+        remove_tree(self._folder)
         return 0
 
     delete_account_data = delete_by_owner_space = _forget

@@ -2,10 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from shutil import rmtree
 from typing import TYPE_CHECKING
 
 from perdure.app.embedding import embedder_for, reopened, settings_of
@@ -19,6 +17,7 @@ from perdure.app.index_folders import (
     keep_settings,
     kept_settings,
     last_used,
+    remove_tree,
     removed,
     suffix_of,
 )
@@ -27,6 +26,7 @@ from perdure.context.contract import TenantData
 from perdure.context.links import ScannedLinks
 from perdure.context.reading import NodeReader
 from perdure.context.relations import RelationReader
+from perdure.dataclass import replace
 from perdure.engine.indexing import FEW, Alone, Following, Indexer
 from perdure.engine.parts import Present
 from perdure.engine.recall.result import NO_MODEL, Hint, HintKind, Sources, quarantined, rebuilt
@@ -304,7 +304,7 @@ class Indexes:
         The index that answers is brought up to date; others are thrown away.
         """
         self._forget_past()
-        rmtree(self._folder / "past", ignore_errors=True)
+        remove_tree(self._folder / "past")
         present = self.present(account_id).following
         answering = self._shelf.name_of(present.index)
         for name in self._shelf.names():

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from pwd import getpwuid
@@ -11,6 +10,7 @@ from time import time_ns
 from typing import TYPE_CHECKING
 
 from perdure.config import Config, load_config
+from perdure.dataclass import replace
 from perdure.errors import AbsentError, ConfigError, StorageSelectionError
 from perdure.storage import (
     Capabilities,

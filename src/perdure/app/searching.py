@@ -1,7 +1,6 @@
 """Who searches a memory that is to be read, and nothing else."""
 
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 
 from perdure.app.embedding import embedder_for
@@ -11,6 +10,7 @@ from perdure.context.links import ScannedLinks
 from perdure.context.reading import NodeReader
 from perdure.context.relations import RelationReader
 from perdure.database import ReadOnlyFile
+from perdure.dataclass import dataclass
 from perdure.engine.recall.recalling import Recaller
 from perdure.engine.recall.result import Sources
 from perdure.errors import DamageError, PerdureError, StorageError

@@ -6,7 +6,6 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from perdure.config import (
     read_file,
     value_at,
 )
+from perdure.dataclass import dataclass, replace
 from perdure.engine.arriving import Migrated, Migrating
 from perdure.errors import (
     AbsentError,

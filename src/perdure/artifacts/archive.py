@@ -13,7 +13,6 @@ import io
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import BinaryIO, NamedTuple
 
@@ -49,6 +48,7 @@ from perdure.artifacts.segment import (
 )
 from perdure.artifacts.state import IndexState
 from perdure.artifacts.verify import Progress
+from perdure.dataclass import dataclass
 from perdure.errors import ArchiveError, DamageError, InvalidCIDError
 
 DIGEST_BYTES = 32

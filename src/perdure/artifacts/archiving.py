@@ -9,7 +9,6 @@ Nothing is believed before all of an archive was checked. Then it depends on how
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 from hashlib import sha256
 from itertools import groupby
@@ -51,6 +50,7 @@ from perdure.artifacts.state import IndexState, Logged
 from perdure.artifacts.store import ArtifactStore
 from perdure.artifacts.sweep import Sweeper
 from perdure.artifacts.verify import Progress
+from perdure.dataclass import dataclass
 from perdure.errors import ArchiveError, DamageError
 
 _SWEEP = 8

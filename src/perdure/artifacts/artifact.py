@@ -1,12 +1,12 @@
 """What can be stored: bytes, and what is derived from them."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from perdure.artifacts import canonical
 from perdure.artifacts.canonical import Value
 from perdure.artifacts.cid import CID, Codec, Hash
+from perdure.dataclass import dataclass, field
 from perdure.errors import CycleError, InvalidArtifactError
 
 SID = CID

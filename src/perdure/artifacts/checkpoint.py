@@ -14,7 +14,6 @@ together: a root alone would not fix the size.
 """
 
 import re
-from dataclasses import dataclass
 
 from perdure.artifacts.keys import (
     KEY_ID_BYTES,
@@ -25,6 +24,7 @@ from perdure.artifacts.keys import (
     to_base64,
 )
 from perdure.artifacts.merkle import EMPTY_ROOT, HASH_BYTES, check_size
+from perdure.dataclass import dataclass
 from perdure.errors import ProofError
 
 LONGEST_NOTE = 1 << 17

@@ -3,10 +3,10 @@
 import base64
 import binascii
 import hashlib
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from perdure.dataclass import dataclass
 from perdure.errors import InvalidCIDError
 
 _VERSION = 1

@@ -8,11 +8,11 @@ import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perdure.dataclass import dataclass, field
 from perdure.errors import ProofError, explain, explain_reading
 from perdure.files import make_folder, write_whole
 

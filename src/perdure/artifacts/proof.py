@@ -7,7 +7,6 @@ later binding of the name, is another entry, and no path can show that there is 
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from perdure.artifacts.checkpoint import Checkpoint, SignedCheckpoint, origin_of
 from perdure.artifacts.cid import CID
@@ -24,6 +23,7 @@ from perdure.artifacts.merkle import (
 )
 from perdure.artifacts.state import IndexState, Logged
 from perdure.artifacts.store import ArtifactStore
+from perdure.dataclass import dataclass
 from perdure.errors import DamageError, ProofError, UnknownContentError
 
 LONGEST_TEXT = 1 << 21

@@ -1,12 +1,12 @@
 """What the store's verbs take and give."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from perdure.artifacts.canonical import Value
 from perdure.artifacts.cid import CID
 from perdure.artifacts.entry import Entry
+from perdure.dataclass import dataclass, field
 
 
 class IndexState(NamedTuple):

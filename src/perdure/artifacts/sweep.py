@@ -8,7 +8,6 @@ What was to be erased is noted beside the log until it is, so that a power cut d
 import struct
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -19,6 +18,7 @@ from perdure.artifacts.disk import Disk
 from perdure.artifacts.entry import Sweep, encode
 from perdure.artifacts.index import Draft
 from perdure.artifacts.journal import NOTE, Journal
+from perdure.dataclass import dataclass
 from perdure.errors import FuturePositionError, RetentionError
 
 _NOTE = struct.Struct("<Q32s")

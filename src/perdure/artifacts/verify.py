@@ -4,7 +4,6 @@ It needs no store that opens: it reads the segments as they are, and goes on aft
 """
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 
 from perdure.artifacts.cid import CID, Hash
 from perdure.artifacts.disk import Disk, File
@@ -27,6 +26,7 @@ from perdure.artifacts.segment import (
     segment_name,
     segment_number,
 )
+from perdure.dataclass import dataclass
 from perdure.errors import DamageError, explain_reading
 
 Progress = Callable[[int, int], None]

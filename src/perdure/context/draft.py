@@ -1,7 +1,6 @@
 """What a verb is about to do to the files, gathered before anything is done."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from perdure import frontmatter
@@ -18,6 +17,7 @@ from perdure.context.files import (
     texts_of,
 )
 from perdure.context.reading import NodeReader, Stored
+from perdure.dataclass import dataclass, field, replace
 from perdure.errors import BrokenNodeError, VersionMismatchError
 from perdure.model import ContextNode, NodeStatus, RequestContext, Uri
 from perdure.storage import ABSENT, Expectation, Locator, content_hash

@@ -30,6 +30,7 @@ from perdure.model.values import (
     plain,
     shown,
 )
+from perdure.patterns import later
 from perdure.storage import Locator
 from perdure.storage.undo import UNREADABLE, Text, Unreadable
 
@@ -56,7 +57,7 @@ LEARNED = ".learned"
 
 _FORMAT = 1
 _json = json.JSONEncoder(ensure_ascii=False).encode
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
+_TIME = later(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 Found = Text
 """What a file says."""
 Files = Mapping[str, Found]

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Self
 
@@ -13,6 +12,7 @@ from perdure.context.links import Backlinks, ScannedLinks, relinked, resolve
 from perdure.context.outbox.events import OutboxStore
 from perdure.context.reading import OWNER_LEVEL, NodeReader, Stored, absent
 from perdure.context.tenants import Deletions
+from perdure.dataclass import replace
 from perdure.errors import (
     BrokenNodeError,
     ConcurrentModificationError,

@@ -1,8 +1,6 @@
 """Nodes as their files say they are, for callers who may see them."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -31,6 +29,7 @@ from perdure.context.files import (
     said_at,
     text_of,
 )
+from perdure.dataclass import replace
 from perdure.errors import (
     BrokenNodeError,
     ConcurrentModificationError,
@@ -39,6 +38,7 @@ from perdure.errors import (
 )
 from perdure.model import ContextNode, NodeStatus, RelationEdge, RequestContext, Uri
 from perdure.model.uri import SLUG, name_of
+from perdure.patterns import later
 from perdure.storage import Locator, StorageBackend, TransactionalBackend
 from perdure.storage.contract import is_directory
 
@@ -47,7 +47,7 @@ _SIBLINGS = 20
 OWNER_LEVEL = 2
 _FILE_NAMES = frozenset(FILES)
 _META_FIRST = (META, *PARTS)
-_PLAIN_SLUGS = re.compile(r"(?:[a-z0-9_-]{5,100}/)*")
+_PLAIN_SLUGS = later(r"(?:[a-z0-9_-]{5,100}/)*")
 """Slugs that are too long to be a device anywhere, so that their folders have their names."""
 _ROOT = Locator("")
 Read = Callable[[Locator], str | None]

@@ -1,13 +1,13 @@
 """Edges on the seam: each is kept with the node that it starts from."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from perdure.context import links
 from perdure.context.contract import ONE_HOP
 from perdure.context.links import Backlinks
 from perdure.context.reading import NodeReader
+from perdure.dataclass import replace
 from perdure.errors import BrokenNodeError, InvalidValueError, NodeNotFoundError
 from perdure.model import MENTIONS, ContextNode, RelationEdge, RequestContext, Uri
 

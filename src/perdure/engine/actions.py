@@ -5,9 +5,9 @@ This is asked at every tool call, nearly always in vain, so it loads little.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
+from perdure.dataclass import dataclass
 from perdure.engine.commands import Command, canonical, commands_in
 from perdure.patterns import later
 

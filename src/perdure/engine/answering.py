@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import datetime
 
 from perdure.artifacts import CID
 from perdure.context.files import FILES
+from perdure.dataclass import dataclass, replace
 from perdure.engine.parts import Parts, Present
 from perdure.engine.recall.recalling import Question
 from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult, rebuilt

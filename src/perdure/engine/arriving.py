@@ -8,7 +8,6 @@ import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from shutil import rmtree
 from typing import BinaryIO, Self
@@ -19,6 +18,7 @@ from perdure.artifacts.archiving import How, export, how_it_stands, import_archi
 from perdure.artifacts.entry import Bind, decode_all
 from perdure.artifacts.proof import log_root
 from perdure.artifacts.verify import Progress
+from perdure.dataclass import dataclass
 from perdure.engine.exporting import ARCHIVE, Manifest, demand_whole
 from perdure.errors import (
     AbsentError,

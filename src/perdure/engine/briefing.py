@@ -2,14 +2,13 @@
 
 from base64 import b32encode
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time
 from functools import lru_cache
 from hashlib import sha256
-from heapq import nlargest
 from typing import NamedTuple
 
 from perdure.context.reading import NodeReader
+from perdure.dataclass import dataclass, replace
 from perdure.engine.instructions import ALIKE, InstructionFile, InstructionLine, Instructions
 from perdure.engine.recall.confirming import Confirming
 from perdure.engine.recall.packing import tokens_in
@@ -406,6 +405,8 @@ class _Fitting:
         for item in ranked:
             if size + _SHORTEST > self.budget:
                 break
+            if not item.contradicts and size + _size(item.text) + _AROUND_TEXT > self.budget:
+                continue
             words = _words(item.bare)
             title = "" if item.kind in kinds else f"{KIND_TITLES[item.kind]}:\n"
             if (
@@ -436,7 +437,7 @@ def _with_contradictions(
     """
     since = min((changed for changed, _ in instructions.dated), default=_NEVER)
     later = (item for item in found if item.date and item.date > since)
-    likely = nlargest(_MOST_COMPARED, later, key=lambda item: item.score)
+    likely = sorted(later, key=lambda item: -item.score)[:_MOST_COMPARED]
     dated = [(item.date, item) for item in likely if item.date]
     if not any(instructions.may_contradict(item.bare) for _, item in dated):
         return list(found)
@@ -458,8 +459,13 @@ def _with_contradictions(
     return [shown.get((item.uri, item.message, item.text), item) for item in found]
 
 
+_size = lru_cache(maxsize=1024)(tokens_in)  # of what is ranked, and then fitted in
+_AROUND_TEXT = 3
+"""Tokens of a line besides its text, at least: a dash and an id."""
+
+
 def _worth(item: BriefingItem) -> float:
-    return item.score / float(max(1, tokens_in(item.text)) ** _BREVITY)
+    return item.score / float(max(1, _size(item.text)) ** _BREVITY)
 
 
 def _is_same(words: frozenset[str], other: frozenset[str], exact: bool = False) -> bool:  # noqa: FBT001, FBT002 - one of two

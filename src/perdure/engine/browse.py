@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 
 from perdure.context.files import CONTENT
 from perdure.context.reading import NodeReader
 from perdure.context.relations import RelationReader
+from perdure.dataclass import dataclass, replace
 from perdure.errors import BrokenNodeError, ContextError, InvalidValueError, NodeNotFoundError
 from perdure.model import ContextNode, NodeStatus, RelationEdge, RequestContext, Uri
 from perdure.model.request import name_for, place_named

@@ -4,7 +4,6 @@ Also what an index should hold of some places, and what the log says of them.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import islice
 from types import MappingProxyType
 from typing import NamedTuple
@@ -12,6 +11,7 @@ from typing import NamedTuple
 from perdure.artifacts import CID
 from perdure.context.files import FILES, OWNER, Files
 from perdure.context.reading import NodeReader
+from perdure.dataclass import dataclass, field
 from perdure.errors import PerdureError
 from perdure.index.contract import KeptIndex
 from perdure.index.filters import stamp

@@ -3,11 +3,11 @@
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from posixpath import normpath
 from typing import NamedTuple
 
+from perdure.dataclass import dataclass, replace
 from perdure.patterns import later
 
 

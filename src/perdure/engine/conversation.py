@@ -5,11 +5,11 @@ import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from perdure.dataclass import dataclass
 from perdure.engine.importing.reading import Malformed, lines
 from perdure.errors import (
     InvalidUriError,

@@ -5,10 +5,10 @@ Only names count. A demand without one ("keep functions small") is not about any
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
 
+from perdure.dataclass import dataclass
 from perdure.engine.commands import (
     EXECUTED,
     PROGRAMS,

@@ -16,7 +16,6 @@ import secrets
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 from shutil import rmtree
@@ -30,6 +29,7 @@ from perdure.artifacts.state import Logged
 from perdure.artifacts.verify import Progress
 from perdure.context.files import CONTENT, META, Meta, text_of
 from perdure.context.reading import NodeReader
+from perdure.dataclass import asdict, dataclass
 from perdure.engine.erasing.tracing import Span, spans_of_sessions
 from perdure.errors import (
     AbsentError,

@@ -5,9 +5,9 @@ Whether a command failed is told by its exit status, never by its words.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 
+from perdure.dataclass import dataclass
 from perdure.engine.commands import Command, canonical, commands_in
 from perdure.patterns import later
 

@@ -10,7 +10,6 @@ import re
 import secrets
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
@@ -18,6 +17,7 @@ from typing import NamedTuple
 from perdure.context.draft import Draft
 from perdure.context.files import FORGOTTEN, said_at
 from perdure.context.reading import NodeReader
+from perdure.dataclass import asdict, dataclass, replace
 from perdure.engine.recall.planning import STOP_WORDS
 from perdure.engine.recall.result import Hint, HintKind, RecallResult
 from perdure.engine.tables import table

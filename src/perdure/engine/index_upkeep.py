@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from urllib.parse import unquote
 
+from perdure.dataclass import replace
 from perdure.engine.building import Caught, Progress
 from perdure.engine.parts import Parts
 from perdure.engine.upkeep import Counting, IndexProof, IndexStatus

@@ -7,12 +7,12 @@ user contradicted after the file was last changed.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, cached_property
 from itertools import islice
 from typing import NamedTuple
 
+from perdure.dataclass import dataclass
 from perdure.engine.learn.naming import words_of
 from perdure.engine.recall.planning import STOP_WORDS
 from perdure.model.values import words_key

@@ -6,7 +6,6 @@ superseded what: a chain that ends, and does not part.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 
@@ -14,6 +13,7 @@ from perdure.context import links
 from perdure.context.files import CONTENT, FILES, META, RELATIONS
 from perdure.context.links import located
 from perdure.context.reading import NodeReader, Stored
+from perdure.dataclass import dataclass, field
 from perdure.errors import BrokenNodeError, ConcurrentModificationError, InvalidValueError
 from perdure.frontmatter import properties
 from perdure.model import SUPERSEDED_BY, ContextNode, RequestContext, Role, Uri, slugify

@@ -1,9 +1,9 @@
 """Which sentence is about which tool call."""
 
 import re
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from perdure.dataclass import dataclass
 from perdure.engine.actions import Action, parts_of
 from perdure.engine.commands import EXECUTED, PROGRAMS, Command, canonical
 from perdure.engine.directives import COMMAND, EXCLUSIVE, PATH, Directive, Name, package_of

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from functools import cache, partial
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from perdure.artifacts import CID, IndexState
 from perdure.context.aliases import read_aliases
 from perdure.context.files import CONTENT, FORGOTTEN
+from perdure.dataclass import replace
 from perdure.errors import (
     AccessDeniedError,
     ClosedError,

@@ -3,12 +3,12 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
 from perdure.context.contract import TenantData
 from perdure.context.tenants import Deletions
+from perdure.dataclass import dataclass
 from perdure.errors import AccessDeniedError, NodeExistsError, NodeNotFoundError
 from perdure.model import RequestContext, Role, Uri
 from perdure.model.uri import check_id, name_of

@@ -1,8 +1,9 @@
 """What a memory works with, as the composition root provides it."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+
+from perdure.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -3,7 +3,6 @@
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from typing import NamedTuple, Protocol, TypeVar
@@ -12,6 +11,7 @@ from perdure.artifacts import IndexState
 from perdure.context.links import ScannedLinks
 from perdure.context.reading import NodeReader
 from perdure.context.relations import RelationReader
+from perdure.dataclass import dataclass, field, replace
 from perdure.engine.building import BATCH, batched, folders_of
 from perdure.engine.indexing import Following, Indexer
 from perdure.engine.recall.recalling import Question, Recaller
@@ -158,7 +158,7 @@ class Pasts:
     embedder: Embedder | None = None
     why_words: Hint | None = NO_MODEL
     quarantined: Callable[[], Sequence[Hint]] = tuple
-    _kept: "OrderedDict[int, Past]" = field(default_factory=OrderedDict, init=False)
+    _kept: "OrderedDict[int, Past]" = field(default_factory=OrderedDict)
 
     def state(self, when: When) -> IndexState:
         return state_of(self.history, when)

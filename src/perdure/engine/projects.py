@@ -8,7 +8,6 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import datetime
 
 from perdure.context.aliases import aliases_file, read_aliases
@@ -16,6 +15,7 @@ from perdure.context.draft import Draft
 from perdure.context.files import said_at
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader, Stored
+from perdure.dataclass import dataclass, replace
 from perdure.engine.learn.evidence import support_of
 from perdure.errors import AccessDeniedError, BrokenNodeError, InvalidValueError, ProjectError
 from perdure.model import ContextNode, NodeStatus, RequestContext, Uri

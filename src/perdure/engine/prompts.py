@@ -13,6 +13,7 @@ from perdure.index.words import stems
 from perdure.model.anchors import UNCHECKED, Verdict, hedged
 from perdure.model.uri import Uri, kind_of
 from perdure.model.values import shortened, words_key
+from perdure.patterns import later
 
 _MOST_LINES = 2
 _LONGEST_LINE = 160
@@ -133,9 +134,9 @@ def _best_sentence(text: str, asked: set[str], ends: re.Pattern[str]) -> str:
     return max(found, key=lambda each: len(asked & set(stems(each))), default="")
 
 
-SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
-_LINE = re.compile(r"\n+")
-LIST_MARK = re.compile(r"^(?:[-*+]|\d+[.)])\s+")
+SENTENCE = later(r"(?<=[.!?])\s+|\n+")
+_LINE = later(r"\n+")
+LIST_MARK = later(r"^(?:[-*+]|\d+[.)])\s+")
 _FEWEST_WORDS = 3
 _FILLER = frozenset({"always", "never", "use", "uses", "using", "used", "make", "sure", "need"})
 """Words of rules that do not tell one from another."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from enum import Enum
 
@@ -10,6 +9,7 @@ from perdure.artifacts import CID
 from perdure.context.files import CONTENT, META, Meta
 from perdure.context.nodes import Nodes
 from perdure.context.relations import RelationReader
+from perdure.dataclass import dataclass, replace
 from perdure.engine.freshness import SECONDS, stated_in
 from perdure.engine.importing.importers import SOURCE
 from perdure.engine.learn import statements

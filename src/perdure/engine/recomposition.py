@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from functools import lru_cache
@@ -11,11 +10,11 @@ from pathlib import Path
 from perdure.artifacts import IndexState
 from perdure.context.files import CONTENT
 from perdure.context.reading import NodeReader
+from perdure.dataclass import dataclass
 from perdure.engine.briefing import LONGEST_END, BriefingItem, short_id
 from perdure.engine.emissions import EmissionRecord, Emitted, key_of, read_emissions
 from perdure.engine.failures import fixes_in
 from perdure.engine.forgotten import ForgottenList
-from perdure.engine.importing.reading import stable_name
 from perdure.engine.lasting import LONGEST_LINE, lines_of, scores_of
 from perdure.engine.learn.prose import sentences
 from perdure.engine.learn.statements import Statement
@@ -26,6 +25,7 @@ from perdure.errors import ArtifactError, ContextError, StorageError
 from perdure.index.words import stems
 from perdure.model import ContextNode, RequestContext, Uri
 from perdure.model.transcript import HIDDEN, parse
+from perdure.model.uri import stable_name
 from perdure.model.values import shortened
 from perdure.storage.history import History
 from perdure.storage.wrappers.view import View

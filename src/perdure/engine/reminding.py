@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from perdure.context.reading import NodeReader
+from perdure.dataclass import dataclass, field, replace
 from perdure.engine.actions import Action
 from perdure.engine.briefing import LEAST, BriefingItem, filters_for, gathered, short_id
 from perdure.engine.commands import flags_in

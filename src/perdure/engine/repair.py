@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import Enum
 
 from perdure.context.files import CONTENT, META
 from perdure.context.mending import Mending
 from perdure.context.nodes import Nodes
 from perdure.context.reading import Stored
+from perdure.dataclass import dataclass
 from perdure.engine.namespaces import Deleted
 from perdure.errors import (
     AccessRefusedError,

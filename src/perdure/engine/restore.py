@@ -1,13 +1,13 @@
 """Bringing a node, or all nodes of a folder, back to what they were."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from enum import Enum
 
 from perdure.artifacts import CID, IndexState
 from perdure.context.files import CONTENT, generated_lines
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader
+from perdure.dataclass import dataclass, replace
 from perdure.engine.building import Logged
 from perdure.engine.past import When
 from perdure.errors import AccessDeniedError, BrokenNodeError, InvalidCIDError, NodeNotFoundError

@@ -11,11 +11,11 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 
+from perdure.dataclass import dataclass, field
 from perdure.model.trust import ORIGINS, Switch
 
 _SUFFIX = ".jsonl"

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from hashlib import sha256
@@ -12,6 +11,7 @@ from typing import overload
 from perdure.context.draft import Draft, Marks
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader
+from perdure.dataclass import dataclass, replace
 from perdure.engine.forgotten import ForgottenList, of_caller
 from perdure.engine.validate.secrets import SecretPolicy
 from perdure.engine.validate.texts import CleanText, cleaned_line, refuse_secrets

@@ -7,11 +7,11 @@ remembered, so that it is not listed again for each place that is added to it.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from perdure.context.files import ABSTRACT, OVERVIEW, said_at
 from perdure.context.reading import NodeReader, abstract_at
+from perdure.dataclass import dataclass
 from perdure.engine.building import Records
 from perdure.index.contract import KeptIndex
 from perdure.model import IndexRecord, Level, RequestContext, Role, Uri

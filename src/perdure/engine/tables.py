@@ -4,14 +4,15 @@ A table has one entry a line, `name = text` or a text alone, below a `[heading]`
 in a text is the entry of that name above it. A line that begins with `#` is a comment.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-_HEADING = re.compile(r"\[([a-z ]+)\]")
-_NAMED = re.compile(r"([A-Za-z][A-Za-z_ ]*) = (.+)")
-_REFERENCE = re.compile(r"\{([A-Z_]+)\}")
+from perdure.patterns import later
+
+_HEADING = later(r"\[([a-z ]+)\]")
+_NAMED = later(r"([A-Za-z][A-Za-z_ ]*) = (.+)")
+_REFERENCE = later(r"\{([A-Z_]+)\}")
 
 
 def entries(path: Path) -> Iterator[tuple[str, str, str]]:
@@ -21,11 +22,11 @@ def entries(path: Path) -> Iterator[tuple[str, str, str]]:
     for line in path.read_text("utf-8").splitlines():
         if not line or line.startswith("#"):
             continue
-        if found := _HEADING.fullmatch(line):
+        if line.startswith("[") and (found := _HEADING.fullmatch(line)):
             heading = found[1]
             continue
-        text = _REFERENCE.sub(lambda name: known[name[1]], line)
-        named = _NAMED.fullmatch(text)
+        text = _REFERENCE.sub(lambda name: known[name[1]], line) if "{" in line else line
+        named = _NAMED.fullmatch(text) if " = " in text else None
         if named:
             known[named[1]] = named[2]
         yield (heading, named[1], named[2]) if named else (heading, "", text)

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 
 from perdure.artifacts import IndexState
 from perdure.context.files import META, Meta
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader
+from perdure.dataclass import dataclass, replace
 from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import (
     Merge,

@@ -1,11 +1,11 @@
 """Upkeep of a memory: its health, the indexes, and the events that wait for them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple
 
 from perdure.context.reading import NodeReader
+from perdure.dataclass import dataclass, replace
 from perdure.engine.building import BATCH, Caught, Progress, Records, accounts_of, batched
 from perdure.engine.indexing import Following
 from perdure.engine.recall.result import Hint

@@ -4,7 +4,6 @@ import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import islice
@@ -19,6 +18,7 @@ from perdure.artifacts.proof import InclusionProof, Proven, Prover, verify_proof
 from perdure.artifacts.store import CATALOGUE
 from perdure.artifacts.verify import Fault, Report, verify
 from perdure.context.files import CONTENT
+from perdure.dataclass import dataclass, replace
 from perdure.engine.edits import Edits, record_edits
 from perdure.errors import (
     AbsentError,

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from shlex import quote
@@ -11,6 +10,7 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from perdure.context.files import CONTENT, FILES, META
+from perdure.dataclass import dataclass, replace
 from perdure.engine.building import accounts_of
 from perdure.engine.repair import State
 from perdure.errors import (

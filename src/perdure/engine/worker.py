@@ -1,11 +1,9 @@
 """Bring indexes up to date with what was written, for one account or for all."""
 
 import os
-import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 from functools import partial
@@ -13,6 +11,7 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from perdure.context.outbox.events import OutboxStore, fail
+from perdure.dataclass import dataclass
 from perdure.engine.building import Caught, GoesOn, Progress, accounts_of, folders_of
 from perdure.engine.indexing import Following
 from perdure.errors import (
@@ -86,7 +85,7 @@ class Worker:
         self._outbox = outbox
         self._following = following
         self._clock = clock
-        self.id = worker_id or f"{os.getpid()}-{secrets.token_hex(6)}"
+        self.id = worker_id or f"{os.getpid()}-{os.urandom(6).hex()}"
 
     def drain(self, account_id: str) -> Round:
         """Work until nothing waits any more that could be worked on now."""

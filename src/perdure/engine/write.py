@@ -1,13 +1,13 @@
 """Save, write, edit and relate nodes by name."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Self
 
 from perdure import frontmatter
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
+from perdure.dataclass import dataclass, replace
 from perdure.engine.browse import Browser
 from perdure.engine.learn.evidence import support_of
 from perdure.engine.learn.naming import of_project

@@ -5,15 +5,16 @@ Links are never followed, only plain files of bounded size are read, and nothing
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime
 from functools import cached_property
 from hashlib import sha1
+from itertools import takewhile
 from pathlib import Path
 from time import monotonic
 from typing import NamedTuple
 
+from perdure.dataclass import dataclass
 from perdure.harness import spans
 from perdure.harness.ancestry import MUCH_TIME, Ancestry
 from perdure.harness.projects import (
@@ -192,9 +193,14 @@ class WorkingTree:
             os.close(descriptor)
 
     # ------------------------------------------------------------ what became of it
-    def checked(self, stated: Sequence[Stated], seconds: float) -> list[Verdict]:
-        """Return a verdict on each; at most three quarters of the time are for git."""
-        return _Check(self, Ancestry(self._checkout, self._cache), seconds).verdicts(stated)
+    def checked(
+        self, stated: Sequence[Stated], seconds: float, clock: Callable[[], float] = monotonic
+    ) -> list[Verdict]:
+        """Return a verdict on each; at most three quarters of the time are for git.
+
+        What is not reached in time is unknown, and its note says so.
+        """
+        return _Check(self, Ancestry(self._checkout, self._cache), seconds, clock).verdicts(stated)
 
     def is_same_repository(self, anchors: Anchors) -> bool:
         own = identity_of(self._checkout.remote)
@@ -246,6 +252,7 @@ class _Finding(NamedTuple):
 
 
 _UNKNOWN = _Finding(UNKNOWN)
+_LATE = _Finding(UNKNOWN, "not checked")
 _HERE, _ELSEWHERE, _ABANDONED = "here", "elsewhere", "abandoned"
 _ORDER = (CHANGED, MOVED, UNKNOWN, FRESH)
 
@@ -253,11 +260,14 @@ _ORDER = (CHANGED, MOVED, UNKNOWN, FRESH)
 class _Check:
     """One call of `checked`: every file is read once, and no more after the deadline."""
 
-    def __init__(self, tree: WorkingTree, ancestry: Ancestry, seconds: float) -> None:
+    def __init__(
+        self, tree: WorkingTree, ancestry: Ancestry, seconds: float, clock: Callable[[], float]
+    ) -> None:
         self._tree = tree
         self._ancestry = ancestry
         self._seconds = seconds
-        self._deadline = monotonic() + seconds
+        self._clock = clock
+        self._deadline = clock() + seconds
         self._files: dict[str, _File] = {}
 
     def verdicts(self, stated: Sequence[Stated]) -> list[Verdict]:
@@ -276,7 +286,7 @@ class _Check:
         known = {"", branch} if seconds < MUCH_TIME else {""}
         commits: dict[str, None] = {}
         files: dict[str, None] = {}
-        for each in stated:
+        for each in takewhile(lambda _: self._left() > 0, stated):
             for anchors in filter(_has_commit, each.anchors):
                 is_other, tip = bool(branch) and anchors.branch not in known, ""
                 if is_other:
@@ -289,7 +299,7 @@ class _Check:
         self._ancestry.ask(commits, files, seconds)
 
     def _left(self) -> float:
-        return self._deadline - monotonic()
+        return self._deadline - self._clock()
 
     # ------------------------------------------------------------ one statement
     def _verdict(self, stated: Stated) -> Verdict:
@@ -309,12 +319,15 @@ class _Check:
             yield from self._noticed(stated)
             return
         for span in newest.spans:
-            yield self._span(span) if self._may_read(span.path) else _UNKNOWN
+            yield self._refusal(span.path) or self._span(span)
         for command in newest.commands:
-            yield self._command(command) if self._may_read(command.path) else _UNKNOWN
+            yield self._refusal(command.path) or self._command(command)
 
-    def _may_read(self, path: str) -> bool:
-        return self._left() > 0 and spans.is_within(path)
+    def _refusal(self, path: str) -> _Finding | None:
+        """Return what is found of a path that is not read; None if it may be."""
+        if self._left() <= 0:
+            return _LATE
+        return None if spans.is_within(path) else _UNKNOWN
 
     def _place(self, stated: Stated, anchors: Anchors, findings: Sequence[_Finding]) -> str:
         """Return where a statement holds that was made there; here, if that can't be decided."""
@@ -368,6 +381,8 @@ class _Check:
         same = ancestry.with_content(span.blob) if _BLOB.fullmatch(span.blob) else []
         called = ancestry.with_name(span.path.rpartition("/")[2])
         for path in dict.fromkeys((*same, *called)):
+            if self._left() <= 0:
+                return _LATE
             found = self._look(path) if spans.is_within(path) and path != span.path else None
             if found is None or found.kind != "file" or not span.blob:
                 continue
@@ -399,7 +414,10 @@ class _Check:
         """
         head = self._ancestry.head[1]
         commit = next((each.commit for each in reversed(stated.anchors) if each.commit), "")
-        for named in spans.paths_in(stated.text) if self._left() > 0 else ():
+        for named in spans.paths_in(stated.text):
+            if self._left() <= 0:
+                yield _LATE
+                return
             then = self._ancestry.blob(commit, named.path)
             now = self._ancestry.blob(head, named.path)
             kind = self._look(named.path).kind
@@ -450,7 +468,7 @@ def _note(finding: _Finding, stated: Stated) -> str:
     if finding.state == MOVED:
         return f"now {finding.to}" if finding.to else ""
     if finding.state != CHANGED:
-        return ""
+        return finding.what if finding is _LATE else ""
     since = _day(stated, finding.since)
     if finding.to:
         return f"now {finding.to}, changed since {since}"

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from perdure.errors import NotTextError, ProjectError, explain_reading
 from perdure.model.aliases import BORN, Aliases, Identity
 from perdure.model.uri import SLUG, check_slug, slugify
+from perdure.patterns import later
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.confined import DIRECTORY, FILE, opened, read_all
 
@@ -25,7 +26,7 @@ _SECTION = r'\[\s*remote\s+"((?:[^"\\]|\\.)*)"\s*\]'
 _URL = r"url\s*=\s*(.*)"
 _COMMENT = r"\s[#;].*$"
 _FIRST_REMOTE = "origin"
-_URL_OF_REMOTE = re.compile(
+_URL_OF_REMOTE = later(
     r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?:[^/]*@)?(?P<host>[^/:@]*)(?::[0-9]+)?/(?P<path>.*)"
     r"|(?:[^/@:\s]+@)?(?P<alias>[^/@:\s]{2,}):(?P<file>(?!//).*)",
     re.IGNORECASE | re.DOTALL,
@@ -38,7 +39,7 @@ _HOSTS = {
 }
 _OWNER_AND_NAME = 2
 _GIT_SECONDS = 2.0
-_COMMIT = re.compile("[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_COMMIT = later("[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _TEMPORARY = "/tmp"  # noqa: S108 - to tell what is in it, and not to write there
 
 

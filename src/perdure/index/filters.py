@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import TypeVar
 
+from perdure.dataclass import dataclass
 from perdure.errors import ConcurrentModificationError, InvalidValueError
 from perdure.index.contract import Filters
 from perdure.index.vectors import quantised

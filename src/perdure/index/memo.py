@@ -9,7 +9,6 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from shutil import rmtree
 from typing import TYPE_CHECKING, cast
 
 from perdure.artifacts import Derived, Literal, canonical
@@ -70,7 +69,7 @@ class VectorMemo:
         store = self._open.pop(folder, None)
         if store is not None:
             store.close()
-        rmtree(folder)
+        _remove(folder)
 
     def close(self) -> None:
         """Let go of what is open; it is opened again when it is needed."""
@@ -164,5 +163,7 @@ def _parameters(embedder: Embedder) -> Mapping[str, canonical.Value]:
 def _remove(folder: Path) -> int:
     if not folder.is_dir():
         return 0
+    from shutil import rmtree  # noqa: PLC0415 - 2 ms that who only reads needs not
+
     rmtree(folder)
     return 1

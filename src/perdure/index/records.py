@@ -3,10 +3,10 @@
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
+from perdure.dataclass import dataclass, replace
 from perdure.model import ContextNode, ContextType, IndexRecord, Level, Uri
 from perdure.model.record import ACCOUNT, OWNER_SPACE, VALID_FROM, VALID_UNTIL, record_id
 from perdure.model.speech import SAID, Kind, speech_of

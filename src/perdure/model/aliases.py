@@ -11,9 +11,9 @@ a birth (`git-new-01234567`) to the identity that took it over, empty if none di
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from perdure.dataclass import dataclass, field, replace
 from perdure.errors import ProjectError
 from perdure.model.uri import check_slug
 

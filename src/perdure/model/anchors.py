@@ -1,10 +1,10 @@
 """What of a checkout a statement names, as it was then, and what became of it since."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
+from perdure.dataclass import asdict, dataclass
 from perdure.model.values import JSON
 
 FRESH, MOVED, CHANGED, UNKNOWN = "fresh", "moved", "changed", "unknown"

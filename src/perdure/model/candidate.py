@@ -1,10 +1,10 @@
 """What was found in a conversation, and what is to be done with it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 
+from perdure.dataclass import dataclass, field
 from perdure.errors import InvalidValueError
 from perdure.model.node import ContextNode
 from perdure.model.request import check_owner_space

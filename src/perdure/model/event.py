@@ -1,10 +1,10 @@
 """Something that happened to a node, on its way to the index."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 
+from perdure.dataclass import dataclass, field
 from perdure.errors import InvalidValueError
 from perdure.model.request import owner_space_at
 from perdure.model.uri import Uri

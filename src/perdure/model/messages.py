@@ -7,14 +7,14 @@ message is read by itself, so that the same message is the same wherever it is g
 """
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from perdure.dataclass import dataclass
 from perdure.errors import InvalidValueError
 from perdure.model.transcript import Message
 from perdure.model.values import MAX_SHOWN, read_moment, shortened, shown
+from perdure.patterns import later
 
 _ROLES = {
     "user": "user",
@@ -41,7 +41,7 @@ _ENVELOPE = frozenset(
 """Keys that tell of a message, and not what it says."""
 _CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 _INPUTS = ("arguments", "input", "args", "action", "code", "queries", "operation")
-_HALVES = re.compile("[\ud800-\udfff]")
+_HALVES = later("[\ud800-\udfff]")
 _GOES_ON = frozenset(".,;:!?)")
 _ONLY_TEXT = "only text is kept"
 _NO_JSON = "JSON can't say it"

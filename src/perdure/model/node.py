@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
 
+from perdure.dataclass import dataclass, field, replace
 from perdure.errors import InvalidValueError
 from perdure.model.request import owner_space_at
 from perdure.model.uri import SLUG, Uri, check_slug
@@ -25,6 +25,7 @@ from perdure.model.values import (
     shortened,
     shown,
 )
+from perdure.patterns import later
 
 MENTIONS = "mentions"
 """The type of the edges that `[[links]]` in a content are; nobody writes those."""
@@ -33,14 +34,14 @@ SUPERSEDED_BY = "superseded_by"
 """The type of the edges from what held once to what holds in its place."""
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
-_HEADING = re.compile(
+_HEADING = later(
     r"^(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})[\s\S]*?(?:^(?P=fence)|\Z)"  # code, in which a # is none
     r"|^#{1,6}[ \t]+(?P<text>\S.*)$",
     re.MULTILINE,
 )
-_CLOSING = re.compile(r"(?:^|[ \t])#+$")
-_MARKUP = re.compile(r"^[ \t]*(?:(?:[-*+>]|\d+[.)]|\[[ xX]\])[ \t]+)*")
-_FENCE = re.compile(r"[ \t]*(?:`{3}|~{3})")
+_CLOSING = later(r"(?:^|[ \t])#+$")
+_MARKUP = later(r"^[ \t]*(?:(?:[-*+>]|\d+[.)]|\[[ xX]\])[ \t]+)*")
+_FENCE = later(r"[ \t]*(?:`{3}|~{3})")
 _MAX_TITLE = 120
 _MAX_BEGINNING = 60
 _TIMES = ("date", "valid_from", "valid_until")

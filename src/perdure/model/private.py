@@ -11,15 +11,16 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from perdure.model.trust import Switch
+from perdure.patterns import later
 
 PRIVATE = "[private]"
 """Stands in a message for words that are private."""
-_TAG = re.compile(r"(?:<|&lt;)\s*(?P<close>/?)\s*private\b[^<>\n]{0,200}?(?:>|&gt;)", re.IGNORECASE)
-_SWITCH = re.compile(r"\s*/?(?:[\w.-]+:)?private\s+(?P<state>on|off)\s*[.!]?\s*", re.IGNORECASE)
-_COMMAND = re.compile(r"<command-name>\s*/?(?:[\w.-]+:)?private\s*</command-name>", re.IGNORECASE)
-_ARGUMENT = re.compile(r"<command-args>\s*(?P<state>on|off)?\s*</command-args>", re.IGNORECASE)
-_WORD = re.compile(r"[^\W_](?:[\w'-]*\w)?")
-_END = re.compile(r"[.!?]+(?=\s|$)|\n+")
+_TAG = later(r"(?:<|&lt;)\s*(?P<close>/?)\s*private\b[^<>\n]{0,200}?(?:>|&gt;)", re.IGNORECASE)
+_SWITCH = later(r"\s*/?(?:[\w.-]+:)?private\s+(?P<state>on|off)\s*[.!]?\s*", re.IGNORECASE)
+_COMMAND = later(r"<command-name>\s*/?(?:[\w.-]+:)?private\s*</command-name>", re.IGNORECASE)
+_ARGUMENT = later(r"<command-args>\s*(?P<state>on|off)?\s*</command-args>", re.IGNORECASE)
+_WORD = later(r"[^\W_](?:[\w'-]*\w)?")
+_END = later(r"[.!?]+(?=\s|$)|\n+")
 _RUN = 4
 """So many words in a row that are private show that a later message repeats them."""
 _LONG_RUN = 6

@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from types import MappingProxyType
 
+from perdure.dataclass import dataclass, field, fields
 from perdure.errors import InvalidValueError
 from perdure.model.request import owner_space_at
 from perdure.model.uri import Uri

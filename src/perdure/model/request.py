@@ -14,15 +14,16 @@ is, or escaped as in a URI.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from enum import Enum
 from urllib.parse import quote, unquote
 
+from perdure.dataclass import dataclass, field
 from perdure.errors import AccessDeniedError, InvalidUriError, InvalidValueError
 from perdure.model.uri import SCHEME, Uri, check_id
 from perdure.model.values import MAX_ABSTRACT, bounded, shown
+from perdure.patterns import later
 
-_OWNER_SPACE = re.compile(r"(user|agent):(.+)", re.DOTALL)
+_OWNER_SPACE = later(r"(user|agent):(.+)", re.DOTALL)
 _OF_ACCOUNT = frozenset({"users", "agents", "resources", "sessions"})
 _NO_CATEGORIES = _OF_ACCOUNT | {"skills", "memories"}
 _KNOWN = (

@@ -10,10 +10,10 @@ it says: the notice, the fences and the fields of tool results.
 """
 
 import re
-from dataclasses import dataclass
 from enum import Enum
 from hashlib import sha256
 
+from perdure.dataclass import dataclass
 from perdure.patterns import later
 
 

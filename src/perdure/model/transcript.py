@@ -7,9 +7,9 @@ node goes on in the next one, as `^m0.1`.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 
+from perdure.dataclass import dataclass, replace
 from perdure.errors import InvalidValueError
 from perdure.model.values import (
     MAX_ABSTRACT,
@@ -21,16 +21,17 @@ from perdure.model.values import (
     shortened,
     shown,
 )
+from perdure.patterns import later
 
 _ROLE = "|".join(ROLES)
-_HEADING = re.compile(
+_HEADING = later(
     rf"## (?:(?P<name>.{{1,{MAX_SHOWN}}}) \((?P<role>{_ROLE})\)|(?P<bare>{_ROLE}))"
     r"(?:, (?P<time>[0-9T:.+-]+))? \^m(?P<index>[0-9]{1,9})(?:\.(?P<piece>[0-9]{1,9}))?"
 )
-_LOOKS_LIKE_ONE = re.compile(r"\\*## .* \^m[0-9.]+")
+_LOOKS_LIKE_ONE = later(r"\\*## .* \^m[0-9.]+")
 HIDDEN = "[forgotten]."
 """Stands in a message for a sentence that its user forgot."""
-_SPACE = re.compile(r"\s+")
+_SPACE = later(r"\s+")
 _BEGINNING = 1_500
 PIECE_CHARACTERS = 40_000
 """What is longer goes on in another piece; with its escapes it still fits into a node."""

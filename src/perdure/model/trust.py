@@ -3,11 +3,12 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from functools import cache
 from typing import NamedTuple
+
+from perdure.dataclass import dataclass
 
 INTERNAL = "PERDURE_INTERNAL"
 """Set for processes that Perdure starts itself: their hooks do nothing."""

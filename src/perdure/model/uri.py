@@ -1,13 +1,14 @@
 """Names of places in memory: `ctx://` URIs, and the keys of the seam that they stand for."""
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from urllib.parse import quote, unquote
 
+from perdure.dataclass import dataclass
 from perdure.errors import InvalidUriError, InvalidValueError
 from perdure.model.values import shown
+from perdure.patterns import later
 
 SCHEME = "ctx://"
 PROFILE = "profile"
@@ -30,11 +31,11 @@ MAX_ID_BYTES = 200
 MAX_KEY_BYTES = 900
 """Of a node's folder; the seam allows 1,024 for a text in it."""
 
-MESSAGE = re.compile(r"ctx://[^#\s]+#[0-9]{1,9}")
+MESSAGE = later(r"ctx://[^#\s]+#[0-9]{1,9}")
 """The name of a message: the URI of a node of its session, and which message of the session."""
-SLUG = re.compile(r"[a-z0-9_-]{1,100}")
+SLUG = later(r"[a-z0-9_-]{1,100}")
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_-")
-_RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)")
+_RESERVED = later(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)")
 _MARKS = ("conflict", "perdure-tmp", "content.md")
 """What means something in a file's name; a dot in an id that holds it is escaped."""
 
@@ -62,6 +63,23 @@ def slugify(text: str) -> str:
     """Return the slug that a title suggests; `untitled` if it suggests none."""
     words = re.sub(r"[^a-z0-9_]+", "-", text.casefold()).strip("-")
     return words[:100].strip("-") or "untitled"
+
+
+_PLAIN_ID = later(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
+
+
+def stable_name(source: str, source_id: str) -> str:
+    """Return a name for what has this id in this source; two ids have two names."""
+    if _PLAIN_ID.fullmatch(source_id):
+        return f"{source}-{source_id}"
+    return f"{source}-{stable_slug(source_id)}"
+
+
+def stable_slug(name: str) -> str:
+    """Return a slug for a name; two names have two slugs."""
+    slug = slugify(name[:200])[:60].strip("-")
+    digest = sha256(name.encode(errors="replace")).hexdigest()
+    return slug if slug == name else f"{slug or 'untitled'}-{digest[:12]}"
 
 
 def slug_of(name: str) -> str:

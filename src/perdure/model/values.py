@@ -1,12 +1,12 @@
 """What the values of memory are made of: bounded texts, frozen JSON, times, shares."""
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NoReturn
 
 from perdure.errors import InvalidValueError
+from perdure.patterns import later
 
 JSON = None | bool | int | float | str | Sequence["JSON"] | Mapping[str, "JSON"]
 
@@ -23,7 +23,7 @@ _DEPTH = 32
 _LEAST, _MOST = -(2**63), 2**64 - 1
 """The whole numbers that every reader of JSON, and every database, can be made to hold."""
 _MOST_COUNTED = 2**63 - 1
-_UNSEEN = re.compile(
+_UNSEEN = later(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)"
     "|[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]"
 )
@@ -219,7 +219,7 @@ def shown(value: object) -> str:
     return ascii(text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "...")
 
 
-WORD = re.compile(r"[^\W_][\w'-]*")
+WORD = later(r"[^\W_][\w'-]*")
 
 
 def words_key(text: str) -> str:

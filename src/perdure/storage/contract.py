@@ -3,10 +3,10 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
 from enum import Enum
 from typing import TYPE_CHECKING, Self
 
+from perdure.dataclass import dataclass, fields
 from perdure.errors import FileAboveError, OptionError, PersonalWriteRefusedError, StorageError
 from perdure.storage.content import (
     Change,

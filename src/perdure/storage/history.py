@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import NamedTuple
 
@@ -11,6 +10,7 @@ from perdure.artifacts.canonical import Value
 from perdure.artifacts.disk import Disk, FolderDisk
 from perdure.artifacts.entry import Bind
 from perdure.artifacts.state import Binding
+from perdure.dataclass import dataclass, field, replace
 from perdure.errors import AbsentError, NotTextError
 from perdure.files import Closing
 from perdure.storage.fence import Fence

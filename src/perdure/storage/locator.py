@@ -4,11 +4,12 @@ import gc
 import re
 import unicodedata
 from collections import deque
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import repeat
 
+from perdure.dataclass import dataclass
 from perdure.errors import InvalidLocatorError
+from perdure.patterns import later
 
 TEMPORARY_SUFFIX = ".perdure-tmp"
 """Ends the name of every file that is not finished yet; no key may use it."""
@@ -29,7 +30,7 @@ _UNSAFE = (
 )
 _UNSAFE_CHARACTERS = f"[\n{_UNSAFE}]"
 _PLAIN_NAME = r"\.{0,2}[A-Za-z0-9_%-][A-Za-z0-9_%.-]{0,250}"
-_PLAIN_KEY = re.compile(rf"{_PLAIN_NAME}(?:/{_PLAIN_NAME})*")
+_PLAIN_KEY = later(rf"{_PLAIN_NAME}(?:/{_PLAIN_NAME})*")
 _PLAIN_BYTES = bytes(byte for byte in (0x0A, *range(0x20, 0x7F)) if byte not in b"\\")
 _UNSAFE_IN_LINES = f"[{_UNSAFE}]"
 _ESCAPES_IN_LINES = r"(?:^|/)\.\.?$"

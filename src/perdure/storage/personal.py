@@ -3,9 +3,9 @@
 import os
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
 from uuid import UUID, uuid4
 
+from perdure.dataclass import dataclass, field
 from perdure.errors import PersonalWriteRefusedError, StorageFaultError
 from perdure.storage.content import content_hash
 from perdure.storage.locator import Locator

@@ -1,6 +1,5 @@
 """Backends by the name of their protocol, and a backend's own table of the config file."""
 
-import inspect
 import os
 from collections.abc import Collection, Mapping
 from importlib import import_module
@@ -105,10 +104,9 @@ def _imported(target: str) -> type[StorageBackend]:
 
 
 def _checked(backend: object) -> type[StorageBackend]:
-    if not (inspect.isclass(backend) and issubclass(backend, StorageBackend)):
+    if not (isinstance(backend, type) and issubclass(backend, StorageBackend)):
         raise TypeError(f"{backend!r} is not a class of StorageBackend; it can't be registered")
-    if inspect.isabstract(backend):
-        missing = sorted(backend.__abstractmethods__)
+    if missing := sorted(backend.__abstractmethods__):
         raise TypeError(f"{backend.__name__} can't be registered: it lacks {missing}")
     return backend
 

@@ -1,8 +1,8 @@
 """From settings to a backend, or a refusal that says how to mend it; never to another backend."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 
+from perdure.dataclass import dataclass, field
 from perdure.errors import (
     CapabilityMismatchError,
     ConfigError,

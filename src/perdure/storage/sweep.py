@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from enum import Enum
 from itertools import islice
 from typing import NamedTuple
 
 from perdure.artifacts import IndexState
+from perdure.dataclass import dataclass, field
 from perdure.errors import (
     AbsentError,
     ConcurrentModificationError,

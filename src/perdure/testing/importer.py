@@ -15,7 +15,6 @@ import codecs
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import ClassVar
@@ -24,6 +23,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from perdure.dataclass import fields, replace
 from perdure.engine.importing.contract import Conversation, Finding, Format, Item
 from perdure.engine.importing.sources import Source
 from perdure.testing.suite import Suite, examples, when

@@ -4,7 +4,7 @@ Each draft asks first whether the caller may; an event tells a worker all that i
 out of reach must get into one.
 """
 
-import secrets
+import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -132,7 +132,7 @@ def _event(
 
 def _new_id(now: datetime) -> str:
     """Return an id that nobody can guess; later ones sort later, which keeps an index compact."""
-    return f"{micros(now):014x}{secrets.token_hex(9)}"
+    return f"{micros(now):014x}{os.urandom(9).hex()}"
 
 
 # ---------------------------------------------------------------- what is told

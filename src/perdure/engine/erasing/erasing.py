@@ -7,7 +7,6 @@ may be done again. The receipt comes last, so it never says more than is true.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -20,6 +19,7 @@ from perdure.context.draft import Draft
 from perdure.context.files import META, OWNER
 from perdure.context.nodes import Nodes
 from perdure.context.reading import absent
+from perdure.dataclass import dataclass, replace
 from perdure.engine.erasing.hiding import Hidden, Hiding, Target, hide
 from perdure.engine.erasing.planning import (
     DerivedTraces,

@@ -7,13 +7,13 @@ is killed anywhere leaves all of it done, or nothing.
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
 from itertools import groupby
 
 from perdure.context.draft import Draft, Marks
 from perdure.context.files import CONTENT
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader, Stored
+from perdure.dataclass import dataclass, field, fields, replace
 from perdure.engine.briefing import sentence_rows
 from perdure.engine.forgotten import Entry, ForgottenList, changed, hidden_sentences
 from perdure.engine.lasting import scores_of

@@ -10,7 +10,6 @@ import secrets
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -20,6 +19,7 @@ from perdure.artifacts import CID
 from perdure.context.files import CONTENT, FILES, META
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader
+from perdure.dataclass import asdict, dataclass, replace
 from perdure.engine.erasing.hiding import NOTHING_HIDDEN, Hidden, Target, sessions_of
 from perdure.engine.erasing.receipts import Receipt, erased_versions
 from perdure.engine.erasing.tracing import (

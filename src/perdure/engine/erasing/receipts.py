@@ -6,7 +6,6 @@ note (C2SP signed-note) over the history and the digest of what is said.
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +15,7 @@ from perdure.artifacts.checkpoint import Note, SignedCheckpoint, origin_of
 from perdure.artifacts.entry import Put, Sweep
 from perdure.artifacts.keys import PublicKey, SigningKey
 from perdure.artifacts.proof import Prover, log_root
+from perdure.dataclass import dataclass
 from perdure.errors import InvalidCIDError, ProofError
 from perdure.model.values import JSON
 from perdure.storage.history import History

@@ -5,12 +5,12 @@ text is followed wherever it went, to where it lives now.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from perdure.artifacts import CID
 from perdure.context.files import OWNER
 from perdure.context.reading import NodeReader
+from perdure.dataclass import dataclass, field
 from perdure.model import Uri
 from perdure.storage.history import EXTERNAL, MOVED_FROM, UNDONE, Event, History
 from perdure.storage.locator import Locator

@@ -5,8 +5,8 @@ others: words of the user that a page, a tool or a paste of the session had befo
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
+from perdure.dataclass import dataclass, replace
 from perdure.engine.importing.contract import Conversation, Heard, Said
 from perdure.engine.learn import net
 from perdure.engine.learn.prose import is_paste, pasted_in

@@ -1,9 +1,9 @@
 """What a format promises, and what it finds in a file."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import BinaryIO, Protocol, runtime_checkable
 
+from perdure.dataclass import dataclass, field
 from perdure.engine.importing.sources import Entry, Source
 from perdure.engine.validate.secrets import masked
 from perdure.errors import InvalidValueError

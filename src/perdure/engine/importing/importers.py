@@ -4,13 +4,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
+from perdure.dataclass import replace
 from perdure.engine.forgotten import ForgottenList, of_caller
 from perdure.engine.importing.admission import Admitted
 from perdure.engine.importing.contract import (
@@ -21,7 +21,7 @@ from perdure.engine.importing.contract import (
     Relation,
     Statement,
 )
-from perdure.engine.importing.reading import digest, stable_name, stable_slug
+from perdure.engine.importing.reading import digest
 from perdure.engine.learn.evidence import texts_of
 from perdure.engine.learn.review import FOREIGN, ORIGINS
 from perdure.engine.saving.outcome import SessionCommit
@@ -46,6 +46,7 @@ from perdure.model import (
 )
 from perdure.model.anchors import Origin
 from perdure.model.messages import read_messages
+from perdure.model.uri import stable_name, stable_slug
 from perdure.model.values import JSON, MAX_ABSTRACT, MAX_CONTENT, MAX_OVERVIEW, plain, shortened
 
 if TYPE_CHECKING:

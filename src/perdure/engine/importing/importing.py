@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
+from perdure.dataclass import dataclass, field, replace
 from perdure.engine.importing.admission import Admission, Admitted
 from perdure.engine.importing.contract import (
     Conversation,
@@ -109,7 +109,7 @@ class Wishes:
     learn: bool = False
     mask_secrets: bool = False
     """Mask secrets; else what holds one is refused. In conversations they are masked anyway."""
-    agents: AgentSettings = AgentSettings()  # noqa: RUF009 - it is frozen
+    agents: AgentSettings = AgentSettings()
     """Which sessions of agents may contribute."""
 
     @property

@@ -12,20 +12,20 @@ from perdure.engine.failures import failed_mark, is_failure, may_fix, worked_mar
 from perdure.engine.importing.contract import Conversation, Finding, Heard, Item, Said
 from perdure.engine.importing.sources import Entry, Source
 from perdure.errors import InvalidValueError, UnreadableSourceError
-from perdure.model import slugify
 from perdure.model.messages import json_of, text_of, time_in
 from perdure.model.private import switch_in
 from perdure.model.speech import SAID, Kind, speech_of
 from perdure.model.trust import is_own_tool, origin_of
 from perdure.model.values import JSON, MAX_SHOWN, shortened
+from perdure.patterns import later
 
 MOST_CHARACTERS = 32_000_000
 """Of one element or line. Read, it takes some ten times as many bytes of memory, no more."""
 _CHUNK = 1_000_000
 
-_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},]|"', re.DOTALL)
+_TOKEN = later(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},]|"', re.DOTALL)
 """A whole string, something that structures, or a string that does not end here."""
-_INSIDE_STRING = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
+_INSIDE_STRING = later(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -212,7 +212,6 @@ MOST_OF_A_FAILURE = 300
 """Characters of what a tool answered when it failed."""
 _START_OF_A_FAILURE = 100
 MOST_OF_A_MESSAGE = 1_000_000
-_PLAIN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
 
 
 def mapping_of(value: object) -> Mapping[str, object]:
@@ -348,19 +347,6 @@ def message(role: str, content: str, *, name: object = "", time: object = None) 
     return said
 
 
-def stable_name(source: str, source_id: str) -> str:
-    """Return a name for what has this id in this source; two ids have two names."""
-    if _PLAIN_ID.fullmatch(source_id):
-        return f"{source}-{source_id}"
-    return f"{source}-{stable_slug(source_id)}"
-
-
-def stable_slug(name: str) -> str:
-    """Return a slug for a name; two names have two slugs."""
-    slug = slugify(name[:200])[:60].strip("-")
-    return slug if slug == name else f"{slug or 'untitled'}-{digest(name)[:12]}"
-
-
 def digest(text: str) -> str:
     return sha256(text.encode(errors="replace")).hexdigest()
 
@@ -368,7 +354,7 @@ def digest(text: str) -> str:
 _SHOWN = frozenset({"image", "document", "file"})
 
 
-_STATUS = re.compile(r"(?:Error: )?Exit code (\d{1,3})\b")
+_STATUS = later(r"(?:Error: )?Exit code (\d{1,3})\b")
 
 
 def said_in(
@@ -439,7 +425,7 @@ Take = Callable[[Entry, str, Mapping[str, object]], Iterator[Item | Finding]]
 
 MEND = "correct it, or leave it out"
 _LOOKED_AT = 20
-_EXPORTED = re.compile(r"conversations(-\d+)?\.json")
+_EXPORTED = later(r"conversations(-\d+)?\.json")
 
 
 def each_file(source: Source, entries: list[Entry], read: Read) -> Iterator[Item | Finding]:

@@ -6,10 +6,10 @@ import stat
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
+from perdure.dataclass import dataclass
 from perdure.errors import UnreadableSourceError, explain_reading
 from perdure.model.values import shown
 

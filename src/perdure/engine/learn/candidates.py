@@ -6,9 +6,9 @@ in other names, numbers or paths is refused.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from perdure.dataclass import dataclass
 from perdure.engine.learn.remember import Cited, NewStatement, Remembered
 from perdure.engine.learn.review import Pending
 from perdure.engine.learn.statements import statements

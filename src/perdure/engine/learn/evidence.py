@@ -10,10 +10,10 @@ can be undone.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
 from perdure.artifacts import CID
+from perdure.dataclass import asdict, dataclass, replace
 from perdure.errors import EvidenceError
 from perdure.model import CandidateMemory, ContextNode, RequestContext
 from perdure.model.anchors import Anchors, anchors_of

@@ -8,12 +8,12 @@ and both are kept.
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import Enum
 from functools import lru_cache
 from itertools import pairwise
 
+from perdure.dataclass import dataclass
 from perdure.engine.learn.naming import groups_of, words_of
 from perdure.index.words import stems
 from perdure.patterns import later

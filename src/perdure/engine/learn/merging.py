@@ -5,10 +5,10 @@ long the statement held, and leads to the node. Nothing is destroyed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
+from perdure.dataclass import dataclass, replace
 from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import (
     MOST_MENTIONS,

@@ -8,10 +8,10 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from perdure.dataclass import dataclass
 from perdure.engine.learn.prose import Sentence, sentences, user_sentences
 from perdure.engine.tables import table
 from perdure.model.transcript import Message

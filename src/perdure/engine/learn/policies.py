@@ -1,11 +1,11 @@
 """The merge policies: what they promise, and how candidates of each kind become memories."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import ClassVar, Protocol, runtime_checkable
 
+from perdure.dataclass import replace
 from perdure.engine.learn import statements
 from perdure.engine.learn.changes import change_in, completions, is_fragment, outdates, searched
 from perdure.engine.learn.evidence import support_of, text_of, texts_of

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 
+from perdure.dataclass import dataclass
 from perdure.engine.tables import table
 from perdure.model.speech import Kind, speech_of
 from perdure.model.transcript import Message

@@ -1,11 +1,11 @@
 """Keep one statement that an agent or the user words, and say what it merged with or replaced."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from perdure.context.draft import Draft
 from perdure.context.nodes import Nodes
+from perdure.dataclass import dataclass
 from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import Evidence, cid_of, with_anchors
 from perdure.engine.learn.judge import Judge

@@ -12,13 +12,13 @@ import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import datetime
 
 from perdure.context.draft import Draft
 from perdure.context.files import said_at
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader
+from perdure.dataclass import dataclass, replace
 from perdure.engine.forgotten import of_caller
 from perdure.engine.freshness import stated_in
 from perdure.engine.learn import net

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
 
+from perdure.dataclass import dataclass, replace
 from perdure.engine.learn.persons import NOBODY, dated, third_person
 from perdure.engine.learn.prose import Sentence, user_sentences
 from perdure.engine.tables import entries, table

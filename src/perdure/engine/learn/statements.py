@@ -5,10 +5,10 @@ line feed is, and nowhere else.
 """
 
 import re
-from dataclasses import dataclass, field
 from datetime import date
 from typing import Final
 
+from perdure.dataclass import dataclass, field
 from perdure.engine.learn.evidence import cid_of as content_cid
 from perdure.patterns import later
 

@@ -6,9 +6,9 @@ byte, so that a model that keeps its answers is paid once.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from perdure.dataclass import dataclass, replace
 from perdure.engine.llm.quoting import DATA, line_of, quoted
 from perdure.engine.validate.secrets import secrets_in
 from perdure.model.transcript import Message

@@ -1,10 +1,10 @@
 """What may be spent, what a call may come to, and what tokens cost."""
 
 import json
-from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from string import ascii_letters
 
+from perdure.dataclass import dataclass
 from perdure.engine.llm.contract import Request, Usage
 from perdure.errors import InvalidValueError
 from perdure.model.values import counted, shown

@@ -5,9 +5,9 @@ A request is a value that every service can be asked with.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
 from typing import Any, NoReturn, Protocol, Self, TypeVar, runtime_checkable
 
+from perdure.dataclass import dataclass, fields
 from perdure.engine.llm.schemas import check_schema
 from perdure.errors import InvalidValueError
 from perdure.model import check_owner_space

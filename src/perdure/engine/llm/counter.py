@@ -2,10 +2,11 @@
 
 import sqlite3
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
+
+from perdure.dataclass import dataclass
 
 _TODAY = """
     SELECT count(*) FILTER (WHERE purpose = 'background' AND NOT cached),

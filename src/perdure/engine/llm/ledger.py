@@ -7,12 +7,12 @@ it, and none that is not in here.
 
 import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
 
 from perdure.database import DatabaseFile, Tables
+from perdure.dataclass import dataclass
 from perdure.engine.llm.budget import BILLION, Limit, Terms, most_used
 from perdure.engine.llm.contract import (
     BACKGROUND,

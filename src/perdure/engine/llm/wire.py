@@ -10,12 +10,12 @@ import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from importlib import import_module
 from typing import Any, ClassVar
 
+from perdure.dataclass import dataclass, field
 from perdure.engine.llm.contract import Answer, Reply, Request, Tool, Usage, no_number
 from perdure.errors import (
     AnswerMalformedError,

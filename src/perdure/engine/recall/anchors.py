@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 
+from perdure.dataclass import dataclass
 from perdure.engine.recall import periods
 from perdure.engine.recall.periods import (
     ANCHORS,

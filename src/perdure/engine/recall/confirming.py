@@ -5,8 +5,9 @@ import re
 from perdure.context.reading import NodeReader, Stored
 from perdure.errors import AccessDeniedError, BrokenNodeError, NodeNotFoundError
 from perdure.model import RequestContext, SeedHit
+from perdure.patterns import later
 
-_ESCAPED = re.compile(r"^\\(?=\\*## )", re.MULTILINE)
+_ESCAPED = later(r"^\\(?=\\*## )", re.MULTILINE)
 """What stands before a line of a message that looks like a heading of one."""
 
 

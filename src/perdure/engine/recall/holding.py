@@ -1,12 +1,12 @@
 """What holds comes first, and what was superseded comes after what superseded it."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime
 from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING
 
+from perdure.dataclass import replace
 from perdure.engine.recall.planning import Plan
 from perdure.engine.recall.result import Hit, Step
 from perdure.engine.recall.scoring import RetrievalConfig

@@ -4,12 +4,14 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
+from perdure.patterns import later
+
 if TYPE_CHECKING:
     from perdure.engine.recall.result import Hit
 
-_PIECE = re.compile(r"[A-Za-z]+|[0-9]{1,3}|\s|.", re.DOTALL)
+_PIECE = later(r"[A-Za-z]+|[0-9]{1,3}|\s|.", re.DOTALL)
 _LETTERS = 7
-_FENCE = re.compile(r"`{3,}")
+_FENCE = later(r"`{3,}")
 """What could end a fence; a longer one it can't."""
 
 _BLANK = frozenset({" ", "\t"})

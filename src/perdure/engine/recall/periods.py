@@ -7,9 +7,9 @@ a pattern is bounded, so that looking for words takes linear time.
 import re
 from calendar import monthrange
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from perdure.dataclass import dataclass
 from perdure.engine.tables import table
 from perdure.patterns import later
 

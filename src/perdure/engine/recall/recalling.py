@@ -1,11 +1,11 @@
 """Recall: from a question to hits that hold in canonical state."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 
 from perdure.context.reading import NodeReader, Stored
+from perdure.dataclass import dataclass
 from perdure.engine.recall.confirming import Confirming
 from perdure.engine.recall.holding import Holding
 from perdure.engine.recall.packing import Packed, Tier, compose

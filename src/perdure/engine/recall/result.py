@@ -1,11 +1,11 @@
 """What recall answers with: hits that can be cited, and how they were found."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from perdure.dataclass import dataclass, field
 from perdure.errors import DamageError
 from perdure.model.record import VALID_FROM, VALID_UNTIL
 from perdure.model.values import read_moment

@@ -3,11 +3,11 @@
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from perdure.context.relations import RelationReader
+from perdure.dataclass import dataclass, field
 from perdure.engine.recall import scoring
 from perdure.engine.recall.planning import Plan, around, content_words
 from perdure.engine.recall.result import Step

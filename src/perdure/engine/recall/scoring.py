@@ -7,10 +7,10 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from perdure.dataclass import dataclass
 from perdure.engine.recall.planning import Plan
 from perdure.model import ContextType, SeedHit, Uri
 

@@ -7,10 +7,10 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal
 
+from perdure.dataclass import dataclass, replace
 from perdure.engine.recall import periods
 from perdure.engine.recall.anchors import Anchor, anchors_in
 from perdure.engine.recall.periods import LONELY, WEEKDAYS, WORDS, Cycle, Period, counted

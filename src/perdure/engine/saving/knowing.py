@@ -1,7 +1,6 @@
 """What memory knows, for the policies: as it is, and as it will be once a batch is written."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from heapq import nlargest
 from operator import itemgetter
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from perdure.context.files import META
 from perdure.context.nodes import Nodes
+from perdure.dataclass import replace
 from perdure.engine.learn.evidence import merges_as_metadata, merges_of
 from perdure.engine.recall.planning import content_words
 from perdure.engine.saving.outcome import Change

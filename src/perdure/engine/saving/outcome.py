@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from difflib import unified_diff
 from enum import Enum
 
+from perdure.dataclass import dataclass
 from perdure.engine.learn.extractors import CandidateExtractor
 from perdure.engine.learn.judge import Judge
 from perdure.engine.validate.validating import Masked

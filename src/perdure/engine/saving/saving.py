@@ -5,12 +5,12 @@ learned from. So who is stopped anywhere goes on where the mark stands, and noth
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from perdure.context.draft import Marks
 from perdure.context.nodes import Nodes
+from perdure.dataclass import dataclass, field, replace
 from perdure.engine.answering import Answering
 from perdure.engine.forgotten import of_caller
 from perdure.engine.learn.evidence import evidence_of, verified, with_anchors

@@ -6,9 +6,9 @@ out, so nothing hides in it: also words that an agent would read and its owner w
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
 from functools import partial
 
+from perdure.dataclass import dataclass
 from perdure.patterns import later
 
 _CSI = later("(?:\x1b\\[|\x9b)[0-?]{0,64}[ -/]{0,8}[@-~]")

@@ -9,10 +9,10 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from perdure.dataclass import dataclass
 from perdure.engine.tables import entries, table
 from perdure.patterns import later
 

@@ -5,13 +5,12 @@ and code stays as it is. Viewers disagree about where code ends inside lists, qu
 what is taken for code here must be code for all of them; after a fence in doubt nothing is.
 """
 
-import html
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict, deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
+from perdure.dataclass import dataclass, field
 from perdure.patterns import later
 
 Span = tuple[int, int]
@@ -337,7 +336,11 @@ def _destination(text: str, start: int) -> str:
 
 
 def _plain(address: str) -> str:
-    return _BLANKS.sub("", html.unescape(address)).lower()
+    if "&" in address:
+        from html import unescape  # noqa: PLC0415 - a table of 2,000 names
+
+        address = unescape(address)
+    return _BLANKS.sub("", address).lower()
 
 
 def _runs(address: str) -> bool:

@@ -8,11 +8,11 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from pathlib import Path
 
+from perdure.dataclass import dataclass
 from perdure.engine.tables import table
 from perdure.engine.validate.characters import bare
 from perdure.engine.validate.passwords import (

@@ -1,8 +1,8 @@
 """Single texts on their way into memory, and on their way to who reads them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from perdure.dataclass import dataclass
 from perdure.engine.validate.characters import visible
 from perdure.engine.validate.instructions import Instruction, instructions_in, quoted, quoted_inline
 from perdure.engine.validate.markup import inert

@@ -7,8 +7,8 @@ they would prove nothing. What an owner writes by hand is kept to the letter, bu
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
+from perdure.dataclass import dataclass, field, replace
 from perdure.engine.validate.secrets import SecretPolicy, masked
 from perdure.engine.validate.texts import (
     MASKED,

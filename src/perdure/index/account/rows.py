@@ -1,7 +1,7 @@
 """The rows of an account's tables: made of records and back, searched, and the log of changes."""
 
 import json
-import secrets
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
@@ -41,7 +41,7 @@ class Change(NamedTuple):
     def next(self, *, added: int, gone: Sequence[int], cursor: int) -> "Change":
         return Change(
             self.seq + 1,
-            secrets.randbits(_TOKEN_BITS),
+            int.from_bytes(os.urandom(8)) >> (64 - _TOKEN_BITS),
             self.rows + added,
             cursor,
             json.dumps(gone, separators=(",", ":")),

@@ -24,7 +24,7 @@ FORMAT = 6
 """Changes when the same node would give other records."""
 
 
-VERSION = 5
+VERSION = 6
 FILED = (
     "level",
     "uri",
@@ -78,6 +78,7 @@ _STATEMENTS = (
         always INTEGER NOT NULL,
         updated TEXT NOT NULL)""",
     "CREATE INDEX notes_of ON notes (noted, always, updated)",
+    "CREATE INDEX notes_newest ON notes (updated)",
     # What a note names is found by the name: files, programs, failures.
     """CREATE TABLE named (
         name TEXT NOT NULL,
@@ -220,9 +221,10 @@ NOTED_NAMING = (
     "AND noted IN (SELECT value FROM json_each(?))) LIMIT ?"
 )
 _NEWEST = "ORDER BY updated DESC, id"
-NOTED = (  # only texts that are taken are sorted: a quarter of the time for 600 of 10,000
-    f"{HITS_OF} JOIN notes USING (row) WHERE row IN (SELECT row FROM notes "
-    f"JOIN records USING (row) JOIN texts USING (row) WHERE {{}} {_NEWEST} LIMIT :most) {_NEWEST}"
+NOTED = (  # the newest by their index, and those as new as the last: 600 of 10,000 in 4 ms, not 27
+    f"{HITS_OF} JOIN notes USING (row) WHERE {{0}} AND updated >= (SELECT min(updated) FROM ("
+    "SELECT updated FROM notes JOIN records USING (row) WHERE {0} ORDER BY updated DESC "
+    f"LIMIT :most)) {_NEWEST} LIMIT :most"
 )
 
 BEST_BY_WORDS = (

@@ -7,13 +7,13 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from http.client import HTTPException, HTTPResponse
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import SplitResult, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
+from perdure.dataclass import dataclass, field
 from perdure.errors import EndpointError, InvalidValueError
 from perdure.index.words import check_texts
 from perdure.model.values import JSON, shown

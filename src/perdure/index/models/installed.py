@@ -4,11 +4,11 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perdure.dataclass import asdict, dataclass
 from perdure.errors import ModelDamagedError, ModelNotInstalledError, PackageMissingError
 
 if TYPE_CHECKING:

@@ -278,7 +278,7 @@ class SqliteIndex(Closing):
     ) -> list[SeedHit]:
         if names is None:
             return self._unscored(schema.NOTED, filters, most=top_k)
-        query = schema.NOTED.replace("{}", f"{{}} AND {schema.NAMING}")
+        query = schema.NOTED.replace("{0}", f"{{0}} AND {schema.NAMING}")
         return self._unscored(query, filters, most=top_k, names=json.dumps(sorted(names)))
 
     def _unscored(self, query: str, filters: Filters, **asked: object) -> list[SeedHit]:

@@ -27,11 +27,11 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from typing import NamedTuple
 
+from perdure.dataclass import dataclass
 from perdure.errors import LockLostError, LockTimeout, StorageError, StorageFaultError
 from perdure.storage.confined import discard_temporary, read_all
 from perdure.storage.locator import TEMPORARY_SUFFIX

@@ -2,13 +2,13 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import asdict
 
 import click
 
 from perdure import Check, Checkup, Severity
 from perdure.agents.checkup import check_agents
 from perdure.app.condition import CAPABILITIES, check_up
+from perdure.dataclass import asdict
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import ONE_OBJECT, as_json
 from perdure.surfaces.telling import shown, styled

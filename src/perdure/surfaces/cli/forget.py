@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
 from typing import TypedDict, Unpack
 
 import click
 
 from perdure import Erased, ErasurePlan, Forgotten, Memory
+from perdure.dataclass import asdict
 from perdure.errors import ProofError
 from perdure.model.values import JSON
 from perdure.surfaces import out

@@ -1,7 +1,6 @@
 """`perdure import`."""
 
 import os
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import click
 from perdure import Imported, import_formats, is_export
 from perdure.agents.history import AGENTS_WITH_HISTORY
 from perdure.app import import_memory
+from perdure.dataclass import asdict
 from perdure.errors import InvalidValueError
 from perdure.surfaces import out
 from perdure.surfaces.cli.install import index_sessions

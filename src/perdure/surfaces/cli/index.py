@@ -1,10 +1,9 @@
 """`perdure index`."""
 
-from dataclasses import asdict
-
 import click
 
 from perdure import IndexProof, ListedIndex, Memory
+from perdure.dataclass import asdict
 from perdure.errors import DamageError
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import ONE_OBJECT, as_json, with_memory

@@ -2,10 +2,10 @@
 
 import os
 from contextlib import ExitStack
-from dataclasses import replace
 
 import click
 
+from perdure.dataclass import replace
 from perdure.model import Role
 from perdure.surfaces.cli.options import caller_in, caller_options
 from perdure.surfaces.mcp.server import Opened, Server

@@ -1,13 +1,13 @@
 """`perdure migrate`."""
 
 import os
-from dataclasses import asdict
 from typing import TypedDict, Unpack
 
 import click
 
 from perdure import Migrated, MigrationPlan
 from perdure.app.setup import Target, backends, open_migrating, roll_back, switch
+from perdure.dataclass import asdict
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import ONE_OBJECT, as_json, ask_first, without_asking
 from perdure.surfaces.telling import counted, shown, sized

@@ -3,7 +3,6 @@
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 import click
@@ -20,6 +19,7 @@ from perdure import (
     Version,
     presentable,
 )
+from perdure.dataclass import dataclass
 from perdure.errors import InvalidUriError
 from perdure.model import Action, RelationEdge, Uri
 from perdure.model.trust import told_origins

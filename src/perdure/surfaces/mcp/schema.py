@@ -6,8 +6,8 @@ accepted but not listed. Nothing heavy is imported here: a client waits for this
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
+from perdure.dataclass import dataclass, field
 from perdure.errors import InvalidValueError
 from perdure.model.uri import KINDS, MAX_KEY_BYTES
 from perdure.model.values import MAX_CONTENT, visible

@@ -4,7 +4,6 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import asdict
 from datetime import date
 from pathlib import Path
 from typing import Any, Self
@@ -31,6 +30,7 @@ from perdure import (
 from perdure.agents.hooks import home_of
 from perdure.agents.switches import foreign_origins, tool_refusal
 from perdure.app import open_memory
+from perdure.dataclass import asdict
 from perdure.errors import BrokenNodeError, ClosedError, InvalidValueError, SwitchedOffError
 from perdure.harness.projects import identity_at
 from perdure.model import RequestContext

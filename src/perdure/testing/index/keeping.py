@@ -1,9 +1,8 @@
 """Keeping an index in step with nodes, and proving it."""
 
-from dataclasses import replace
-
 import pytest
 
+from perdure.dataclass import replace
 from perdure.errors import ConcurrentModificationError, InvalidValueError
 from perdure.index.contract import KeptIndex
 from perdure.index.filters import stamp

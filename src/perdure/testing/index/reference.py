@@ -4,8 +4,8 @@ import math
 import threading
 from array import array
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
+from perdure.dataclass import dataclass, replace
 from perdure.index.contract import Filters
 from perdure.index.filters import (
     URI,

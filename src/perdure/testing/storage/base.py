@@ -1,10 +1,10 @@
 """What every part of the storage suite starts from."""
 
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from perdure.dataclass import fields
 from perdure.storage import Capabilities, Locator, StorageBackend
 from perdure.testing.suite import Suite
 

@@ -7,9 +7,9 @@ which on all was taken back (`$rewindTo`).
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import BinaryIO
 
+from perdure.dataclass import replace
 from perdure.engine.importing.contract import Conversation, Finding, Heard, Item, Said
 from perdure.engine.importing.reading import (
     ShellCalls,

@@ -17,11 +17,11 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, ClassVar
 
+from perdure.dataclass import dataclass, field
 from perdure.engine.llm import supervisor
 from perdure.engine.llm.contract import (
     Answer,
