@@ -491,8 +491,25 @@ class Memory(Readable):
         index = self._parts.present(self.caller.account_id).following.index
         names = self._names(self.project)
         found = reminders(self._parts.reader, index, self.caller, names, action, known=known)
-        if not found:
-            return ()
+        return self._holding(found)
+
+    def repeated(self, occasion: "Action | str", *, session: str = "") -> "tuple[Reminder, ...]":
+        """Return the sentences of the project that a prompt or a tool call is an occasion for.
+
+        Those say themselves when they hold, or use the words of the call; the newest come first.
+        What was stated in the `session` itself, or does not hold any more, is left out.
+        """
+        from perdure.engine.occasions import of_action, of_prompt
+        from perdure.engine.reminding import repeated
+
+        asked = of_prompt(occasion) if isinstance(occasion, str) else of_action(occasion)
+        index = self._parts.present(self.caller.account_id).following.index
+        names = self._names(self.project)
+        found = repeated(self._parts.reader, index, self.caller, names, asked, session=session)
+        return self._holding(found)
+
+    def _holding(self, found: "Sequence[Reminder]") -> "tuple[Reminder, ...]":
+        """Return what holds in the checkout, each with what changed since."""
         verdicts = self.checked((each.uri, each.message, each.text) for each in found)
         return tuple(
             replace(each, note=verdict.note)

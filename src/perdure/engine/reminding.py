@@ -14,6 +14,7 @@ from perdure.engine.failures import fix_name, may_suggest, program_of, signature
 from perdure.engine.learn.evidence import ENFORCED, enforced_in
 from perdure.engine.learn.statements import cid_of, statements
 from perdure.engine.matching import follows, matches
+from perdure.engine.occasions import Occasion
 from perdure.engine.recall.confirming import Confirming
 from perdure.engine.recall.packing import tokens_in
 from perdure.engine.validate.instructions import instructions_in
@@ -251,6 +252,39 @@ def instructed(lines: Iterable[tuple[str, str]], action: Action) -> Iterator[Rem
             continue  # a list of commands is not a rule to use no other
         if found is not None and _has_flags(line, action):
             yield Reminder(line, "rule", found.name, breaks=found.breaks, source=source)
+
+
+# ---------------------------------------------------------------- on an occasion
+_REPEATED = frozenset({"rule", "rejected", "preference", "decision", "command"})
+
+
+def repeated(  # noqa: PLR0913 - what it is made of, for whom, and what it is about
+    reader: NodeReader,
+    index: KeptIndex,
+    ctx: RequestContext,
+    names: Sequence[str],
+    occasion: Occasion,
+    *,
+    session: str = "",
+) -> tuple[Reminder, ...]:
+    """Return the sentences of a project that an occasion calls for, the newest first.
+
+    What was stated in the `session` alone is left out: its agent has it.
+    """
+    wanted, fits = occasion
+    projects = tuple(dict.fromkeys((*names, "")))
+    hits = index.noted(filters_for(index, ctx, projects), _LOOKED_AT, wanted) if wanted else []
+    noted = gathered(hits, names, datetime.now(UTC), "occasions")
+    confirming = Confirming(reader, ctx, projects)
+    found: list[Reminder] = []
+    for item in noted.current():
+        is_own = bool(session) and {session} == {name for name, _ in item.evidence}
+        if is_own or item.kind not in _REPEATED or not fits(item.bare):
+            continue
+        if confirming.confirmed(noted.hits[item.uri, item.message]) is not None:
+            place = item.uri, item.message, item.date
+            found.append(Reminder(item.bare, item.kind, "what it is about", *place))
+    return tuple(sorted(found, key=_order))
 
 
 # ---------------------------------------------------------------- after a failure

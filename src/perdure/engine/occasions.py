@@ -1,0 +1,196 @@
+"""Occasions: at which prompts and tool calls a sentence of the user is worth repeating.
+
+A sentence that says when it holds ("when you are asked to work on a task: 1. …") is for prompts
+that ask for that. One that objects, or says how to work, is for calls that use its words: the
+subcommands that it names in plain words, the document that it is about.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from itertools import pairwise
+
+from perdure.engine.actions import Action
+from perdure.engine.commands import word_set
+from perdure.engine.learn.net import matched
+from perdure.engine.learn.prose import sentences
+from perdure.engine.validate.instructions import instructions_in
+from perdure.model.speech import Kind, speech_of
+from perdure.model.values import JSON
+from perdure.patterns import later
+
+_FEWEST, _LONGEST = 4, 240
+"""Words and characters of a sentence that is worth repeating."""
+_FEWEST_SHARED, _SHARE = 2, 0.66
+"""Words that a clause of a prompt must have of a condition, and their share of the shorter."""
+_LONGEST_PROMPT = 400
+"""Characters of a prompt that asks for one thing."""
+_FEWEST_STEPS, LONGEST_STEPS = 3, 720
+"""Steps of a procedure that was dictated, and characters of it, about 180 tokens."""
+
+_STOP = word_set(
+    "the and for with that this these those from into onto about your our their its his her you we "
+    "they them him she are was were been being has have had does did will would should could can "
+    "may must not but all any some each every other another such only just also then than there "
+    "here what which who whom how why where let lets want need ask asked request requested prompt "
+    "prompted go ahead going please particular specific now again still too very"
+)
+_WORD = later(r"[A-Za-z][A-Za-z']+")
+_ENDING = later(r"(?<=\w\w\w)(?:ing|ed|es|s|e)$")
+_NUMBERED = later(r"#\d+\b")
+_CONDITION = later(
+    r"\b(?:when(?:ever)?|if|once|before|after|every time|each time|while|unless|until)\s+(.+)",
+    re.IGNORECASE,
+)
+_CLAUSE = later(r"[,;:.!?()\n]|\b(?:then|but)\b")
+_STEP = later(r"\s*\d{1,2}[.)]\s+\S")
+_STEP_INSIDE = later(r"(?<=\s)\d{1,2}[.)]\s")
+_ATTACHED = later(r"^(?:@\S+\s+)+")
+_OBJECTING = later(
+    r"^(?:no|nope|wait|actually|hey|stop)\b|\bwhy (?:did|are|were|have|do|does|is)(?:n'?t)? you\b"
+    r"|\byou (?:did ?n[o']?t|missed|forgot|updated|should|need to|were supposed|never|keep)\b"
+    r"|\b(?:did(?:n'?t)?|have(?:n'?t)?) you\b|\bwhat about\b|\bfix (?:this|it|that)\b"
+    r"|\bi (?:only |just |already )?(?:asked|told|wanted|said|meant)\b|\bi did(?:n'?t| not)\b",
+    re.IGNORECASE,
+)
+_BINDING = frozenset(
+    {"widening", "every", "prohibition", "contrast", "obligation", "correction", "rule_word"}
+)
+_ASKING = frozenset({"making", "one_off", "asking", "question"})
+_DICTATING = later(
+    r"\b(?:explain|specif(?:y|ies)|say|state|mention|document|record)(?:ing|s)? "
+    r"(?:that|how|when)\b",
+    re.IGNORECASE,
+)
+_DOCUMENT = later(r"\b(?:changelog|readme|license|contributing|makefile|dockerfile)", re.IGNORECASE)
+_FILE = later(r"[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{1,5}\b")
+_CARRIES_MORE = later(r"[<>|]\s*\w*sh\b|://|\b(?:curl|wget)\b")
+
+
+def _stem(word: str) -> str:
+    return _ENDING.sub("", word.casefold())
+
+
+def _stems(text: str) -> list[str]:
+    """Return the words of a text that say something, without endings; `#12` names a task."""
+    words = (each.casefold() for each in _WORD.findall(_NUMBERED.sub(" task ", text)))
+    return [_stem(each) for each in words if each not in _STOP and len(each) > 2]  # noqa: PLR2004
+
+
+# ---------------------------------------------------------------- of a sentence
+@lru_cache(maxsize=4096)
+def condition_in(text: str) -> frozenset[str]:
+    """Return the words of the condition that a sentence states; empty if it states none."""
+    found = _CONDITION.search(text)
+    words = frozenset(_stems(_CLAUSE.split(found[1])[0])) if found else frozenset()
+    return words if len(words) >= _FEWEST_SHARED else frozenset()
+
+
+@lru_cache(maxsize=4096)
+def phrases_in(text: str) -> frozenset[str]:
+    """Return what a tool call may share with a sentence: pairs of words, documents, files."""
+    plain = [_stem(word) for word in _WORD.findall(text)]
+    return frozenset({*map(" ".join, pairwise(plain)), *_documents(text)})
+
+
+def _documents(text: str) -> Iterator[str]:
+    yield from (each.casefold() for each in _DOCUMENT.findall(text))
+    yield from (each.casefold() for each in _FILE.findall(text))
+
+
+def names_in(text: str) -> set[str]:
+    """Return the names by which an index finds a sentence for an occasion."""
+    return {f"?{word}" for word in condition_in(text)} | {f"&{each}" for each in phrases_in(text)}
+
+
+def is_repeatable(text: str) -> bool:
+    """Whether a sentence of a user says how to work, or objects; not what to do now."""
+    plain = _ATTACHED.sub("", text)
+    if len(plain.split()) < _FEWEST or len(text) > _LONGEST:
+        return False
+    seen = matched(plain)
+    is_asked = bool(_ASKING & seen) and not ("widening" in seen or _DICTATING.search(plain))
+    if _OBJECTING.search(plain):
+        return True
+    return not is_asked and bool(_BINDING & seen or condition_in(plain))
+
+
+def occasions_in(texts: Sequence[str]) -> list[JSON]:
+    """Return the sentences of a message that are worth repeating, and procedures it dictates."""
+    content = "\n".join(texts)
+    found: list[JSON] = [[text, "rule", 1.0] for text in procedures_in(content)]
+    for each in sentences(content):
+        text = " ".join(each.text.split())
+        if is_repeatable(each.plain):
+            found.append([text, "rule", 0.5])
+    return found
+
+
+def procedures_in(content: str) -> Iterator[str]:
+    """Yield what a user dictates as numbered steps below a condition, each as one line.
+
+    It may be in a fence: a text that an agent is to write into a file is still the user's.
+    """
+    speech = speech_of("user", content)
+    lead, steps = "", list[str]()
+    for line in [*(speech.text if speech.kind is Kind.USER else "").split("\n"), "end"]:
+        if _STEP.match(line):
+            steps.append(" ".join(line.split()))
+        elif line.strip():
+            if len(steps) >= _FEWEST_STEPS and lead.endswith(":") and condition_in(lead):
+                made = _procedure(lead, steps)
+                if not (instructions_in(made) or _CARRIES_MORE.search(made)):
+                    yield made
+            lead, steps = " ".join(line.split()), []
+
+
+def is_procedure(text: str) -> bool:
+    return ": 1" in text and len(_STEP_INSIDE.findall(text)) >= _FEWEST_STEPS
+
+
+def _procedure(lead: str, steps: Sequence[str]) -> str:
+    made = lead
+    for step in steps:
+        if len(made) + len(step) > LONGEST_STEPS:
+            return f"{made} …"
+        made = f"{made} {step}"
+    return made
+
+
+# ---------------------------------------------------------------- of a prompt, of a call
+Occasion = tuple[set[str], Callable[[str], bool]]
+"""The names to look for, and what tells whether a sentence is for it."""
+
+
+def of_prompt(prompt: str) -> Occasion:
+    """Return what a prompt is an occasion for: conditions that it meets, files that it names."""
+    clauses = [frozenset(_stems(each)) for each in _CLAUSE.split(prompt[: _LONGEST_PROMPT + 1])]
+    asked = [each for each in clauses if len(each) >= _FEWEST_SHARED]
+    files = frozenset(each.casefold() for each in _FILE.findall(prompt))
+    if len(prompt) > _LONGEST_PROMPT:
+        asked = []
+
+    def fits(text: str) -> bool:
+        condition = condition_in(text)
+        return any(_share(each, condition) >= _SHARE for each in asked) or bool(
+            files & phrases_in(text)
+        )
+
+    return {f"?{word}" for each in asked for word in each} | {f"&{each}" for each in files}, fits
+
+
+def _share(one: frozenset[str], other: frozenset[str]) -> float:
+    shared = len(one & other)
+    return shared / min(len(one), len(other)) if shared >= _FEWEST_SHARED else 0.0
+
+
+def of_action(action: Action) -> Occasion:
+    """Return what a call is an occasion for: its subcommands, the document that it changes."""
+    found: set[str] = set()
+    for each in action.commands:
+        if not each.is_reading:
+            words = [word for word in each.words[:6] if word.isalpha() and word.islower()]
+            found.update(" ".join(map(_stem, pair)) for pair in pairwise(words))
+    for parts in action.written:
+        found.update(each.casefold() for each in _DOCUMENT.findall(parts[-1])[:1])
+    return {f"&{each}" for each in found}, lambda text: bool(found & phrases_in(text))
