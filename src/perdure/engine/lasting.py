@@ -20,7 +20,8 @@ from perdure.engine.learn.review import id_of
 from perdure.engine.learn.rules import rule_for
 from perdure.engine.learn.statements import Statement, cid_of
 from perdure.engine.noting import LASTING
-from perdure.engine.occasions import names_in, occasions_in
+from perdure.engine.occasions import names_in
+from perdure.engine.repeatable import occasions_in
 from perdure.model import ContextNode, IndexRecord
 from perdure.model.anchors import session_anchors
 from perdure.model.record import NOTED, VALID_FROM, VALID_UNTIL
@@ -240,14 +241,28 @@ def scores_of(texts: Sequence[str]) -> tuple[list[JSON], list[JSON]]:
         at = bisect_right(ends, each.sentence.start)
         best[at] = max(best[at], round(each.score, 3))
         score = each.score + (rule_for(each.sentence.plain) is not None)
-        if score >= LIKELY and _is_shown(each.sentence.text):
+        text = _as_line(each.sentence.text)
+        if score >= LIKELY and _is_shown(text):
             kind = each.kind if each.kind in KIND_TITLES else "fact"
-            lasting.append([" ".join(each.sentence.text.split()), kind, round(score, 3)])
+            lasting.append([text, kind, round(score, 3)])
     return list(best), lasting
 
 
 _REFERRING = re.compile(r"\b(?:option|step|phase|lines?|#)\s?#?\d|:$", re.IGNORECASE)
 """What refers to something that only that session has: an option, a line, what follows."""
+
+
+_CLAUSE_END = re.compile(r"[;:](?=\s)| (?=\()| [\u2013\u2014-] ")
+_SHORTEST_CLAUSE = 24
+
+
+def _as_line(text: str) -> str:
+    """Return a sentence as one line; of one that is longer, as many whole clauses as fit."""
+    line = " ".join(text.split())
+    if len(line) <= LONGEST_LINE:
+        return line
+    ends = [end.start() for end in _CLAUSE_END.finditer(line, _SHORTEST_CLAUSE, LONGEST_LINE)]
+    return f"{line[: ends[-1]]} …" if ends else line
 
 
 def _is_shown(text: str) -> bool:

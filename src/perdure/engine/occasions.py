@@ -6,26 +6,19 @@ subcommands that it names in plain words, the document that it is about.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import pairwise
 
 from perdure.engine.actions import Action
 from perdure.engine.commands import word_set
-from perdure.engine.learn.net import matched
-from perdure.engine.learn.prose import sentences
-from perdure.engine.validate.instructions import instructions_in
-from perdure.model.speech import Kind, speech_of
-from perdure.model.values import JSON
 from perdure.patterns import later
 
-_FEWEST, _LONGEST = 4, 240
-"""Words and characters of a sentence that is worth repeating."""
 _FEWEST_SHARED, _SHARE = 2, 0.66
 """Words that a clause of a prompt must have of a condition, and their share of the shorter."""
 _LONGEST_PROMPT = 400
 """Characters of a prompt that asks for one thing."""
-_FEWEST_STEPS, LONGEST_STEPS = 3, 720
+FEWEST_STEPS, LONGEST_STEPS = 3, 720
 """Steps of a procedure that was dictated, and characters of it, about 180 tokens."""
 
 _STOP = word_set(
@@ -43,28 +36,9 @@ _CONDITION = later(
     re.IGNORECASE,
 )
 _CLAUSE = later(r"[,;:.!?()\n]|\b(?:then|but)\b")
-_STEP = later(r"\s*\d{1,2}[.)]\s+\S")
 _STEP_INSIDE = later(r"(?<=\s)\d{1,2}[.)]\s")
-_ATTACHED = later(r"^(?:@\S+\s+)+")
-_OBJECTING = later(
-    r"^(?:no|nope|wait|actually|hey|stop)\b|\bwhy (?:did|are|were|have|do|does|is)(?:n'?t)? you\b"
-    r"|\byou (?:did ?n[o']?t|missed|forgot|updated|should|need to|were supposed|never|keep)\b"
-    r"|\b(?:did(?:n'?t)?|have(?:n'?t)?) you\b|\bwhat about\b|\bfix (?:this|it|that)\b"
-    r"|\bi (?:only |just |already )?(?:asked|told|wanted|said|meant)\b|\bi did(?:n'?t| not)\b",
-    re.IGNORECASE,
-)
-_BINDING = frozenset(
-    {"widening", "every", "prohibition", "contrast", "obligation", "correction", "rule_word"}
-)
-_ASKING = frozenset({"making", "one_off", "asking", "question"})
-_DICTATING = later(
-    r"\b(?:explain|specif(?:y|ies)|say|state|mention|document|record)(?:ing|s)? "
-    r"(?:that|how|when)\b",
-    re.IGNORECASE,
-)
 _DOCUMENT = later(r"\b(?:changelog|readme|license|contributing|makefile|dockerfile)", re.IGNORECASE)
 _FILE = later(r"[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{1,5}\b")
-_CARRIES_MORE = later(r"[<>|]\s*\w*sh\b|://|\b(?:curl|wget)\b")
 
 
 def _stem(word: str) -> str:
@@ -89,8 +63,9 @@ def condition_in(text: str) -> frozenset[str]:
 @lru_cache(maxsize=4096)
 def phrases_in(text: str) -> frozenset[str]:
     """Return what a tool call may share with a sentence: pairs of words, documents, files."""
-    plain = [_stem(word) for word in _WORD.findall(text)]
-    return frozenset({*map(" ".join, pairwise(plain)), *_documents(text)})
+    pairs = pairwise(each.casefold() for each in _WORD.findall(text))
+    meant = (f"{_stem(one)} {_stem(two)}" for one, two in pairs if not {one, two} & _STOP)
+    return frozenset({*meant, *_documents(text)})
 
 
 def _documents(text: str) -> Iterator[str]:
@@ -103,58 +78,8 @@ def names_in(text: str) -> set[str]:
     return {f"?{word}" for word in condition_in(text)} | {f"&{each}" for each in phrases_in(text)}
 
 
-def is_repeatable(text: str) -> bool:
-    """Whether a sentence of a user says how to work, or objects; not what to do now."""
-    plain = _ATTACHED.sub("", text)
-    if len(plain.split()) < _FEWEST or len(text) > _LONGEST:
-        return False
-    seen = matched(plain)
-    is_asked = bool(_ASKING & seen) and not ("widening" in seen or _DICTATING.search(plain))
-    if _OBJECTING.search(plain):
-        return True
-    return not is_asked and bool(_BINDING & seen or condition_in(plain))
-
-
-def occasions_in(texts: Sequence[str]) -> list[JSON]:
-    """Return the sentences of a message that are worth repeating, and procedures it dictates."""
-    content = "\n".join(texts)
-    found: list[JSON] = [[text, "rule", 1.0] for text in procedures_in(content)]
-    for each in sentences(content):
-        text = " ".join(each.text.split())
-        if is_repeatable(each.plain):
-            found.append([text, "rule", 0.5])
-    return found
-
-
-def procedures_in(content: str) -> Iterator[str]:
-    """Yield what a user dictates as numbered steps below a condition, each as one line.
-
-    It may be in a fence: a text that an agent is to write into a file is still the user's.
-    """
-    speech = speech_of("user", content)
-    lead, steps = "", list[str]()
-    for line in [*(speech.text if speech.kind is Kind.USER else "").split("\n"), "end"]:
-        if _STEP.match(line):
-            steps.append(" ".join(line.split()))
-        elif line.strip():
-            if len(steps) >= _FEWEST_STEPS and lead.endswith(":") and condition_in(lead):
-                made = _procedure(lead, steps)
-                if not (instructions_in(made) or _CARRIES_MORE.search(made)):
-                    yield made
-            lead, steps = " ".join(line.split()), []
-
-
 def is_procedure(text: str) -> bool:
-    return ": 1" in text and len(_STEP_INSIDE.findall(text)) >= _FEWEST_STEPS
-
-
-def _procedure(lead: str, steps: Sequence[str]) -> str:
-    made = lead
-    for step in steps:
-        if len(made) + len(step) > LONGEST_STEPS:
-            return f"{made} …"
-        made = f"{made} {step}"
-    return made
+    return ": 1" in text and len(_STEP_INSIDE.findall(text)) >= FEWEST_STEPS
 
 
 # ---------------------------------------------------------------- of a prompt, of a call
@@ -172,9 +97,9 @@ def of_prompt(prompt: str) -> Occasion:
 
     def fits(text: str) -> bool:
         condition = condition_in(text)
-        return any(_share(each, condition) >= _SHARE for each in asked) or bool(
-            files & phrases_in(text)
-        )
+        if any(_share(each, condition) >= _SHARE for each in asked):
+            return True
+        return bool(files & phrases_in(text)) and not is_procedure(text)
 
     return {f"?{word}" for each in asked for word in each} | {f"&{each}" for each in files}, fits
 
@@ -193,4 +118,8 @@ def of_action(action: Action) -> Occasion:
             found.update(" ".join(map(_stem, pair)) for pair in pairwise(words))
     for parts in action.written:
         found.update(each.casefold() for each in _DOCUMENT.findall(parts[-1])[:1])
-    return {f"&{each}" for each in found}, lambda text: bool(found & phrases_in(text))
+
+    def fits(text: str) -> bool:
+        return bool(found & phrases_in(text)) and not is_procedure(text)
+
+    return {f"&{each}" for each in found}, fits

@@ -255,7 +255,7 @@ def instructed(lines: Iterable[tuple[str, str]], action: Action) -> Iterator[Rem
 
 
 # ---------------------------------------------------------------- on an occasion
-_REPEATED = frozenset({"rule", "rejected", "preference", "decision", "command"})
+_REPEATED = frozenset({"rule", "rejected", "preference"})
 
 
 def repeated(  # noqa: PLR0913 - what it is made of, for whom, and what it is about
@@ -269,22 +269,34 @@ def repeated(  # noqa: PLR0913 - what it is made of, for whom, and what it is ab
 ) -> tuple[Reminder, ...]:
     """Return the sentences of a project that an occasion calls for, the newest first.
 
-    What was stated in the `session` alone is left out: its agent has it.
+    Of one message the likeliest to last comes, and the rest after all else. What was stated in the
+    `session` alone is left out: its agent has it.
     """
     wanted, fits = occasion
     projects = tuple(dict.fromkeys((*names, "")))
     hits = index.noted(filters_for(index, ctx, projects), _LOOKED_AT, wanted) if wanted else []
     noted = gathered(hits, names, datetime.now(UTC), "occasions")
     confirming = Confirming(reader, ctx, projects)
-    found: list[Reminder] = []
-    for item in noted.current():
-        is_own = bool(session) and {session} == {name for name, _ in item.evidence}
-        if is_own or item.kind not in _REPEATED or not fits(item.bare):
-            continue
-        if confirming.confirmed(noted.hits[item.uri, item.message]) is not None:
-            place = item.uri, item.message, item.date
-            found.append(Reminder(item.bare, item.kind, "what it is about", *place))
-    return tuple(sorted(found, key=_order))
+    found = [
+        item
+        for item in noted.current()
+        if item.kind in _REPEATED
+        and fits(item.bare)
+        and not (session and {session} == {name for name, _ in item.evidence})
+        and confirming.confirmed(noted.hits[item.uri, item.message]) is not None
+    ]
+    newest = sorted(found, key=_newest)
+    first = {(each.uri, each.message): each for each in reversed(newest)}
+    newest.sort(key=lambda each: first[each.uri, each.message] is not each)
+    return tuple(
+        Reminder(each.bare, each.kind, "what it is about", each.uri, each.message, each.date)
+        for each in newest
+    )
+
+
+def _newest(item: BriefingItem) -> tuple[float, float, str]:
+    """Order by age; what one message states, by how likely it is to last."""
+    return -item.date.timestamp() if item.date else 0.0, -item.score, item.bare
 
 
 # ---------------------------------------------------------------- after a failure
