@@ -7,6 +7,7 @@ import pytest
 
 import perdure
 from perdure import Action, Memory
+from perdure.engine.briefing import sentence_rows
 from perdure.engine.importing.admission import _origins
 from perdure.engine.importing.contract import Heard
 from perdure.engine.lasting import LONGEST_LINE, scores_of
@@ -46,7 +47,7 @@ def say(memory: Memory, text: str, session: str, time: str = "2026-03-02T10:00:0
 
 
 def repeated(memory: Memory, occasion: Action | str, session: str = "") -> list[str]:
-    return [each.text for each in memory.repeated(occasion, session=session)]
+    return [each.bare for each in memory.repeated(occasion, session=session)]
 
 
 # ---------------------------------------------------------------- what is worth repeating
@@ -203,7 +204,9 @@ def test_a_procedure_of_a_web_page_is_marked_as_not_the_users() -> None:
 # ---------------------------------------------------------------- a line of the briefing
 def test_a_longer_sentence_is_cut_where_an_example_begins() -> None:
     said = "I always test with the real data of the port: " + "`/srv/data/2026/" + "x" * 120 + "`"
-    _, ((text, _, _),) = scores_of([said])
+    _, found = scores_of([said])
 
-    assert text == "I always test with the real data of the port …"
+    assert [text for text, _, _ in sentence_rows(found)] == [
+        "I always test with the real data of the port …"
+    ]
     assert len(said) > LONGEST_LINE

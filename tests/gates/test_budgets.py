@@ -15,11 +15,11 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 4_652,
+    "agents": 4_651,
     "app": 3_083,
     "artifacts": 7_049,
     "context": 3_153,
-    "engine": 28_693,
+    "engine": 28_711,
     "harness": 2_128,
     "index": 4_244,
     "model": 2_959,
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 70_237
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 70_254

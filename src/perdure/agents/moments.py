@@ -232,16 +232,15 @@ def before_tool(moment: Moment) -> Emission:
     is_likely = moment.has_memory and may_remind(action, moment.given.cwd, shown)
     if not lines and not is_likely:
         return NOTHING
-    from perdure.engine.reminding import instructed
+    from perdure.engine.reminding import instructed, reminder_of
 
     found: list[Reminder] = []
     if is_likely:
         with moment.memory() as memory:
             found += memory.reminders(action, known=shown)
             said = memory.repeated(action, session=moment.session)
-            found += [
-                each for each in said if not (each.text in shown or each.text in moment.shown)
-            ]
+            found += (reminder_of(each) for each in said if each.bare not in moment.shown)
+        found = [each for each in found if each.enforced or each.text not in shown]
     found += [each for each in instructed(lines, action) if each.text not in shown]
     if moment.may_only_block:  # what else is found is given with the result
         found = [each for each in found if each.enforced]

@@ -9,10 +9,12 @@ import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from perdure.engine.actions import Action
-from perdure.engine.commands import word_set
 from perdure.patterns import later
+
+if TYPE_CHECKING:
+    from perdure.engine.actions import Action
 
 _FEWEST_SHARED, _SHARE = 2, 0.66
 """Words that a clause of a prompt must have of a condition, and their share of the shorter."""
@@ -21,13 +23,14 @@ _LONGEST_PROMPT = 400
 FEWEST_STEPS, LONGEST_STEPS = 3, 720
 """Steps of a procedure that was dictated, and characters of it, about 180 tokens."""
 
-_STOP = word_set(
+_STOPPED = (
     "the and for with that this these those from into onto about your our their its his her you we "
     "they them him she are was were been being has have had does did will would should could can "
     "may must not but all any some each every other another such only just also then than there "
     "here what which who whom how why where let lets want need ask asked request requested prompt "
     "prompted go ahead going please particular specific now again still too very"
 )
+_STOP = frozenset(_STOPPED.split())
 _WORD = later(r"[A-Za-z][A-Za-z']+")
 _ENDING = later(r"(?<=\w\w\w)(?:ing|ed|es|s|e)$")
 _NUMBERED = later(r"#\d+\b")
@@ -109,7 +112,7 @@ def _share(one: frozenset[str], other: frozenset[str]) -> float:
     return shared / min(len(one), len(other)) if shared >= _FEWEST_SHARED else 0.0
 
 
-def of_action(action: Action) -> Occasion:
+def of_action(action: "Action") -> Occasion:
     """Return what a call is an occasion for: its subcommands, the document that it changes."""
     found: set[str] = set()
     for each in action.commands:

@@ -14,7 +14,6 @@ from perdure.engine.failures import fix_name, may_suggest, program_of, signature
 from perdure.engine.learn.evidence import ENFORCED, enforced_in
 from perdure.engine.learn.statements import cid_of, statements
 from perdure.engine.matching import follows, matches
-from perdure.engine.occasions import Occasion
 from perdure.engine.recall.confirming import Confirming
 from perdure.engine.recall.packing import tokens_in
 from perdure.engine.validate.instructions import instructions_in
@@ -84,6 +83,12 @@ def fitted(head: str, text: str, tail: str, most: int = MOST_TOKENS) -> str:
         size = size * 9 // 10
         line = f"{head}{presentable_line(shortened(text, size))}{tail}"
     return line
+
+
+def reminder_of(item: BriefingItem) -> Reminder:
+    """Return what is repeated at a tool call because it uses the same words."""
+    place = item.uri, item.message, item.date
+    return Reminder(item.bare, item.kind, "the same words", *place, note=item.verdict.note)
 
 
 def reminders(  # noqa: PLR0913 - what it is made of, for whom, and what it is about
@@ -252,51 +257,6 @@ def instructed(lines: Iterable[tuple[str, str]], action: Action) -> Iterator[Rem
             continue  # a list of commands is not a rule to use no other
         if found is not None and _has_flags(line, action):
             yield Reminder(line, "rule", found.name, breaks=found.breaks, source=source)
-
-
-# ---------------------------------------------------------------- on an occasion
-_REPEATED = frozenset({"rule", "rejected", "preference"})
-
-
-def repeated(  # noqa: PLR0913 - what it is made of, for whom, and what it is about
-    reader: NodeReader,
-    index: KeptIndex,
-    ctx: RequestContext,
-    names: Sequence[str],
-    occasion: Occasion,
-    *,
-    session: str = "",
-) -> tuple[Reminder, ...]:
-    """Return the sentences of a project that an occasion calls for, the newest first.
-
-    Of one message the likeliest to last comes, and the rest after all else. What was stated in the
-    `session` alone is left out: its agent has it.
-    """
-    wanted, fits = occasion
-    projects = tuple(dict.fromkeys((*names, "")))
-    hits = index.noted(filters_for(index, ctx, projects), _LOOKED_AT, wanted) if wanted else []
-    noted = gathered(hits, names, datetime.now(UTC), "occasions")
-    confirming = Confirming(reader, ctx, projects)
-    found = [
-        item
-        for item in noted.current()
-        if item.kind in _REPEATED
-        and fits(item.bare)
-        and not (session and {session} == {name for name, _ in item.evidence})
-        and confirming.confirmed(noted.hits[item.uri, item.message]) is not None
-    ]
-    newest = sorted(found, key=_newest)
-    first = {(each.uri, each.message): each for each in reversed(newest)}
-    newest.sort(key=lambda each: first[each.uri, each.message] is not each)
-    return tuple(
-        Reminder(each.bare, each.kind, "what it is about", each.uri, each.message, each.date)
-        for each in newest
-    )
-
-
-def _newest(item: BriefingItem) -> tuple[float, float, str]:
-    """Order by age; what one message states, by how likely it is to last."""
-    return -item.date.timestamp() if item.date else 0.0, -item.score, item.bare
 
 
 # ---------------------------------------------------------------- after a failure
