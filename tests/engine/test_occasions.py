@@ -55,12 +55,12 @@ def repeated(memory: Memory, occasion: Action | str, session: str = "") -> list[
     "text",
     [
         "why didnt you check the build status first?",
-        "no, i only wanted you to write the plan",
+        "no, i only meant the first lamp",
         "you forgot to update the changelog",
-        "what about updating the log, and committing?",
-        "when working with json, never use grep",
+        "what about cleaning the lens, and the stairs?",
+        "when the tide is out, never move the boats",
         "once a release is tagged, the branch is frozen",
-        "add a line to explain that review is used once the work is pushed",
+        "write a note to mention that the lamp is lit once it is dark",
         "they should update the changelog once the work is done",
     ],
 )
@@ -72,9 +72,9 @@ def test_what_objects_or_says_how_to_work_is_worth_repeating(text: str) -> None:
     "text",
     [
         "add a `desk show` command that prints a ticket",
-        "@README.md scan the files and if you find any issue please fix it",
+        "@NOTES.md review the lamps and if one is broken fix it",
         "CODE should have an option for the name",
-        "can you find the card that is made when a book is added?",
+        "can you show the lamp that is lit when a ship comes?",
         "go ahead and run the build",
         "fix it",
     ],
