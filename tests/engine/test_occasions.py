@@ -60,7 +60,7 @@ def repeated(memory: Memory, occasion: Action | str, session: str = "") -> list[
         "what about cleaning the lens, and the stairs?",
         "when the tide is out, never move the boats",
         "once a release is tagged, the branch is frozen",
-        "write a note to mention that the lamp is lit once it is dark",
+        "write a note to mention that the lamp is lit once the harbour is dark",
         "they should update the changelog once the work is done",
     ],
 )
