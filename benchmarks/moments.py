@@ -1,6 +1,7 @@
 """What an agent is given at each moment of real coding sessions, and what that is worth.
 
     python benchmarks/moments.py FOLDER [--models FOLDER] [--labels FOLDER] [--cases] [--unjudged]
+        [--keeps]
 
 FOLDER is as for `coding.py`. All sessions are replayed in order into one memory, as hooks do it: at
 the start the briefing, at each prompt its lines, before each edit and shell call the rule, after a
@@ -9,7 +10,9 @@ cases in which a rule that the user stated was broken by a later call: did the r
 `moments_failures.json` has failures that came again after a fix was known, `moments_verdicts.json`
 the verdicts on lines at calls; all have ids and hashes only. `--cases` lists the moments at which
 each rule arrived, `--unjudged` the lines at calls without a verdict, to be judged by hand: apt, if
-a careful colleague would be glad to be reminded at that very call; false else.
+a careful colleague would be glad to be reminded at that very call; false else. With `--keeps`
+each labelled item is kept in plain words when its session ends, as by an agent that follows
+`remember`: what is left then is not a matter of keeping.
 """
 
 import argparse
@@ -19,7 +22,7 @@ import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -42,8 +45,10 @@ from perdure.engine.briefing import BUDGET, Briefing
 from perdure.engine.emissions import Emitted, key_of
 from perdure.engine.importing.reading import ShellCalls
 from perdure.engine.learn.evidence import support_of
+from perdure.engine.learn.remember import Cited
 from perdure.engine.learn.statements import cid_of, statements
 from perdure.engine.recall.packing import tokens_in
+from perdure.errors import PerdureError
 from perdure.harness.projects import identity_at
 from perdure.model.speech import Kind, speech_of
 from perdure.model.uri import Uri
@@ -265,8 +270,10 @@ class Perdure:
 
     name = "Perdure"
 
-    def __init__(self, labels: "Labels", home: Path, memories: ExitStack) -> None:
-        self._data, self._home = labels.data, home
+    def __init__(
+        self, labels: "Labels", home: Path, memories: ExitStack, *, keeps: bool = False
+    ) -> None:
+        self._data, self._home, self._keeps = labels.data, home, keeps
         self._noted = {name: _noted(labels, name) for name in labels.data.sessions}
         self._memories: dict[str, Memory] = {}
         self._opened = memories
@@ -293,6 +300,17 @@ class Perdure:
         messages = self._noted[session][:end]
         if messages:
             self._memory(session).commit_session(messages, session_id=session)
+        if self._keeps and end == len(self._noted[session]):
+            self._remember(session)
+
+    def _remember(self, session: str) -> None:
+        """Keep each labelled item in plain words, as an agent that follows `remember` would."""
+        for item in self._data.labels.get(session, {"items": ()})["items"]:
+            kind = "rule" if item["kind"] == "correction" else item["kind"]
+            at = item["messages"][0]
+            cited = [Cited(session, at, item["quote"])]
+            with suppress(PerdureError):  # it is refused, as an agent's would be
+                self._memory(session).remember(item["statement"], kind=kind, evidence=cited)
 
     def _moment(self, session: str, given: HookInput | None = None) -> Moment:
         started = datetime.fromisoformat(self._data.sessions[session]["started"])
@@ -495,11 +513,14 @@ class Case(NamedTuple):
     broken_by: Place
     names: str
     is_same_session: bool
+    stated: str = ""
+    """The rule in plain words, if it is kept so."""
 
     def is_in(self, line: Line) -> bool:
         """Whether a line carries the rule."""
         share = RULE_SHARE if self.rule in line.evidence else SAID_SHARE
-        return has_most(line.text, self.words, share)
+        is_stated = bool(self.stated) and has_most(line.text, self.stated, SAID_SHARE)
+        return is_stated or has_most(line.text, self.words, share)
 
 
 @dataclass(frozen=True)
@@ -512,8 +533,11 @@ class Labels:
     verdicts: Mapping[tuple[str, int, str], str]
 
     @classmethod
-    def read(cls, data: Data, folder: Path) -> "Labels":
-        """Return the labels of those sessions that are there, from the files of a folder."""
+    def read(cls, data: Data, folder: Path, *, keeps: bool = False) -> "Labels":
+        """Return the labels of those sessions that are there, from the files of a folder.
+
+        With `keeps`, a rule that is a labelled item also arrives in the words of the item.
+        """
         cases = [
             Case(
                 row["id"],
@@ -524,6 +548,9 @@ class Labels:
                 (row["broken_by"]["session"], row["broken_by"]["message"]),
                 row["names"],
                 row["same_session"],
+                data.labels[rule[0]]["items"][row["item"]]["statement"]
+                if keeps and "item" in row
+                else "",
             )
             for row in _rows(folder / "moments.json")
             if {row["rule"]["session"], row["broken_by"]["session"]} <= set(data.sessions)
@@ -711,9 +738,10 @@ def main() -> None:
     parser.add_argument("--labels", type=Path, default=Path(__file__).parent)
     parser.add_argument("--cases", action="store_true")
     parser.add_argument("--unjudged", action="store_true")
+    parser.add_argument("--keeps", action="store_true")
     asked = parser.parse_args()
     data = Data.read(asked.folder)
-    labels = Labels.read(data, asked.labels)
+    labels = Labels.read(data, asked.labels, keeps=asked.keeps)
     print(
         f"{len(data.sessions)} sessions, {len(labels.cases)} rules that were broken, "
         f"{sum(len(row['again']) for row in labels.failures)} failures that came again"
@@ -722,7 +750,9 @@ def main() -> None:
         began = time.monotonic()
         with new_home(models) as home, ExitStack() as memories:
             os.environ["PERDURE_HOME"] = str(home)
-            given = replayed(data, Perdure(labels, home, memories), labels.failed)
+            given = replayed(
+                data, Perdure(labels, home, memories, keeps=asked.keeps), labels.failed
+            )
         print(
             f"\nPerdure, {'MiniLM' if models else 'words only'} ({time.monotonic() - began:.0f} s)"
         )

@@ -15,11 +15,11 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 4_646,
+    "agents": 4_654,
     "app": 3_088,
     "artifacts": 7_049,
     "context": 3_078,
-    "engine": 28_500,
+    "engine": 28_857,
     "harness": 2_173,
     "index": 4_247,
     "model": 3_024,
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 71_269
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 71_634

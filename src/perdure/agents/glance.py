@@ -23,14 +23,18 @@ def may_remind(action: Action, cwd: str, shown: Container[str]) -> bool:
     reading = open_to_read(os.environ)
     if reading.waiting(1) != []:  # the index is behind
         return True
-    found = _payloads(reading, cwd, action.keys)
+    from perdure.engine.occasions import of_action
+
+    names, fits = of_action(action)
+    found = _payloads(reading, cwd, action.keys | names)
     if not found:
         return found is None
     from perdure.engine.directives import directive_in
     from perdure.engine.matching import matches
 
     return any(
-        (is_enforced or text not in shown) and matches(directive_in(text, kind), action)
+        (is_enforced or text not in shown)
+        and (matches(directive_in(text, kind), action) or fits(text))
         for payload in found
         for text, kind, is_enforced in _stated(payload)
     )
@@ -56,7 +60,7 @@ def _payloads(reading: Reading, cwd: str, names: Collection[str]) -> "list[dict[
 
 def _stated(payload: "Mapping[str, JSON]") -> Iterator[tuple[str, str, bool]]:
     """Yield the statements and sentences of a note: text, kind, and whether it is enforced."""
-    for name in ("stated", "directed"):
+    for name in ("stated", "directed", "occasions"):
         rows = payload.get(name)
         for row in rows if isinstance(rows, list) else ():
             match row:

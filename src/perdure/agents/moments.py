@@ -166,7 +166,7 @@ def recalled_for(prompt: str, moment: Moment) -> Emission:
     """
     from perdure.agents.instruction_files import instruction_files
     from perdure.engine.instructions import Instructions
-    from perdure.engine.prompts import relevant_lines
+    from perdure.engine.prompts import relevant_lines, with_repeated
     from perdure.model.values import words_key
 
     cwd, known, shown = moment.given.cwd, moment.session, moment.shown
@@ -182,6 +182,7 @@ def recalled_for(prompt: str, moment: Moment) -> Emission:
         news = [hit for hit in result.hits if not known or not _is_of(hit, known)]
         check = memory.checked
         lines = relevant_lines(news, result.words, is_known, goes_on=goes_on, check=check)
+        lines = with_repeated(lines, memory.repeated(prompt, session=known), is_known)
     shown.add(line.key for line in lines)
     hint = "" if result.says_forgotten else hint_for(prompt, shown)
     text = "\n".join([*(line.text for line in lines), *([hint] if hint else [])])
@@ -231,12 +232,15 @@ def before_tool(moment: Moment) -> Emission:
     is_likely = moment.has_memory and may_remind(action, moment.given.cwd, shown)
     if not lines and not is_likely:
         return NOTHING
-    from perdure.engine.reminding import instructed
+    from perdure.engine.reminding import instructed, reminder_of
 
     found: list[Reminder] = []
     if is_likely:
         with moment.memory() as memory:
             found += memory.reminders(action, known=shown)
+            said = memory.repeated(action, session=moment.session)
+            found += (reminder_of(each) for each in said if each.bare not in moment.shown)
+        found = [each for each in found if each.enforced or each.text not in shown]
     found += [each for each in instructed(lines, action) if each.text not in shown]
     if moment.may_only_block:  # what else is found is given with the result
         found = [each for each in found if each.enforced]
@@ -250,7 +254,7 @@ def _reminded(found: "list[Reminder]", shown: "_ShownAtAction") -> Emission:
     found = [*{words_key(each.text): each for each in reversed(found)}.values()][::-1]
     refused = [each for each in found if each.enforced][:1]
     broken = [each for each in found if each.breaks]
-    chosen = refused or broken[:_MOST_REMINDERS] or found[:1]
+    chosen = refused or broken[:_MOST_REMINDERS] or found[:_MOST_REMINDERS]
     if not chosen:
         return NOTHING
     shown.add(each.text for each in chosen)

@@ -18,7 +18,7 @@ from typing import Self
 from perdure.artifacts import CID
 from perdure.engine.actions import Action
 from perdure.engine.answering import Lag
-from perdure.engine.briefing import Briefing
+from perdure.engine.briefing import Briefing, BriefingItem
 from perdure.engine.browse import Edges, Entry
 from perdure.engine.building import Caught
 from perdure.engine.edits import Edits
@@ -221,6 +221,9 @@ class AsyncMemory:
     async def reminders(
         self, action: Action, *, known: Container[str] = ()
     ) -> tuple[Reminder, ...]: ...
+    async def repeated(
+        self, occasion: Action | str, *, session: str = ""
+    ) -> tuple[BriefingItem, ...]: ...
     async def fix_for(self, command: str, output: str) -> Fix | None: ...
     async def enforce(self, uri: str, *, text: str = "", enforced: bool = True) -> Enforced: ...
     async def at(self, when: When) -> AsyncPastMemory: ...

@@ -6,10 +6,10 @@ row; so a briefing reads the nodes that it shows, and no others.
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, groupby
 
-from perdure.engine.briefing import LEAST
+from perdure.engine.briefing import LEAST, sentence_rows
 from perdure.engine.directives import LONGEST, Directive, directive_in
 from perdure.engine.failures import FAILED_MARK, Outcome, Pair, fix_name, outcome_in, pairs_in
 from perdure.engine.learn.changes import is_fragment
@@ -20,6 +20,8 @@ from perdure.engine.learn.review import id_of
 from perdure.engine.learn.rules import rule_for
 from perdure.engine.learn.statements import Statement, cid_of
 from perdure.engine.noting import LASTING
+from perdure.engine.occasions import names_in
+from perdure.engine.repeatable import occasions_in
 from perdure.model import ContextNode, IndexRecord
 from perdure.model.anchors import session_anchors
 from perdure.model.record import NOTED, VALID_FROM, VALID_UNTIL
@@ -38,7 +40,7 @@ def with_stated(records: list[IndexRecord], node: ContextNode) -> list[IndexReco
     if not records or NOTED not in records[0].payload or node.place.session:
         return records
     lines = lines_of(node)
-    names = {key for row in lines for key in _directive(row).keys}
+    names = {key for row in lines for key in (*_directive(row).keys, *names_in(str(row["bare"])))}
     more: dict[str, JSON] = {"names": [*sorted(names)]} if names else {}
     return [records[0].with_payload({"stated": [*lines], **more}), *records[1:]]
 
@@ -140,7 +142,7 @@ def _without_foreign(records: list[IndexRecord], foreign: JSON) -> list[IndexRec
     return made
 
 
-_PROPOSED = ("sentences", "directed")
+_PROPOSED = ("sentences", "directed", "occasions")
 
 
 def _id(row: Sequence[JSON]) -> str:
@@ -192,14 +194,18 @@ def _mark(
         scores = [old.payload.get("lasting", 0.0) for old in known if old]
         first = known[0].payload if known[0] else {}
         lasting, directed = first.get("sentences"), first.get("directed")
+        occasions = first.get("occasions")
     else:
         texts = [records[at].text for at in spots]
         scores, lasting = scores_of(texts)
-        directed = directed_in(texts)
+        directed, occasions = directed_in(texts), occasions_in(texts)
     for at, score in zip(spots, scores, strict=True):
         if score:
             records[at] = records[at].with_payload({"lasting": score})
-    found = {"sentences": lasting, "directed": directed, "names": _names_in(directed)}
+    names = _names_in(directed, lambda text: directive_in(text).keys)
+    names |= _names_in(occasions, names_in)
+    found = {"sentences": lasting, "directed": directed, "occasions": occasions}
+    found["names"] = [*sorted(names)]
     more = {name: value for name, value in found.items() if value}
     if project and more:
         records[spots[0]] = _noted(records[spots[0]], project, more)
@@ -221,12 +227,9 @@ def directed_in(texts: Sequence[str]) -> list[JSON]:
     return found
 
 
-def _names_in(directed: JSON) -> list[JSON]:
-    names: set[str] = set()
-    for row in directed if isinstance(directed, list | tuple) else ():
-        if isinstance(row, list | tuple) and row and isinstance(row[0], str):
-            names.update(directive_in(row[0]).keys)
-    return [*sorted(names)]
+def _names_in(rows: JSON, names_of: Callable[[str], Iterable[str]]) -> set[str]:
+    texts = (text for text, _, _ in sentence_rows(rows, 0.0))
+    return {name for text in texts for name in names_of(text)}
 
 
 def scores_of(texts: Sequence[str]) -> tuple[list[JSON], list[JSON]]:
@@ -238,14 +241,28 @@ def scores_of(texts: Sequence[str]) -> tuple[list[JSON], list[JSON]]:
         at = bisect_right(ends, each.sentence.start)
         best[at] = max(best[at], round(each.score, 3))
         score = each.score + (rule_for(each.sentence.plain) is not None)
-        if score >= LIKELY and _is_shown(each.sentence.text):
+        text = _as_line(each.sentence.text)
+        if score >= LIKELY and _is_shown(text):
             kind = each.kind if each.kind in KIND_TITLES else "fact"
-            lasting.append([" ".join(each.sentence.text.split()), kind, round(score, 3)])
+            lasting.append([text, kind, round(score, 3)])
     return list(best), lasting
 
 
 _REFERRING = re.compile(r"\b(?:option|step|phase|lines?|#)\s?#?\d|:$", re.IGNORECASE)
 """What refers to something that only that session has: an option, a line, what follows."""
+
+
+_CLAUSE_END = re.compile(r"[;:](?=\s)| (?=\()| [\u2013\u2014-] ")
+_SHORTEST_CLAUSE = 24
+
+
+def _as_line(text: str) -> str:
+    """Return a sentence as one line; of one that is longer, as many whole clauses as fit."""
+    line = " ".join(text.split())
+    if len(line) <= LONGEST_LINE:
+        return line
+    ends = [end.start() for end in _CLAUSE_END.finditer(line, _SHORTEST_CLAUSE, LONGEST_LINE)]
+    return f"{line[: ends[-1]]} …" if ends else line
 
 
 def _is_shown(text: str) -> bool:

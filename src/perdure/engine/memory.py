@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from perdure.context.reading import NodeReader
     from perdure.engine.actions import Action
     from perdure.engine.answering import Lag
-    from perdure.engine.briefing import Briefing
+    from perdure.engine.briefing import Briefing, BriefingItem
     from perdure.engine.browse import Browser, Edges, Entry
     from perdure.engine.edits import Edits
     from perdure.engine.erasing.planning import Forgotten
@@ -502,6 +502,25 @@ class Memory(Readable):
             for each, verdict in zip(found, verdicts, strict=True)
             if each.enforced or not verdict.held_back
         )
+
+    def repeated(
+        self, occasion: "Action | str", *, session: str = ""
+    ) -> "tuple[BriefingItem, ...]":
+        """Return the sentences of the project that a prompt or a tool call is an occasion for.
+
+        Those say themselves when they hold, or use the words of the call; the newest come first.
+        What was stated in the `session` itself, or does not hold any more, is left out.
+        """
+        from perdure.engine.occasions import of_action, of_prompt
+        from perdure.engine.repeating import repeated
+
+        asked = of_prompt(occasion) if isinstance(occasion, str) else of_action(occasion)
+        index = self._parts.present(self.caller.account_id).following.index
+        names = self._names(self.project)
+        found = repeated(self._parts.reader, index, self.caller, names, asked, session=session)
+        verdicts = self.checked((each.uri, each.message, each.bare) for each in found)
+        pairs = zip(found, verdicts, strict=True)
+        return tuple(replace(each, verdict=one) for each, one in pairs if not one.held_back)
 
     def fix_for(self, command: str, output: str) -> "Fix | None":
         """Return the command that worked after a command failed in the same way in this project.

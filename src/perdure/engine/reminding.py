@@ -85,6 +85,12 @@ def fitted(head: str, text: str, tail: str, most: int = MOST_TOKENS) -> str:
     return line
 
 
+def reminder_of(item: BriefingItem) -> Reminder:
+    """Return what is repeated at a tool call because it uses the same words."""
+    place = item.uri, item.message, item.date
+    return Reminder(item.bare, item.kind, "the same words", *place, note=item.verdict.note)
+
+
 def reminders(  # noqa: PLR0913 - what it is made of, for whom, and what it is about
     reader: NodeReader,
     index: KeptIndex,

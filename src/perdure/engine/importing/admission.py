@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from perdure.dataclass import dataclass, replace
 from perdure.engine.importing.contract import Conversation, Heard, Said
 from perdure.engine.learn import net
-from perdure.engine.learn.prose import is_paste, pasted_in
+from perdure.engine.learn.prose import is_paste, pasted_in, user_sentences
 from perdure.engine.learn.review import id_of
 from perdure.engine.learn.rules import written
+from perdure.engine.repeatable import first_step, is_repeatable, procedures_in
 from perdure.engine.session_notes import SessionNotes
 from perdure.model.messages import time_in
 from perdure.model.private import Screen
@@ -102,6 +103,10 @@ def _origins(
             origin = next((_origin(e) for e in others if e.at <= at and _has(e.text, key)), "")
             if origin:
                 foreign[id_of(key)] = origin
+    for at, message in enumerate(messages):
+        for text in procedures_in(message["content"]) if message["role"] == "user" else ():
+            told = [each for each in heard if each.at <= at and _has(each.text, first_step(text))]
+            foreign |= {id_of(text): _origin(each) for each in told[:1]}
     return tuple(sorted(marks - {""})), foreign
 
 
@@ -114,6 +119,9 @@ def _stated(messages: Sequence[Said]) -> Iterator[tuple[int, str]]:
     session = [Message.from_mapping(each) for each in messages]
     found = {(each.message, each.key) for each in written(session)}
     found |= {(each.sentence.message, each.sentence.key) for each in net.candidates(session)}
+    found |= {
+        (each.message, each.key) for each in user_sentences(session) if is_repeatable(each.plain)
+    }
     yield from sorted(each for each in found if len(each[1].split()) >= _FEWEST)
 
 
