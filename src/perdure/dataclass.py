@@ -89,7 +89,9 @@ def _made(  # noqa: PLR0913 - as the standard library has it
     if frozen:
         made |= {"__setattr__": _refuse, "__delattr__": _refuse}
         made |= {"__getstate__": _getstate, "__setstate__": _setstate}
-    if slots:
+    if not slots:
+        made |= {n: each.default for n, each in own.items() if each.default is not _MISSING}
+    else:
         inherited = {name for base in cls.__mro__[1:] for name in vars(base).get("__slots__", ())}
         made["__slots__"] = tuple(name for name in own if name not in inherited)
     for name in ("__dict__", "__weakref__"):
