@@ -67,8 +67,8 @@ class Conversation(Item):
     messages: tuple[Said, ...]
     created_at: str = ""
     updated_at: str = ""
-    cwd: str = ""
-    """The folder in which the agent worked, as it recorded it."""
+    cwd: str = field(default="", compare=False)
+    """The folder in which the agent worked, as it recorded it, or where the file lies."""
     branch: str = ""
     """The branch of the repository there."""
     commit: str = ""
@@ -88,7 +88,7 @@ class Statement(Item):
     owner: str = ""
     """Whose it is, as the source calls them."""
     metadata: Mapping[str, JSON] = field(default_factory=dict)
-    cwd: str = ""
+    cwd: str = field(default="", compare=False)
     """The folder whose project it belongs to."""
     project: str | None = None
     """The project that it belongs to; None for the one that is imported into."""

@@ -71,6 +71,8 @@ SOURCE = "source"
 SOURCE_ID = "source_id"
 SOURCE_DIGEST = "source_digest"
 """Names in a node's metadata: which format, its own id, and the hash of what was imported."""
+SOURCE_LINES = "source_lines"
+"""In a node's metadata: the lines of the file that its statements are from, by their CIDs."""
 
 
 class State(Enum):
@@ -308,8 +310,6 @@ class DocumentImporter:
 
 _ENTITY = "entity"
 _CATEGORIES = (_ENTITY, "preference", "event")
-_LINES = "source_lines"
-"""In the metadata of what was read from a file: the lines of its statements, by their CIDs."""
 _REFERS = "refers-to"
 """What a relation becomes that is called as edges are which only links make."""
 _MOST_OF_A_KIND = 100
@@ -330,8 +330,9 @@ class MemoryImporter:
         self.masked = 0
 
     def put(self, item: Statement, *, dry_run: bool) -> State:
-        project = self._memory.projects.at(item.cwd) if item.cwd else item.project
-        named = f"{project}/{item.source_id}" if project else item.source_id
+        project = (self._memory.projects.at(item.cwd) or None) if item.cwd else item.project
+        above = project or item.cwd
+        named = f"{above}/{item.source_id}" if above else item.source_id
         slug = slugify(stable_name(item.source, stable_slug(named)))
         places = [self._place(each, slug) for each in (item.category, *_CATEGORIES)]
         known = (known_at(self._nodes, place, self._memory.caller) for place in places)
@@ -340,7 +341,7 @@ class MemoryImporter:
         if before is not None and _is_newer(before, item):
             return State.SAME
         if item.cwd and not dry_run:
-            project = self._memory.projects.enter(item.cwd)
+            project = self._memory.projects.enter(item.cwd) or None
         support = self._support(item)
         if support is None:
             return State.FORGOTTEN
@@ -397,9 +398,10 @@ class MemoryImporter:
             return State.FORGOTTEN
         clean = replace(clean, content=forgotten.masked(clean.content).text)
         state = stand(item, clean.content, before)
-        if state is State.SAME and before and _LINES in clean.metadata:
+        if state is State.SAME and before and SOURCE_LINES in clean.metadata:
             is_own = digest(before.content) == digest(clean.content)
-            moved = plain(before.metadata.get(_LINES)) != plain(clean.metadata[_LINES])
+            given = clean.metadata[SOURCE_LINES]
+            moved = plain(before.metadata.get(SOURCE_LINES)) != plain(given)
             state = State.CHANGED if is_own and moved else state
         if state is not State.SAME and not dry_run:
             self._memory.save(

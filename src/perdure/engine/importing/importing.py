@@ -82,11 +82,11 @@ def format_named(name: str) -> Format:
 def detected(source: Source) -> Format:
     """Return the format that files look like; if that is none, or several, they are refused.
 
-    Plain Markdown is what looks like nothing else. Formats of installed packages are tried when
-    none of ours fits.
+    What is a format of Markdown files is not taken for plain Markdown. Formats of installed
+    packages are tried when none of ours fits.
     """
     found = [each for each in _EVERY if each.detect(source)]
-    if len(found) > 1:
+    if any(isinstance(each, SpecStory | BasicMemory | Rules) for each in found):
         found = [each for each in found if not isinstance(each, Markdown)]
     if not found:
         others = map(format_named, import_formats()[len(FORMATS) :])

@@ -278,9 +278,11 @@ class Source:
         nodes = {name.removesuffix(META) for name in names if name.endswith(f"/{META}")}
         nodes &= {name.removesuffix(CONTENT) for name in names}
         for packed in archive.infolist():
+            if packed.is_dir():
+                continue
             if packed.filename.rpartition("/")[0] + "/" in nodes:
                 self.own += 1
-            elif not packed.is_dir():
+            else:
                 yield Entry(packed.filename, packed.file_size, _unpacking(archive, packed))
 
 

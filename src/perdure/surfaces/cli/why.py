@@ -157,7 +157,7 @@ class _Reasons:
 
     def _grounds(self, claim: Claim) -> Iterator[_Twig]:
         if not claim.extracted:
-            yield _Twig(_HANDS)
+            yield _Twig(f"imported from {shown(claim.line)}" if claim.line else _HANDS)
             return
         yield _Twig(_learned(claim))
         yield from _checked(claim)
@@ -312,7 +312,7 @@ def _json(found: Provenance) -> dict[str, object]:
 
 def _claim_json(claim: Claim) -> dict[str, object]:
     return {
-        **picked(claim, "cid extracted when confidence topic? by? out_of_reach"),
+        **picked(claim, "cid extracted when confidence topic? by? line? out_of_reach"),
         "text": presentable(claim.text),
         "since": claim.since.isoformat() if claim.since else None,
         "holds": claim.holds if claim.extracted else None,

@@ -15,6 +15,7 @@ from perdure.engine.importing.reading import (
     each_text,
     heads,
     heard,
+    message,
     said,
     time_of,
 )
@@ -72,10 +73,16 @@ class SpecStory:
             time = _TIME.search(speaker["about"] or "")
             when = time_of(time[0]) if time else ""
             is_user = speaker["who"] in {"User", "Human"}
-            content, found = (whole, []) if is_user else _without_blocks(whole, len(messages))
-            others += found
-            one = said("user" if is_user else "assistant", content.strip(), when)
-            messages += [one] if one else []
+            if is_user:
+                messages += filter(None, [said("user", whole.strip(), when)])
+                continue
+            for text, tool, output in _blocks(whole):
+                messages += filter(None, [said("assistant", text.strip(), when)])
+                if tool:
+                    others.append(heard(tool, "", output, len(messages)))
+                    asked = _ASKED.search(output)
+                    called = call(tool, asked["asked"] if asked else "")
+                    messages += filter(None, [message("assistant", called, time=when)])
         title = titled["title"].strip() if titled else ""
         yield Conversation(
             file=entry.name,
@@ -126,13 +133,11 @@ def _cut(text: str, *, fences: bool) -> list[tuple[re.Match[str], str]] | None:
     return [(each, _RULE.sub("", text[each.end() : end])) for each, end in pairs]
 
 
-def _without_blocks(content: str, at: int) -> tuple[str, list[Heard]]:
-    """Return a message with its calls as one line each, without thoughts, and what tools returned.
+def _blocks(content: str) -> Iterator[tuple[str, str, str]]:
+    """Yield texts of a message, each with the tool that was called after it, and its block.
 
-    What begins with a tag that has no end is text.
+    Thoughts are left out. What begins with a tag that has no end is text.
     """
-    kept: list[str] = []
-    others: list[Heard] = []
     done, endless = 0, set[str]()
     for block in _BLOCK.finditer(content):
         tag = block["tag"]
@@ -143,14 +148,10 @@ def _without_blocks(content: str, at: int) -> tuple[str, list[Heard]]:
             endless.add(tag)
             continue
         body = content[block.start() : end]
-        kept.append(content[done : block.start()])
-        done = end + len(f"</{tag}>")
         tool = None if tag == "think" else _TOOL.search(body)
-        if tool is not None:
-            name, asked = tool["one"] or tool["two"], _ASKED.search(body)
-            kept.append(f"\n{call(name, asked['asked'] if asked else '')}\n")
-            others.append(heard(name, "", body, at))
-    return "".join([*kept, content[done:]]), others
+        yield content[done : block.start()], (tool["one"] or tool["two"]) if tool else "", body
+        done = end + len(f"</{tag}>")
+    yield content[done:], "", ""
 
 
 def _began(entry: Entry, head: str) -> str:
