@@ -19,13 +19,13 @@ BUDGETS = {
     "app": 3_083,
     "artifacts": 7_049,
     "context": 3_153,
-    "engine": 29_570,
+    "engine": 29_577,
     "harness": 2_128,
     "index": 4_244,
     "model": 2_959,
     "process": 528,
     "storage": 4_790,
-    "surfaces": 7_123,
+    "surfaces": 7_124,
     "testing": 4_289,
 }
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 71_111
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 71_119

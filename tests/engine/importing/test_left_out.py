@@ -211,6 +211,15 @@ def test_an_older_agent_file_is_one_agent(context: Context, place: Path) -> None
 
 
 # ---------------------------------------------------------------- Markdown of others
+def test_an_id_with_what_can_not_be_seen_is_the_same_the_second_time(
+    context: Context, place: Path
+) -> None:
+    files = {"a.md": samples.COFFEE.replace("drinks/", "dri\ufeffnks/").encode()}
+    taken(context, place, "basic-memory", files)
+
+    assert counted(taken(context, place, "basic-memory", files)) == {"entities": {"same": 1}}
+
+
 def test_notes_of_basic_memory_are_entities_with_relations(context: Context, place: Path) -> None:
     report = taken(context, place, "basic-memory", samples.BASIC)
 

@@ -141,6 +141,12 @@ def known_at(nodes: Nodes, place: Uri, ctx: RequestContext) -> ContextNode | Non
     return None if stored is None else stored.node
 
 
+def _ids(item: Item) -> Iterator[JSON]:
+    """Yield the id of an item, and what a node keeps of it: nothing that can't be seen."""
+    yield item.source_id
+    yield safe("-", {SOURCE_ID: item.source_id}, SecretPolicy.MASK).metadata.get(SOURCE_ID)
+
+
 def stand(item: Item, content: str, known: ContextNode | None) -> State:
     """Say what a text would be at its place.
 
@@ -154,7 +160,7 @@ def stand(item: Item, content: str, known: ContextNode | None) -> State:
     if known is None:
         return State.NEW
     said = known.metadata
-    if (said.get(SOURCE), said.get(SOURCE_ID)) != (item.source, item.source_id):
+    if said.get(SOURCE) != item.source or said.get(SOURCE_ID) not in _ids(item):
         raise NodeExistsError(
             f"something else is at {known.uri!a}. Fix: move it, and import again."
         )

@@ -312,11 +312,12 @@ def _json(found: Provenance) -> dict[str, object]:
 
 def _claim_json(claim: Claim) -> dict[str, object]:
     return {
-        **picked(claim, "cid extracted when confidence topic? by? line? out_of_reach"),
+        **picked(claim, "cid extracted when confidence topic? by? out_of_reach"),
         "text": presentable(claim.text),
         "since": claim.since.isoformat() if claim.since else None,
         "holds": claim.holds if claim.extracted else None,
         "said": [_said_json(each) for each in claim.said],
+        **({"line": claim.line} if claim.line else {}),
         **({"anchors": claim.anchors.as_json()} if claim.anchors else {}),
         **({"verdict": picked(claim.verdict, "state note held_back")} if claim.verdict else {}),
     }
