@@ -19,14 +19,14 @@ BUDGETS = {
     "app": 3_088,
     "artifacts": 7_049,
     "context": 3_078,
-    "engine": 28_857,
+    "engine": 30_075,
     "harness": 2_173,
     "index": 4_247,
     "model": 3_024,
     "process": 528,
     "storage": 4_789,
-    "surfaces": 7_121,
-    "testing": 4_238,
+    "surfaces": 7_128,
+    "testing": 4_288,
 }
 
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 71_636
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 72_861

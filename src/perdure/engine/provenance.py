@@ -11,7 +11,7 @@ from perdure.context.nodes import Nodes
 from perdure.context.relations import RelationReader
 from perdure.dataclass import dataclass, replace
 from perdure.engine.freshness import SECONDS, stated_in
-from perdure.engine.importing.importers import SOURCE
+from perdure.engine.importing.importers import SOURCE, SOURCE_ID, SOURCE_LINES
 from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import (
     Evidence,
@@ -95,6 +95,8 @@ class Claim:
     topic: str = ""
     by: str = ""
     """Who stated it, where a tool kept it: the user or the agent."""
+    line: str = ""
+    """The file and the line that it was imported from."""
     said: tuple[Said, ...] = ()
     out_of_reach: int = 0
     """In how many more places it was said that the caller may not see."""
@@ -279,7 +281,14 @@ class Asking:
         for statement in statements.statements(node.content):
             known = support.get(statement.cid)
             if known is None:
-                yield Claim(statement.text, statement.cid, extracted=False, since=statement.since)
+                line = _line(node, statement.cid)
+                yield Claim(
+                    statement.text,
+                    statement.cid,
+                    extracted=False,
+                    since=statement.since,
+                    line=line,
+                )
                 continue
             said, hidden = self._sources(known)
             stated = stated_in(node, statement.text, known)
@@ -422,6 +431,12 @@ def _heard(message: Message, node: ContextNode, index: int) -> Claim:
     said = Said(node.place.session, message.speaker, (Quote(index, text),))
     when = message.time or node.updated_at
     return Claim(text, cid_of(message.content), extracted=True, when=when, said=(said,))
+
+
+def _line(node: ContextNode, cid: str) -> str:
+    lines = node.metadata.get(SOURCE_LINES)
+    number = lines.get(cid) if isinstance(lines, Mapping) else None
+    return f"{node.metadata.get(SOURCE_ID)}, line {number}" if isinstance(number, int) else ""
 
 
 def _kind(node: ContextNode) -> Kind:

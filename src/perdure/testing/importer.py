@@ -12,12 +12,13 @@ class TestMyFormat(FormatSuite):
 """
 
 import codecs
+import json
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given, settings
@@ -48,6 +49,21 @@ FRAGMENTS = (
     *(b'{"type":', b'"id":', b'"uuid":', b'"parent":', b'"content":', b"true", b'""', b"../"),
 )
 
+ODD: tuple[object, ...] = (
+    None,
+    True,
+    2**70,
+    1e308,
+    float("nan"),
+    "",
+    "\ud83d",
+    "x\0\n",
+    [],
+    [[]],
+    {},
+    {"a": []},
+)
+"""Values of all types, to stand where another is expected."""
 CHANGES = st.tuples(st.floats(0, 1), st.integers(0, 40), st.sampled_from(FRAGMENTS))
 """Where, how much is taken away, and what is put in its place."""
 
@@ -58,6 +74,26 @@ def spoilt(data: bytes, changes: list[tuple[float, int, bytes]]) -> bytes:
         start = int(share * len(text))
         text[start : start + length] = fragment
     return bytes(text)
+
+
+def mistyped(data: bytes, spot: int, odd: object) -> bytes:
+    """Return JSON, or lines of JSON, with an odd value in one place, counted from the first."""
+    try:
+        values = [json.loads(data)]
+    except ValueError:
+        values = [json.loads(line) for line in data.splitlines()]
+    places = [*_places_in(values)]
+    holder, key = places[spot % len(places)]
+    holder[key] = odd
+    return b"\n".join(json.dumps(each).encode() for each in values)
+
+
+def _places_in(value: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401 - as JSON is
+    """Yield every place inside a value: what holds it, and its key or number there."""
+    if isinstance(value, dict | list):
+        for key in [*value] if isinstance(value, dict) else range(len(value)):
+            yield value, key
+            yield from _places_in(value[key])
 
 
 def found_in(format_: Format, files: Files) -> list[Item | Finding]:
@@ -205,3 +241,17 @@ class FormatSuite(Suite):
                 assert all(text.encode() is not None for text in texts_in(found))
 
         spoil()
+
+    @when(JSON_FILES)
+    def test_a_value_of_another_type_is_a_finding_at_most(self) -> None:
+        @settings(max_examples=examples(60), deadline=None)
+        @given(which=st.integers(0), spot=st.integers(0), odd=st.sampled_from(ODD))
+        def mistype(which: int, spot: int, odd: object) -> None:
+            files = dict(self.files)
+            name = sorted(files)[which % len(files)]
+            files[name] = mistyped(files[name], spot, odd)
+
+            for found in found_in(self.open_format(), files):
+                assert all(text.encode() is not None for text in texts_in(found))
+
+        mistype()

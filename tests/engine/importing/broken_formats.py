@@ -79,3 +79,11 @@ class LetsErrorsOut(Claude):
         for entry in source.entries:
             json.loads(source.head(entry))
         return super().items(source)
+
+
+class TrustsTypes(Claude):
+    def items(self, source: Source) -> Iterator[Item | Finding]:
+        for entry in source.entries:
+            for each in json.loads(source.head(entry)):
+                each["uuid"].casefold()
+        return super().items(source)

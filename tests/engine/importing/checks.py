@@ -33,6 +33,10 @@ WORDS = {
     "mem0": "tea",
     "mcp-memory": "Porto",
     "markdown": "Guide",
+    "specstory": "harbours",
+    "basic-memory": "acid",
+    "letta": "ferry",
+    "rules": "tabs",
 }
 """A word that is found when the source of a format went in."""
 
@@ -106,6 +110,9 @@ def what_is_spoiled_is_told_and_the_rest_goes_in(
 ) -> None:
     bad = {
         "markdown": "bad.md",
+        "specstory": "bad.md",
+        "basic-memory": "bad.md",
+        "rules": "bad.mdc",
         "chatgpt": "conversations-1.json",
         "claude": "conversations-1.json",
     }

@@ -16,14 +16,37 @@ from tests.engine.importing.samples import as_json, as_lines
 OWNER = RequestContext("local", "ana", role=Role.ROOT)
 
 EVERYTHING: Mapping[str, samples.Files] = {
-    "chatgpt": {"conversations.json": as_json([samples.BOAT, samples.SAIL])},
-    "claude": {"conversations.json": as_json([samples.BREAD, samples.CAKE])},
+    "chatgpt": {
+        "conversations.json": as_json(
+            [
+                samples.chatgpt(
+                    "boat",
+                    *(samples.ASKED, samples.ANSWERED, samples.NOTED, samples.LISTED),
+                    current="l",
+                ),
+                samples.chatgpt("sail", samples.INSTRUCTED, samples.WIND, current="s"),
+            ]
+        )
+    },
+    "claude": {
+        "conversations.json": as_json([samples.BREAD, samples.CAKE]),
+        "projects.json": as_json([samples.BAKERY]),
+        "memories.json": as_json([samples.CLAUDE_MEMORY]),
+    },
     "claude-code": {
         "3f.jsonl": as_lines(samples.CODE),
         "4a.jsonl": as_lines(samples.OTHER_CODE),
     },
     "codex": {"rollout-a.jsonl": as_lines(samples.ROLLOUT)},
-    "mem0": {"mem0.json": as_json([samples.TEA, samples.MOVED])},
+    "mem0": {
+        "mem0.json": as_json(
+            {"results": [samples.TEA, samples.MOVED], "relations": [samples.DRINKS]}
+        )
+    },
+    "specstory": {"2026-03-02_10-00Z-sort.md": samples.STORY.encode()},
+    "basic-memory": samples.BASIC,
+    "letta": {"pilot.af": as_json(samples.PILOT), "archive.json": as_json([samples.PASSAGE])},
+    "rules": samples.RULES,
     "mcp-memory": {"memory.json": as_lines([samples.OWNS, samples.ANA, samples.REX])},
     "markdown": samples.NOTES,
 }

@@ -65,6 +65,14 @@ def notes(found: list[Item | Finding]) -> list[str]:
         ("mem0", "memories.json", as_json([samples.TEA])),
         ("mcp-memory", "memory.json", as_lines([samples.ANA])),
         ("markdown", "a.md", b"# A"),
+        ("claude", "projects.json", as_json([samples.BAKERY])),
+        ("claude", "memories.json", as_json([samples.CLAUDE_MEMORY])),
+        ("specstory", ".specstory/history/a.md", samples.STORY.encode()),
+        ("basic-memory", "coffee.md", samples.COFFEE.encode()),
+        ("letta", "pilot.af", as_json(samples.PILOT)),
+        ("letta", "archive.json", as_json([samples.PASSAGE])),
+        ("rules", "AGENTS.md", samples.AGENT_RULES.encode()),
+        ("rules", ".cursor/rules/ports.mdc", samples.CURSOR_RULE.encode()),
     ],
 )
 def test_a_format_is_seen_by_its_files(tmp_path: Path, name: str, file: str, data: bytes) -> None:

@@ -3,14 +3,18 @@
 from typing import ClassVar
 
 from perdure.engine.importing.contract import Format
+from perdure.engine.importing.formats.basic_memory import BasicMemory
 from perdure.engine.importing.formats.chatgpt import ChatGpt
 from perdure.engine.importing.formats.claude import Claude
 from perdure.engine.importing.formats.claude_code import ClaudeCode
 from perdure.engine.importing.formats.codex import Codex
 from perdure.engine.importing.formats.gemini_cli import GeminiCli
+from perdure.engine.importing.formats.letta import Letta
 from perdure.engine.importing.formats.markdown import Markdown
 from perdure.engine.importing.formats.mcp_memory import McpMemory
 from perdure.engine.importing.formats.mem0 import Mem0
+from perdure.engine.importing.formats.rules import Rules
+from perdure.engine.importing.formats.specstory import SpecStory
 from perdure.testing.importer import JSON_FILES, FormatSuite
 from tests.engine.importing import samples
 from tests.engine.importing.samples import Files, as_json, as_lines
@@ -146,3 +150,73 @@ class TestMarkdown(FormatSuite):
     @staticmethod
     def open_format() -> Format:
         return Markdown()
+
+
+class TestWhatClaudeHasBesideConversations(FormatSuite):
+    promises = frozenset({JSON_FILES})
+    files: ClassVar[Files] = {
+        "projects.json": as_json([samples.BAKERY]),
+        "memories.json": as_json([samples.CLAUDE_MEMORY]),
+    }
+    more: ClassVar[Files] = {**files, "conversations.json": as_json([samples.BREAD])}
+    spoiled: ClassVar[Files] = {**files, "projects.json": as_json([{"docs": 1}, samples.BAKERY])}
+
+    @staticmethod
+    def open_format() -> Format:
+        return Claude()
+
+
+class TestSpecStory(FormatSuite):
+    promises = frozenset()
+    files: ClassVar[Files] = {
+        ".specstory/history/2026-03-02_10-00Z-sort.md": samples.STORY.encode(),
+        ".specstory/history/2025-03-02_10-00Z-pier.md": samples.OLD_STORY.encode(),
+    }
+    more: ClassVar[Files] = {
+        **files,
+        ".specstory/history/2026-03-02_10-00Z-sort.md": samples.STORY_AFTER.encode(),
+    }
+    spoiled: ClassVar[Files] = {**files, ".specstory/history/a.md": b"# Notes of another kind"}
+
+    @staticmethod
+    def open_format() -> Format:
+        return SpecStory()
+
+
+class TestBasicMemory(FormatSuite):
+    promises = frozenset()
+    files: ClassVar[Files] = samples.BASIC
+    more: ClassVar[Files] = {**samples.BASIC, "later.md": samples.RYE.replace("ye", "ice").encode()}
+    spoiled: ClassVar[Files] = {**samples.BASIC, "a.md": b"---\npermalink: [\n---\n"}
+
+    @staticmethod
+    def open_format() -> Format:
+        return BasicMemory()
+
+
+class TestLetta(FormatSuite):
+    promises = frozenset({JSON_FILES})
+    files: ClassVar[Files] = {
+        "pilot.af": as_json(samples.PILOT),
+        "archive.json": as_json([samples.PASSAGE]),
+    }
+    more: ClassVar[Files] = {
+        **files,
+        "archive.json": as_json([samples.PASSAGE, {**samples.PASSAGE, "id": "passage-2"}]),
+    }
+    spoiled: ClassVar[Files] = {**files, "archive.json": as_json([{"id": "x"}, samples.PASSAGE])}
+
+    @staticmethod
+    def open_format() -> Format:
+        return Letta()
+
+
+class TestRules(FormatSuite):
+    promises = frozenset()
+    files: ClassVar[Files] = samples.RULES
+    more: ClassVar[Files] = {**samples.RULES, "sub/AGENTS.md": b"- Ask first.\n"}
+    spoiled: ClassVar[Files] = {**samples.RULES, "AGENTS.md": b"\xff\xfe\x00\xd8"}
+
+    @staticmethod
+    def open_format() -> Format:
+        return Rules()

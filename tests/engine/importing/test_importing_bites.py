@@ -59,6 +59,11 @@ FORMATS = (
         "test_no_file_is_answered_with_an_untyped_error",
         (json.JSONDecodeError, UnicodeDecodeError, RecursionError),
     ),
+    Bite(
+        formats.TrustsTypes,
+        "test_a_value_of_another_type_is_a_finding_at_most",
+        (AttributeError, TypeError, KeyError, ExceptionGroup),
+    ),
 )
 
 

@@ -11,6 +11,7 @@ import pytest
 from tests.engine.importing.taking import EVERYTHING, taken
 from tests.engine.remembering import opened
 
+JSON_FORMATS = sorted(EVERYTHING.keys() - {"markdown", "specstory", "basic-memory", "rules"})
 ODD: tuple[object, ...] = (None, 2**70, float("nan"), "\ud83d", "x\0\n", [[]], {"a": []})
 GONE = object()
 Spot = tuple[Any, Any]
@@ -38,15 +39,16 @@ def spoiled(values: list[Any], odd: object) -> Iterator[list[Any]]:
 
 @pytest.mark.search
 @pytest.mark.parametrize("odd", [*ODD, GONE], ids=lambda odd: "gone" if odd is GONE else None)
-@pytest.mark.parametrize("name", [name for name in EVERYTHING if name != "markdown"])
+@pytest.mark.parametrize("name", JSON_FORMATS)
 def test_an_odd_value_anywhere_is_survived(name: str, odd: object, tmp_path: Path) -> None:
     file, data = next(iter(EVERYTHING[name].items()))
-    by_line = not file.endswith("s.json") and name != "mem0"
-    values = [json.loads(line) for line in data.splitlines()] if by_line else json.loads(data)
+    by_line = file.endswith(".jsonl") or name == "mcp-memory"
+    whole = None if by_line else json.loads(data)
+    values = [json.loads(line) for line in data.splitlines()] if by_line else [whole]
     with opened(tmp_path / "home", semantic=False) as context:
         for copy in spoiled(values, odd):
             texts = [json.dumps(each) for each in copy]
-            text = "\n".join(texts) if by_line else f"[{','.join(texts)}]"
+            text = "\n".join(texts) if by_line else "".join(texts)
 
             report = taken(context, tmp_path / "source", name, {file: text.encode()})
 

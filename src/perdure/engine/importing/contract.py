@@ -67,8 +67,8 @@ class Conversation(Item):
     messages: tuple[Said, ...]
     created_at: str = ""
     updated_at: str = ""
-    cwd: str = ""
-    """The folder in which the agent worked, as it recorded it."""
+    cwd: str = field(default="", compare=False)
+    """The folder in which the agent worked, as it recorded it, or where the file lies."""
     branch: str = ""
     """The branch of the repository there."""
     commit: str = ""
@@ -88,23 +88,38 @@ class Statement(Item):
     owner: str = ""
     """Whose it is, as the source calls them."""
     metadata: Mapping[str, JSON] = field(default_factory=dict)
+    cwd: str = field(default="", compare=False)
+    """The folder whose project it belongs to."""
+    project: str | None = None
+    """The project that it belongs to; None for the one that is imported into."""
+    quoted: tuple[str, str] | None = None
+    """What it rests on: the id of a conversation of the same source, and words of a message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity(Item):
-    """Somebody or something, and what is known of it; its id is its name."""
+    """Somebody or something, and what is known of it."""
 
     kind: str
     observations: tuple[str, ...]
+    title: str = ""
+    """What it is called, if not by its id."""
+    text: str = ""
+    """What else is known of it."""
+    metadata: Mapping[str, JSON] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation(Item):
-    """How one entity stands to another, by their names."""
+    """How one entity stands to another, by their ids."""
 
     start: str
     target: str
     kind: str
+    owner: str = ""
+    """Whose it is, as the source calls them."""
+    makes_ends: bool = False
+    """Whether the source has no entities but in its relations, so that they are made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

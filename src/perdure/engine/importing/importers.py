@@ -22,8 +22,16 @@ from perdure.engine.importing.contract import (
     Statement,
 )
 from perdure.engine.importing.reading import digest
-from perdure.engine.learn.evidence import texts_of
+from perdure.engine.learn.evidence import (
+    Evidence,
+    Mention,
+    Support,
+    as_metadata,
+    cid_of,
+    texts_of,
+)
 from perdure.engine.learn.review import FOREIGN, ORIGINS
+from perdure.engine.learn.statements import cid_of as statement_cid
 from perdure.engine.saving.outcome import SessionCommit
 from perdure.engine.sessions import Screened, SessionEnd, Sessions, clean_title
 from perdure.engine.validate.secrets import SecretPolicy, secrets_in
@@ -47,7 +55,15 @@ from perdure.model import (
 from perdure.model.anchors import Origin
 from perdure.model.messages import read_messages
 from perdure.model.uri import stable_name, stable_slug
-from perdure.model.values import JSON, MAX_ABSTRACT, MAX_CONTENT, MAX_OVERVIEW, plain, shortened
+from perdure.model.values import (
+    JSON,
+    MAX_ABSTRACT,
+    MAX_CONTENT,
+    MAX_OVERVIEW,
+    plain,
+    read_moment,
+    shortened,
+)
 
 if TYPE_CHECKING:
     from perdure.engine.projects import Projects
@@ -56,6 +72,8 @@ SOURCE = "source"
 SOURCE_ID = "source_id"
 SOURCE_DIGEST = "source_digest"
 """Names in a node's metadata: which format, its own id, and the hash of what was imported."""
+SOURCE_LINES = "source_lines"
+"""In a node's metadata: the lines of the file that its statements are from, by their CIDs."""
 
 
 class State(Enum):
@@ -78,8 +96,15 @@ class Verbs(Protocol):
     def home(self) -> Path: ...
     @property
     def projects(self) -> "Projects": ...
-    def save(
-        self, content: str, *, category: str, slug: str, metadata: Mapping[str, JSON] | None
+    def save(  # noqa: PLR0913 - as `Memory`
+        self,
+        content: str,
+        *,
+        category: str,
+        slug: str,
+        metadata: Mapping[str, JSON] | None,
+        project: str | None,
+        replace_learned: bool,
     ) -> object: ...
     def commit_session(  # noqa: PLR0913 - as `Memory`
         self,
@@ -117,6 +142,12 @@ def known_at(nodes: Nodes, place: Uri, ctx: RequestContext) -> ContextNode | Non
     return None if stored is None else stored.node
 
 
+def _ids(item: Item) -> Iterator[JSON]:
+    """Yield the id of an item, and what a node keeps of it: nothing that can't be seen."""
+    yield item.source_id
+    yield safe("-", {SOURCE_ID: item.source_id}, SecretPolicy.MASK).metadata.get(SOURCE_ID)
+
+
 def stand(item: Item, content: str, known: ContextNode | None) -> State:
     """Say what a text would be at its place.
 
@@ -130,7 +161,7 @@ def stand(item: Item, content: str, known: ContextNode | None) -> State:
     if known is None:
         return State.NEW
     said = known.metadata
-    if (said.get(SOURCE), said.get(SOURCE_ID)) != (item.source, item.source_id):
+    if said.get(SOURCE) != item.source or said.get(SOURCE_ID) not in _ids(item):
         raise NodeExistsError(
             f"something else is at {known.uri!a}. Fix: move it, and import again."
         )
@@ -301,33 +332,70 @@ class MemoryImporter:
         self._nodes = nodes
         self._relations = relations
         self._secrets = secrets
+        self._sessions = Sessions(nodes)
         self._arriving: set[str] = set()
         self.masked = 0
 
     def put(self, item: Statement, *, dry_run: bool) -> State:
-        slug = slugify(stable_name(item.source, stable_slug(item.source_id)))
+        project = (self._memory.projects.at(item.cwd) or None) if item.cwd else item.project
+        above = project or item.cwd
+        named = f"{above}/{item.source_id}" if above else item.source_id
+        slug = slugify(stable_name(item.source, stable_slug(named)))
         places = [self._place(each, slug) for each in (item.category, *_CATEGORIES)]
         known = (known_at(self._nodes, place, self._memory.caller) for place in places)
         before = next(filter(None, known), None)
         place = places[0] if before is None else before.place
-        return self._save(item, item.content, item.metadata, place, before, dry_run=dry_run)
+        if before is not None and _is_newer(before, item):
+            return State.SAME
+        if item.cwd and not dry_run:
+            project = self._memory.projects.enter(item.cwd) or None
+        support = self._support(item)
+        if support is None:
+            return State.FORGOTTEN
+        if item.quoted and not support and not dry_run:
+            raise InvalidValueError(
+                "the message that it rests on was not kept. Fix: nothing, if that is private."
+            )
+        metadata = {**item.metadata, **support}
+        return self._save(item, item.content, metadata, place, before, project, dry_run=dry_run)
 
     def put_entity(self, item: Entity, *, dry_run: bool) -> State:
         """Save an entity as one memory; relations wait until all entities are there."""
         place = self._place(_ENTITY, stable_slug(item.source_id))
         before = known_at(self._nodes, place, self._memory.caller)
-        metadata = {"entity_type": item.kind or None}
+        metadata = {**item.metadata, "entity_type": item.kind or None}
         state = self._save(item, _described(item), metadata, place, before, dry_run=dry_run)
         self._arriving.add(str(place))
         return state
 
-    def _save(  # noqa: PLR0913 - what, where, and what is there
+    def _support(self, item: Statement) -> dict[str, JSON] | None:
+        """Return the message that a statement rests on; None if the user forgot one of both."""
+        if item.quoted is None:
+            return {}
+        session, quote = item.quoted
+        name = stable_name(item.source, session)
+        place = Uri(self._memory.caller.account_id, ("sessions", name))
+        ctx = replace(self._memory.caller, session_id=name)
+        forgotten = of_caller(self._nodes, ctx)
+        if forgotten.hides_session(place) or forgotten.is_all(item.content):
+            return None
+        for at, message in enumerate(self._sessions.messages(place, ctx)):
+            if quote in message.content:
+                evidence = Evidence(at, cid_of(message.content), quote)
+                mention = Mention(name, (evidence,), message.speaker)
+                when = read_moment(item.metadata.get("source_updated_at"))
+                support = Support(when, mentions=(mention,), kind="fact", by="agent")
+                return as_metadata({statement_cid(item.content): support})
+        return {}
+
+    def _save(  # noqa: PLR0913, PLR0917 - what, where, and what is there
         self,
         item: Item,
         content: str,
         metadata: Mapping[str, JSON],
         place: Uri,
         before: ContextNode | None,
+        project: str | None = None,
         *,
         dry_run: bool,
     ) -> State:
@@ -337,12 +405,19 @@ class MemoryImporter:
             return State.FORGOTTEN
         clean = replace(clean, content=forgotten.masked(clean.content).text)
         state = stand(item, clean.content, before)
+        if state is State.SAME and before and SOURCE_LINES in clean.metadata:
+            is_own = digest(before.content) == digest(clean.content)
+            given = clean.metadata[SOURCE_LINES]
+            moved = plain(before.metadata.get(SOURCE_LINES)) != plain(given)
+            state = State.CHANGED if is_own and moved else state
         if state is not State.SAME and not dry_run:
             self._memory.save(
                 clean.content,
                 category=place.path[-2],
                 slug=place.name,
                 metadata={**clean.metadata, **origin(item, clean.content)},
+                project=project,
+                replace_learned=True,
             )
             self.masked += count_masked(clean.notes)
         return state
@@ -351,7 +426,9 @@ class MemoryImporter:
         edge = self._edge(item)
         for end, name in ((edge.from_uri, item.start), (edge.to_uri, item.target)):
             there = self._nodes.exists(end, self._memory.caller)
-            if not there and not (dry_run and end in self._arriving):
+            if not there and item.makes_ends:
+                self.put_entity(_implied(item, name), dry_run=dry_run)
+            elif not there and not (dry_run and end in self._arriving):
                 raise NodeNotFoundError(
                     f"there is no entity {name[:80]!a}. Fix: add it to the file."
                 )
@@ -384,8 +461,28 @@ def _reason(kind: str) -> str:
     return shortened(cleaned_line(line, "relation").text, MAX_ABSTRACT)
 
 
+def _is_newer(node: ContextNode, item: Statement) -> bool:
+    """Whether a node is of a later export than an item."""
+    known, given = (
+        read_moment(each.get("source_updated_at")) for each in (node.metadata, item.metadata)
+    )
+    return known is not None and given is not None and known > given
+
+
+def _implied(item: Relation, name: str) -> Entity:
+    """Return an entity that only a relation names."""
+    return Entity(
+        file=item.file,
+        where=item.where,
+        source=item.source,
+        source_id=name,
+        kind="",
+        observations=(),
+    )
+
+
 def _described(item: Entity) -> str:
-    lines = [f"# {' '.join(item.source_id.split())}"]
+    lines = [f"# {' '.join((item.title or item.source_id).split())}"]
     if item.kind:
         lines += ["", f"Type: {' '.join(item.kind.split())}"]
     if item.observations:
@@ -393,6 +490,8 @@ def _described(item: Entity) -> str:
     for observation in item.observations:
         first, *more = observation.splitlines()
         lines += [f"- {first}", *(f"  {line}".rstrip() for line in more)]
+    if item.text:
+        lines += ["", item.text]
     return "\n".join(lines) + "\n"
 
 

@@ -19,15 +19,19 @@ from perdure.engine.importing.contract import (
     Relation,
     Statement,
 )
+from perdure.engine.importing.formats.basic_memory import BasicMemory
 from perdure.engine.importing.formats.chatgpt import ChatGpt
 from perdure.engine.importing.formats.claude import Claude
 from perdure.engine.importing.formats.claude_code import ClaudeCode
 from perdure.engine.importing.formats.codex import Codex
 from perdure.engine.importing.formats.gemini_cli import GeminiCli
+from perdure.engine.importing.formats.letta import Letta
 from perdure.engine.importing.formats.markdown import Markdown
 from perdure.engine.importing.formats.mcp_memory import McpMemory
 from perdure.engine.importing.formats.mem0 import Mem0
 from perdure.engine.importing.formats.opencode import OpenCode
+from perdure.engine.importing.formats.rules import Rules
+from perdure.engine.importing.formats.specstory import SpecStory
 from perdure.engine.importing.importers import (
     SOURCE_ID,
     DocumentImporter,
@@ -36,12 +40,13 @@ from perdure.engine.importing.importers import (
     State,
     Verbs,
 )
-from perdure.engine.importing.reading import digest
+from perdure.engine.importing.reading import digest, listed
 from perdure.engine.importing.sources import Source
 from perdure.engine.session_notes import SessionNotes
 from perdure.engine.validate.secrets import SecretPolicy
 from perdure.engine.validate.texts import refuse_secrets
 from perdure.errors import ContextError, NodeExistsError, UnreadableSourceError, UnregisteredError
+from perdure.model import Uri
 from perdure.model.trust import AgentSettings, Reason
 from perdure.plugins import Group, create, offered
 
@@ -52,8 +57,12 @@ _EVERY: tuple[Format, ...] = (
     Codex(),
     GeminiCli(),
     OpenCode(),
+    SpecStory(),
     Mem0(),
+    Letta(),
     McpMemory(),
+    BasicMemory(),
+    Rules(),
     Markdown(),
 )
 FORMATS: Mapping[str, Format] = {each.name: each for each in _EVERY}
@@ -73,9 +82,12 @@ def format_named(name: str) -> Format:
 def detected(source: Source) -> Format:
     """Return the format that files look like; if that is none, or several, they are refused.
 
-    Formats of installed packages are tried when none of ours fits.
+    What is a format of Markdown files is not taken for plain Markdown. Formats of installed
+    packages are tried when none of ours fits.
     """
     found = [each for each in _EVERY if each.detect(source)]
+    if any(isinstance(each, SpecStory | BasicMemory | Rules) for each in found):
+        found = [each for each in found if not isinstance(each, Markdown)]
     if not found:
         others = map(format_named, import_formats()[len(FORMATS) :])
         found = [each for each in others if each.detect(source)]
@@ -174,7 +186,7 @@ def import_from(
         raise UnreadableSourceError(
             f"{str(path)!a} is a whole memory. Fix: `perdure import`, where there is none yet."
         )
-    with closing(Source(path)) as source:
+    with closing(Source(path, importing.store)) as source:
         format_ = detected(source) if name is None else format_named(name)
         if progress is None:
             return importing.run(format_, source)
@@ -200,13 +212,21 @@ class Importing:
         self._memories = MemoryImporter(memory, nodes, relations, self._wishes.secrets)
         self._seen: dict[tuple[str, str], str] = {}
         self._waiting: list[Relation] = []
+        self._owners: Counter[str] = Counter()
+
+    @property
+    def store(self) -> tuple[Path, ...]:
+        """The folders that hold the memory itself, which are no source."""
+        tree = Path(self._nodes.backend.whereabouts)
+        account = self._nodes.folder(Uri(self._memory.caller.account_id, ("resources",))).parent
+        return (self._memory.home, *([tree / account.key] if tree.is_absolute() else []))
 
     def run(
         self, format_: Format, source: Source, progress: Callable[[], None] = lambda: None
     ) -> Imported:
         report = Imported(format_.name)
         self._admission = replace(self._admission, is_named=not source.is_folder)
-        documents = self._documents(source)
+        documents = self._documents(format_, source)
         for found in self._found(format_, source):
             if isinstance(found, Finding):
                 report.tell(format_.kind, found)
@@ -226,8 +246,9 @@ class Importing:
         report.learned = {name: each for name, each in self._sessions.learned.items() if each}
         return report
 
-    def _documents(self, source: Source) -> DocumentImporter:
-        folder = self._wishes.into or source.name or "imported"
+    def _documents(self, format_: Format, source: Source) -> DocumentImporter:
+        named = source.name if format_.kind == _KINDS[Document] else format_.name
+        folder = self._wishes.into or named or "imported"
         return DocumentImporter(self._nodes, self._memory.caller, folder, self._wishes.secrets)
 
     def _found(self, format_: Format, source: Source) -> Iterator[Item | Finding]:
@@ -237,8 +258,33 @@ class Importing:
         for name, why in source.unlisted:
             yield Finding(name, "", f"it can't be read: {why}", "make it readable for this user")
         for found in format_.items(source):
-            if not isinstance(found, Statement) or self._wishes.of in {"", found.owner}:
-                yield found
+            if isinstance(found, Statement | Relation):
+                self._owners[found.owner] += 1
+                if self._wishes.of not in {"", found.owner}:
+                    continue
+            yield found
+        yield from self._left_out(source)
+
+    def _left_out(self, source: Source) -> Iterator[Finding]:
+        """Yield what of a source did not go in, each with how many there are."""
+        if source.own:
+            what = f"files of a memory were left out: {source.own:,}"
+            yield Finding("", "", what, "nothing; they are remembered already", refused=False)
+        if source.hidden:
+            what = f"hidden files and folders were left out: {listed(source.hidden)}"
+            yield Finding("", "", what, "name one of them to import it", refused=False)
+        unread = [each.name for each in source.entries if each.name not in source.read]
+        if unread:
+            what = f"files in which this format keeps nothing were left out: {listed(unread)}"
+            yield Finding("", "", what, "import them as another --format", refused=False)
+        count = self._owners.total() - self._owners[self._wishes.of]
+        users = [each for each in self._owners if each not in {"", self._wishes.of}]
+        if self._wishes.of and count:
+            what = f"memories of others were left out: {count:,}, of users: {listed(users)}"
+            yield Finding("", "", what, "choose another user with --of", refused=False)
+        elif len(users) > 1:
+            what = f"the memories of several users went in as yours: {listed(users)}"
+            yield Finding("", "", what, "take those of one user with --of", refused=False)
 
     # ------------------------------------------------------------ one item
     def _take(self, item: Item, documents: DocumentImporter, report: Imported) -> None:
@@ -304,8 +350,8 @@ class Importing:
         self, format_: Format, source: Source, documents: DocumentImporter, report: Imported
     ) -> None:
         """Say which documents have no file any more, and put them away if that is wished for."""
-        if source.unlisted:
-            return  # they may be where nobody could look
+        if source.unlisted or format_.kind != _KINDS[Document]:
+            return  # they may be where nobody could look, or are no files
         for node in documents.gone({entry.name for entry in source.entries}, format_.name):
             report.gone += 1
             name = str(node.metadata.get(SOURCE_ID))

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
+from itertools import chain
 from typing import BinaryIO, NamedTuple
 
 from perdure.engine.commands import SHELLS
@@ -55,7 +56,7 @@ Found = Element | Malformed
 def elements(stream: BinaryIO, keys: Sequence[str] = ()) -> Iterator[Found]:
     """Yield the elements of a list, one by one, so that one bad one is one finding.
 
-    An object instead of a list is one element; if it has a list under one of the `keys`, its
+    An object instead of a list is one element; if it has lists under some of the `keys`, their
     elements are meant.
     """
     read = _reader(stream)
@@ -72,13 +73,12 @@ def elements(stream: BinaryIO, keys: Sequence[str] = ()) -> Iterator[Found]:
 
 def _single(text: str, keys: Sequence[str]) -> Iterator[Found]:
     found = _parsed(1, text if len(text) <= MOST_CHARACTERS else None)
-    if isinstance(found, Element) and isinstance(found.value, dict):
-        for key in keys:
-            inner = found.value.get(key)
-            if isinstance(inner, list):
-                yield from (Element(number, value) for number, value in enumerate(inner, start=1))
-                return
-    yield found
+    known = mapping_of(found.value) if isinstance(found, Element) else {}
+    lists = [inner for key in keys if isinstance(inner := known.get(key), list)]
+    if not lists:
+        yield found
+    for number, value in enumerate(chain.from_iterable(lists), start=1):
+        yield Element(number, value)
 
 
 class _Pieces:
@@ -425,6 +425,7 @@ Take = Callable[[Entry, str, Mapping[str, object]], Iterator[Item | Finding]]
 
 MEND = "correct it, or leave it out"
 _LOOKED_AT = 20
+_NAMED = 5
 _EXPORTED = later(r"conversations(-\d+)?\.json")
 
 
@@ -437,6 +438,41 @@ def each_file(source: Source, entries: list[Entry], read: Read) -> Iterator[Item
         except UnreadableSourceError as error:
             what, _, fix = str(error).partition(". Fix: ")
             yield Finding(entry.name, "", what, fix.removesuffix("."))
+
+
+def each_text(
+    source: Source,
+    entries: list[Entry],
+    most: int,
+    read: Callable[[Entry, str], Iterator[Item | Finding]],
+) -> Iterator[Item | Finding]:
+    """Yield what is read from the text of each file; one that is too long, or empty, is told."""
+
+    def decoded(entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
+        data = stream.read(4 * most + 1)
+        try:
+            text = data.decode(errors="replace" if len(data) > 4 * most else "strict")
+        except UnicodeDecodeError:
+            yield Finding(entry.name, "", "it is no UTF-8 text", "save it as UTF-8")
+            return
+        if len(text) > most:
+            what = f"it has more than {most:,} characters"
+            yield Finding(entry.name, "", what, "split it into several files")
+        elif not text.strip():
+            yield Finding(entry.name, "", "it is empty", "nothing; write something", refused=False)
+        else:
+            try:
+                yield from read(entry, text)
+            except InvalidValueError as error:
+                yield Finding(entry.name, "", str(error).partition(" Fix: ")[0], MEND)
+
+    return each_file(source, entries, decoded)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return how many names there are, and some of them."""
+    some = ", ".join(ascii(name) for name in names[:_NAMED])
+    return f"{len(names):,} ({some}{', …' if len(names) > _NAMED else ''})"
 
 
 def left_out(entry: Entry) -> Finding:

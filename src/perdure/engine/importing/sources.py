@@ -1,14 +1,19 @@
-"""Files to import: one, a folder, or a zip archive, never unpacked to disk; read in bounds."""
+"""Files to import: one, a folder, or a zip archive, never unpacked to disk; read in bounds.
+
+The files of a memory are never a source: neither those of the memory that is imported into, which
+are known by device and inode, nor those of another or a copy, which are known by their names.
+"""
 
 import io
 import os
 import stat
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
+from perdure.context.files import CONTENT, META
 from perdure.dataclass import dataclass
 from perdure.errors import UnreadableSourceError, explain_reading
 from perdure.model.values import shown
@@ -90,6 +95,9 @@ def unpacked(archive: zipfile.ZipFile, packed: zipfile.ZipInfo) -> BinaryIO:
 
 
 MOST_FILES = 100_000
+ENTERED = frozenset({".specstory", ".cursor"})
+"""Hidden folders that hold what can be imported."""
+_SHOWN = frozenset({".cursorrules"})
 HEAD = 65_536
 """So much of a file is looked at to tell what it is."""
 
@@ -110,13 +118,22 @@ class Entry:
 class Source:
     """The files at a path. Links below it are not followed, and hidden files are left out.
 
-    A path that itself is a link is what its owner meant.
+    A path that itself is a link is what its owner meant. `store` has the folders of the memory
+    that is imported into: they are passed over, and a path inside of them is refused.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, store: Iterable[Path] = ()) -> None:
         self.path = _real(path)
         self.links: list[str] = []
         """What was passed over because it is a link or a device."""
+        self.hidden: list[str] = []
+        """Hidden files and folders that were left out."""
+        self.own = 0
+        """How many files of a memory were left out."""
+        self.read: set[str] = set()
+        """The names of the files that a format opened."""
+        self._store = {found for each in store if (found := _identity(each))}
+        self._folders = {_identity(self.path)}
         self.unlisted: list[tuple[str, str]] = []
         """What can't be looked into, and why."""
         self.bytes_read = 0
@@ -125,6 +142,7 @@ class Source:
             raise UnreadableSourceError(
                 f"{str(path)!a} is the whole file system. Fix: name the folder with the documents."
             )
+        self._refuse_inside_a_memory(path)
         mode = self._mode()
         self.is_folder = stat.S_ISDIR(mode)
         self.entries = tuple(sorted(self._found(mode), key=lambda entry: entry.name))
@@ -155,22 +173,29 @@ class Source:
 
     def open(self, entry: Entry) -> BinaryIO:
         """Open a file, to be read in bounds; whatever is wrong is `UnreadableSourceError`."""
+        self.read.add(entry.name)
         return io.BufferedReader(Bounded(entry.open, self._count), HEAD)
 
     def head(self, entry: Entry) -> bytes:
-        before = self.bytes_read
         try:
-            with self.open(entry) as stream:
+            with io.BufferedReader(Bounded(entry.open, lambda _read: None), HEAD) as stream:
                 return stream.read(HEAD)
         except UnreadableSourceError:
             return b""
-        finally:
-            self.bytes_read = before
 
     def _count(self, read: int) -> None:
         self.bytes_read += read
 
     # ------------------------------------------------------------ what is there
+    def _refuse_inside_a_memory(self, given: Path) -> None:
+        for each in (self.path, *self.path.parents):
+            is_node = all(os.path.lexists(each / name) for name in (META, CONTENT))
+            if is_node or _identity(each) in self._store:
+                raise UnreadableSourceError(
+                    f"{str(given)!a} is inside a memory, in {str(each)!a}: what is there is "
+                    "remembered already. Fix: name the folder that the files were imported from."
+                )
+
     def _mode(self) -> int:
         try:
             return self.path.stat().st_mode
@@ -207,11 +232,30 @@ class Source:
     def _paths(self) -> Iterator[Path]:
         for above, folders, names in os.walk(self.path, onerror=self._note):
             place = Path(above)
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            is_node = {META, CONTENT} <= {*names}
+            self.own += len(names) if is_node else 0
+            files = [] if is_node else names
+            hidden = {each for each in (*folders, *files) if each.startswith(".")}
+            hidden -= ENTERED | _SHOWN
+            self.hidden += [self._inside(place / name) for name in sorted(hidden)]
             linked = [name for name in folders if (place / name).is_symlink()]
-            for name in (*linked, *names):
-                if not name.startswith("."):
-                    yield place / name
+            passed = hidden.union(linked)
+            folders[:] = sorted(
+                name for name in folders if name not in passed and self._enters(place / name)
+            )
+            yield from (place / name for name in (*linked, *files) if name not in hidden)
+
+    def _enters(self, folder: Path) -> bool:
+        """Whether a folder is to be looked into: not if it is the memory's, or was seen before."""
+        identity = _identity(folder)
+        if identity in self._store:
+            self.own += sum(len(names) for _, _, names in os.walk(folder))
+            return False
+        if identity is not None and identity in self._folders:  # mounted twice, or inside itself
+            self.links.append(self._inside(folder))
+            return False
+        self._folders.add(identity)
+        return True
 
     def _note(self, error: OSError) -> None:
         self.unlisted.append((self._inside(Path(error.filename)), str(error.strerror)))
@@ -230,9 +274,28 @@ class Source:
                 f"{str(self.path)!a} is a damaged archive: {shown(str(error))}. "
                 "Fix: download it again."
             ) from error
+        names = [packed.filename for packed in archive.infolist()]
+        nodes = {name.removesuffix(META) for name in names if name.endswith(f"/{META}")}
+        nodes &= {name.removesuffix(CONTENT) for name in names}
         for packed in archive.infolist():
-            if not packed.is_dir():
+            if packed.is_dir():
+                continue
+            if packed.filename.rpartition("/")[0] + "/" in nodes:
+                self.own += 1
+            else:
                 yield Entry(packed.filename, packed.file_size, _unpacking(archive, packed))
+
+
+_Identity = tuple[int, int]
+
+
+def _identity(path: Path) -> _Identity | None:
+    """Return what tells a folder from all others, whatever path leads to it; None if none is."""
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _unpacking(archive: zipfile.ZipFile, packed: zipfile.ZipInfo) -> Callable[[], BinaryIO]:

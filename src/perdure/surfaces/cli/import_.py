@@ -73,8 +73,11 @@ def import_command(
     """Take in what other programs remember, or a memory that was exported.
 
     PATH is a data export of ChatGPT or Claude (the archive as it is, or conversations.json),
-    sessions of Claude Code or Codex, an export of mem0, memory.json of MCP's memory server, or a
-    folder of Markdown. What is there already is passed over: import as often as you like. A folder
+    sessions of Claude Code or Codex, histories of SpecStory, an export of mem0 or Letta, the
+    memory.json of MCP's memory server, notes of basic-memory, rules for agents (CLAUDE.md,
+    AGENTS.md, .cursor/rules), or a folder of Markdown. What is there already is passed over: import
+    as often as you like. What does not go in is counted. Without --learn, which can be added later,
+    nothing is learned from conversations. A folder
     that `perdure export` wrote becomes the memory here, with its history, if there is none yet.
     With --history, the past sessions of an agent are kept and learned from, as its hooks do it.
     """
@@ -94,6 +97,9 @@ def import_command(
         out.json(_json(done, dry_run=dry_run))
     else:
         _tell(done, dry_run=dry_run, archive_gone=options["archive_gone"])
+        arrived = done.totals().get("sessions", {})
+        if not options["learn"] and (count := arrived.get("new", 0) + arrived.get("changed", 0)):
+            out.mention(f"to learn from {counted(count, 'session')}: import again with --learn")
     if done.refused:
         raise InvalidValueError(
             f"{counted(done.refused, 'item')} did not go in; the rest did. "

@@ -157,7 +157,7 @@ class _Reasons:
 
     def _grounds(self, claim: Claim) -> Iterator[_Twig]:
         if not claim.extracted:
-            yield _Twig(_HANDS)
+            yield _Twig(f"imported from {shown(claim.line)}" if claim.line else _HANDS)
             return
         yield _Twig(_learned(claim))
         yield from _checked(claim)
@@ -317,6 +317,7 @@ def _claim_json(claim: Claim) -> dict[str, object]:
         "since": claim.since.isoformat() if claim.since else None,
         "holds": claim.holds if claim.extracted else None,
         "said": [_said_json(each) for each in claim.said],
+        **({"line": claim.line} if claim.line else {}),
         **({"anchors": claim.anchors.as_json()} if claim.anchors else {}),
         **({"verdict": picked(claim.verdict, "state note held_back")} if claim.verdict else {}),
     }

@@ -1,21 +1,27 @@
 """ChatGPT's data export: `conversations.json`, alone or in the archive that one downloads.
 
 A conversation is a tree of messages; `current_node` is the end of the branch that its owner sees.
+What ChatGPT remembers is in messages too: what it tells its tool `bio`, the custom instructions
+(`user_editable_context`), and the list of memories that it was given (`model_editable_context`).
 """
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
-from perdure.engine.importing.contract import Conversation, Finding, Item, Said
+from perdure.engine.importing.contract import Conversation, Finding, Item, Said, Statement
 from perdure.engine.importing.reading import (
     begins_with,
     call,
     conversations_in,
+    digest,
     each_file,
     each_object,
     elements,
     list_of,
     mapping_of,
+    message,
     said,
     time_of,
     with_branches,
@@ -23,12 +29,25 @@ from perdure.engine.importing.reading import (
 from perdure.engine.importing.sources import Entry, Source
 from perdure.errors import InvalidValueError
 from perdure.model.messages import text_of
-from perdure.model.values import shown
+from perdure.model.values import shown, words_key
 
 _SILENT = frozenset(
     {"thoughts", "reasoning_recap", "user_editable_context", "model_editable_context"}
 )
 """What the model thinks, and what its owner told it once for all conversations."""
+_BIO = "bio"
+"""The tool that ChatGPT keeps its memories with."""
+_INSTRUCTIONS = {
+    "about-you": ("user_profile", "about_user_message"),
+    "how-to-respond": ("user_instructions", "about_model_message"),
+}
+"""The custom instructions, and the fields that have them."""
+_FENCED = re.compile(r"```(?:\w*\n)?(.*?)```", re.DOTALL)
+_NOW = "9999"
+"""The time of what is as it was when the export was made."""
+_NUMBERED = re.compile(r"\d+\.\s*(?:\[[^\]\n]{0,40}\]\.?\s*)?")
+_FORGET = re.compile(r"(?:forget|delete|remove|ignore)\b", re.IGNORECASE)
+"""How ChatGPT tells its tool to forget something."""
 
 
 class ChatGpt:
@@ -39,10 +58,52 @@ class ChatGpt:
         return begins_with(source, (".json",), b'"mapping"')
 
     def items(self, source: Source) -> Iterator[Item | Finding]:
-        return each_file(source, conversations_in(source), self._read)
+        return _Export(self.name).items(source)
+
+
+class _Kept(NamedTuple):
+    """A text that ChatGPT was given with a conversation, and the place and time of that."""
+
+    time: str
+    file: str
+    where: str
+    text: str
+
+
+class _Export:
+    """One export: what is remembered is known when all conversations are read."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._instructions: dict[str, dict[str, _Kept]] = {}
+        """By name and text, where each was last given."""
+        self._memories = _Kept("", "", "", "")
+        self._known: set[str] = set()
+        self._left: Counter[str] = Counter()
+
+    def items(self, source: Source) -> Iterator[Item | Finding]:
+        yield from each_file(source, conversations_in(source), self._read)
+        users = [entry for entry in source.entries if entry.base == "user.json"]
+        yield from each_file(source, users, self._user)
+        for name, found in self._instructions.items():
+            *older, last = sorted(found.values())
+            self._left["older custom instructions"] += len(older)
+            yield self._statement(last, f"custom-instructions/{name}", last.text, "preference")
+        for line in self._memories.text.splitlines():
+            yield from self._fact(self._memories, _NUMBERED.sub("", line.strip(), count=1))
+        for what, count in (+self._left).items():
+            yield Finding("", "", f"{what} were left out: {count:,}", "nothing", refused=False)
 
     def _read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
         return each_object(entry, "conversation", elements(stream), self._conversation)
+
+    def _user(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
+        def take(_entry: Entry, where: str, user: Mapping[str, object]) -> Iterator[Item | Finding]:
+            given = {**user, **mapping_of(user.get("custom_instructions"))}
+            self._instruct(_Kept(_NOW, entry.name, where, ""), given)
+            return iter(())
+
+        return each_object(entry, "user", elements(stream), take)
 
     def _conversation(
         self, entry: Entry, where: str, given: Mapping[str, object]
@@ -55,7 +116,7 @@ class ChatGpt:
         one = Conversation(
             file=entry.name,
             where=where,
-            source=self.name,
+            source=self._name,
             source_id=source_id,
             title=text_of(given.get("title")),
             messages=tuple(m for node in branch if (m := _message(nodes[node])) is not None),
@@ -64,6 +125,76 @@ class ChatGpt:
         )
         others = (node for name, node in nodes.items() if name not in branch)
         yield from with_branches(one, sum(_message(node) is not None for node in others))
+        kept = _Kept(one.updated_at or one.created_at, entry.name, where, "")
+        for name in branch:
+            yield from self._remembered(mapping_of(mapping_of(nodes[name]).get("message")), one)
+            self._note(mapping_of(mapping_of(nodes[name]).get("message")), kept)
+
+    # ------------------------------------------------------------ what it remembers
+    def _remembered(
+        self, given: Mapping[str, object], one: Conversation
+    ) -> Iterator[Item | Finding]:
+        """Yield what ChatGPT kept in a message; each fact once."""
+        if not _is_kept(given):
+            return
+        kept = _Kept(time_of(given.get("create_time")), one.file, one.where, "")
+        for line in _content(mapping_of(given.get("content"))).splitlines():
+            yield from self._fact(kept, line.strip(), one.source_id)
+
+    def _fact(self, kept: _Kept, text: str, conversation: str = "") -> Iterator[Item | Finding]:
+        key = words_key(text)
+        if not key or key in self._known or text.startswith("#"):
+            return
+        self._known.add(key)
+        if _FORGET.match(text):
+            self._left["things that ChatGPT was told to forget"] += 1
+            return
+        quoted = (conversation, text) if conversation else None
+        yield self._statement(kept, f"memory/{digest(key)[:24]}", text, "entity", quoted)
+
+    def _statement(
+        self,
+        kept: _Kept,
+        source_id: str,
+        content: str,
+        category: str,
+        quoted: tuple[str, str] | None = None,
+    ) -> Statement:
+        return Statement(
+            file=kept.file,
+            where=kept.where,
+            source=self._name,
+            source_id=source_id,
+            content=content,
+            category=category,
+            metadata={"source_updated_at": kept.time} if kept.time not in {"", _NOW} else {},
+            project="",
+            quoted=quoted,
+        )
+
+    def _note(self, given: Mapping[str, object], kept: _Kept) -> None:
+        """Note what a message is that nobody sees: the newest instructions, or a list of facts."""
+        content, metadata = mapping_of(given.get("content")), mapping_of(given.get("metadata"))
+        self._instruct(kept, {**mapping_of(metadata.get("user_context_message_data")), **content})
+        listed = text_of(content.get("model_set_context")).strip()
+        if listed and kept.time >= self._memories.time:
+            self._memories = kept._replace(text=listed)
+        role = text_of(mapping_of(given.get("author")).get("role"))
+        kind = text_of(content.get("content_type"))
+        if role in {"tool", "system"} and _content(content).strip():
+            self._left[f"messages of the role {role}"] += 1
+        elif kind in {"thoughts", "reasoning_recap"}:
+            self._left["thoughts of the model"] += 1
+        elif metadata.get("is_visually_hidden_from_conversation") is True and kind not in _SILENT:
+            self._left["messages that were never shown"] += 1
+
+    def _instruct(self, kept: _Kept, given: Mapping[str, object]) -> None:
+        for name, fields in _INSTRUCTIONS.items():
+            text = next(filter(None, (text_of(given.get(field)) for field in fields)), "")
+            fenced = _FENCED.search(text)
+            if text := (fenced[1] if fenced else text).strip():
+                found = self._instructions.setdefault(name, {})
+                found[text] = max(found.get(text, kept), kept._replace(text=text))
 
 
 def _branch(nodes: Mapping[str, object], current: object) -> dict[str, None]:
@@ -89,13 +220,23 @@ def _message(node: object) -> Said | None:
     given = mapping_of(mapping_of(node).get("message"))
     hidden = mapping_of(given.get("metadata")).get("is_visually_hidden_from_conversation")
     role = text_of(mapping_of(given.get("author")).get("role"))
-    if hidden is True or role not in {"user", "assistant"}:
+    if role not in {"user", "assistant"} or (hidden is True and not _is_kept(given)):
         return None
     content = _content(mapping_of(given.get("content")))
     to = text_of(given.get("recipient")) or "all"
+    if _is_kept(given):  # whole, so that what is remembered can be found in it
+        lines = (line.strip() for line in content.splitlines())
+        content = "\n".join(f"[called {_BIO}: {line}]" for line in lines if line)
+        return message(role, content, time=given.get("create_time"))
     if role == "assistant" and to != "all" and content.strip():
         content = call(to, content)
     return said(role, content, given.get("create_time"))
+
+
+def _is_kept(given: Mapping[str, object]) -> bool:
+    """Whether ChatGPT keeps something in memory with a message."""
+    role = text_of(mapping_of(given.get("author")).get("role"))
+    return role == "assistant" and text_of(given.get("recipient")) == _BIO
 
 
 def _content(content: Mapping[str, object]) -> str:

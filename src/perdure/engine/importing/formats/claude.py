@@ -1,10 +1,23 @@
-"""Claude's data export: `conversations.json`, alone or in the archive that one downloads."""
+"""Claude's data export: `conversations.json`, alone or in the archive that one downloads.
 
+Beside it are `projects.json` and `memories.json`, or a folder of each with one file for each.
+"""
+
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO
 
-from perdure.engine.importing.contract import Conversation, Finding, Item, Said
+from perdure.engine.importing.contract import (
+    Conversation,
+    Document,
+    Finding,
+    Item,
+    Said,
+    Statement,
+)
 from perdure.engine.importing.reading import (
+    MEND,
     begins_with,
     conversations_in,
     cut,
@@ -19,10 +32,15 @@ from perdure.engine.importing.reading import (
 )
 from perdure.engine.importing.sources import Entry, Source
 from perdure.errors import InvalidValueError
+from perdure.model import slugify
 from perdure.model.messages import text_of
+from perdure.model.uri import stable_slug
 
 _ROLES = {"human": "user", "user": "user", "assistant": "assistant"}
 _MOST_OF_AN_ATTACHMENT = 20_000
+_MEMORIES = ("conversations_memory", "project_memories")
+_BESIDE = re.compile(r"(?:.*/)?(?:projects|memories)(?:\.json|/[^/]+\.json)")
+_SEPARATOR = re.compile(r"[/\\]")
 
 Messages = Sequence[Mapping[str, object]]
 
@@ -32,15 +50,116 @@ class Claude:
     kind = "sessions"
 
     def detect(self, source: Source) -> bool:
-        return begins_with(source, (".json",), b'"chat_messages"')
+        marks = b'"chat_messages"', b'"prompt_template"', b'"conversations_memory"'
+        return begins_with(source, (".json",), *marks)
 
     def items(self, source: Source) -> Iterator[Item | Finding]:
-        return each_file(source, conversations_in(source), self._read)
+        beside = [entry for entry in source.entries if _BESIDE.fullmatch(entry.name)]
+        beside.sort(key=lambda entry: "projects" not in entry.name)  # they name what follows
+        others = [entry for entry in conversations_in(source) if entry not in beside]
+        return each_file(source, [*beside, *others], _Export(self.name).read)
 
-    def _read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
+
+class _Export:
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._projects: dict[str, str] = {}
+        """The names of projects, by their ids."""
+
+    def read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
         found = elements(stream, keys=("conversations",))
-        return each_object(entry, "conversation", found, self._conversation)
+        return each_object(entry, "conversation", found, self._take)
 
+    def _take(
+        self, entry: Entry, where: str, said: Mapping[str, object]
+    ) -> Iterator[Item | Finding]:
+        where = where.removeprefix("conversation ")
+        if any(name in said for name in _MEMORIES):
+            return self._memories(entry, f"memory {where}", said)
+        if "chat_messages" not in said and ("docs" in said or "prompt_template" in said):
+            return self._project(entry, f"project {where}", said)
+        return self._conversation(entry, f"conversation {where}", said)
+
+    # ------------------------------------------------------------ projects
+    def _project(
+        self, entry: Entry, where: str, said: Mapping[str, object]
+    ) -> Iterator[Item | Finding]:
+        source_id, name = text_of(said.get("uuid")), text_of(said.get("name")).strip()
+        if not source_id:
+            raise InvalidValueError("it has no uuid")
+        self._projects[source_id] = project = slugify((name or source_id)[:60])
+        texts = {"template": said.get("prompt_template"), "about": said.get("description")}
+        for part, category in (("template", "pattern"), ("about", "entity")):
+            yield from self._statement(
+                entry,
+                where,
+                f"project/{source_id}/{part}",
+                texts[part],
+                category,
+                project,
+                said.get("updated_at"),
+            )
+        docs, empty = list_of(said.get("docs")), Counter[str]()
+        for number, doc in enumerate(map(mapping_of, docs), start=1):
+            file = _SEPARATOR.sub("-", text_of(doc.get("filename"))).strip() or f"document {number}"
+            text = text_of(doc.get("content"))
+            empty["documents without a text"] += not text.strip()
+            if text.strip():
+                yield Document(
+                    file=entry.name,
+                    where=f"{where}, document {number}",
+                    source=self._name,
+                    source_id=f"{stable_slug(name or source_id)}/{file}",
+                    text=text,
+                )
+        files = len(list_of(said.get("files")))
+        left = +(empty + Counter({"files, whose texts an export lacks": files}))
+        for what, count in left.items():
+            yield Finding(entry.name, where, f"{what}: {count:,}", MEND, refused=False)
+
+    # ------------------------------------------------------------ memories
+    def _memories(
+        self, entry: Entry, where: str, said: Mapping[str, object]
+    ) -> Iterator[Item | Finding]:
+        account = text_of(said.get("account_uuid"))
+        source_id = f"memory/{account}" if account else "memory"
+        yield from self._statement(
+            entry, where, source_id, said.get("conversations_memory"), "entity", ""
+        )
+        for uuid, text in mapping_of(said.get("project_memories")).items():
+            project = self._projects.get(uuid, "")
+            yield from self._statement(
+                entry, where, f"memory/project/{uuid}", text, "entity", project
+            )
+        files = len(list_of(said.get("memory_files")))
+        if files:
+            what = f"memory files were left out: {files:,}"
+            yield Finding(entry.name, where, what, "save what you need by hand", refused=False)
+
+    def _statement(  # noqa: PLR0913, PLR0917 - what, and where it is from
+        self,
+        entry: Entry,
+        where: str,
+        source_id: str,
+        text: object,
+        category: str,
+        project: str,
+        updated: object = None,
+    ) -> Iterator[Item]:
+        time = time_of(updated)
+        if content := text_of(text).strip():
+            yield Statement(
+                file=entry.name,
+                where=where,
+                source=self._name,
+                source_id=source_id,
+                content=content,
+                category=category,
+                project=project,
+                metadata={"source_updated_at": time} if time else {},
+            )
+
+    # ------------------------------------------------------------ conversations
     def _conversation(
         self, entry: Entry, where: str, said: Mapping[str, object]
     ) -> Iterator[Item | Finding]:
@@ -52,7 +171,7 @@ class Claude:
         one = Conversation(
             file=entry.name,
             where=where,
-            source=self.name,
+            source=self._name,
             source_id=source_id,
             title=text_of(said.get("name")),
             messages=tuple(m for each in branch for m in _messages(each)),

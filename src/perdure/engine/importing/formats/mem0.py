@@ -1,9 +1,12 @@
-"""An export of mem0: what `get_all` returns, as JSON; a list, or an object with `results`."""
+"""An export of mem0: what `get_all` returns, as JSON; a list, or an object with `results`.
+
+With a graph, the object has `relations` too, which name the entities that they are between.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
-from perdure.engine.importing.contract import Finding, Item, Statement
+from perdure.engine.importing.contract import Finding, Item, Relation, Statement
 from perdure.engine.importing.reading import (
     each_file,
     each_object,
@@ -19,7 +22,7 @@ from perdure.model import slugify
 from perdure.model.messages import text_of
 from perdure.model.values import JSON
 
-_LISTS = ("results", "memories", "data")
+_LISTS = ("results", "memories", "data", "relations")
 _OTHERWISE = "entity"
 _PREFERENCES = (
     "preference preferences user_preferences food music fashion entertainment hobbies sports "
@@ -45,7 +48,32 @@ class Mem0:
         return each_file(source, source.meant(".json"), self._read)
 
     def _read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
-        return each_object(entry, "memory", elements(stream, keys=_LISTS), self._statement)
+        return each_object(entry, "memory", elements(stream, keys=_LISTS), self._item)
+
+    def _item(
+        self, entry: Entry, where: str, said: Mapping[str, object]
+    ) -> Iterator[Item | Finding]:
+        is_relation = "relationship" in said and "memory" not in said
+        return (self._relation if is_relation else self._statement)(entry, where, said)
+
+    def _relation(
+        self, entry: Entry, where: str, said: Mapping[str, object]
+    ) -> Iterator[Item | Finding]:
+        start, kind = text_of(said.get("source")), text_of(said.get("relationship"))
+        target = text_of(said.get("target")) or text_of(said.get("destination"))
+        if not (start.strip() and kind.strip() and target.strip()):
+            raise InvalidValueError("it is a relation that lacks source, relationship or target")
+        yield Relation(
+            file=entry.name,
+            where=where,
+            source=self.name,
+            source_id=f"{start} {kind} {target}",
+            start=start,
+            target=target,
+            kind=kind.strip(),
+            owner=text_of(said.get("user_id")),
+            makes_ends=True,
+        )
 
     def _statement(
         self, entry: Entry, where: str, said: Mapping[str, object]
