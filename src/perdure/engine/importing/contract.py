@@ -31,7 +31,7 @@ class Finding:
 
     def __str__(self) -> str:
         place = ", ".join(part for part in (self.file, self.where) if part)
-        return f"{place}: {self.what}. Fix: {self.fix}."
+        return f"{place}{': ' if place else ''}{self.what}. Fix: {self.fix}."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
