@@ -32,30 +32,30 @@ from perdure.storage.locator import STORE_NOTE
 
 _FILE = "stores.json"
 _PATIENCE = 30.0
-_MOST_BYTES = 100_000
+_MOST_CHARACTERS = 100_000
 _INSIDE = "./"
 """Begins a path inside the home, which is remembered relative to it."""
 _ID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _LINE = re.compile(rf"^perdure-store:[ \t]*[\"']?({_ID})[\"']?[ \t]*\r?$", re.MULTILINE)
 _ANY_LINE = re.compile(r"^perdure-store:.*\n?", re.MULTILINE)
 
-_ABOUT = """\
-# About this folder
-
-Perdure keeps here what your AI agents remember, as plain Markdown that belongs to you.
-
-- **Who writes here.** Perdure, when you or an agent save something. Agents do not change your
-  other notes.
-- **You may edit.** Change or delete what you like, in any editor, on any device. Your text counts;
-  Perdure takes it in.
-- **What is never here.** Passwords, keys and tokens that Perdure recognises are refused. Indexes,
-  locks and models lie outside of this folder, so that nothing of them is synced.
-- **Where the history is.** Every version is kept on each device by itself, in Perdure's own folder
-  (`~/.perdure`). `perdure history log` shows it, and `perdure status` where it lies.
-
-The line `perdure-store` at the top of this note is how Perdure finds that history again when this
-folder is moved or renamed. Leave it as it is. If this note is deleted, Perdure writes it again.
-"""
+_ABOUT = (
+    "# About this folder\n\n"
+    "Perdure keeps here what your AI agents remember, as plain Markdown that belongs to you.\n\n"
+    "- **Who writes here.** Perdure, when you or an agent save something. Agents do not change "
+    "your other notes.\n"
+    "- **You may edit.** Change or delete what you like, in any editor, on any device. Your text "
+    "counts; Perdure takes it in.\n"
+    "- **What is never here.** Passwords, keys and tokens that Perdure recognises are refused. "
+    "Indexes, locks and models lie outside of this folder, so that no sync client touches them.\n"
+    "- **Where the history is.** Each device keeps every version by itself, in Perdure's own "
+    "folder (`~/.perdure`). `perdure history log` shows them, and `perdure status` where they "
+    "lie.\n\n"
+    "The line `perdure-store` at the top of this note is how Perdure finds that history again "
+    "when this folder is moved or renamed. Leave it as it is. If this note is deleted, Perdure "
+    "writes it again.\n"
+)
+"""One line for each paragraph: Obsidian shows a line break as one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,8 @@ def introducer(store: Store, backend: StorageBackend) -> Callable[[], None]:
     def introduce() -> None:
         nonlocal is_done
         if not is_done:
-            _write_note(backend, store.id)
+            with suppress(ConcurrentModificationError):  # the note is that of who was faster
+                _write_note(backend, store.id)
             open_store(store.home, backend)
             is_done = True
 
@@ -207,13 +208,14 @@ def separate(home: Path, backend: StorageBackend, copy: Callable[[Path, Path], N
 def _note(backend: StorageBackend) -> tuple[str | None, str]:
     """Return the text of the note, None if there is none; and why it can't be read."""
     try:
-        if backend.info(STORE_NOTE).size > _MOST_BYTES:
-            return None, f"{STORE_NOTE.key!a} is longer than {_MOST_BYTES:,} bytes"
-        return backend.read(STORE_NOTE), ""
+        text = backend.read(STORE_NOTE)
     except FileNotFoundError:
         return None, ""
-    except (NotTextError, IsADirectoryError, NotADirectoryError) as error:
+    except (NotTextError, IsADirectoryError, PermissionError) as error:
         return None, str(error).partition(" Fix: ")[0].rstrip(".")
+    if len(text) > _MOST_CHARACTERS:
+        return None, f"{STORE_NOTE.key!a} is longer than {_MOST_CHARACTERS:,} characters"
+    return text, ""
 
 
 def _id_in(text: str | None) -> tuple[str, str]:
@@ -242,8 +244,7 @@ def _write_note(backend: StorageBackend, store_id: str) -> None:
         except InvalidValueError:
             return  # theirs to correct, as `doctor` says
         new = frontmatter.join(line + _ANY_LINE.sub("", lines), body)
-    with suppress(ConcurrentModificationError):  # then the note is that of who was faster
-        backend.write(STORE_NOTE, new, expect=ABSENT if text is None else content_hash(text))
+    backend.write(STORE_NOTE, new, expect=ABSENT if text is None else content_hash(text))
 
 
 # ---------------------------------------------------------------- what the home remembers
@@ -275,7 +276,7 @@ def _is_alive(known: Known, identity: str) -> bool:
         if Path(known.path).samefile(identity):
             return False
         with Path(known.path, STORE_NOTE.key).open("rb") as file:
-            found, _ = _id_in(file.read(_MOST_BYTES).decode())
+            found, _ = _id_in(file.read(_MOST_CHARACTERS).decode())
     except (OSError, ValueError):
         return False
     return found in known.ids
