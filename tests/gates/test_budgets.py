@@ -16,7 +16,7 @@ def lines_in(*paths: Path) -> int:
 
 BUDGETS = {
     "agents": 4_653,
-    "app": 3_083,
+    "app": 3_520,
     "artifacts": 7_049,
     "context": 3_153,
     "engine": 28_354,
@@ -24,8 +24,8 @@ BUDGETS = {
     "index": 4_244,
     "model": 2_959,
     "process": 528,
-    "storage": 4_790,
-    "surfaces": 7_117,
+    "storage": 4_804,
+    "surfaces": 7_160,
     "testing": 4_239,
 }
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 69_899
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 70_387
