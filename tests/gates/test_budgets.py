@@ -25,7 +25,7 @@ BUDGETS = {
     "model": 2_959,
     "process": 528,
     "storage": 4_804,
-    "surfaces": 7_160,
+    "surfaces": 7_161,
     "testing": 4_239,
 }
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 70_387
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 70_388
