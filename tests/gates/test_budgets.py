@@ -16,7 +16,7 @@ def lines_in(*paths: Path) -> int:
 
 BUDGETS = {
     "agents": 4_654,
-    "app": 3_088,
+    "app": 3_521,
     "artifacts": 7_049,
     "context": 3_078,
     "engine": 30_075,
@@ -24,8 +24,8 @@ BUDGETS = {
     "index": 4_247,
     "model": 3_024,
     "process": 528,
-    "storage": 4_789,
-    "surfaces": 7_128,
+    "storage": 4_803,
+    "surfaces": 7_172,
     "testing": 4_288,
 }
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 72_861
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 73_356

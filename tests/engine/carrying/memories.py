@@ -9,6 +9,7 @@ from perdure.app import Context, import_memory, open_context
 from perdure.engine.arriving import Arrived
 from perdure.index.embedders.hashing import Hashing
 from perdure.model import RequestContext, Role
+from perdure.storage.locator import STORE_NOTE
 from tests.engine.remembering import ANA, BOB, of
 
 ROOT = RequestContext("local", "ana", role=Role.ROOT)
@@ -48,10 +49,11 @@ class Machine:
 
 
 def files_in(folder: Path) -> dict[str, bytes]:
+    """Return all files but the note that names the store, which is no text of a memory."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.is_file()
+        if path.is_file() and path != folder / STORE_NOTE.key
     }
 
 
