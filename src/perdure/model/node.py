@@ -188,12 +188,7 @@ class ContextNode:
 
     @property
     def title(self) -> str:
-        """What people call it: its first heading, its abstract, how it begins, else its name."""
-        headings = (found["text"] for found in _HEADING.finditer(self.content))
-        heading = next((_CLOSING.sub("", text.rstrip()) for text in headings if text), "")
-        said = heading or self.abstract.strip().partition("\n")[0]
-        title = " ".join(said.split()) or _beginning(self.content) or self.place.words
-        return shortened(title, _MAX_TITLE)
+        return title_of(self.content, self.abstract, self.place)
 
     # ------------------------------------------------------------ making the next one
     @property
@@ -220,6 +215,15 @@ class ContextNode:
 
     def revised(self, **changes: Any) -> "ContextNode":  # noqa: ANN401 - the fields' own types
         return replace(self, **{"version": self.version + 1, **changes})
+
+
+def title_of(content: str, abstract: str, place: Uri) -> str:
+    """Return what people call a node: its first heading, abstract, how it begins, or its name."""
+    headings = (found["text"] for found in _HEADING.finditer(content))
+    heading = next((_CLOSING.sub("", text.rstrip()) for text in headings if text), "")
+    said = heading or abstract.strip().partition("\n")[0]
+    title = " ".join(said.split()) or _beginning(content) or place.words
+    return shortened(title, _MAX_TITLE)
 
 
 def _beginning(content: str) -> str:
