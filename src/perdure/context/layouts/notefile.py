@@ -329,7 +329,7 @@ def _status(file: NoteFile) -> NodeStatus:
 
 
 def _meta(file: NoteFile, node: Uri, parts: Texts, metadata: Mapping[str, JSON]) -> Meta:
-    _, body = frontmatter.split(parts[CONTENT]) if CONTENT in parts else ("", "")
+    _, body = _halves(parts.get(CONTENT, ""))
     version = file.value(_VERSION)
     created = _time(file.value(_CREATED)) or _time(file.value("date"))
     updated = _time(file.value(_UPDATED))
@@ -351,6 +351,13 @@ def _metadata(file: NoteFile, own: list[str], ours: Mapping[str, JSON]) -> dict[
     values = values if isinstance(values, Mapping) else {}
     found = {n: values[n] if n in values else _metadata_value(file, n) for n in own}
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _halves(content: str) -> tuple[str, str]:
+    try:
+        return frontmatter.split(content)
+    except InvalidValueError:  # it has no end, so all of it is the body
+        return "", content
 
 
 def _time(value: JSON) -> str | None:
@@ -487,10 +494,7 @@ def _content(texts: Texts, literal: Mapping[str, JSON]) -> tuple[str, str]:
     """Return the lines and the body of a content; of one that is literal, none."""
     if CONTENT not in texts or CONTENT in literal:
         return "", ""
-    try:
-        return frontmatter.split(texts[CONTENT])
-    except InvalidValueError:
-        return "", texts[CONTENT]
+    return _halves(texts[CONTENT])
 
 
 def _owners_lines(lines: str, title: str) -> tuple[str, bool]:
