@@ -24,19 +24,7 @@ _TABLES = Tables(
 )
 _ROWS = "SELECT place, path, archived, unsure FROM note"
 _PUT = "INSERT OR REPLACE INTO note VALUES (?, ?, ?, ?, ?)"
-_CHILDREN = """
-    WITH RECURSIVE step(place, slash) AS (
-        SELECT NULL, -1
-        UNION ALL
-        SELECT found, instr(substr(found, :after), '/') FROM (
-            SELECT (SELECT place FROM note WHERE place < :to AND place > CASE
-                    WHEN slash < 0 THEN :above WHEN slash = 0 THEN step.place
-                    ELSE substr(step.place, 1, :after + slash - 2) || '0' END
-                ORDER BY place LIMIT 1) AS found
-            FROM step WHERE slash < 0 OR step.place IS NOT NULL))
-    SELECT substr(place, :after, CASE slash WHEN 0 THEN length(place) ELSE slash - 1 END)
-    FROM step WHERE place IS NOT NULL"""
-"""One step in the index for each child: '0' follows '/' in the order of characters."""
+_BELOW = "SELECT place FROM note WHERE place > ? AND place < ? ORDER BY place"
 
 
 class Row(NamedTuple):
@@ -70,10 +58,14 @@ class Places(Closing):
     def children(self, place: str) -> list[str]:
         """Return the first names below a place, in order."""
         above = f"{place}/" if place else ""
-        asked = {"above": above, "to": f"{above}\U0010ffff", "after": len(above) + 1}
+        names: dict[str, None] = {}
+        start: str | None = above
         with self._file.reading() as db:
-            found = [name for (name,) in db.execute(_CHILDREN, asked)]
-        return sorted(dict.fromkeys(found))
+            while start is not None:
+                rows = db.execute(_BELOW, (start, f"{above}\U0010ffff"))
+                start = _taken(names, (found[len(above) :] for (found,) in rows))
+                start = None if start is None else f"{above}{start}0"
+        return sorted(names)
 
     def archived(self, place: str) -> list[str]:
         """Return the names of archived nodes directly below a place."""
@@ -126,3 +118,13 @@ class Places(Closing):
         with self._file.changing(outlasts_power=False) as db:
             db.execute("DELETE FROM note")
             db.execute("DELETE FROM state")
+
+
+def _taken(names: dict[str, None], below: Iterable[str]) -> str | None:
+    """Take first names; return one of which there are many, so that the rest can be skipped."""
+    for found in below:
+        name, slash, _ = found.partition("/")
+        if slash and name in names:
+            return name  # '0', which follows '/' in the order of characters, is after all of them
+        names[name] = None
+    return None
