@@ -6,6 +6,7 @@
     │   ├── ConfigError                    ValueError         the config or environment is wrong
     │   ├── OptionError                    ValueError         a backend refuses one of its options
     │   ├── CapabilityMismatchError                           it can be had, but promises too little
+    │   ├── StoreIdentityError                                it may be another store, or a copy
     │   └── PluginError                    ImportError        an installed package can't be used
     ├── ArtifactError                                         the artifact store refused
     │   ├── InvalidCIDError                ValueError         the text or bytes name no content
@@ -134,6 +135,9 @@ class OptionError(StorageSelectionError, ValueError):
 
 
 class CapabilityMismatchError(StorageSelectionError): ...
+
+
+class StoreIdentityError(StorageSelectionError): ...
 
 
 class PluginError(StorageSelectionError, ImportError): ...

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from shutil import copytree
 
-from perdure.app import Context, adopt_history
+from perdure.app import Context
 from perdure.engine import worker
 from perdure.engine.building import Caught
 from perdure.engine.worker import Worker
@@ -62,7 +62,6 @@ def have_many(home: Path) -> None:
 def have_a_copy(home: Path, many: Path) -> None:
     """Have what another home has, which is quicker than to make it again."""
     copytree(many, home, symlinks=True, dirs_exist_ok=True)
-    adopt_history({"HOME": str(home), "USER": "ana"}, str(many / ".perdure/memory"))
 
 
 def made_by(context: Context) -> int:

@@ -4,8 +4,7 @@
 
 It is made once and then only opened: later versions must read what this one wrote. Make it again
 only when the on-disk format changes on purpose, and say so in the commit. The private signing key
-is not kept. The history is stored under the name that it has for a memory in `MADE_AT`, so that
-no path of the machine that made it is in there; `perdure history adopt` takes it from there.
+is not kept. No path of the machine that made it is in there: a store finds its history by its id.
 """
 
 import gzip
@@ -20,7 +19,6 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from perdure.app import history_folder
 from perdure.surfaces.cli import cli
 
 HERE = Path(__file__).parent
@@ -28,7 +26,6 @@ ARCHIVE = HERE / "golden" / "home.tar.gz"
 MOMENTS = HERE / "golden" / "moments.json"
 RECEIPT = HERE / "golden" / "erased.receipt"
 KEY = HERE / "golden" / "public.key"
-MADE_AT = "/golden/home/memory"
 OWNER = "ana"
 
 SESSIONS = {
@@ -208,7 +205,6 @@ def main() -> None:
         golden = Golden(Path(folder).resolve())
         make(golden)
         home = golden.home
-        history_folder(home, str(home / "memory")).rename(history_folder(home, MADE_AT))
         (home / "signing-key").unlink()
         shutil.rmtree(home / "locks", ignore_errors=True)
         ARCHIVE.write_bytes(_packed(home))

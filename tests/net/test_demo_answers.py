@@ -17,7 +17,7 @@ DEMO = [sys.executable, "-m", "examples.demo"]
 """How to start it."""
 _CHANGING = (
     (re.compile(r"/tmp/perdure-demo-\w+"), "/tmp/perdure-demo-SOME"),  # noqa: S108 - its own name
-    (re.compile(r"histories/[0-9a-f]{32}"), "histories/ID"),
+    (re.compile(r"histories/[0-9a-f-]{36}"), "histories/ID"),
     (re.compile(r"perdure\+[0-9a-f]{8}\+[\w+/=]+"), "PUBLICKEY"),
     (re.compile(r"perdure/[0-9a-f]{32}"), "perdure/LOG"),
     (re.compile(r"root [0-9a-f]{64}"), "root HASH"),

@@ -3,17 +3,17 @@
 from typing import TYPE_CHECKING
 
 from perdure.app.opening import (
-    adopt_history,
+    adopt_store,
     caller_for,
     default_request,
     find_history,
-    history_folder,
     import_memory,
     open_log,
     open_recorded,
     open_signing_key,
     open_storage,
     preview_storage,
+    separate_store,
     signing_key_file,
 )
 from perdure.exports import exports
@@ -25,11 +25,10 @@ else:
 
 __all__ = [
     "Context",
-    "adopt_history",
+    "adopt_store",
     "caller_for",
     "default_request",
     "find_history",
-    "history_folder",
     "import_memory",
     "open_context",
     "open_log",
@@ -38,5 +37,6 @@ __all__ = [
     "open_signing_key",
     "open_storage",
     "preview_storage",
+    "separate_store",
     "signing_key_file",
 ]

@@ -15,9 +15,10 @@ from re import findall, match
 from typing import Any
 
 from perdure.app.embedding import demand_packages, embedder_for
+from perdure.app.identity import Store
 from perdure.app.index_folders import open_index
 from perdure.app.indexes import LEXICAL, index_name
-from perdure.app.opening import DERIVED, default_request, history_of, preview_storage
+from perdure.app.opening import DERIVED, default_request, preview_storage, store_of
 from perdure.config import Config, load_config
 from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.context.reading import NodeReader
@@ -151,9 +152,12 @@ class Standing:
         return select_backend(self._settings.storage)
 
     @cached_property
+    def store(self) -> Store:
+        return store_of(self._settings)
+
+    @property
     def _folder(self) -> Path:
-        """The folder of the history, and of all that is derived."""
-        return history_of(self._settings)
+        return self.store.folder
 
     # ------------------------------------------------------------ parts
     def _config(self) -> Facts:
@@ -162,10 +166,12 @@ class Standing:
 
     def _storage(self) -> Facts:
         settings = self._settings.storage
+        store = self.store.confirmed() if self._backend.identity else None
         return {
             "backend": settings.protocol,
             "where": self._backend.whereabouts,
             "chosen_by": settings.reason,
+            "store": store.id if store and (store.has_note or store.is_remembered) else None,
         }
 
     def _nodes(self) -> Facts:
@@ -300,6 +306,7 @@ class _Checking:
             what = "this backend is for texts alone, and can have none. Fix: choose another"
             yield Check("history", Severity.NOTE, f"{what} to keep memories in")
         else:
+            yield self._store()
             yield self._history()
             yield self._index()
             yield from self._outbox()
@@ -346,6 +353,23 @@ class _Checking:
             return Check("writing", Severity.OK, f"{place} may be written")
         message = f"{str(place)!a} can't be written. Fix: make it writable for this user"
         return Check("writing", Severity.FAIL, message)
+
+    def _store(self) -> Check:
+        try:
+            store = self._standing.store
+        except PerdureError as error:
+            return Check("store", Severity.FAIL, str(error))
+        if store.refusal is not None:
+            return Check("store", Severity.FAIL, str(store.refusal))
+        if store.trouble:
+            fix = "remove that note, or correct it; the next save writes it again"
+            what = f"{store.trouble}, so its history is found by its path alone"
+            return Check("store", Severity.WARN, f"{what}. Fix: {fix}")
+        if not store.has_note:
+            return Check(
+                "store", Severity.NOTE, "it has no id yet. Fix: none needed; a save gives it one"
+            )
+        return Check("store", Severity.OK, f"{store.id}, with its history in {store.folder}")
 
     def _history(self) -> Check:
         found = self._standing.part("history")

@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from perdure.app.opening import default_request, history_folder, recorded_of
+from perdure.app.opening import default_request, recorded_of
 from perdure.config import Config, load_config
 from perdure.errors import LockTimeout, PerdureError
 from perdure.files import Closing
@@ -293,7 +293,7 @@ def open_context(
     if backend is not None:
         config = replace(config, storage=replace(config.storage, backend=backend))
     recorded = recorded_of(config)
-    folder = history_folder(config.home, recorded.identity)
+    folder = Path(recorded.history.store.disk.whereabouts)
     return Context(recorded, folder, config, default_request(environ), embedder)
 
 

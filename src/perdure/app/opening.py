@@ -4,14 +4,13 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 from pwd import getpwuid
-from time import time_ns
 from typing import TYPE_CHECKING
 
+from perdure.app.identity import Settled, Store, adopt, find_store, introducer, open_store, separate
 from perdure.config import Config, load_config
-from perdure.errors import AbsentError, ConfigError, StorageSelectionError
+from perdure.errors import ConfigError, StorageSelectionError
 from perdure.storage import (
     Capabilities,
     StorageBackend,
@@ -65,14 +64,20 @@ def recorded_of(config: Config) -> "Recorded":
     from perdure.storage.wrappers.recorded import Recorded
 
     backend = select_backend(config.storage)
-    folder = _history_folder(config, backend)
+    store = _opened(config, backend)
+    folder = store.folder
     if folder.with_name(f"{folder.name}.arriving.json").exists():
         from perdure.engine.arriving import demand_arrived
 
         demand_arrived(folder)  # only a part of it may be there yet
+    return Recorded(backend, History.open(str(folder)), introducer(store, backend))
+
+
+def _opened(config: Config, backend: StorageBackend) -> Store:
     with suppress(OSError):  # it is there, or whoever writes there says what is wrong
         config.home.mkdir(mode=0o700, parents=True)
-    return Recorded(backend, History.open(str(folder)))
+    _demand_identity(config, backend)
+    return open_store(config.home, backend)
 
 
 def default_request(environ: Mapping[str, str]) -> "RequestContext":
@@ -148,41 +153,67 @@ def find_history(environ: Mapping[str, str]) -> Path:
 
 
 def history_of(config: Config) -> Path:
-    path = config.storage.options_for(config.storage.protocol).get("path")
-    if config.storage.protocol == "vault" and isinstance(path, str):
-        return history_folder(config.home, str(Path(path).resolve()))
-    return _history_folder(config, select_backend(config.storage))
+    return store_of(config).folder
 
 
-def adopt_history(environ: Mapping[str, str], moved_from: str) -> Path | None:
-    """Take over the history of a folder that was moved; return where one begun since is put."""
-    home, here = load_config(environ).home, find_history(environ)
-    there = history_folder(home, str(Path(moved_from).resolve()))
-    if there == here or not there.exists():
-        raise AbsentError(
-            f"no other memory with a history was ever in {moved_from!a}. Fix: name the folder as "
-            f"it was before the move; the histories are in {str(home / 'histories')!a}."
-        )
-    aside = None
-    if here.exists():
-        aside = here.with_name(f"{here.name}-before-{time_ns() // 1_000_000}")
-        here.rename(aside)
-    there.rename(here)
-    return aside
+def store_of(config: Config) -> Store:
+    """Return the configured store as it is found; as it was last, if it can't be opened."""
+    try:
+        backend = select_backend(config.storage)
+    except StorageSelectionError:
+        path = config.storage.options_for(config.storage.protocol).get("path")
+        if config.storage.protocol != "vault" or not isinstance(path, str):
+            raise
+        return find_store(config.home, str(Path(path).resolve()), None)
+    _demand_identity(config, backend)
+    return find_store(config.home, backend.identity, backend)
 
 
-def _history_folder(config: Config, backend: StorageBackend) -> Path:
+def adopt_store(
+    environ: Mapping[str, str], folder: str, *, moved_from: str | None = None
+) -> Settled:
+    """Let the store in a folder have the history of its id, or of the folder where it was."""
+    return adopt(*_store_in(environ, folder), moved_from)
+
+
+def separate_store(environ: Mapping[str, str], folder: str) -> Settled:
+    """Give the copy of a store in a folder an id and a history of its own."""
+    return separate(*_store_in(environ, folder), _copy_history)
+
+
+def _store_in(environ: Mapping[str, str], folder: str) -> tuple[Path, StorageBackend]:
+    from perdure.storage.backends.device_local import DeviceLocalBackend
+
+    home = load_config(environ).home
+    return home, DeviceLocalBackend(str(Path(folder).expanduser()), str(home))
+
+
+def _copy_history(source: Path, target: Path) -> None:
+    """Copy every version; the files are as they are, so no text of theirs is unfinished."""
+    from tempfile import TemporaryFile
+
+    from perdure.artifacts.archiving import export, import_archive
+    from perdure.storage.history import History
+
+    with (
+        History.open(str(source)) as ours,
+        History.open(str(target)) as theirs,
+        TemporaryFile(dir=source.parent) as file,
+    ):
+        if ours.position():
+            export(ours.store, file)
+            file.seek(0)
+            import_archive(theirs.store, file)
+            with theirs.fence.held():
+                theirs.fence.settle_durably(theirs.position())
+
+
+def _demand_identity(config: Config, backend: StorageBackend) -> None:
     if not backend.identity:
         raise StorageSelectionError(
             f"the backend {config.storage.protocol!a} keeps nothing that a history could be of. "
             "Fix: choose another one with backend in [storage] of the config file."
         )
-    return history_folder(config.home, backend.identity)
-
-
-def history_folder(home: Path, identity: str) -> Path:
-    """Return where the history of a tree is kept: in the home, and never in the tree itself."""
-    return home / "histories" / sha256(identity.encode(errors="surrogateescape")).hexdigest()[:32]
 
 
 def open_signing_key(environ: Mapping[str, str]) -> "SigningKey":
@@ -217,7 +248,7 @@ def arriving_into(config: Config) -> "Arriving":
     from perdure.storage.history import History
 
     backend = select_backend(config.storage)
-    folder = _history_folder(config, backend)
+    folder = _opened(config, backend).folder
     databases = (
         f"{name}.sqlite{log}" for name in ("outbox", "links") for log in ("", "-wal", "-shm")
     )

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from perdure.app.opening import ACCOUNT, history_folder, user_name
+from perdure.app.identity import find_store
+from perdure.app.opening import ACCOUNT, user_name
 from perdure.config import SQLITE, Config, load_config
 from perdure.context.aliases import read_aliases
 from perdure.context.outbox.schema import waiting_uris
@@ -57,5 +58,5 @@ def open_to_read(environ: Mapping[str, str]) -> Reading:
     """Open the memory that this user configured; `StorageSelectionError` if it can't be had."""
     config = load_config(environ)
     backend = ReadOnly(select_backend(config.storage))
-    folder = history_folder(config.home, backend.identity)
-    return Reading(backend, config, folder, user_name(environ))
+    store = find_store(config.home, backend.identity, backend).confirmed()
+    return Reading(backend, config, store.folder, user_name(environ))

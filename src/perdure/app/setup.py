@@ -11,7 +11,7 @@ from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import Any
 
-from perdure.app.opening import arriving_into, history_folder, open_recorded, recorded_of
+from perdure.app.opening import arriving_into, open_recorded, recorded_of, store_of
 from perdure.config import (
     FILE_NAME,
     STATE_MODES,
@@ -203,6 +203,8 @@ class Begun:
     changed: tuple[Place, ...]
     protocol: str
     whereabouts: str
+    store: str
+    """Its id."""
     history: Path
     """Where every version is kept."""
 
@@ -236,15 +238,22 @@ def begin(
     with alone_in(config.home):
         file, text, changed, config = _planned(environ, wanted, force=force)
         was_there = os.path.lexists(file.path)
-        storage = select_backend(config.storage)
-        _try_writing(storage)
         with recorded_of(config) as recorded:
+            _try_writing(recorded.inner)
+            recorded.introduce()
             recorded.history.position()
-            history = history_folder(config.home, recorded.identity)
+        store = store_of(config)
         if changed or not was_there:
             put(file, text)
     return Begun(
-        config, file.path, was_there, changed, config.storage.protocol, storage.whereabouts, history
+        config,
+        file.path,
+        was_there,
+        changed,
+        config.storage.protocol,
+        recorded.whereabouts,
+        store.id,
+        store.folder,
     )
 
 

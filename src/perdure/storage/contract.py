@@ -17,7 +17,7 @@ from perdure.storage.content import (
     check_found,
     partly_done,
 )
-from perdure.storage.locator import Locator
+from perdure.storage.locator import STORE_NOTE, Locator
 
 if TYPE_CHECKING:
     from perdure.artifacts import CID
@@ -385,9 +385,9 @@ def _remove(backend: StorageBackend, locator: Locator, expect: Expectation) -> N
 def walk(backend: StorageBackend, root: Locator) -> Iterator[Locator]:
     """Yield the texts below `root`, directory by directory, in key order within each.
 
-    Left out are conflict copies, which are for a human to settle, and folders whose names begin
-    with a dot, which belong to tools: `.obsidian`, `.git`, `.trash`. Whatever is derived from the
-    source starts here.
+    Left out are conflict copies, which are for a human to settle, folders whose names begin with a
+    dot, which belong to tools: `.obsidian`, `.git`, `.trash`, and the note that has the store's id.
+    Whatever is derived from the source starts here.
     """
     pending = [root]
     while pending:
@@ -399,7 +399,7 @@ def walk(backend: StorageBackend, root: Locator) -> Iterator[Locator]:
         }
         below = []
         for child in backend.list(directory):
-            if child.name in copies:
+            if child.name in copies or child == STORE_NOTE:
                 continue
             try:
                 is_dir = backend.info(child).is_dir

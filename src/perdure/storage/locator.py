@@ -152,6 +152,9 @@ def _trusted(key: str) -> Locator:
 
 _set_key = vars(Locator)["key"].__set__  # the slot itself, past the freeze
 
+STORE_NOTE = Locator("Perdure/About this folder.md")
+"""The note that has the id of the store. It tells of the texts, and is none of them."""
+
 
 def children_named(parent: Locator, names: list[str]) -> list[Locator]:
     """Return the children of `parent` in key order; names that no key can say are left out.

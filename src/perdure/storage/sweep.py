@@ -70,7 +70,7 @@ def _refuse_empty(recorded: Recorded) -> None:
     if not recorded.identity:  # it is in memory, and can't go away
         return
     known = [locator.key for locator in islice(recorded.joint.known(), 2)]
-    if len(known) > 1 and not recorded.inner.list(_ROOT):
+    if len(known) > 1 and next(walk(recorded.inner, _ROOT), None) is None:
         raise StorageUnavailableError(
             f"{recorded.whereabouts!a} is empty, but history knows texts there, such as "
             f"{known[0]!a}; its drive may not be mounted. Fix: mount it; or, if all of it is "

@@ -66,11 +66,20 @@ class Wrapped(Reading, TransactionalBackend):
 
 
 class Recorded(Closing, Wrapped):
-    """`inner`, with a history of its texts. To open it settles what a crash left behind."""
+    """`inner`, with a history of its texts. To open it settles what a crash left behind.
 
-    def __init__(self, inner: StorageBackend, history: History) -> None:
+    `introduce` is called before each change of a text, and may refuse it.
+    """
+
+    def __init__(
+        self,
+        inner: StorageBackend,
+        history: History,
+        introduce: Callable[[], object] = lambda: None,
+    ) -> None:
         super().__init__(inner)
         self.history = history
+        self.introduce = introduce
         self.joint = Joint(inner, history)
         self._circumstances = Circumstances()
         with suppress(StorageError):  # it can still be read, and the next writer tries again
@@ -116,6 +125,7 @@ class Recorded(Closing, Wrapped):
 
     def remove(self, locator: Locator, *, expect: Expectation = None) -> None:
         check_removal(expect)
+        self.introduce()
         self.joint.remove(locator, expect, self._circumstances)
 
     def commit(self, changes: Changes, *, expect: Conditions = None) -> IndexState:
@@ -124,6 +134,7 @@ class Recorded(Closing, Wrapped):
             change.locator: Wanted(changes[change.locator], change.expect)
             for change in check_changes(changes, expect)
         }
+        self.introduce()
         return self.joint.commit(wanted, self._circumstances)
 
     def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:

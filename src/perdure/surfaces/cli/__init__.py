@@ -82,6 +82,7 @@ SECTIONS = {
             "history", "See, compare, restore and prove every version of every text."
         ),
         "lint": _command("lint", "Find what is wrong with notes by their own words."),
+        "store": _command("store", "Decide which history a moved or copied memory has."),
         "migrate": _command("migrate", "Copy the memory to another backend, with its history."),
         "repair": _command("repair", "Find what is wrong with nodes, and mend it."),
         "index": _command("index", "Look after the index by which memories are found."),

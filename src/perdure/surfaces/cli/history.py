@@ -13,7 +13,6 @@ _COMMANDS = {
     "verify": ("verify", "Look at every byte, and say what is damaged."),
     "prove": ("prove", "Prove that KEY had its text, and since when."),
     "gc": ("gc", "Erase content that was withdrawn, for good."),
-    "adopt": ("texts", "Take over the history of a memory that was moved or renamed."),
 }
 _SECTIONS = {
     "Commands": {

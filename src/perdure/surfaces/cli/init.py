@@ -64,6 +64,7 @@ def _tell(begun: Begun) -> None:
     out.line(f"config   {shown(str(begun.file))}: {_done(begun)}")
     where = f" at {shown(begun.whereabouts)}" if begun.whereabouts else ""
     out.line(f"storage  {begun.protocol}{where}: opened, and can be written")
+    out.line(f"store    {begun.store}")
     out.line(f"history  {shown(str(begun.history))}")
     out.line("\nNext:")
     for command in NEXT:
@@ -80,7 +81,7 @@ def _done(begun: Begun) -> str:
 def _json(begun: Begun) -> dict[str, object]:
     return {
         "home": str(begun.config.home),
-        **picked(begun, "config=file was_there protocol storage=whereabouts history"),
+        **picked(begun, "config=file was_there protocol storage=whereabouts store history"),
         "written": not begun.was_there or bool(begun.changed),
         "changed": [".".join(place) for place in begun.changed],
         "next": list(NEXT),

@@ -64,7 +64,8 @@ def _config(facts: Facts) -> list[str]:
 
 def _storage(facts: Facts) -> list[str]:
     where = f" at {shown(facts['where'])}" if facts["where"] else ""
-    return [f"{facts['backend']}{where}, chosen by {facts['chosen_by']}"]
+    store = f"store {facts['store'][:8]}" if facts["store"] else "no id yet; a save gives it one"
+    return [f"{facts['backend']}{where}, chosen by {facts['chosen_by']}", store]
 
 
 def _nodes(facts: Facts) -> list[str]:

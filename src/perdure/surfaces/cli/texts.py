@@ -1,4 +1,4 @@
-"""`perdure history log`, `show`, `diff`, `blame`, `restore` and `adopt`."""
+"""`perdure history log`, `show`, `diff`, `blame` and `restore`."""
 
 import os
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import Concatenate, ParamSpec
 import click
 
 from perdure import CID, Event, Log, Version
-from perdure.app import adopt_history, open_log
+from perdure.app import open_log
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import (
     OBJECT_PER_LINE,
@@ -203,20 +203,3 @@ def restore_command(  # noqa: PLR0913 - one for each option
         out.line(f"{shown(key)}: wrote version {made.number}, the text of version {source.number}")
     else:
         out.line(f"{shown(key)}: version {made.number} has that text already; nothing to write")
-
-
-@click.command("adopt")
-@click.argument("folder", type=click.Path())
-@as_json(ONE_OBJECT)
-def adopt_command(folder: str, *, as_json: bool) -> None:
-    """Take over the history of a memory that was moved or renamed.
-
-    FOLDER is where it was. A history that this memory has begun since is put aside, not removed.
-    """
-    aside = adopt_history(os.environ, folder)
-    if as_json:
-        out.json({"adopted": True, "put_aside": None if aside is None else str(aside)})
-        return
-    out.line(f"this memory has the history of {folder} now")
-    if aside is not None:
-        out.line(f"the one that it had begun is kept in {aside}")

@@ -1,0 +1,58 @@
+"""`perdure store`."""
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from perdure.app import adopt_store, separate_store
+from perdure.surfaces import out
+from perdure.surfaces.cli.options import ONE_OBJECT, as_json
+from perdure.surfaces.telling import picked, shown
+
+if TYPE_CHECKING:
+    from perdure.app.identity import Settled
+
+_FOLDER = click.argument("folder", type=click.Path())
+
+
+@click.group("store")
+def store_command() -> None:
+    """Decide which history a moved or copied memory has.
+
+    Each store has an id, in `Perdure/About this folder.md`, and a memory that was moved finds its
+    history by it. Where two folders have the same id, or a folder lost it, you decide.
+    """
+
+
+@store_command.command("adopt")
+@_FOLDER
+@click.option("--from", "moved_from", metavar="FOLDER", help="Where it was, if its id is lost.")
+@as_json(ONE_OBJECT)
+def adopt_command(folder: str, moved_from: str | None, *, as_json: bool) -> None:
+    """Let the memory in FOLDER have the history of its id: it was moved there.
+
+    A history that it has begun since is put aside, not removed.
+    """
+    _show(adopt_store(os.environ, folder, moved_from=moved_from), as_json=as_json)
+
+
+@store_command.command("separate")
+@_FOLDER
+@as_json(ONE_OBJECT)
+def separate_command(folder: str, *, as_json: bool) -> None:
+    """Give the memory in FOLDER an id of its own: it is a copy that goes on by itself.
+
+    Its history begins with all versions that the memory had of which it is a copy.
+    """
+    _show(separate_store(os.environ, folder), as_json=as_json)
+
+
+def _show(settled: "Settled", *, as_json: bool) -> None:
+    if as_json:
+        out.json(picked(settled, "id history put_aside"))
+        return
+    out.line(f"store    {settled.id}")
+    out.line(f"history  {shown(str(settled.history))}")
+    if settled.put_aside is not None:
+        out.line(f"aside    {shown(str(settled.put_aside))}")
