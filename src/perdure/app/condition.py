@@ -18,7 +18,7 @@ from perdure.app.embedding import demand_packages, embedder_for
 from perdure.app.identity import Store
 from perdure.app.index_folders import open_index
 from perdure.app.indexes import LEXICAL, index_name
-from perdure.app.opening import DERIVED, default_request, preview_storage, store_of
+from perdure.app.opening import DERIVED, default_request, preview_storage, storage_of, store_of
 from perdure.config import Config, load_config
 from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.context.reading import NodeReader
@@ -149,7 +149,7 @@ class Standing:
 
     @cached_property
     def _backend(self) -> StorageBackend:
-        return select_backend(self._settings.storage)
+        return storage_of(self._settings)
 
     @cached_property
     def store(self) -> Store:

@@ -20,7 +20,13 @@ MARKDOWN = ".md"
 SYSTEM = "System"
 SESSIONS = "Sessions"
 RESOURCES = "Resources"
-_ACCOUNTS, _USERS, _AGENTS, _SKILLS, _PROFILE = "Accounts", "Users", "Agents", "Skills", "Profile"
+_ACCOUNTS, _USERS, _AGENTS, _SKILLS, _PROFILE = (
+    "Other accounts",
+    "Users",
+    "Agents",
+    "Skills",
+    "Profile",
+)
 _LOOSE = "note"
 """The category of a file that lies in no folder of a category."""
 _CATEGORIES = {
@@ -47,6 +53,7 @@ _HASHED = re.compile(r"(?:.*-)?[0-9a-f]{8}")
 """A slug of a name that no slug can say; its title is what people know."""
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)", re.IGNORECASE)
 _UNUSABLE = re.compile(r'[\x00-\x1f\x7f-\x9f/\\:*?"<>|#^\[\]\u2028\u2029]+')
+_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _MAX_STEM, _MAX_STEM_BYTES = 80, 180
 
 
@@ -129,7 +136,7 @@ class Names:
         match node.path:
             case ("users" | "agents" as kind, owner, "memories", *names):
                 above = (*above, *self._owner(node.account, kind, owner))
-                return above if names == [PROFILE] else (*above, _category_folder(names[0]))
+                return above if names == [PROFILE] else (*above, _folder_of(kind, names[0]))
             case ("agents", agent, "skills", _):
                 return (*above, _AGENTS, segment_of(agent), _SKILLS)
             case ("resources", *names):
@@ -154,7 +161,7 @@ class Names:
                 return usable(names[-1])
             case ("sessions", session, *_):
                 said = usable(title or session)
-                return said if not day or day in said else usable(f"{day} {said}")
+                return said if not day or _DAY.search(said) else usable(f"{day} {said}")
         *_, above, last = ("", *place.split("/"))
         words = usable(last.lstrip(".").removesuffix(".json").replace("_", " "))
         return usable(f"{words[:1].upper()}{words[1:]} ({above})" if above else words)
@@ -215,8 +222,10 @@ def _owned(owner: Uri, folders: list[str], name: str, said: str | None) -> Uri:
         return owner.child("memories", PROFILE)
     slug = slug if SLUG.fullmatch(slug) else slug_in(name)
     folder = folders[0] if folders else ""
-    if owner.path[0] == "agents" and folder.casefold() == _SKILLS.casefold():
-        return owner.child("skills", slug)
+    if folder.casefold() == _SKILLS.casefold():
+        if owner.path[0] == "agents":
+            return owner.child("skills", slug)
+        return owner.child("memories", "skill", slug)
     category = category_in(folder) if folder else _LOOSE
     return owner.child("memories", category, slug)
 
@@ -238,6 +247,11 @@ def slug_in(name: str) -> str:
             return found[1]
     slug = name.lower().replace(" ", "-")
     return slug if SLUG.fullmatch(slug) and stem(slug) == name else slug_of(name)
+
+
+def _folder_of(kind: str, category: str) -> str:
+    """Return the folder of a category; agents have another one for their skills."""
+    return _SKILLS if (kind, category) == ("users", "skill") else _category_folder(category)
 
 
 def _category_folder(category: str) -> str:

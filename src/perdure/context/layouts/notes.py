@@ -35,8 +35,8 @@ from perdure.errors import (
     NotTextError,
     StorageError,
 )
+from perdure.files import Closing
 from perdure.model.anchors import FIRST_NODE
-from perdure.model.uri import Uri
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.conflicts import marked_original
 from perdure.storage.content import (
@@ -54,7 +54,6 @@ from perdure.storage.contract import (
     ConflictStrategy,
     DerivedMaintenance,
     Finding,
-    FindingKind,
     Info,
 )
 from perdure.storage.undo import UNREADABLE, Unreadable
@@ -81,7 +80,7 @@ class _Note(NamedTuple):
     texts: notefile.Texts
 
 
-class NotesLayout(Reading):
+class NotesLayout(Closing, Reading):
     """The logical tree of nodes, on a backend that has a note for each."""
 
     def __init__(
@@ -92,6 +91,9 @@ class NotesLayout(Reading):
         self._names = names
         self._folder = folder
         self._is_ready = False
+
+    def close(self) -> None:
+        self.places.close()
 
     # ------------------------------------------------------------ reading
     def read(self, locator: Locator) -> str:
