@@ -268,6 +268,9 @@ class StorageBackend(ABC):
         del locator
         return iter(())
 
+    def refresh(self) -> None:
+        """Look again at what others may have moved, where a layout has to know of it."""
+
     @property
     def conflict_strategy(self) -> ConflictStrategy:
         return ConflictStrategy.REFUSE

@@ -50,6 +50,7 @@ def sweep(recorded: Recorded) -> list[Found]:
     unreadable: list[Found] = []
     removed: list[Locator] = []
     written: list[Locator] = []
+    recorded.inner.refresh()
     _refuse_empty(recorded)
     for locator in _places(recorded):
         text = recorded.joint.look(locator)

@@ -437,9 +437,14 @@ class NotesLayout(Closing, Reading):
                 self.places.change([], [known.place])
                 changed.update(dict.fromkeys(self._keys(known.place)))
             if found is not None:
-                self.places.change([found])
+                self.places.change([] if found == known else [found])
                 changed.update(dict.fromkeys(self._keys(found.place)))
         return [Locator(key) for key in changed]
+
+    def refresh(self) -> None:
+        """Look at every file again: at new ones, renamed ones, and those that are gone."""
+        self._prepare()
+        self.logical({*self._files(), *(row.path for row in self.places.rows())})
 
     def _is_there(self, path: str) -> bool:
         return self.inner.exists(Locator(path))
