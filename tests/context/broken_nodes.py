@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from perdure.context import draft, files, frontmatter, links, nodes, reading, relations
+from perdure import frontmatter
+from perdure.context import draft, files, links, nodes, reading, relations
 from perdure.context.draft import Draft
 from perdure.context.files import CONTENT, META, Look, Parts
 from perdure.context.followed import FollowedLinks
@@ -439,25 +440,25 @@ class LeavesFolders(Nodes):
 
 
 def writes_no_title(patch: Patch) -> None:
-    patch.setattr(frontmatter, "generate", lambda _: "")
+    for module in (draft, reading):
+        patch.setattr(module, "generated_lines", lambda _: "")
 
 
 def keeps_the_old_title(patch: Patch) -> None:
-    patch.setattr(frontmatter, "spliced", lambda lines, *_: lines)
+    patch.setattr(draft, "_titled", lambda lines, *_: lines)
 
 
 def drops_lines_that_it_did_not_write(patch: Patch) -> None:
-    patch.setattr(frontmatter, "spliced", lambda _lines, _old, title: frontmatter.generate(title))
+    patch.setattr(draft, "_titled", lambda _lines, _old, title: files.generated_lines(title))
 
 
 def knows_plain_fences_only(patch: Patch) -> None:
-    patch.setattr(frontmatter, "_OPENED", re.compile(r"\A---\n"))
-    fenced = re.compile(r"\A---\n(?P<lines>.*?)^---\n", re.DOTALL | re.MULTILINE)
-    patch.setattr(frontmatter, "_FENCED", fenced)
+    patch.setattr(frontmatter, "_OPENING", re.compile(r"\A---\n"))
+    patch.setattr(frontmatter, "_CLOSING", re.compile(r"^---\n", re.MULTILINE))
 
 
 def takes_any_frontmatter(patch: Patch) -> None:
-    patch.setattr(frontmatter, "check", nothing)
+    patch.setattr(frontmatter, "properties", lambda _: {})
 
 
 def sees_no_edits(patch: Patch) -> None:

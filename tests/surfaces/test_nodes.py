@@ -378,7 +378,7 @@ class TestRead:
         done = perdure("read", "preference/indentation")
 
         assert (done.exit_code, done.stdout) == (0, "Prefers tabs.")
-        assert done.stderr.startswith("problem: content.md: its frontmatter is no YAML")
+        assert done.stderr.startswith("problem: content.md: its frontmatter is not valid YAML")
         assert len(one("read", "preference/indentation")["problems"]) == 1  # type: ignore[arg-type] # a list
         assert "an edit by hand broke it" in told("list", "preference")
 

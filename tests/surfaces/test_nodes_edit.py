@@ -99,7 +99,7 @@ class TestEdit:
         ("script", "why"),
         [
             ('echo typed > "$1"; exit 1', "ended with 1"),
-            ("printf -- '---\\ntyped: [\\n---\\n' > \"$1\"", "no YAML"),
+            ("printf -- '---\\ntyped: [\\n---\\n' > \"$1\"", "not valid YAML"),
             ("printf -- '---\\ntyped\\n' > \"$1\"", "no end"),
             ("printf '\\377typed' > \"$1\"", "no text"),
         ],

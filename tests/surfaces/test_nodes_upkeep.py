@@ -54,7 +54,7 @@ class TestRepair:
 
         done = perdure("repair", "--apply")
 
-        assert "no YAML" in done.stdout
+        assert "not valid YAML" in done.stdout
         assert done.stderr.splitlines()[1:] == ["mended 0; 1 only you can settle"]
         assert one("repair", "--apply") == {
             "uri": TABS,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from perdure.context import frontmatter
+from perdure import frontmatter
 from perdure.context.files import (
     FILES,
     LEARNED,
@@ -14,6 +14,7 @@ from perdure.context.files import (
     Found,
     Meta,
     cid_of,
+    generated_lines,
     said_at,
     texts_of,
 )
@@ -140,15 +141,22 @@ def ordered(metadata: Mapping[str, JSON]) -> list[str]:
 
 def _content_file(node: ContextNode, stored: Stored | None, title: str) -> str:
     if stored is None:
-        known = old = frontmatter.generate(title)
+        known = old = generated_lines(title)
     else:
-        known, old = stored.lines, frontmatter.generate(stored.meta.title)
+        known, old = stored.lines, generated_lines(stored.meta.title)
     lines = known if node.frontmatter is None else node.frontmatter
     if lines != known:
-        frontmatter.check(lines)
+        frontmatter.properties(lines)
     if lines and not lines.endswith("\n"):
         lines += "\n"
-    return frontmatter.join(frontmatter.spliced(lines, old, title), node.content)
+    return frontmatter.join(_titled(lines, old, title), node.content)
+
+
+def _titled(lines: str, generated: str, title: str) -> str:
+    """Return the lines with the title of today; what their owner wrote stays."""
+    if not lines.startswith(generated):
+        return lines
+    return generated_lines(title) + lines.removeprefix(generated)
 
 
 class Marks:

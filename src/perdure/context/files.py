@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import NamedTuple, NoReturn, TypeVar
 
-from perdure.context import frontmatter
 from perdure.errors import (
     AccessRefusedError,
     BrokenNodeError,
@@ -17,6 +16,7 @@ from perdure.errors import (
     LinkRefusedError,
     NotTextError,
 )
+from perdure.frontmatter import frontmatter, quoted
 from perdure.model import ContextNode, NodeStatus, RelationEdge, Uri
 from perdure.model.values import (
     JSON,
@@ -344,10 +344,15 @@ class Parts:
 def edited_content(said: str | None) -> tuple[str, str]:
     if said is None:
         raise InvalidValueError("it is gone. Fix: restore it, or delete the node.")
-    lines, body = frontmatter.split(said)
-    if lines:
-        frontmatter.check(lines)
-    return lines, _within(body, MAX_CONTENT)
+    found = frontmatter(said)
+    if found.finding:
+        raise InvalidValueError(f"its {found.finding}")
+    return found.lines, _within(found.body, MAX_CONTENT)
+
+
+def generated_lines(title: str) -> str:
+    """Return the frontmatter that lets a note be shown, and linked to, by its title."""
+    return f"title: {quoted(title)}\naliases:\n  - {quoted(title)}\n"
 
 
 def edited_abstract(said: str | None) -> str:

@@ -14,7 +14,6 @@ from typing import TypeVar
 
 from perdure.context import links
 from perdure.context.files import CONTENT, META, RELATIONS, parse_relations
-from perdure.context.frontmatter import split
 from perdure.database import DatabaseFile, Tables
 from perdure.errors import (
     AbsentError,
@@ -24,6 +23,7 @@ from perdure.errors import (
     StorageUnavailableError,
 )
 from perdure.files import set_aside
+from perdure.frontmatter import has_no_end, split
 from perdure.model import Uri
 from perdure.storage import Locator
 from perdure.storage.history import Event, History
@@ -149,6 +149,8 @@ class FollowedLinks:
             text = self._history.text(event)
             if event.key.endswith(RELATIONS):
                 return links.names_of_edges(parse_relations(text, str(place)))
+            if has_no_end(text):
+                return None
             return set(map(links.name_in, links.targets(split(text)[1])))
         return None
 

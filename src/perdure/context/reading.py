@@ -6,8 +6,8 @@ from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
+from perdure import frontmatter
 from perdure.artifacts import CID
-from perdure.context import frontmatter
 from perdure.context.files import (
     ABSTRACT,
     ARCHIVED,
@@ -27,6 +27,7 @@ from perdure.context.files import (
     edited_abstract,
     edited_content,
     edited_overview,
+    generated_lines,
     said_at,
     text_of,
 )
@@ -287,7 +288,7 @@ class NodeReader:
             abstract=parts.take(ABSTRACT, str, edited_abstract) or derived_abstract(place, body),
             overview=parts.take(OVERVIEW, str, edited_overview),
             metadata=meta.metadata,
-            frontmatter=None if lines == frontmatter.generate(meta.title) else lines,
+            frontmatter=None if lines == generated_lines(meta.title) else lines,
             status=meta.status,
             version=meta.version + bool(parts.edited),
             owner_space=meta.owner_space if place.session else "",  # else its name says it

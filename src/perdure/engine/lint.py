@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 
-from perdure.context import frontmatter, links
+from perdure.context import links
 from perdure.context.files import CONTENT, FILES, META, RELATIONS
 from perdure.context.links import located
 from perdure.context.reading import NodeReader, Stored
 from perdure.errors import BrokenNodeError, ConcurrentModificationError, InvalidValueError
+from perdure.frontmatter import properties
 from perdure.model import SUPERSEDED_BY, ContextNode, RequestContext, Role, Uri, slugify
 from perdure.model.node import NodeStatus
 from perdure.model.record import VALID_FROM, VALID_UNTIL
@@ -185,13 +186,13 @@ def names(note: Note) -> Iterator[Problem]:
             yield note.problem(Code.NAME_DIFFERS, CONTENT, line, what, fix)
 
 
-def _frontmatter(note: Note) -> dict[str, object]:
+def _frontmatter(note: Note) -> Mapping[str, object]:
     """Return what its owner wrote above the body; what we generated is right by itself."""
     lines = note.node.frontmatter
     if not lines or not lines.strip():
         return {}
     try:
-        return frontmatter.parsed(lines)
+        return properties(lines)
     except InvalidValueError:  # which is told of as a problem of the node
         return {}
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from perdure.artifacts import CID, IndexState
-from perdure.context import frontmatter
-from perdure.context.files import CONTENT
+from perdure.context.files import CONTENT, generated_lines
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader
 from perdure.engine.building import Logged
@@ -44,7 +43,7 @@ def _said(node: ContextNode) -> tuple[object, ...]:
 
 
 def _lines(node: ContextNode) -> str:
-    return frontmatter.generate(node.title) if node.frontmatter is None else node.frontmatter
+    return generated_lines(node.title) if node.frontmatter is None else node.frontmatter
 
 
 def _cid(wanted: object) -> CID | None:

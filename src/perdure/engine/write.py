@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Self
 
-from perdure.context import frontmatter
+from perdure import frontmatter
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
 from perdure.engine.browse import Browser
@@ -340,7 +340,10 @@ class Page:
                 f"{self.node.uri!a} would be empty. Nothing was written. "
                 "Fix: `perdure delete` removes a node."
             )
-        lines, content = frontmatter.split(text.removesuffix("\n") if self._is_unended else text)
+        text = text.removesuffix("\n") if self._is_unended else text
+        if frontmatter.has_no_end(text):
+            raise InvalidValueError(frontmatter.NO_END)
+        lines, content = frontmatter.split(text)
         same = lines == (self.node.frontmatter or "")
         return self.node.revised(
             content=content, frontmatter=self.node.frontmatter if same else lines

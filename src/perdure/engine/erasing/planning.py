@@ -15,8 +15,8 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from perdure import frontmatter
 from perdure.artifacts import CID
-from perdure.context import frontmatter
 from perdure.context.files import CONTENT, FILES, META
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader

@@ -1,0 +1,621 @@
+"""The one reader of Markdown: blocks, headings, fences, links, tags, tasks and frontmatter.
+
+The structure of blocks is CommonMark with tables, as markdown-it-py reads it, and with the blocks
+of mathematics and comments that Obsidian has. What is inside of a line is read here, because a link
+must be found again in its text. Every reader takes time in proportion to the text, and reads any
+text. markdown-it-py takes 50 ms to import, so a text without anything to ask it for does without.
+"""
+
+import html
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from perdure.frontmatter import Frontmatter, frontmatter, split, texts, with_frontmatter
+from perdure.patterns import later
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.ruler import RuleOptionsType
+    from markdown_it.rules_block import StateBlock
+
+__all__ = ["Frontmatter", "frontmatter", "split", "with_frontmatter"]
+
+MOST_LINES, MOST_CHARACTERS = 50_000, 4_000_000
+"""How much of a text is read for its blocks; what comes after it is read as paragraphs."""
+_NESTING = 40
+"""What is nested deeper is read as paragraphs. Time grows with lines times this."""
+
+
+# ---------------------------------------------------------------- blocks
+class Block(NamedTuple):
+    """Whole lines of one kind, with the marks of the lists and quotations that they are in."""
+
+    kind: str
+    """heading, paragraph, table, fence, code, math, comment, html or rule."""
+    start: int
+    end: int
+    first_line: int
+    """From 1."""
+    last_line: int
+    level: int = 0
+    """Of a heading, 1 to 6."""
+    depth: int = 0
+    """How many lists, items and quotations it is in."""
+    info: str = ""
+    """The title of a heading; the words after the marks of a fence."""
+    content: str = ""
+    """Of a fence or code, without its marks and its indentation."""
+
+
+_KINDS = {
+    "heading_open": "heading",
+    "paragraph_open": "paragraph",
+    "table_open": "table",
+    "fence": "fence",
+    "code_block": "code",
+    "html_block": "html",
+    "hr": "rule",
+    "math": "math",
+    "comment": "comment",
+}
+_INLINE = frozenset({"heading", "paragraph", "table"})
+_LINE_END = re.compile(r"\r\n?|\n")
+_BLANKS = " \t\r\n"
+_STRUCTURE = re.compile(
+    r"^[ \t]*(?:[-*+_=#>|<:]|`{3}|~{3}|\$\$|%%|\[(?!\[)|\d{1,9}[.)])"
+    r"|^(?: {4}|[ ]{0,3}\t)[ \t]*\S|\r(?!\n)",
+    re.MULTILINE,
+)
+"""How a line begins in a text that has more than paragraphs."""
+
+
+def finding(text: str) -> str | None:
+    """Return why the end of a text is read without its headings and code, and the fix."""
+    _, body = split(text)
+    if _bound(body) == len(body):
+        return None
+    return (
+        f"it has more than {MOST_LINES:,} lines or {MOST_CHARACTERS:,} characters, and what "
+        "follows is read without its headings and code. Fix: split the note."
+    )
+
+
+@lru_cache(maxsize=2)
+def blocks(text: str) -> tuple[Block, ...]:
+    """Return the blocks below the frontmatter, in order; each line that is not blank is in one."""
+    _, body = split(text)
+    offset = len(text) - len(body)
+    offset += body.startswith("\ufeff")
+    above = len(_LINE_END.findall(text, 0, offset))
+    starts = [offset, *(found.end() for found in _LINE_END.finditer(text, offset))]
+    if starts[-1] < len(text):
+        starts.append(len(text))
+    found = _parsed(text, offset, starts, above) if _STRUCTURE.search(text, offset) else []
+    return tuple(_with_gaps(text, found, starts, above))
+
+
+def _bound(body: str) -> int:
+    """Return where the part of a body ends that is read for its blocks."""
+    end = len(body)
+    if end > MOST_CHARACTERS:
+        end = body.rfind("\n", 0, MOST_CHARACTERS) + 1
+    if body.count("\n", 0, end) > MOST_LINES:
+        at = 0
+        for _ in range(MOST_LINES):
+            at = body.find("\n", at) + 1
+        end = at
+    return end
+
+
+def _parsed(text: str, offset: int, starts: list[int], above: int) -> list[Block]:
+    body = text[offset:]
+    found: list[Block] = []
+    tokens = _parser().parse(body[: _bound(body)])
+    for at, token in enumerate(tokens):
+        kind = _KINDS.get(token.type)
+        if kind is None or token.map is None:
+            continue
+        first, last = token.map
+        while last > first + 1 and not text[starts[last - 1] : starts[last]].strip(_BLANKS):
+            last -= 1  # an indented code or a list takes blank lines that follow it
+        info, level = token.info.strip(), 0
+        if kind == "heading":
+            info, level = " ".join(tokens[at + 1].content.split()), int(token.tag[1])
+        place = starts[first], starts[min(last, len(starts) - 1)], first + above + 1, last + above
+        found.append(Block(kind, *place, level, token.level, info, token.content))
+    return found
+
+
+def _with_gaps(text: str, found: list[Block], starts: list[int], above: int) -> Iterator[Block]:
+    """Yield blocks, and as paragraphs the lines that are in none: definitions, or too deep."""
+    line = above
+    for block in [*found, None]:
+        first: int | None = None
+        stop = block.first_line - 1 if block else above + len(starts) - 1
+        for number in range(line, stop + 1):
+            at = number - above
+            is_blank = number == stop or not text[starts[at] : starts[at + 1]].strip(_BLANKS)
+            if is_blank and first is not None:
+                yield Block("paragraph", starts[first], starts[at], first + above + 1, number)
+                first = None
+            elif not is_blank and first is None:
+                first = at
+        if block:
+            yield block
+            line = max(line, block.last_line)
+
+
+@cache
+def _parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt  # noqa: PLC0415 - 50 ms, and hooks wait
+
+    parser = MarkdownIt("commonmark", {"maxNesting": _NESTING}).enable("table")
+    parser.core.ruler.enableOnly(["normalize", "block"])  # lines are read below, with their places
+    interrupts: RuleOptionsType = {"alt": ["paragraph", "reference", "blockquote", "list"]}
+    parser.block.ruler.before("fence", "math", _enclosed("$$", "math"), interrupts)
+    parser.block.ruler.before("fence", "comment", _enclosed("%%", "comment"), interrupts)
+    return parser
+
+
+def _enclosed(mark: str, kind: str) -> "Callable[[StateBlock, int, int, bool], bool]":
+    """Return the rule of a block between two marks, the first of which begins a line."""
+
+    def rule(state: "StateBlock", first: int, end: int, silent: bool) -> bool:  # noqa: FBT001 - theirs
+        start = state.bMarks[first] + state.tShift[first]
+        if state.is_code_block(first) or not state.src.startswith(mark, start):
+            return False
+        if state.src.find(mark, start + len(mark), state.eMarks[first]) >= 0:
+            return False
+        for line in range(first + 1, end):
+            if state.sCount[line] < state.blkIndent:
+                return False
+            if state.src.find(mark, state.bMarks[line], state.eMarks[line]) >= 0:
+                break
+        else:
+            return False
+        if not silent:
+            state.push(kind, "", 0).map = [first, line + 1]
+            state.line = line + 1
+        return True
+
+    return rule
+
+
+# ---------------------------------------------------------------- headings
+class Section(NamedTuple):
+    """A heading with what is below it, up to the next one of any level."""
+
+    level: int
+    """1 to 6; 0 for what comes before the first heading."""
+    title: str
+    path: tuple[str, ...]
+    """The titles of the headings that it is under, and its own."""
+    start: int
+    end: int
+    first_line: int
+    last_line: int
+    body: int
+    """Where what is below the heading starts."""
+
+
+_ANY_HEADING = re.compile(
+    r"^[ \t]{0,3}(?:#{1,6}(?:[ \t]|\r?$)|(?:=+|-+)[ \t]*\r?$)|\r(?!\n)", re.MULTILINE
+)
+_UNSURE = re.compile(
+    r"^[ \t]+#|^[ \t]{0,3}(?:=+[ \t]*|[-:|][-:| \t]*)\r?$|```|~~~|<|\$\$|%%|\r(?!\n)", re.MULTILINE
+)
+"""What makes it unsure whether a line that begins with marks is a heading."""
+_MARKED = re.compile(r"^(?P<marks>#{1,6})(?:[ \t]+(?P<title>[^\r\n]*))?\r?$", re.MULTILINE)
+_MARKS_AFTER = later(r"(?:^|[ \t]+)#+[ \t]*$|[ \t]+$")
+
+
+def headings(text: str) -> list[Block]:
+    """Return the headings, but for those in lists and quotations."""
+    start = len(text) - len(split(text)[1])
+    if not _ANY_HEADING.search(text, start):
+        return []
+    if _UNSURE.search(text, start) or _bound(text) < len(text):
+        return [each for each in blocks(text) if each.kind == "heading" and not each.depth]
+    found: list[Block] = []
+    line, before = 1, 0
+    for each in _MARKED.finditer(text, start + text.startswith("\ufeff", start)):
+        line += text.count("\n", before, each.start())
+        before = each.start()
+        end = each.end() + 1 if each.end() < len(text) else each.end()
+        title = " ".join(_MARKS_AFTER.sub("", each["title"] or "").split())
+        found.append(Block("heading", before, end, line, line, len(each["marks"]), 0, title))
+    return found
+
+
+def sections(text: str) -> list[Section]:
+    """Return the sections of a text in order: all of its body but for blank lines before them."""
+    body = len(text) - len(split(text)[1])
+    found: list[Section] = []
+    path: list[tuple[int, str]] = []
+    marks = headings(text)
+    first = marks[0].start if marks else len(text)
+    if text[body:first].strip(f"\ufeff{_BLANKS}"):
+        marks.insert(0, Block("paragraph", body, body, text.count("\n", 0, body) + 1, 0))
+    for mark, following in pairwise([*marks, None]):
+        end = following.start if following else len(text)
+        if mark is None:
+            break
+        path = [each for each in path if each[0] < mark.level]
+        if mark.level:
+            path.append((mark.level, mark.info))
+        last = mark.first_line + len(_LINE_END.findall(text, mark.start, end))
+        last -= text[end - 1] in "\r\n"
+        titles = tuple(title for _, title in path)
+        place = mark.start, end, mark.first_line, last, mark.end
+        found.append(Section(mark.level, mark.info, titles, *place))
+    return found
+
+
+def title(text: str, name: str) -> str:
+    """Return the title in the frontmatter, else the first heading of level 1, else the name."""
+    said = frontmatter(text).values.get("title")
+    if isinstance(said, str | int | float) and str(said).strip():
+        return " ".join(str(said).split())
+    return next(
+        (plain(each.info) for each in headings(text) if each.level == 1 and each.info), name
+    )
+
+
+def aliases(text: str) -> list[str]:
+    return _named(text, "aliases", "alias", separators=",")
+
+
+def _named(text: str, *names: str, separators: str) -> list[str]:
+    values = frontmatter(text).values
+    return [each for name in names for each in texts(values.get(name), separators)]
+
+
+# ---------------------------------------------------------------- within lines
+class Link(NamedTuple):
+    target: str
+    """The note or the path; empty for a place in the same note."""
+    heading: str
+    block: str
+    """The id of a block, without its ^."""
+    alias: str
+    """What is shown instead, as it is written; empty if nothing is."""
+    embed: bool
+    kind: str
+    """wikilink or markdown."""
+    start: int
+    end: int
+    line: int
+    """From 1."""
+
+
+class _Piece(NamedTuple):
+    """Something within a line that is not prose: where it is, and what a person reads of it."""
+
+    kind: str
+    start: int
+    end: int
+    inner: tuple[int, int]
+    """Where the part is that a person reads."""
+    target: str = ""
+
+
+_SPECIAL = re.compile(r"[\\`%$<!\[\]#]")
+_PIECE = later(
+    r"\\(?P<escape>[!-/:-@\[-`{-~])"
+    r"|(?P<ticks>`+)"
+    r"|(?P<comment>%%)"
+    r"|(?P<math>\$\$?)"
+    r"|<(?P<auto>[A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>]{0,2000}|[\w.+-]{1,100}@[\w.-]{1,200})>"
+    r"|(?P<html><(?:!--|/?[A-Za-z][^<>]{0,2000}>))"
+    r"|!?\[\[(?P<wiki>[^\[\]\r\n]{1,1000})\]\]"
+    r"|(?P<open>!?\[)|(?P<close>\])"
+    r"|(?<![^\s])\#(?P<tag>(?:[\w/-]|[^\x00-\xff\s\u2000-\u200c\u200e-\u206f\u2e00-\u2e7f\u3000-\u303f])+)"
+)
+_DESTINATION = later(
+    r"\([ \t\r\n]*(?:<(?P<angled>[^<>\r\n]{0,2000})>"
+    r"|(?P<bare>(?:[^\s()\\]|\\.|\([^\s()]{0,500}\)){0,2000}))"
+    r"(?:\s+(?:\"[^\"]{0,1000}\"|'[^']{0,1000}'|\([^()]{0,1000}\)))?[ \t\r\n]*\)"
+)
+_WIKI = later(
+    r"(?P<target>[^#^|\\]*)(?:(?P<mark>#\^|\^|#)(?P<part>[^|\\]*))?(?:\\?\|(?P<alias>.*))?"
+)
+_FOREIGN = later(r"[A-Za-z][A-Za-z0-9+.-]+:|//")
+_NEEDS_BLOCKS = re.compile(r"[`$%<\t\\]|~~~|^ {4}", re.MULTILINE)
+_DEEPEST_BRACKET = 64
+
+
+def links(text: str) -> list[Link]:
+    """Return the links to notes and files, but for those in code, mathematics and comments."""
+    if "[[" not in text and "](" not in text:
+        return []
+    found: list[Link] = []
+    line, before = 1, 0
+    for piece in _pieces(text):
+        if piece.kind in {"wiki", "link"}:
+            line += len(_LINE_END.findall(text, before, piece.start))
+            before = piece.start
+            link = _wikilink if piece.kind == "wiki" else _markdown_link
+            if made := link(text, piece, line):
+                found.append(made)
+    return sorted(found, key=lambda each: each.start)
+
+
+def _wikilink(text: str, piece: _Piece, line: int) -> Link | None:
+    found = _WIKI.fullmatch(text, *piece.inner)
+    if found is None:
+        return None
+    part = (found["part"] or "").strip()
+    is_block = found["mark"] in {"#^", "^"}
+    target = found["target"].strip()
+    if not target and not part:
+        return None
+    return Link(
+        target,
+        "" if is_block else part,
+        part if is_block else "",
+        (found["alias"] or "").strip(),
+        text[piece.start] == "!",
+        "wikilink",
+        piece.start,
+        piece.end,
+        line,
+    )
+
+
+def _markdown_link(text: str, piece: _Piece, line: int) -> Link | None:
+    if _FOREIGN.match(piece.target) or not piece.target:
+        return None
+    from urllib.parse import unquote  # noqa: PLC0415 - hooks wait, and few texts have such a link
+
+    target, _, part = piece.target.partition("#")
+    is_block = part.startswith("^")
+    return Link(
+        unquote(target),
+        "" if is_block else unquote(part),
+        part[1:] if is_block else "",
+        text[slice(*piece.inner)],
+        text[piece.start] == "!",
+        "markdown",
+        piece.start,
+        piece.end,
+        line,
+    )
+
+
+def tags(text: str) -> list[str]:
+    """Return the tags of the frontmatter and those within lines, without #, each once."""
+    found = [each.removeprefix("#") for each in _named(text, "tags", "tag", separators=r"[,\s]+")]
+    if "#" in text:
+        pieces = (piece for piece in _pieces(text) if piece.kind == "tag")
+        found += (text[slice(*piece.inner)] for piece in pieces)
+    once: dict[str, str] = {}
+    for each in found:
+        tag = each.strip("/")
+        if tag and not tag.isdecimal():
+            once.setdefault(tag.casefold(), tag)
+    return list(once.values())
+
+
+def _pieces(text: str) -> Iterator[_Piece]:
+    """Yield what is not prose within the lines of a text."""
+    body = len(text) - len(split(text)[1])
+    if not _NEEDS_BLOCKS.search(text, body):
+        yield from _pieces_in(text, body, len(text))
+        return
+    for block in blocks(text):
+        if block.kind in _INLINE:
+            yield from _pieces_in(text, block.start, block.end)
+
+
+def _pieces_in(text: str, start: int, end: int) -> Iterator[_Piece]:
+    """Yield the pieces between two places; those in brackets come before what is around them."""
+    closers = _Closers(text, end)
+    opened: list[tuple[int, int]] = []
+    at = start
+    while special := _SPECIAL.search(text, at, end):
+        at = special.end()
+        found = _PIECE.match(text, special.start(), end)
+        if found is None:
+            continue
+        at = found.end()
+        kind = found.lastgroup
+        place = found.start(), at
+        if kind == "open":
+            opened = [*opened[-_DEEPEST_BRACKET:], place]
+        elif kind == "close":
+            label = opened.pop() if opened else None
+            to = label and _DESTINATION.match(text, at, end)
+            if label and to:
+                at = to.end()
+                target = to["angled"] if to["angled"] is not None else to["bare"]
+                yield _Piece("link", label[0], at, (label[1], place[0]), _unescaped(target))
+        elif kind in {"wiki", "tag", "escape", "auto"}:
+            yield _Piece(kind, *place, found.span(kind))
+        elif kind == "html" and not found[0].startswith("<!--"):
+            yield _Piece("html", *place, (at, at))
+        elif kind and (span := closers.of(kind, found)):
+            at = span[1]
+            yield _Piece(
+                kind, place[0], at, span if kind in {"html", "comment"} else (place[1], span[0])
+            )
+
+
+class _Closers:
+    """Finds what closes code, mathematics and comments, and looks for no mark twice in vain."""
+
+    def __init__(self, text: str, end: int) -> None:
+        self._text = text
+        self._end = end
+        self._missing: set[str] = set()
+        self._runs: dict[int, list[int]] | None = None
+
+    def of(self, kind: str, opening: re.Match[str]) -> tuple[int, int] | None:
+        """Return where the closing mark is."""
+        mark = "-->" if kind == "html" else opening[0]
+        if kind == "ticks":
+            place = self._ticks(len(mark), opening.end())
+        elif mark == "$":
+            place = self._dollar(opening.end())
+        elif mark in self._missing:
+            return None
+        else:
+            place = self._text.find(mark, opening.end(), self._end)
+        if place < 0:
+            self._missing.add(mark)
+            return None
+        return place, place + len(mark)
+
+    def _ticks(self, length: int, after: int) -> int:
+        if self._runs is None:
+            self._runs = {}
+            for run in re.finditer("`+", self._text[after : self._end]):
+                self._runs.setdefault(len(run[0]), []).append(after + run.start())
+        places = self._runs.get(length, [])
+        at = bisect_right(places, after - 1)
+        return places[at] if at < len(places) else -1
+
+    def _dollar(self, after: int) -> int:
+        """Return where $ closes: not after a space, not before a digit, in the same line."""
+        text = self._text
+        if text[after : after + 1].isspace():
+            return -1
+        stop = text.find("\n", after, self._end)
+        place = text.find("$", after + 1, stop if stop >= 0 else self._end)
+        if place < 0 or text[place - 1].isspace() or text[place + 1 : place + 2].isdigit():
+            return -1
+        return place
+
+
+def _unescaped(target: str) -> str:
+    said = re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", target) if "\\" in target else target
+    return html.unescape(said) if "&" in said else said
+
+
+# ---------------------------------------------------------------- tasks, fences, ids
+class Task(NamedTuple):
+    text: str
+    mark: str
+    """What is in its box: a space, x, or what an editor makes of another character."""
+    line: int
+    start: int
+    end: int
+
+    @property
+    def done(self) -> bool:
+        return self.mark in "xX"
+
+
+_BOX = re.compile(
+    r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)+\[(?P<mark>[^\r\n])\][ \t]+(?P<text>[^\s][^\r\n]*)",
+    re.MULTILINE,
+)
+_ID = re.compile(r"(?:^|(?<=[ \t]))\^(?P<id>[A-Za-z0-9-]+)[ \t]*\r?$", re.MULTILINE)
+
+
+def tasks(text: str) -> list[Task]:
+    """Return the items of lists that have a box, in order."""
+    if not _BOX.search(text):
+        return []
+    return [
+        Task(found["text"].strip(), found["mark"], block.first_line, found.start(), found.end())
+        for block in blocks(text)
+        if block.kind == "paragraph" and (found := _BOX.match(text, block.start, block.end))
+    ]
+
+
+def fences(text: str) -> list[Block]:
+    """Return the code between fences."""
+    has_marks = "```" in text or "~~~" in text
+    return [each for each in blocks(text) if each.kind == "fence"] if has_marks else []
+
+
+def block_ids(text: str) -> dict[str, Block]:
+    """Return the blocks that have an id; an id alone in its lines is that of the block before."""
+    found: dict[str, Block] = {}
+    before: Block | None = None
+    for block in blocks(text) if _ID.search(text) else ():
+        said = text[block.start : block.end].rstrip()
+        named = _ID.search(said, said.rfind("\n") + 1)
+        if named and block.kind in _INLINE:
+            is_alone = not said[: named.start()].strip(" \t>")
+            found.setdefault(named["id"], before if is_alone and before else block)
+        before = block
+    return found
+
+
+# ---------------------------------------------------------------- prose
+_PREFIX = re.compile(
+    r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*"
+    r"(?:\[[^\r\n\]]\][ \t]+|\[![\w|-]{1,80}\][-+]?[ \t]*)?",
+    re.MULTILINE,
+)
+"""The marks of quotations, callouts, lists and tasks."""
+_UNDERLINE = re.compile(r"\n[ \t>]*(?:=+|-+)[ \t]*\Z")
+_ROW = re.compile(
+    r"^[ \t>]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*\n?", re.MULTILINE
+)
+_EMPHASIS = re.compile(
+    r"\*{1,3}(?=[^\s*])|(?<=[^\s*])\*{1,3}|(?<!\w)_{1,3}(?=[^\s_])|(?<=[^\s_])_{1,3}(?!\w)|~~|=="
+)
+_MARK_LINE = re.compile(r"\A[ \t>]*(?:\$\$)|(?:\$\$)[ \t]*\Z")
+_TAG = re.compile(r"<!--[\s\S]*?(?:-->|\Z)|</?[A-Za-z][^<>]{0,2000}>")
+
+
+def plain(text: str) -> str:
+    """Return the words of a text as a person reads them, for search: without markup or comments.
+
+    Code, mathematics and tables keep their words. Blocks are separated by an empty line.
+    """
+    texts = (_prose(text, block).strip() for block in blocks(text))
+    return "\n\n".join(filter(None, texts))
+
+
+def _prose(text: str, block: Block) -> str:
+    said = text[block.start : block.end].replace("\r\n", "\n").replace("\r", "\n")
+    match block.kind:
+        case "fence" | "code":
+            return block.content
+        case "math":
+            return _MARK_LINE.sub("", said.strip())
+        case "html":
+            return html.unescape(_TAG.sub("", said))
+        case "comment" | "rule":
+            return ""
+        case "heading":
+            said = _UNDERLINE.sub("", said.rstrip())
+            said = _MARKS_AFTER.sub("", re.sub(r"^[ \t>]*#{1,6}(?=[ \t]|$)", "", said))
+        case "table":
+            said = _ROW.sub("", said).replace("\\|", "\0").replace("|", " ").replace("\0", "|")
+    return _shown(_ID.sub("", _PREFIX.sub("", said)))
+
+
+def _shown(said: str) -> str:
+    """Return what a person reads of a block."""
+    out: list[str] = []
+    at = 0
+    pieces = sorted(_pieces_in(said, 0, len(said)), key=lambda piece: (piece.start, -piece.end))
+    for piece in pieces:
+        if piece.start < at:
+            continue
+        out.append(_EMPHASIS.sub("", said[at : piece.start]))
+        at = piece.end
+        if piece.kind == "wiki":
+            link = _wikilink(said, piece, 1)
+            out.append(_shown_link(link) if link else "")
+        elif piece.kind == "link":
+            out.append(_EMPHASIS.sub("", said[slice(*piece.inner)]))
+        elif piece.kind == "tag":
+            out.append(said[piece.start : piece.end])
+        elif piece.kind not in {"html", "comment"}:
+            out.append(said[slice(*piece.inner)])
+    out.append(_EMPHASIS.sub("", said[at:]))
+    shown = "".join(out)
+    return html.unescape(shown) if "&" in shown else shown
+
+
+def _shown_link(link: Link) -> str:
+    return link.alias or " > ".join(filter(None, (link.target, link.heading)))

@@ -1,0 +1,248 @@
+"""Properties are read within limits, and changed without touching what is around them."""
+
+import time
+from datetime import UTC, date, datetime
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from perdure.errors import InvalidValueError
+from perdure.frontmatter import (
+    Value,
+    frontmatter,
+    join,
+    properties,
+    quoted,
+    split,
+    with_frontmatter,
+)
+
+TEXTS = st.text(max_size=60)
+LINES = st.sampled_from(["", "title: x\n", "a: 1\r\nb: 2\r\n", "# only a comment\n"])
+YAMLISH = st.text(st.sampled_from("ab:-[]{}&*!|>#'\"?%@`,.~<=0123 \n\r\t\ufeffé\x07"), max_size=80)
+
+
+# ---------------------------------------------------------------- the fences
+@given(LINES, TEXTS)
+@example("", "---\n")
+@example("", "---\r\nno end")
+@example("", "\ufeff---\n---\n")
+@example("a: 1\n", "---\nb: 2\n---\n")
+@example("a: 1\n", "")
+def test_what_was_joined_is_split_again(lines: str, body: str) -> None:
+    assert split(join(lines, body)) == (lines, body)
+
+
+def test_without_lines_there_are_no_fences_but_where_they_are_needed() -> None:
+    assert join("", "text") == "text"
+    assert join("", "---\n---\n") == "---\n---\n---\n---\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "lines", "body"),
+    [
+        ("text", "", "text"),
+        ("", "", ""),
+        ("---", "", "---"),
+        ("----\ntext", "", "----\ntext"),
+        ("\n---\na: 1\n---\n", "", "\n---\na: 1\n---\n"),
+        ("---\na: 1\n---", "a: 1\n", ""),
+        ("---\na: 1\n--- \nb", "a: 1\n", "b"),
+        ("---\r\na: 1\r\n---\r\nb\r\n", "a: 1\r\n", "b\r\n"),
+        ("\ufeff---\na: 1\n---\nb", "a: 1\n", "b"),
+        ("---\na: '---'\n---\n---\n", "a: '---'\n", "---\n"),
+        ("---\n---\nb", "", "b"),
+    ],
+)
+def test_a_text_is_split_at_its_fences(text: str, lines: str, body: str) -> None:
+    assert split(text) == (lines, body)
+
+
+@pytest.mark.parametrize(
+    "text", ["---\n", "---\na: 1\n", "---\r\na: 1\r\n ---\r\n", "---\n--- x\n"]
+)
+def test_frontmatter_without_an_end_is_a_finding_and_all_of_it_is_body(text: str) -> None:
+    found = frontmatter(text)
+
+    assert found[:3] == ({}, "", text)
+    assert "no end" in str(found.finding)
+
+
+# ---------------------------------------------------------------- values
+@pytest.mark.parametrize(
+    ("lines", "values"),
+    [
+        ("", {}),
+        ("# a comment\n", {}),
+        ("a: 1\n", {"a": 1}),
+        ("a: [1, 'b']\r\nc: |\r\n  d\r\n", {"a": [1, "b"], "c": "d\n"}),
+        ("a: yes\nb: true\nc: ~\nd:\n", {"a": "yes", "b": True, "c": None, "d": None}),
+        ("a: 0x1F\nb: 0o17\nc: -1.5e3\nd: .5\n", {"a": 31, "b": 15, "c": -1500.0, "d": 0.5}),
+        ("a: 1e999\nb: '1'\nc: 1.2.3\n", {"a": "1e999", "b": "1", "c": "1.2.3"}),
+        ("a: 2026-03-01\nb: 2026-02-30\n", {"a": date(2026, 3, 1), "b": "2026-02-30"}),
+        ("a: 2026-03-01 10:30\n", {"a": datetime(2026, 3, 1, 10, 30)}),  # noqa: DTZ001 - as written
+        ("a: 2026-03-01T10:30:00 Z\n", {"a": datetime(2026, 3, 1, 10, 30, tzinfo=UTC)}),
+        ("1: x\ntrue: y\n", {"1": "x", "true": "y"}),
+        ("a: &x [1]\nb: *x\n", {"a": [1], "b": [1]}),
+        ("a: !!str 1\nb: !!int '2'\n", {"a": "1", "b": 2}),
+        ("{a: 1, b: {c: [d]}}\n", {"a": 1, "b": {"c": ["d"]}}),
+        (f"a: {'1' * 5_000}\n", {"a": "1" * 5_000}),
+    ],
+)
+def test_values_are_those_of_the_core_schema_and_dates(lines: str, values: object) -> None:
+    assert properties(lines) == values
+
+
+LAUGHS = "a: &a [x]\n" + "".join(
+    f"{chr(98 + n)}: &{chr(98 + n)} [{', '.join(['*' + chr(97 + n)] * 4)}]\n" for n in range(8)
+)
+MERGES = "a: &a {x: 1}\n" + "".join(
+    f"{chr(98 + n)}: &{chr(98 + n)}\n  <<: [*{chr(97 + n)}, *{chr(97 + n)}]\n" for n in range(20)
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("a: [\n", "line 3"),
+        ("a: 1\n b: 2\n", "line 3"),
+        ("a: 'x\n", "YAML"),
+        ("- a\n", "names and values"),
+        ("text\n", "names and values"),
+        ("a: 1\n...\nb: 2\n", "YAML"),
+        ("a: 1\n---\nb: 2\n", "---"),
+        ("---\na: 1\n", "---"),
+        ("a: !!python/object/apply:os.getcwd []\n", "tag"),
+        ("a: !!set {a}\n", "tag"),
+        ("a: !mine b\n", "tag"),
+        ("a: !!int x\n", "tag"),
+        ("a: \x07\n", "YAML"),
+        ("a: \ud800\n", "YAML"),
+        ("? {a: 1}\n: 2\n", "not text"),
+        ("a: 1\na: 2\n", "twice, line 3"),
+        ("b: *a\n", "alias of nothing"),
+        ("a: &a [*a]\n", "alias of nothing"),
+        pytest.param("a: " + "[" * 5_000 + "\n", "levels deep", id="nested"),
+        pytest.param(LAUGHS, "values", id="laughs"),
+        pytest.param(MERGES, "merge key", id="merges"),
+        pytest.param("a: &a x\n" + "b: [" + "*a, " * 40 + "]\n", "aliases", id="aliases"),
+        pytest.param("a: [" + "1, " * 5_000 + "]\n", "values", id="values"),
+        pytest.param(f"a: {'x' * 70_000}\n", "characters", id="long"),
+    ],
+)
+def test_what_cannot_be_read_is_a_finding_and_its_body_is_there(lines: str, said: str) -> None:
+    with pytest.raises(InvalidValueError, match=said) as refusal:
+        properties(lines)
+
+    found = frontmatter(f"---\n{lines.replace('---', '')}---\nbody")
+    assert "Fix: " in str(refusal.value)
+    assert found.body == "body"
+
+
+@given(TEXTS | YAMLISH, TEXTS)
+@settings(max_examples=400)
+def test_any_text_is_read(lines: str, body: str) -> None:
+    for text in (lines, f"---\n{lines}\n---\n{body}"):
+        found = frontmatter(text)
+
+        assert text.endswith(found.body)
+        assert found.lines in text
+        assert found.finding is None or "Fix: " in found.finding
+
+
+@pytest.mark.parametrize(
+    "unit", ["a", "[", "{a: ", "- ", "&a ", "*a ", "? ", "a: &a *a\n", "'", "|\n", "---\n", "<<: "]
+)
+def test_reading_takes_milliseconds_whatever_it_says(unit: str) -> None:
+    text = f"---\na: {unit * (60_000 // len(unit))}\n---\n"
+    started = time.process_time()
+    frontmatter(text)
+
+    assert time.process_time() - started < 0.25
+
+
+# ---------------------------------------------------------------- changes
+NAMES = st.sampled_from(["a", "title", "tags", "it's", "null", "é", "x: y", "#"])
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**12), 10**12)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXTS.filter(
+        lambda text: text.isprintable() or not any(0xD800 <= ord(c) < 0xE000 for c in text)
+    )
+    | st.dates()
+)
+VALUES: st.SearchStrategy[Value] = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=6,
+)
+KEPT = (
+    "# first\na: 1 # one\n\ntags:\n- x\n  # inside\n- y\n# between\n"
+    "title: |\n  more\n\n  lines\nlast: 'q'"
+)
+
+
+@given(st.dictionaries(NAMES, VALUES, max_size=4), st.sampled_from(["", KEPT]), TEXTS)
+@settings(max_examples=300)
+def test_what_was_set_is_read_and_the_rest_stays(
+    changes: dict[str, Value], lines: str, body: str
+) -> None:
+    text = f"---\n{lines}\n---\n{body}"
+    before, after = frontmatter(text), frontmatter(with_frontmatter(text, changes))
+
+    assert after.body == body
+    for name in {*changes, *before.values}:
+        wanted = (
+            changes.get(name, before.values.get(name)) if name not in changes else changes[name]
+        )
+        assert repr(after.values.get(name)) == repr(wanted)
+    for comment in ("# first", "# between"):
+        assert (comment in after.lines) is (comment in lines)
+
+
+@given(TEXTS | YAMLISH.map(lambda lines: f"---\n{lines}\n---\n"))
+def test_without_changes_not_a_byte_changes(text: str) -> None:
+    if not frontmatter(text).finding and not text.startswith("---\n{"):
+        assert with_frontmatter(text, {}) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "changes", "after"),
+    [
+        ("body", {"a": "b"}, "---\na: b\n---\nbody"),
+        ("body", {"a": None}, "body"),
+        ("a\r\nb", {"a": 1}, "---\r\na: 1\r\n---\r\na\r\nb"),
+        ("\ufeffbody", {"a": 1}, "\ufeff---\na: 1\n---\nbody"),
+        ("\ufeff---\r\na: 1\r\n---\r\n", {"b": "x"}, "\ufeff---\r\na: 1\r\nb: x\r\n---\r\n"),
+        ("---\na:  1   # why\n---\n", {"a": 2}, "---\na: 2   # why\n---\n"),
+        ("---\na:\n  - x\n  - y\nb: 1\n---\n", {"a": ["z"]}, "---\na:\n  - z\nb: 1\n---\n"),
+        ("---\na:\n- x\n# of b\nb: 1\n---\n", {"a": None}, "---\n# of b\nb: 1\n---\n"),
+        ("---\na:\nb: 1\n---\n", {"a": "x"}, "---\na: x\nb: 1\n---\n"),
+        ("---\na: 1\n---\n", {"a": None}, "---\n---\n"),
+        ("---\nno end", {"a": 1}, "---\na: 1\n---\n---\nno end"),
+        ("---\n---\nx", {"a": "2026-01-01"}, '---\na: "2026-01-01"\n---\nx'),
+        ("---\n'a': 1\n---\n", {"a": date(2026, 1, 1)}, "---\n'a': 2026-01-01\n---\n"),
+    ],
+)
+def test_a_change_is_in_its_place(text: str, changes: dict[str, Value], after: str) -> None:
+    assert with_frontmatter(text, changes) == after
+
+
+@pytest.mark.parametrize(
+    "lines", ["a: [", "{a: 1}", "a: &x 1\nb: *x", "a: 1\na: 2", "? a\n: 1", "b: 1\n..."]
+)
+def test_a_change_that_is_not_possible_alone_is_refused(lines: str) -> None:
+    with pytest.raises(InvalidValueError, match="Fix: "):
+        with_frontmatter(f"---\n{lines}\n---\n", {"a": 5, "c": 6})
+
+
+@given(TEXTS)
+@example('"quoted" \\ and: colons # hashes')
+@example("👨‍👩‍👧 family")
+@example("line\u2028separator\u0085 \x7f\ufeff\ufffe")
+@example("\U000e0001tag")
+def test_any_text_can_be_quoted(text: str) -> None:
+    assert properties(f"a: {quoted(text)}\n") == {"a": text}
