@@ -1,5 +1,6 @@
 """Which store a folder is: found by the id in its note, wherever the folder and the home go."""
 
+import ctypes
 import json
 import os
 import shutil
@@ -24,6 +25,7 @@ from perdure.errors import (
 from perdure.storage import ABSENT, Locator
 from perdure.storage.locator import STORE_NOTE
 from perdure.surfaces.cli import cli
+from tests.storage.test_folder_faults import mount
 
 TEA = "preference/tea"
 
@@ -510,19 +512,28 @@ def test_a_folder_without_an_id_where_a_store_was_begins_one_if_the_owner_says_s
 # ---------------------------------------------------------------- read-only
 @pytest.fixture
 def sealed(tmp_path: Path) -> Iterator[Machine]:
+    """Return a machine with a vault that can only be read: for root, one that is mounted so."""
     machine = Machine(tmp_path / "home", tmp_path / "Notes")
-    note = machine.store / "accounts/local/users/ana/memories/preference/tea/content.md"
-    note.parent.mkdir(parents=True)
-    note.write_text("Green tea, no milk.")
+    is_root = os.geteuid() == 0
+    machine.store.mkdir()
+    if is_root:
+        mount("tmpfs", machine.store, "size=1m")
+    other = Machine(tmp_path / "other-home", machine.store)  # whose memory it is
+    assert other.save().exit_code == 0
+    shutil.rmtree(other.note.parent)
     folders = [machine.store, *(each for each in machine.store.rglob("*") if each.is_dir())]
     for each in folders:
         each.chmod(0o555)
+    if is_root:
+        mount("tmpfs", machine.store, "", flags=1 | 32)  # read-only, remount
     yield machine
-    for each in folders:
-        each.chmod(0o755)
+    if is_root:
+        ctypes.CDLL(None).umount2(os.fsencode(machine.store), 2)
+    else:
+        for each in folders:
+            each.chmod(0o755)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_read_only_vault_is_recalled_from_by_its_path(sealed: Machine) -> None:
     found = sealed.json("recall", "tea")
 
@@ -530,7 +541,7 @@ def test_a_read_only_vault_is_recalled_from_by_its_path(sealed: Machine) -> None
     assert sealed.run("history", "log", KEY).exit_code == 0
     assert len(sealed.histories) == 1
     assert sealed.doctor()["store"]["level"] == "note"
-    assert isinstance(sealed.save().exception, StorageError)
+    assert isinstance(sealed.save("Water.").exception, StorageError)
 
 
 # ---------------------------------------------------------------- two machines, one vault

@@ -16,7 +16,7 @@ def lines_in(*paths: Path) -> int:
 
 BUDGETS = {
     "agents": 4_653,
-    "app": 3_083,
+    "app": 3_520,
     "artifacts": 7_049,
     "context": 3_077,
     "engine": 28_357,
@@ -24,8 +24,8 @@ BUDGETS = {
     "index": 4_244,
     "model": 2_959,
     "process": 528,
-    "storage": 4_790,
-    "surfaces": 7_117,
+    "storage": 4_804,
+    "surfaces": 7_160,
     "testing": 4_239,
 }
 

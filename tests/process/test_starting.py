@@ -8,13 +8,14 @@ from tests.process.test_read_only import loaded
 
 NEEDED = {
     "perdure": "",
-    "perdure.app": "opening reading",
+    "perdure.app": "identity opening reading",
     "perdure.config": "",
-    "perdure.context": "aliases outbox outbox.schema",
+    "perdure.context": "aliases frontmatter outbox outbox.schema",
     "perdure.database": "",
     "perdure.engine": "recall recall.packing",
     "perdure.errors": "",
     "perdure.exports": "",
+    "perdure.files": "",
     "perdure.harness": "projects",
     "perdure.index": "account account.schema words",
     "perdure.model": "aliases trust uri values",
@@ -61,8 +62,6 @@ def test_a_hook_loads_what_is_listed_and_nothing_else(here: Here) -> None:
     found = loaded(here, "recall-here")
 
     backend = {f"perdure.storage.backends.{here.machine.protocol.replace('-', '_')}"}
-    if here.machine.protocol == "device-local":
-        backend.add("perdure.files")  # which makes its folder
     assert {name for name in found if name.startswith("perdure")} == ours() | backend
     assert not found & SLOW
 

@@ -23,6 +23,7 @@ NAMES = [
     "config",
     "home",
     "writing",
+    "store",
     "history",
     "index",
     "outbox",

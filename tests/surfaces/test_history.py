@@ -569,18 +569,3 @@ class TestMishaps:
         assert "the texts can't be had" in shown.stderr
         refused = history("restore", PLAN, "1", "--no-sweep")
         assert isinstance(refused.exception, StorageUnavailableError)
-
-    def test_a_memory_that_was_moved_adopts_its_history(
-        self, plan: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        moved = folder.with_name("Moved")
-        folder.rename(moved)
-        monkeypatch.setenv("MEMORY_VAULT_PATH", str(moved))
-        history("log")
-
-        told = history("adopt", str(folder), "--json")
-
-        assert json.loads(told.stdout)["put_aside"]
-        assert len(history("log", PLAN, "--json").stdout.splitlines()) == 2
-        again = history("adopt", str(folder))
-        assert isinstance(again.exception, AbsentError)

@@ -17,6 +17,7 @@ from perdure.errors import (
     ConfigError,
     StorageSelectionError,
 )
+from perdure.storage.locator import STORE_NOTE
 from tests.surfaces.nodes import one, perdure, refusal, told
 from tests.surfaces.terminals import PERDURE, environment
 
@@ -90,12 +91,16 @@ def test_init_again_changes_no_byte(config: Path, vault: Path) -> None:
     assert (config.read_bytes(), config.stat().st_mtime_ns) == first
 
 
-def test_a_vault_is_chosen_and_left_empty(config: Path, vault: Path) -> None:
+def texts_in(vault: Path) -> list[str]:
+    return [str(each.relative_to(vault)) for each in vault.rglob("*") if each.is_file()]
+
+
+def test_a_vault_is_chosen_and_gets_nothing_but_its_id(config: Path, vault: Path) -> None:
     done = one("init", "--vault", str(vault))
 
     assert done["protocol"] == "vault"
     assert done["storage"] == str(vault)
-    assert list(vault.iterdir()) == []
+    assert texts_in(vault) == [STORE_NOTE.key]
     told("save", "Tea, no milk.")
     assert (vault / "accounts").is_dir()
 
@@ -114,7 +119,7 @@ def test_what_a_crash_left_is_cleared(config: Path, vault: Path) -> None:
 
     told("init", "--vault", str(vault))
 
-    assert list(vault.iterdir()) == []
+    assert texts_in(vault) == [STORE_NOTE.key]
 
 
 def test_what_is_not_ours_is_never_removed(config: Path, vault: Path) -> None:
@@ -336,4 +341,4 @@ def test_several_who_set_up_at_once_agree(config: Path, vault: Path, tmp_path: P
     assert [code for _, code in ended] == [0] * 4, ended
     assert sum(json.loads(out)["written"] for (out, _), _ in ended) == 1
     assert tomllib.loads(config.read_text())["storage"]["vault"]["path"] == str(vault)
-    assert list(vault.iterdir()) == []
+    assert texts_in(vault) == [STORE_NOTE.key]

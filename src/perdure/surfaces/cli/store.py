@@ -30,9 +30,9 @@ def store_command() -> None:
 @click.option("--from", "moved_from", metavar="FOLDER", help="Where it was, if its id is lost.")
 @as_json(ONE_OBJECT)
 def adopt_command(folder: str, moved_from: str | None, *, as_json: bool) -> None:
-    """Let the memory in FOLDER have the history of its id: it was moved there.
+    """Say that the memory was moved to FOLDER.
 
-    A history that it has begun since is put aside, not removed.
+    It keeps the history of its id. A history that it has begun since is put aside, not removed.
     """
     _show(adopt_store(os.environ, folder, moved_from=moved_from), as_json=as_json)
 
@@ -41,9 +41,9 @@ def adopt_command(folder: str, moved_from: str | None, *, as_json: bool) -> None
 @_FOLDER
 @as_json(ONE_OBJECT)
 def separate_command(folder: str, *, as_json: bool) -> None:
-    """Give the memory in FOLDER an id of its own: it is a copy that goes on by itself.
+    """Say that FOLDER has a copy of a memory.
 
-    Its history begins with all versions that the memory had of which it is a copy.
+    It gets an id of its own, and goes on by itself. Its history begins with all versions that the memory had of which it is a copy.
     """
     _show(separate_store(os.environ, folder), as_json=as_json)
 
