@@ -18,15 +18,15 @@ BUDGETS = {
     "agents": 4_653,
     "app": 3_083,
     "artifacts": 7_049,
-    "context": 3_153,
+    "context": 3_118,
     "engine": 28_354,
     "harness": 2_128,
     "index": 4_244,
     "model": 2_959,
     "process": 528,
-    "storage": 4_790,
+    "storage": 5_388,
     "surfaces": 7_117,
-    "testing": 4_239,
+    "testing": 4_295,
 }
 
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 69_899
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 70_503

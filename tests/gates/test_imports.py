@@ -63,14 +63,12 @@ HISTORY = (
     "perdure.storage.fence",
     "perdure.storage.history",
     "perdure.storage.joint",
-    "perdure.storage.sweep",
-    "perdure.storage.joint",
+    "perdure.storage.seen",
     "perdure.storage.sweep",
     "perdure.storage.undo",
-    "perdure.storage.joint",
     "perdure.storage.wrappers",
 )
-"""Where the seam meets the artifact store, which needs packages."""
+"""Where the seam meets the artifact store, which needs packages, or what is derived."""
 
 
 @pytest.fixture(scope="module")
