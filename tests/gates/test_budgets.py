@@ -24,7 +24,7 @@ BUDGETS = {
     "index": 4_244,
     "model": 2_959,
     "process": 528,
-    "storage": 5_388,
+    "storage": 5_389,
     "surfaces": 7_117,
     "testing": 4_295,
 }
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 70_503
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 70_504

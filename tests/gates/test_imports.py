@@ -274,7 +274,7 @@ class TestSeam:
 
     @requirement("001-no-import-cycle")
     def test_the_seam_imports_nothing_from_above(self, seam: Mapping[str, str]) -> None:
-        parts = ("artifacts", "errors", "exports", "files", "plugins", "storage")
+        parts = ("artifacts", "database", "errors", "exports", "files", "plugins", "storage")
         below = tuple(f"perdure.{part}" for part in parts)
         ours = [i for source in seam.values() for i in imports_of(source) if i[:7] == "perdure"]
 
