@@ -37,6 +37,7 @@ _TABLES = ("storage", "embedding", "index", "llm", "agents")
 _STATE_MODE = "state_mode"
 _KINDS = {str: "a text in quotes", int: "a number", float: "a number", bool: "true or false"}
 _MAX_DOLLARS = 1_000_000
+_MOST_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,8 @@ class Config:
     """The index that keeps texts and vectors: the built-in one, or an installed package's."""
     agents: AgentSettings = AgentSettings()  # noqa: RUF009 - it is frozen
     """Which sessions of agents may use memory and contribute to it."""
+    check_seconds: float = 0.5
+    """For how long a recall looks for edits made outside Perdure; 0 is not at all."""
 
 
 class ConfigFile(NamedTuple):
@@ -187,9 +190,19 @@ def config_of(file: ConfigFile, environ: Mapping[str, str]) -> Config:
         _embedding(file, embedding, environ),
         _llm(file, llm, environ),
         _state_mode(file, tables.get(_STATE_MODE)),
-        str(_values(file, "index", {"provider": str}, index).get("provider", SQLITE)),
+        str(_index(file, index).get("provider", SQLITE)),
         _agents(file, agents, environ),
+        float(str(_index(file, index).get("check_seconds", 0.5))),
     )
+
+
+def _index(file: ConfigFile, table: Mapping[str, object]) -> Mapping[str, object]:
+    values = _values(file, "index", {"provider": str, "check_seconds": float}, table)
+    seconds = values.get("check_seconds", 0.0)
+    if not isinstance(seconds, int | float) or not 0 <= seconds <= _MOST_SECONDS:
+        what = f"check_seconds is {seconds!a}"
+        raise file.refuse(["index", "check_seconds"], what, f"use 0 to {_MOST_SECONDS}")
+    return values
 
 
 def _home(environ: Mapping[str, str]) -> Path:

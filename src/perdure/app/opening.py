@@ -48,6 +48,9 @@ ACCOUNT = "local"
 DERIVED = ("index", "vectors", "abstracts", "past", "answers")
 """The folders beside a history that can be thrown away; the last two hold what was paid for."""
 
+SEEN = "seen.sqlite"
+"""The table beside a history of what was last seen of each text; it can be thrown away, too."""
+
 
 def open_storage(
     environ: Mapping[str, str], *, required: Capabilities | None = None
@@ -219,7 +222,9 @@ def arriving_into(config: Config) -> "Arriving":
     backend = select_backend(config.storage)
     folder = _history_folder(config, backend)
     databases = (
-        f"{name}.sqlite{log}" for name in ("outbox", "links") for log in ("", "-wal", "-shm")
+        f"{name}.sqlite{log}"
+        for name in ("outbox", "links", "seen")
+        for log in ("", "-wal", "-shm")
     )
     derived = [folder / name for name in (*DERIVED, *databases)]
     return Arriving(backend, History.open(str(folder)), folder, derived)

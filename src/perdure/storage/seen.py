@@ -261,8 +261,8 @@ def check(  # noqa: PLR0913 - what is compared with what, and within which bound
     if not accept_removals:
         arrived = set(new)
         moved = Counter(row.digest for row in rows if row.key in arrived)
-        lost = [key for key in removed if not _was_moved(before[key].digest, moved)]
-        _refuse_loss(backend, lost, known=found.met + len(lost), met=found.met)
+        lost = [key for key in removed if not was_moved(before[key].digest, moved)]
+        refuse_loss(backend, lost, known=found.met + len(lost), met=found.met)
     return Checked(
         new=tuple(sorted(new)),
         changed=tuple(sorted(changed)),
@@ -275,12 +275,14 @@ def check(  # noqa: PLR0913 - what is compared with what, and within which bound
     )
 
 
-def _was_moved(digest: bytes, moved: Counter[bytes]) -> bool:
+def was_moved(digest: bytes, moved: Counter[bytes]) -> bool:
+    """Whether a text that is gone arrived elsewhere; each arrival counts once."""
     moved[digest] -= 1
     return moved[digest] >= 0
 
 
-def _refuse_loss(backend: StorageBackend, lost: Sequence[str], *, known: int, met: int) -> None:
+def refuse_loss(backend: StorageBackend, lost: Sequence[str], *, known: int, met: int) -> None:
+    """Raise `TextsGoneError` if so much is gone that a drive or a sync client may be at fault."""
     many = len(lost) > _FEW_GONE and len(lost) * _SHARE_GONE > known
     if many or (len(lost) > 1 and not met):
         raise TextsGoneError(
