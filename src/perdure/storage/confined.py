@@ -293,6 +293,8 @@ def scan(
         finally:
             os.close(descriptor)
         yield key, _named(stamps, key)
+        if not folders:
+            continue
         prefix, below = f"{key}/" if key else "", f"{path}/" if path else ""
         names = sorted(_named({name: name for name in folders}, key).items(), reverse=True)
         pending += [(prefix + segment, below + name) for segment, name in names]

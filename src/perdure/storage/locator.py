@@ -108,9 +108,8 @@ def segments_named(names: Collection[str]) -> dict[str, str]:
 
     What no key can say is left out. Of two names that are one segment, the composed one counts.
     """
-    if _PRINTABLE_NAMES.fullmatch("/".join(names)) and not any(
-        name.endswith(TEMPORARY_SUFFIX) for name in names
-    ):
+    together = "/".join(names)
+    if TEMPORARY_SUFFIX not in together and _PRINTABLE_NAMES.fullmatch(together):
         return dict(zip(names, names, strict=True))
     found = {name: name for name in names if is_key_segment(name)}
     for name in names:

@@ -67,6 +67,7 @@ class Seen(Closing):
     def __init__(self, path: str = "") -> None:
         self._file = DerivedFile(path, TABLES)
         self._stamps: dict[str, dict[str, Stamp]] = {}
+        self._notes: dict[str, str] = {}
         self._as_of: tuple[object, int] | None = None
 
     def close(self) -> None:
@@ -101,9 +102,11 @@ class Seen(Closing):
             with file.reading() as db:
                 ((version,),) = db.execute("PRAGMA data_version")
                 if self._as_of is None or self._as_of[0] is not db or self._as_of[1] != version:
-                    self._stamps = defaultdict(dict)
+                    stamps = defaultdict[str, dict[str, Stamp]](dict)
                     for directory, name, stamp in db.execute(_STAMPS):
-                        self._stamps[directory][name] = stamp
+                        stamps[directory][name] = stamp
+                    self._stamps = dict(stamps)
+                    self._notes = dict(db.execute("SELECT name, value FROM note"))
                     self._as_of = db, version
                 return self._stamps
 
@@ -129,21 +132,29 @@ class Seen(Closing):
         self, rows: Sequence[Row], gone: Sequence[str], notes: Mapping[str, str] | None = None
     ) -> None:
         """Put rows and drop others in one transaction; it may be lost with the power."""
+        noted = notes or {}
 
         def store(file: DatabaseFile) -> None:
             with file.changing(outlasts_power=False) as db:
                 db.executemany(_DROP, map(_halves, gone))
                 db.executemany(_PUT, ((*_halves(row.key), *row[1:]) for row in rows))
-                noted = (notes or {}).items()
-                db.executemany("INSERT OR REPLACE INTO note VALUES (?, ?)", noted)
+                db.executemany("INSERT OR REPLACE INTO note VALUES (?, ?)", noted.items())
+            self._follow(rows, gone, noted)
 
         if rows or gone or notes:
             self._file.ask(store)
-            for directory, name in map(_halves, gone):
-                self._stamps.get(directory, {}).pop(name, None)
-            for row in rows:
-                directory, name = _halves(row.key)
-                self._stamps.setdefault(directory, {})[name] = row.stamp
+
+    def _follow(self, rows: Sequence[Row], gone: Sequence[str], notes: Mapping[str, str]) -> None:
+        """Keep what was read in step; who is looking at it keeps what they have."""
+        touched = {_halves(key)[0] for key in (*gone, *(row.key for row in rows))}
+        stamps = {directory: {**self._stamps.get(directory, {})} for directory in touched}
+        for directory, name in map(_halves, gone):
+            stamps[directory].pop(name, None)
+        for row in rows:
+            directory, name = _halves(row.key)
+            stamps[directory][name] = row.stamp
+        self._stamps = {**self._stamps, **stamps}
+        self._notes = {**self._notes, **notes}
 
     # ------------------------------------------------------------ checks
     @property
@@ -153,16 +164,12 @@ class Seen(Closing):
 
     @property
     def checked(self) -> float:
-        """When the last check ended that looked at everything; 0.0 if none did."""
+        """When a check that looked at everything last found something; 0.0 if none did."""
         return float(self.note(_CHECKED) or 0.0)
 
     def note(self, name: str) -> str:
-        def ask(file: DatabaseFile) -> str:
-            with file.reading() as db:
-                found = db.execute("SELECT value FROM note WHERE name = ?", (name,)).fetchone()
-            return found[0] if found else ""
-
-        return self._file.ask(ask)
+        """Return what was noted under a name, as of when the stamps were last asked for."""
+        return self._notes.get(name, "")
 
 
 def _halves(key: str) -> tuple[str, str]:
