@@ -45,6 +45,7 @@ _TABLES = ("storage", "embedding", "index", "llm", "agents")
 _STATE_MODE = "state_mode"
 _KINDS = {str: "a text in quotes", int: "a number", float: "a number", bool: "true or false"}
 _MAX_DOLLARS = 1_000_000
+_MOST_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,8 @@ class Config:
     """The folder of a vault in which memories are notes."""
     user: str = ""
     """Whose the memories at the top of a new store are."""
+    check_seconds: float = 0.5
+    """For how long a recall looks for edits made outside Perdure; 0 is not at all."""
 
 
 class ConfigFile(NamedTuple):
@@ -201,11 +204,12 @@ def config_of(file: ConfigFile, environ: Mapping[str, str]) -> Config:
         _embedding(file, embedding, environ),
         _llm(file, llm, environ),
         _state_mode(file, tables.get(_STATE_MODE)),
-        str(_values(file, "index", {"provider": str}, index).get("provider", SQLITE)),
+        str(_index(file, index).get("provider", SQLITE)),
         _agents(file, agents, environ),
         _layout(file, storage, environ),
         _folder(file, storage),
         user_name(environ),
+        float(str(_index(file, index).get("check_seconds", 0.5))),
     )
 
 
@@ -217,6 +221,15 @@ def user_name(environ: Mapping[str, str]) -> str:
         return getpwuid(os.getuid()).pw_name
     except KeyError:
         return f"uid-{os.getuid()}"
+
+
+def _index(file: ConfigFile, table: Mapping[str, object]) -> Mapping[str, object]:
+    values = _values(file, "index", {"provider": str, "check_seconds": float}, table)
+    seconds = values.get("check_seconds", 0.0)
+    if not isinstance(seconds, int | float) or not 0 <= seconds <= _MOST_SECONDS:
+        what = f"check_seconds is {seconds!a}"
+        raise file.refuse(["index", "check_seconds"], what, f"use 0 to {_MOST_SECONDS}")
+    return values
 
 
 def _home(environ: Mapping[str, str]) -> Path:

@@ -7,11 +7,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure.context import frontmatter
 from perdure.context.draft import ordered
-from perdure.context.files import ARCHIVED, CONTENT, LEARNED, META, OWNER, Meta, cid_of, texts_of
+from perdure.context.files import (
+    ARCHIVED,
+    CONTENT,
+    LEARNED,
+    META,
+    OWNER,
+    Meta,
+    cid_of,
+    generated_lines,
+    texts_of,
+)
 from perdure.context.layouts.names import MARKDOWN, Names, id_of, key_of, part_of
 from perdure.context.layouts.notefile import NoteFile, compose, split
+from perdure.frontmatter import join
 from perdure.model import ContextNode, NodeStatus, RelationEdge, Uri
 from perdure.model.values import frozen
 
@@ -96,8 +106,8 @@ def written(draw: st.DrawFn) -> tuple[str, dict[str, str]]:
         version=draw(st.integers(1, 3)),
         owner_space="user:ana" if uri.session else "",
     )
-    own = draw(st.sampled_from([frontmatter.generate(node.title), ""])) + draw(lines)
-    content = frontmatter.join(own, node.content)
+    own = draw(st.sampled_from([generated_lines(node.title), ""])) + draw(lines)
+    content = join(own, node.content)
     parts = texts_of(
         node, content, dict.fromkeys((*".relations.json .abstract.md".split(), ".overview.md"))
     )
@@ -216,7 +226,7 @@ def test_a_memory_looks_as_a_person_would_write_it() -> None:
     uri = Uri.of_key(PLACE)
     assert uri is not None
     node = ContextNode(uri=str(uri), content="Prefers tabs over spaces.")
-    content = frontmatter.join(frontmatter.generate(node.title), node.content)
+    content = join(generated_lines(node.title), node.content)
     parts = texts_of(node, content, {})
     said = [
         {
@@ -225,7 +235,7 @@ def test_a_memory_looks_as_a_person_would_write_it() -> None:
             "speaker": "user",
         }
     ]
-    statements = {"bafk": {"confidence": 0.9, "kind": "preference", "said": said}}
+    statements: Any = {"bafk": {"confidence": 0.9, "kind": "preference", "said": said}}
     meta = Meta(
         NodeStatus.ACTIVE,
         1,

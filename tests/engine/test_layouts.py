@@ -8,6 +8,7 @@ import pytest
 import perdure
 from perdure import Memory
 from perdure.app import import_memory
+from perdure.artifacts import CID
 from perdure.errors import NodeNotFoundError
 
 MESSAGES = [
@@ -54,6 +55,12 @@ def memory(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator
 
 def uris(memory: Memory, query: str) -> set[str]:
     return {memory.name(hit.uri) for hit in memory.recall(query).hits}
+
+
+def first_cid(memory: Memory, uri: str) -> CID:
+    cid = memory.history(uri)[0].cid
+    assert cid is not None
+    return cid
 
 
 def test_what_is_saved_is_read_listed_and_found(memory: Memory, place: Path, layout: str) -> None:
@@ -107,7 +114,7 @@ def test_a_node_comes_back_from_history(memory: Memory) -> None:
     memory.delete("profile")
 
     assert memory.at(first).read("preference/indentation").content == "Prefers tabs over spaces."
-    memory.restore("preference/indentation", memory.history("preference/indentation")[0].cid)
+    memory.restore("preference/indentation", first_cid(memory, "preference/indentation"))
     assert memory.read("preference/indentation").content == "Prefers tabs over spaces."
     memory.rewind(first)
     assert "Graz" in memory.read("profile").content
@@ -232,7 +239,7 @@ class TestByHand:
         with pytest.raises(NodeNotFoundError):
             memory.read("preference/indentation")
         assert "preference/indentation" not in uris(memory, "tabs")
-        memory.restore("preference/indentation", memory.history("preference/indentation")[0].cid)
+        memory.restore("preference/indentation", first_cid(memory, "preference/indentation"))
         assert note.read_text().endswith("Prefers tabs over spaces.\n")
 
     def test_without_its_table_every_note_is_found(self, memory: Memory, note: Path) -> None:

@@ -15,8 +15,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from perdure import frontmatter
 from perdure.config import LAYOUTS, Config
-from perdure.context import frontmatter
 from perdure.errors import (
     AbsentError,
     ConcurrentModificationError,

@@ -47,6 +47,9 @@ PLACES = "places.sqlite"
 DERIVED = ("index", "vectors", "abstracts", "past", "answers")
 """The folders beside a history that can be thrown away; the last two hold what was paid for."""
 
+SEEN = "seen.sqlite"
+"""The table beside a history of what was last seen of each text; it can be thrown away, too."""
+
 
 def open_storage(
     environ: Mapping[str, str], *, required: Capabilities | None = None
@@ -264,7 +267,9 @@ def arriving_into(config: Config) -> "Arriving":
     store = _opened(config, backend)
     folder = store.folder
     databases = (
-        f"{name}.sqlite{log}" for name in ("outbox", "links") for log in ("", "-wal", "-shm")
+        f"{name}.sqlite{log}"
+        for name in ("outbox", "links", "seen")
+        for log in ("", "-wal", "-shm")
     )
     derived = [folder / name for name in (*DERIVED, *databases)]
     introducer(store, backend, config)()

@@ -209,6 +209,8 @@ class ContextNode:
         """Return a value of the metadata, else of a line of the frontmatter; else None."""
         if name in self.metadata:
             return self.metadata[name]
+        if self.metadata.get("in_place"):  # a note of its owner's grants nothing
+            return None
         line = rf"^{name}:[ \t]*(.*?)[ \t]*(?:#.*)?\r?$"
         found = re.search(line, self.frontmatter or "", re.MULTILINE)
         return None if found is None else found[1].strip("\"'[]")

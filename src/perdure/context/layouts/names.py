@@ -283,6 +283,19 @@ def usable(text: str) -> str:
     return said if is_key_segment(f"{said}{MARKDOWN}") else "Untitled"
 
 
+def in_place(account: str, path: str) -> str | None:
+    """Return the place of a note that its owner wrote, by its path in the vault."""
+    names = path.removesuffix(MARKDOWN).split("/")
+    digest = sha256(path.encode()).hexdigest()
+    shorter = [*(name if len(name) <= 12 else name[:12] for name in names[-3:]), digest[:16]]  # noqa: PLR2004 - at most 12 times 12 bytes
+    for fitting in (names, shorter, [digest[:16]]):
+        try:
+            return Uri(account, ("resources", *fitting)).key
+        except InvalidValueError:  # too long for a key
+            continue
+    return None
+
+
 def told_apart(name: str, place: str) -> str:
     """Return the name that a place has where another one has the name already."""
     return f"{name} ({sha256(place.encode()).hexdigest()[:6]})"

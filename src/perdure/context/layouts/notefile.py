@@ -11,7 +11,6 @@ from datetime import date
 from functools import lru_cache
 from typing import NamedTuple
 
-from perdure.context import frontmatter
 from perdure.context.files import (
     ABSTRACT,
     ARCHIVED,
@@ -27,14 +26,17 @@ from perdure.context.files import (
     Meta,
     cid_of,
     derived_abstract,
+    generated_lines,
     read_time,
     written_time,
 )
 from perdure.context.layouts.names import id_of, node_at
 from perdure.errors import InvalidValueError
+from perdure.frontmatter import join, properties
+from perdure.frontmatter import split as halves
 from perdure.model import NodeStatus, Uri
 from perdure.model.node import title_of
-from perdure.model.values import JSON, plain
+from perdure.model.values import JSON, MAX_ABSTRACT, plain, shortened
 
 ID = "id"
 _CREATED, _UPDATED, _VERSION, _STATUS = "created", "updated", "version", "status"
@@ -57,6 +59,8 @@ _SPELLED = {"valid_from": "valid-from", "valid_until": "valid-until"}
 _SPOKEN = {spelled: name for name, spelled in _SPELLED.items()}
 _TITLES = frozenset({"title", "aliases"})
 _ATTEMPTS = 5
+_NEVER = "1970-01-01T00:00:00Z"
+"""When something was made that does not say it; the times of files mean nothing where they are synced."""
 
 _OPENING = re.compile(r"\A(\ufeff?---[ \t]*(\r?\n))")
 _CLOSING = re.compile(r"^---[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
@@ -174,7 +178,7 @@ def _read(said: str) -> JSON:
     if said[0] in '"{[':
         return json.loads(_BARE.sub(_quoted_name, said))  # type: ignore[no-any-return] # it is JSON
     if said in {"true", "false"} or _NUMBER.fullmatch(said):
-        return said if _TIME.fullmatch(said) else json.loads(said)  # type: ignore[no-any-return] # as before
+        return said if _TIME.fullmatch(said) else json.loads(said)
     if _is_plain(said):
         return said
     raise ValueError
@@ -187,7 +191,7 @@ def _quoted_name(found: re.Match[str]) -> str:
 def _any_value(entry: Entry) -> JSON:
     """Return a value in any form of YAML; None if it can't be read."""
     try:
-        return _as_json(frontmatter.parsed(entry.raw).get(entry.name))
+        return _as_json(properties(entry.raw).get(entry.name))
     except InvalidValueError:
         return None
 
@@ -301,8 +305,8 @@ def _parts(file: NoteFile, node: Uri, own: list[str], *, lines: bool) -> dict[st
     title = _title(node, file.content, said[ABSTRACT])
     extra = _extra(file, own)
     has_title = any(e.name in _TITLES and e.name not in own for e in file.entries)
-    shown = extra if has_title or not lines else frontmatter.generate(title) + extra
-    texts = {CONTENT: frontmatter.join(shown, file.content)}
+    shown = extra if has_title or not lines else generated_lines(title) + extra
+    texts = {CONTENT: join(shown, file.content)}
     for name in PARTS[1:]:
         if not node.session or said[name] not in {"", "[]\n"}:
             texts[name] = said[name]
@@ -329,11 +333,11 @@ def _status(file: NoteFile) -> NodeStatus:
 
 
 def _meta(file: NoteFile, node: Uri, parts: Texts, metadata: Mapping[str, JSON]) -> Meta:
-    _, body = _halves(parts.get(CONTENT, ""))
+    _, body = halves(parts.get(CONTENT, ""))
     version = file.value(_VERSION)
     created = _time(file.value(_CREATED)) or _time(file.value("date"))
     updated = _time(file.value(_UPDATED))
-    begun = read_time(created or "1970-01-01T00:00:00Z")
+    begun = read_time(created or _NEVER)
     return Meta(
         _status(file),
         version if isinstance(version, int) and not isinstance(version, bool) and version else 1,
@@ -351,13 +355,6 @@ def _metadata(file: NoteFile, own: list[str], ours: Mapping[str, JSON]) -> dict[
     values = values if isinstance(values, Mapping) else {}
     found = {n: values[n] if n in values else _metadata_value(file, n) for n in own}
     return {name: value for name, value in found.items() if value is not None}
-
-
-def _halves(content: str) -> tuple[str, str]:
-    try:
-        return frontmatter.split(content)
-    except InvalidValueError:  # it has no end, so all of it is the body
-        return "", content
 
 
 def _time(value: JSON) -> str | None:
@@ -379,6 +376,42 @@ def _metadata_value(file: NoteFile, name: str) -> JSON:
     return file.value(_SPELLED.get(name, name))
 
 
+# ---------------------------------------------------------------- notes in place
+IN_PLACE = "in_place"
+"""In the metadata of a note that its owner wrote: what it says of itself grants nothing."""
+_DAILY = re.compile(r"(\d{4}-\d\d-\d\d)(?!\d)")
+
+
+def split_in_place(real: str, place: str, name: str) -> dict[str, str]:
+    """Return the texts of a note that its owner wrote; its content is the note to the letter."""
+    from perdure.markdown import aliases, frontmatter, tags, title  # noqa: PLC0415 - only vaults
+
+    node = node_at(place)
+    assert node is not None  # noqa: S101 - it is a resource
+    found = frontmatter(real)
+    called = shortened(title(real, name), MAX_ABSTRACT)
+    values = {key: _as_json(found.values.get(key)) for key in ("created", "date")}
+    daily = _DAILY.match(name)
+    day = next(filter(None, map(_time, (*values.values(), daily[1] if daily else None))), None)
+    abstract = "" if title_of(found.body, "", node) == called else called
+    texts = {CONTENT: real, RELATIONS: "[]\n", ABSTRACT: abstract, OVERVIEW: ""}
+    metadata: dict[str, JSON] = {"date": day} if day else {}
+    metadata |= {"tags": found_tags} if (found_tags := tags(real)) else {}
+    metadata |= {"aliases": others} if (others := aliases(real)) else {}
+    begun = read_time(day or _NEVER)
+    meta = Meta(
+        NodeStatus.ACTIVE,
+        1,
+        node.owner_space,
+        begun,
+        begun,
+        title_of(found.body, abstract, node),
+        {part: cid_of(texts[part]) for part in PARTS},
+        {**metadata, IN_PLACE: True},
+    )
+    return {**texts, META: meta.text()}
+
+
 # ---------------------------------------------------------------- evidence
 _OF_MENTION, _OF_EVIDENCE = ("session", "speaker"), ("message", "cid", "quote")
 
@@ -397,12 +430,12 @@ def _statements(listed: list[JSON]) -> JSON:
 def _flattened(support: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
     """Return a statement with just one piece of evidence in one line; None for any other."""
     match support:
-        case {"said": [{"session": str(), "evidence": [Mapping() as one], "speaker": str()} as by]}:
-            flat = {name: by[name] for name in ("session",)}
+        case {"said": [{"evidence": [Mapping() as one]} as by]} if isinstance(by, Mapping):
+            flat: dict[str, JSON] = {"session": by.get("session")}
             flat |= {name: one[name] for name in ("message", "quote") if name in one}
-            flat["speaker"] = by["speaker"]
+            flat["speaker"] = by.get("speaker")
             flat |= {name: each for name, each in support.items() if name != "said"}
-            flat |= {name: one[name] for name in ("cid",) if name in one}
+            flat |= {"cid": one["cid"]} if "cid" in one else {}
             return flat if _same(_unflattened(flat), support) else None
     return None
 
@@ -494,12 +527,12 @@ def _content(texts: Texts, literal: Mapping[str, JSON]) -> tuple[str, str]:
     """Return the lines and the body of a content; of one that is literal, none."""
     if CONTENT not in texts or CONTENT in literal:
         return "", ""
-    return _halves(texts[CONTENT])
+    return halves(texts[CONTENT])
 
 
 def _owners_lines(lines: str, title: str) -> tuple[str, bool]:
     """Return the lines of a content without the generated ones, and whether they were there."""
-    generated = frontmatter.generate(title)
+    generated = generated_lines(title)
     return lines.removeprefix(generated), lines.startswith(generated)
 
 

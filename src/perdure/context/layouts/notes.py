@@ -4,9 +4,12 @@ Above is the logical tree that every other layer knows: a folder with five files
 Below are notes. History is above, so it records logical texts, and no past knows of a layout.
 """
 
+import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from hashlib import sha256
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perdure.context.files import ARCHIVED, FILES, LEARNED, META, OWNER, Meta
@@ -16,6 +19,7 @@ from perdure.context.layouts.names import (
     Names,
     Part,
     folded,
+    in_place,
     key_of,
     node_at,
     part_of,
@@ -37,6 +41,7 @@ from perdure.errors import (
 )
 from perdure.files import Closing
 from perdure.model.anchors import FIRST_NODE
+from perdure.model.values import MAX_CONTENT
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.conflicts import marked_original
 from perdure.storage.content import (
@@ -55,6 +60,7 @@ from perdure.storage.contract import (
     DerivedMaintenance,
     Finding,
     Info,
+    Layout,
 )
 from perdure.storage.undo import UNREADABLE, Unreadable
 from perdure.storage.wrappers.read_only import Reading
@@ -65,11 +71,13 @@ if TYPE_CHECKING:
 ABOUT: Final = "About this folder.md"
 """The note that has the id of the store."""
 _ROOT = Locator("")
+_TEMPLATES = Locator(".obsidian/templates.json")
 _ATTEMPTS = 3
 _BESIDE = (OWNER, LEARNED)
 _UNREADABLE = (NotTextError, LinkRefusedError, AccessRefusedError)
 
 _split = lru_cache(maxsize=16)(notefile.split)
+_split_in_place = lru_cache(maxsize=16)(notefile.split_in_place)
 
 
 class _Note(NamedTuple):
@@ -80,8 +88,12 @@ class _Note(NamedTuple):
     texts: notefile.Texts
 
 
-class NotesLayout(Closing, Reading):
-    """The logical tree of nodes, on a backend that has a note for each."""
+class NotesLayout(Closing, Reading, Layout):
+    """The logical tree of nodes, on a backend that has a note for each.
+
+    Notes outside of the memory folder are resources in place, if it is not the whole tree. They
+    can be read, and are written by their owner only.
+    """
 
     def __init__(
         self, inner: StorageBackend, places: Places, names: Names, folder: Locator = _ROOT
@@ -91,6 +103,7 @@ class NotesLayout(Closing, Reading):
         self._names = names
         self._folder = folder
         self._is_ready = False
+        self._ignored: frozenset[str] | None = None
 
     def close(self) -> None:
         self.places.close()
@@ -194,7 +207,12 @@ class NotesLayout(Closing, Reading):
             return _Note(row, None, {})
         except _UNREADABLE:
             return _Note(row, UNREADABLE, {})
-        return _Note(row, real, _split(real, place))
+        return _Note(row, real, self._split(real, row))
+
+    def _split(self, real: str, row: Row) -> notefile.Texts:
+        if self._is_memory(row.path):
+            return _split(real, row.place)
+        return _split_in_place(real, row.place, _stem(row.path))
 
     # ------------------------------------------------------------ changing
     def write(self, locator: Locator, content: str, *, expect: Expectation = None) -> Locator:
@@ -286,6 +304,9 @@ class NotesLayout(Closing, Reading):
             above = above.rpartition("/")[0]
 
     def _step(self, place: str, note: _Note, texts: notefile.Texts) -> "_Step | None":
+        if note.row is not None and not self._is_memory(note.row.path):
+            self._refuse_change(note, texts)
+            return None
         if not texts:
             if note.row is None or note.real is None:
                 return None
@@ -295,12 +316,23 @@ class NotesLayout(Closing, Reading):
         if real == before:
             return None
         path = self._new_path(place, texts) if note.row is None else note.row.path
-        return _Step(place, note.row, Row(place, path, ARCHIVED in texts), note.real, real)
+        after = Row(place, path, _digest(real), ARCHIVED in texts)
+        return _Step(place, note.row, after, note.real, real)
+
+    def _refuse_change(self, note: _Note, texts: notefile.Texts) -> None:
+        """Refuse to change a note in place; to write what it says already is fine."""
+        assert note.row is not None  # noqa: S101 - it has a file
+        if texts != note.texts:
+            raise AccessRefusedError(
+                f"{note.row.path!a} is a note of its owner's, which Perdure reads and does not "
+                "change. Nothing was changed. Fix: edit it in its editor, or save a memory beside "
+                "it with `perdure save`."
+            )
 
     def _land(self, steps: "Sequence[_Step]") -> None:
         if not steps:
             return
-        unsure = [step.after._replace(unsure=True) for step in steps if step.changes_row]
+        unsure = [step.after._replace(unsure=True) for step in steps if step.moves]
         self.places.change(unsure)
         self.inner.write_all(
             {Locator(step.after.path): step.real for step in steps},
@@ -308,7 +340,7 @@ class NotesLayout(Closing, Reading):
         )
         gone = [step for step in steps if step.real is None]
         self.places.change(
-            [step.after for step in steps if step.changes_row and step.real is not None],
+            [step.after for step in steps if step.real is not None],
             [step.place for step in gone],
         )
         for step in gone:
@@ -359,47 +391,56 @@ class NotesLayout(Closing, Reading):
         self.places.change(places.values(), complete=True)
 
     def _files(self) -> Iterator[str]:
-        pending = [self._folder]
-        while pending:
-            for child in self.inner.list(pending.pop()):
-                if child.name.startswith("."):
-                    continue
-                if self.inner.info(child).is_dir:
-                    pending.append(child)
-                elif self._is_note(child.key):
-                    yield child.key
+        for directory, stamps in self.inner.scan(_ROOT, skip=self.skips):
+            for name in stamps or ():
+                path = directory.child(name).key
+                if self._is_note(path):
+                    yield path
+
+    def skips(self, directory: str) -> bool:
+        """Leave out folders of tools, whose names begin with a dot, and that of templates."""
+        if self._ignored is None:
+            self._ignored = frozenset(self._templates())
+        return directory.rpartition("/")[2].startswith(".") or folded(directory) in self._ignored
+
+    def _templates(self) -> Iterator[str]:
+        """Yield the folder that Obsidian takes templates from, if one is configured."""
+        with suppress(StorageError, ValueError, RecursionError):
+            match json.loads(self.inner.read(_TEMPLATES)):
+                case {"folder": str(folder)} if folder.strip("/"):
+                    yield folded(folder.strip("/"))
+
+    def _is_memory(self, path: str) -> bool:
+        return not self._folder.key or path.startswith(f"{self._folder.key}/")
 
     def _is_note(self, path: str) -> bool:
-        """Whether a file below the memory folder is a memory, by its name."""
+        """Whether a file is a memory or a note in place, by its name."""
         name = path.rpartition("/")[2]
         return (
-            self._folder.contains(Locator(path))
-            and name.endswith(MARKDOWN)
+            name.endswith(MARKDOWN)
+            and not name.startswith(".")
             and name != ABOUT
             and marked_original(name) is None
         )
 
-    def _row_of(
-        self, path: str, known: Row | None, is_taken: "Callable[[str], bool]"
-    ) -> Row | None:
+    def _row_of(self, path: str, known: Row | None, is_taken: Callable[[str], bool]) -> Row | None:
         """Return the row of a file; the place that another file has is not given to it."""
         try:
             real: str | None = self.inner.read(Locator(path))
         except _UNREADABLE:
             real = None
-        place = self._place_in(path, real)
-        if known is not None and (real is None or place is None):
-            place = known.place
-        if place is not None and is_taken(place):
-            place = self._names.place(self._below(path), None)
-            if place is not None and is_taken(place):
-                place = self._names.place(
-                    told_apart(self._below(path)[: -len(MARKDOWN)], path) + MARKDOWN, None
-                )
-        if place is None:
+        places = [self._place_in(path, real), self._place_of(path)]
+        places += [self._place_of(told_apart(path.removesuffix(MARKDOWN), path) + MARKDOWN)]
+        if known is not None and (real is None or places[0] is None):
+            places.insert(0, known.place)
+        place = next((each for each in places if each is not None and not is_taken(each)), None)
+        if place is None or (real is not None and self._is_too_long(path, real)):
             return None
-        texts = _split(real, place) if real is not None else {}
-        return Row(place, path, ARCHIVED in texts)
+        row = Row(place, path)
+        return row if real is None else row._replace(archived=ARCHIVED in self._split(real, row))
+
+    def _is_too_long(self, path: str, real: str) -> bool:
+        return not self._is_memory(path) and len(real) > MAX_CONTENT
 
     def _place_in(self, path: str, real: str | None = None) -> str | None:
         """Return the place that a file says it is of."""
@@ -407,10 +448,13 @@ class NotesLayout(Closing, Reading):
             with suppress(StorageError):
                 real = self.inner.read(Locator(path))
         said = notefile.NoteFile.parse(real).value(notefile.ID) if real is not None else None
-        return self._names.place(self._below(path), said if isinstance(said, str) else None)
+        return self._place_of(path, said if isinstance(said, str) else None)
 
-    def _below(self, path: str) -> str:
-        return path.removeprefix(f"{self._folder.key}/") if self._folder.key else path
+    def _place_of(self, path: str, said: str | None = None) -> str | None:
+        if not self._is_memory(path):
+            return in_place(self._names.account, path)
+        below = path.removeprefix(f"{self._folder.key}/") if self._folder.key else path
+        return self._names.place(below, said)
 
     def _settle(self, key: str) -> None:
         """Look at the files that a writer may have left otherwise than the table says."""
@@ -436,8 +480,9 @@ class NotesLayout(Closing, Reading):
             if known is not None and (found is None or found.place != known.place):
                 self.places.change([], [known.place])
                 changed.update(dict.fromkeys(self._keys(known.place)))
+            if found is not None and found != known:
+                self.places.change([found])
             if found is not None:
-                self.places.change([] if found == known else [found])
                 changed.update(dict.fromkeys(self._keys(found.place)))
         return [Locator(key) for key in changed]
 
@@ -445,6 +490,25 @@ class NotesLayout(Closing, Reading):
         """Look at every file again: at new ones, renamed ones, and those that are gone."""
         self._prepare()
         self.logical({*self._files(), *(row.path for row in self.places.rows())})
+
+    def expected(self, paths: Sequence[str]) -> dict[str, bytes | None]:
+        found = {path: self.places.at_path(path) for path in paths}
+        return {path: row.digest for path, row in found.items() if row and row.digest}
+
+    def known(self) -> Iterable[tuple[str, bytes]]:
+        self._prepare()
+        return [(row.path, row.digest) for row in self.places.rows() if row.digest]
+
+    def census(self) -> "Census":
+        """Count the notes in place, and the files beside them that are not notes."""
+        self._prepare()
+        notes = sum(not self._is_memory(row.path) for row in self.places.rows())
+        others: Counter[str] = Counter()
+        for directory, stamps in self.inner.scan(_ROOT, skip=self.skips):
+            for name in stamps or ():
+                if not self._is_note(directory.child(name).key) and name != ABOUT:
+                    others[f".{name.rpartition('.')[2]}" if "." in name[1:] else "other"] += 1
+        return Census(notes, dict(others.most_common()))
 
     def _is_there(self, path: str) -> bool:
         return self.inner.exists(Locator(path))
@@ -484,6 +548,13 @@ class NotesLayout(Closing, Reading):
         return self.inner.derived_maintenance
 
 
+class Census(NamedTuple):
+    notes: int
+    """How many notes outside of the memory folder are resources."""
+    others: dict[str, int]
+    """How many files are not notes, by the ending of their names."""
+
+
 class _Step(NamedTuple):
     """What becomes of one file."""
 
@@ -495,14 +566,24 @@ class _Step(NamedTuple):
     """None if the file is to be removed."""
 
     @property
-    def changes_row(self) -> bool:
-        return self.real is None or self.before != self.after
+    def moves(self) -> bool:
+        """Whether more changes than what a file says."""
+        same = self.before is not None and self.before._replace(digest=self.after.digest)
+        return self.real is None or same != self.after
 
     @property
     def guard(self) -> Expectation:
         if self.found is UNREADABLE:
             return None
         return ABSENT if self.found is None else content_hash(self.found)
+
+
+def _digest(real: str) -> bytes:
+    return sha256(real.encode()).digest()
+
+
+def _stem(path: str) -> str:
+    return path.rpartition("/")[2].removesuffix(MARKDOWN)
 
 
 def _session(key: str) -> str:

@@ -1,10 +1,12 @@
 """Which file holds which place. Derived: without it, every file is read once more."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from sqlite3 import Connection
 from typing import NamedTuple
 
 from perdure.context.layouts.names import folded
-from perdure.database import DatabaseFile, Tables
+from perdure.database import DerivedFile, Tables
 from perdure.files import Closing
 
 _VERSION = 1
@@ -14,7 +16,8 @@ _TABLES = Tables(
     statements=(
         """CREATE TABLE note (
             place TEXT PRIMARY KEY, path TEXT NOT NULL, folded TEXT NOT NULL UNIQUE,
-            archived INTEGER NOT NULL, unsure INTEGER NOT NULL) WITHOUT ROWID""",
+            digest BLOB NOT NULL, archived INTEGER NOT NULL, unsure INTEGER NOT NULL
+        ) WITHOUT ROWID""",
         "CREATE INDEX note_archived ON note (place) WHERE archived",
         "CREATE INDEX note_unsure ON note (place) WHERE unsure",
         "CREATE TABLE state (complete INTEGER NOT NULL)",
@@ -22,27 +25,39 @@ _TABLES = Tables(
     ),
     without="every note is then read once more",
 )
-_ROWS = "SELECT place, path, archived, unsure FROM note"
-_PUT = "INSERT OR REPLACE INTO note VALUES (?, ?, ?, ?, ?)"
+_ROWS = "SELECT place, path, digest, archived, unsure FROM note"
+_PUT = "INSERT OR REPLACE INTO note VALUES (?, ?, ?, ?, ?, ?)"
 _BELOW = "SELECT place FROM note WHERE place > ? AND place < ? ORDER BY place"
 
 
 class Row(NamedTuple):
     place: str
     path: str
+    digest: bytes = b""
+    """The sha256 of the file as we wrote it; empty if others wrote it since."""
     archived: bool = False
     unsure: bool = False
     """Whether a writer may have ended before the file was as the row says."""
 
 
 class Places(Closing):
-    """The table. Threads and processes may share it."""
+    """The table. Threads and processes may share it; without a path it is in memory."""
 
-    def __init__(self, path: str) -> None:
-        self._file = DatabaseFile(path, _TABLES)
+    def __init__(self, path: str = "") -> None:
+        self._file = DerivedFile(path, _TABLES)
 
     def close(self) -> None:
         self._file.close()
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        with self._file.ask(lambda file: file).reading() as db:
+            yield db
+
+    @contextmanager
+    def _changing(self) -> Iterator[Connection]:
+        with self._file.ask(lambda file: file).changing(outlasts_power=False) as db:
+            yield db
 
     # ------------------------------------------------------------ reading
     def at(self, place: str) -> Row | None:
@@ -60,8 +75,8 @@ class Places(Closing):
         above = f"{place}/" if place else ""
         names: dict[str, None] = {}
         start: str | None = above
-        with self._file.reading() as db:
-            while start is not None:
+        while start is not None:
+            with self._reading() as db:
                 rows = db.execute(_BELOW, (start, f"{above}\U0010ffff"))
                 start = _taken(names, (found[len(above) :] for (found,) in rows))
                 start = None if start is None else f"{above}{start}0"
@@ -88,14 +103,14 @@ class Places(Closing):
     @property
     def is_complete(self) -> bool:
         """Whether every file was looked at once."""
-        with self._file.reading() as db:
+        with self._reading() as db:
             return db.execute("SELECT 1 FROM state").fetchone() is not None
 
     def _asked(self, statement: str, *values: str) -> list[Row]:
-        with self._file.reading() as db:
+        with self._reading() as db:
             return [
-                Row(place, path, bool(archived), bool(unsure))
-                for place, path, archived, unsure in db.execute(statement, values)
+                Row(place, path, digest, bool(archived), bool(unsure))
+                for place, path, digest, archived, unsure in db.execute(statement, values)
             ]
 
     # ------------------------------------------------------------ changing
@@ -106,16 +121,14 @@ class Places(Closing):
         put, drop = list(rows), list(gone)
         if not (put or drop or complete):
             return
-        with self._file.changing(outlasts_power=False) as db:
+        with self._changing() as db:
             db.executemany("DELETE FROM note WHERE place = ?", ((place,) for place in drop))
-            db.executemany(
-                _PUT, ((r.place, r.path, folded(r.path), r.archived, r.unsure) for r in put)
-            )
+            db.executemany(_PUT, ((r.place, r.path, folded(r.path), *r[2:]) for r in put))
             if complete and not db.execute("SELECT 1 FROM state").fetchone():
                 db.execute("INSERT INTO state VALUES (1)")
 
     def clear(self) -> None:
-        with self._file.changing(outlasts_power=False) as db:
+        with self._changing() as db:
             db.execute("DELETE FROM note")
             db.execute("DELETE FROM state")
 
