@@ -80,6 +80,14 @@ def laid_out(config: Config, backend: StorageBackend, store: Store) -> StorageBa
     return NotesLayout(backend, places, Names(ACCOUNT, store.owner or config.user), folder)
 
 
+def census_of(recorded: "Recorded") -> tuple[int, Mapping[str, int]]:
+    """Count the notes that are memory in place, and the files beside them that are not."""
+    from perdure.context.layouts.notes import NotesLayout
+
+    layout = recorded.inner
+    return tuple(layout.census()) if isinstance(layout, NotesLayout) else (0, {})
+
+
 def open_recorded(environ: Mapping[str, str]) -> "Recorded":
     return recorded_of(load_config(environ))
 

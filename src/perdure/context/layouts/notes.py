@@ -502,13 +502,14 @@ class NotesLayout(Closing, Reading, Layout):
     def census(self) -> "Census":
         """Count the notes in place, and the files beside them that are not notes."""
         self._prepare()
-        notes = sum(not self._is_memory(row.path) for row in self.places.rows())
+        notes = {row.path for row in self.places.rows() if not self._is_memory(row.path)}
         others: Counter[str] = Counter()
         for directory, stamps in self.inner.scan(_ROOT, skip=self.skips):
-            for name in stamps or ():
-                if not self._is_note(directory.child(name).key) and name != ABOUT:
-                    others[f".{name.rpartition('.')[2]}" if "." in name[1:] else "other"] += 1
-        return Census(notes, dict(others.most_common()))
+            for path in (directory.child(name).key for name in stamps or ()):
+                if path not in notes and not self._is_memory(path):
+                    ending = path.rpartition("/")[2][1:].rpartition(".")[2]
+                    others["too long" if self._is_note(path) else f".{ending}"] += 1
+        return Census(len(notes), dict(others.most_common()))
 
     def _is_there(self, path: str) -> bool:
         return self.inner.exists(Locator(path))
