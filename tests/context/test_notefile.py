@@ -31,8 +31,27 @@ NOON = datetime(2026, 3, 2, 12, 0, 0, 150057, tzinfo=UTC)
 NAMES = Names("local", "ana")
 
 odd = st.sampled_from(
-    ["", "---", "---\n", "---\na: 1\n---\nb", "\ufeffx", "a\r\nb\r\n", "# T\n", "é ü 日本", "a: b"]
-    + ["- x\n- y\n", "```\n---\n```\n", "\x0b", "\u2028", "x\x85y", "null", "12", "  ", "'\"", "#t"]
+    [
+        "",
+        "---",
+        "---\n",
+        "---\na: 1\n---\nb",
+        "\ufeffx",
+        "a\r\nb\r\n",
+        "# T\n",
+        "é ü 日本",
+        "a: b",
+        "- x\n- y\n",
+        "```\n---\n```\n",
+        "\x0b",
+        "\u2028",
+        "x\x85y",
+        "null",
+        "12",
+        "  ",
+        "'\"",
+        "#t",
+    ]
 )
 texts = st.one_of(odd, st.text(max_size=60), st.tuples(odd, odd).map("\n".join))
 scalars = st.one_of(
@@ -49,8 +68,22 @@ values = st.recursive(
     max_leaves=6,
 )
 names = st.one_of(
-    st.sampled_from("kind project date valid_from valid_until title id created perdure".split()),
-    st.sampled_from("foo tags aliases a-b evidence yes statements merges owner".split()),
+    st.sampled_from(
+        [
+            "kind",
+            "project",
+            "date",
+            "valid_from",
+            "valid_until",
+            "title",
+            "id",
+            "created",
+            "perdure",
+        ]
+    ),
+    st.sampled_from(
+        ["foo", "tags", "aliases", "a-b", "evidence", "yes", "statements", "merges", "owner"]
+    ),
     texts.filter(bool),
 )
 evidence = st.fixed_dictionaries(
@@ -80,8 +113,9 @@ paths = st.sampled_from(
         f"{SESSION}-2",
         "accounts/local/resources/a/b",
         "accounts/o/users/%41/memories",
+        "accounts/local/users/ana/memories/profile",
+        "accounts/local/agents/default/skills/deploy",
     ]
-    + ["accounts/local/users/ana/memories/profile", "accounts/local/agents/default/skills/deploy"]
 ).map(lambda key: f"{key}/note/x" if key.endswith("memories") else key)
 
 
@@ -109,7 +143,7 @@ def written(draw: st.DrawFn) -> tuple[str, dict[str, str]]:
     own = draw(st.sampled_from([generated_lines(node.title), ""])) + draw(lines)
     content = join(own, node.content)
     parts = texts_of(
-        node, content, dict.fromkeys((*".relations.json .abstract.md".split(), ".overview.md"))
+        node, content, dict.fromkeys((*[".relations.json", ".abstract.md"], ".overview.md"))
     )
     meta = Meta(
         status,

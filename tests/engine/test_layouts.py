@@ -1,6 +1,7 @@
 """Every verb works in each layout on each backend, and means the same."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,11 @@ import pytest
 import perdure
 from perdure import Memory
 from perdure.app import import_memory
+from perdure.app.relayout import change_layout
 from perdure.artifacts import CID
-from perdure.errors import NodeNotFoundError
+from perdure.errors import NodeNotFoundError, StorageFaultError
+from perdure.storage.content import Change
+from perdure.storage.folder import FolderBackend
 
 MESSAGES = [
     {"role": "user", "content": "I prefer pnpm over npm. Always use ruff, never black."},
@@ -260,3 +264,65 @@ class TestByHand:
         node = memory.read(RULE)
         assert node.content == "- Always use ruff, never black.\n"
         assert "statements" in node.metadata
+
+
+def snapshot(memory: Memory) -> dict[str, object]:
+    names = [each.name for entry in memory.list() for each in (entry, *entry.below) if each.node]
+    return {name: (memory.read(name), memory.history(name)) for name in names}
+
+
+def test_a_store_changes_its_layout_and_back(
+    memory: Memory, place: Path, environ: dict[str, str], layout: str
+) -> None:
+    memory.archive(RULE)
+    memory.relate("preference/indentation", "profile", "supports")
+    before = snapshot(memory)
+    memory.close()
+    with perdure.open() as again:
+        again.recall("tabs")  # an index logs what it was made of
+        position = again.position
+    config = place.parent / "home" / "config.toml"
+    config.write_text(config.read_text().replace(f'layout = "{layout}"\n', ""))
+    files = {path for path in place.rglob("*") if path.is_file()}
+    other = "agfs" if layout == "notes" else "notes"
+
+    for wanted in (other, other, layout):
+        change_layout(environ, wanted)
+        with perdure.open() as again:
+            assert snapshot(again) == before
+            assert again.position == position
+            assert not again.repair().findings
+            assert again.edits() == ()
+            assert again.position == position
+            assert again.recall("tabs").hits
+
+    assert {path for path in place.rglob("*") if path.is_file()} == files
+
+
+@pytest.mark.parametrize("writes", range(6))
+def test_an_interrupted_change_of_layout_is_done_again(
+    memory: Memory, place: Path, environ: dict[str, str], layout: str, writes: int
+) -> None:
+    before = snapshot(memory)
+    memory.close()
+    config = place.parent / "home" / "config.toml"
+    config.write_text(config.read_text().replace(f'layout = "{layout}"\n', ""))
+    other = "agfs" if layout == "notes" else "notes"
+    real, left = FolderBackend._land, writes
+
+    def land(backend: FolderBackend, changes: Sequence[Change]) -> int:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise StorageFaultError("killed")
+        return real(backend, changes)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FolderBackend, "_land", land)
+        with suppress(StorageFaultError):
+            change_layout(environ, other)
+    change_layout(environ, other)
+
+    with perdure.open() as again:
+        assert snapshot(again) == before
+        assert not again.repair().findings

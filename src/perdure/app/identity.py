@@ -277,6 +277,17 @@ def _layout_lines(store: Store, config: Config) -> str:
     return f"perdure-layout: {layout}\n{owner}"
 
 
+def name_layout(backend: StorageBackend, layout: str, owner: str) -> None:
+    """Let the note of a store name its layout; all else that it says stays."""
+    text = _note(backend)[0] or ""
+    lines, body = frontmatter.split(text)
+    for each in (_LAYOUT_LINE, _OWNER_LINE):
+        lines = re.sub(rf"{each.pattern}\n?", "", lines, flags=re.MULTILINE)
+    of = f"perdure-owner: {owner}\n" if layout == "notes" else ""
+    new = frontmatter.join(f"{lines}perdure-layout: {layout}\n{of}", body)
+    backend.write(STORE_NOTE, new, expect=content_hash(text))
+
+
 def _write_note(backend: StorageBackend, store_id: str, more: str = "") -> None:
     """Let the note have an id, and all else that it says stay; not if it can't be read."""
     text, trouble = _note(backend)

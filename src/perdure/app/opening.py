@@ -1,6 +1,6 @@
 """From a user's environment to the parts that work for it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -66,7 +66,9 @@ def storage_of(config: Config, required: Capabilities | None = None) -> StorageB
     return laid_out(config, backend, find_store(config.home, backend.identity, backend))
 
 
-def laid_out(config: Config, backend: StorageBackend, store: Store) -> StorageBackend:
+def laid_out(
+    config: Config, backend: StorageBackend, store: Store, *, ignored: Iterable[str] = ()
+) -> StorageBackend:
     """Return a backend with nodes as they lie in this store."""
     if store.layout_for(config) == "agfs":
         return backend
@@ -77,7 +79,8 @@ def laid_out(config: Config, backend: StorageBackend, store: Store) -> StorageBa
 
     folder = Locator(config.folder if backend.capabilities.sync else "")
     places = Places(str(store.folder / PLACES))
-    return NotesLayout(backend, places, Names(ACCOUNT, store.owner or config.user), folder)
+    names = Names(ACCOUNT, store.owner or config.user)
+    return NotesLayout(backend, places, names, folder, ignored=ignored)
 
 
 def census_of(recorded: "Recorded") -> tuple[int, Mapping[str, int]]:

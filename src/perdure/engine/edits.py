@@ -93,7 +93,6 @@ def look_for_edits(
     backend: StorageBackend, history: History, seen: Seen, deadline: float | None = None
 ) -> Checked:
     """Return what others wrote to nodes since the last check; nothing is recorded."""
-
     if isinstance(backend, Layout):
         if seen.is_new:
             with suppress(StorageError):  # as below

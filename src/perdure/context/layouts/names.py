@@ -242,9 +242,8 @@ def stem(slug: str) -> str:
 
 def slug_in(name: str) -> str:
     """Return the slug that the name of a file stands for, also if a person chose it."""
-    if found := _IN_BRACKETS.fullmatch(name):
-        if stem(found[1]) == name:
-            return found[1]
+    if (found := _IN_BRACKETS.fullmatch(name)) and stem(found[1]) == name:
+        return found[1]
     slug = name.lower().replace(" ", "-")
     return slug if SLUG.fullmatch(slug) and stem(slug) == name else slug_of(name)
 

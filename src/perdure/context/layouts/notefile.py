@@ -60,7 +60,7 @@ _SPOKEN = {spelled: name for name, spelled in _SPELLED.items()}
 _TITLES = frozenset({"title", "aliases"})
 _ATTEMPTS = 5
 _NEVER = "1970-01-01T00:00:00Z"
-"""When something was made that does not say it; the times of files mean nothing where they are synced."""
+"""When something was made that does not say it: sync clients set any time of a file."""
 
 _OPENING = re.compile(r"\A(\ufeff?---[ \t]*(\r?\n))")
 _CLOSING = re.compile(r"^---[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
@@ -73,7 +73,7 @@ _KEY = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
 _PLAIN = re.compile(r"[^\W_][\w .,;()/@+'-]*(?::[^\s:][\w .,;()/@+'-]*)*")
 _NUMBER = re.compile(r"[-+.\d][\d_.,eExXoO+-]*")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d(?:T[\d:.]+(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII)
-_WORDS = frozenset("~ null true false yes no on off y n".split())
+_WORDS = frozenset(["~", "null", "true", "false", "yes", "no", "on", "off", "y", "n"])
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _FENCED = re.compile(r"^(?P<fence>`{3,})text\n(?P<text>.*)\n(?P=fence)$", re.DOTALL | re.MULTILINE)
 _encode = json.JSONEncoder(ensure_ascii=False).encode
@@ -234,7 +234,7 @@ def _is_plain(text: str) -> bool:
     if not _PLAIN.fullmatch(text) or text[-1] in " :" or text.lower() in _WORDS:
         return False
     return bool(_TIME.fullmatch(text)) or not (
-        _NUMBER.fullmatch(text) or text[0].isdecimal() and re.fullmatch(r"[\d:.]+", text)
+        _NUMBER.fullmatch(text) or (text[0].isdecimal() and re.fullmatch(r"[\d:.]+", text))
     )
 
 

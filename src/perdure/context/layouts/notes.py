@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -84,7 +84,7 @@ class _Note(NamedTuple):
     """The file of a place as it is now."""
 
     row: Row | None
-    real: str | None | Unreadable
+    real: str | Unreadable | None
     texts: notefile.Texts
 
 
@@ -96,14 +96,21 @@ class NotesLayout(Closing, Reading, Layout):
     """
 
     def __init__(
-        self, inner: StorageBackend, places: Places, names: Names, folder: Locator = _ROOT
+        self,
+        inner: StorageBackend,
+        places: Places,
+        names: Names,
+        folder: Locator = _ROOT,
+        *,
+        ignored: Iterable[str] = (),
     ) -> None:
         self.inner = inner
         self.places = places
         self._names = names
         self._folder = folder
         self._is_ready = False
-        self._ignored: frozenset[str] | None = None
+        self._ignored = frozenset(ignored)
+        self._templates: frozenset[str] | None = None
 
     def close(self) -> None:
         self.places.close()
@@ -399,11 +406,12 @@ class NotesLayout(Closing, Reading, Layout):
 
     def skips(self, directory: str) -> bool:
         """Leave out folders of tools, whose names begin with a dot, and that of templates."""
-        if self._ignored is None:
-            self._ignored = frozenset(self._templates())
-        return directory.rpartition("/")[2].startswith(".") or folded(directory) in self._ignored
+        if self._templates is None:
+            self._templates = frozenset(self._configured())
+        ignored = directory in self._ignored or folded(directory) in self._templates
+        return ignored or directory.rpartition("/")[2].startswith(".")
 
-    def _templates(self) -> Iterator[str]:
+    def _configured(self) -> Iterator[str]:
         """Yield the folder that Obsidian takes templates from, if one is configured."""
         with suppress(StorageError, ValueError, RecursionError):
             match json.loads(self.inner.read(_TEMPLATES)):
@@ -474,7 +482,7 @@ class NotesLayout(Closing, Reading, Layout):
             known = self.places.at_path(path)
             found = None
             if self._is_note(path) and self._is_there(path):
-                found = self._row_of(path, known, lambda place: self._is_others(place, path))
+                found = self._row_of(path, known, partial(self._is_others, path))
             elif known is not None and known.path != path:
                 continue  # a rename that changed only the case of letters
             if known is not None and (found is None or found.place != known.place):
@@ -499,6 +507,12 @@ class NotesLayout(Closing, Reading, Layout):
         self._prepare()
         return [(row.path, row.digest) for row in self.places.rows() if row.digest]
 
+    def in_place(self) -> frozenset[str]:
+        """Return the places of notes outside of the memory folder."""
+        self._prepare()
+        rows = self.places.rows()
+        return frozenset(row.place for row in rows if not self._is_memory(row.path))
+
     def census(self) -> "Census":
         """Count the notes in place, and the files beside them that are not notes."""
         self._prepare()
@@ -514,7 +528,7 @@ class NotesLayout(Closing, Reading, Layout):
     def _is_there(self, path: str) -> bool:
         return self.inner.exists(Locator(path))
 
-    def _is_others(self, place: str, path: str) -> bool:
+    def _is_others(self, path: str, place: str) -> bool:
         """Whether another file that is still there has a place."""
         row = self.places.at(place)
         return row is not None and folded(row.path) != folded(path) and self._is_there(row.path)
@@ -562,7 +576,7 @@ class _Step(NamedTuple):
     place: str
     before: Row | None
     after: Row
-    found: str | None | Unreadable
+    found: str | Unreadable | None
     real: str | None
     """None if the file is to be removed."""
 
