@@ -1,9 +1,11 @@
 """One frozen Config, read once from the file and the environment."""
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from pwd import getpwuid
 from typing import NamedTuple, get_args
 
 from perdure.dataclass import dataclass, field, fields
@@ -11,10 +13,12 @@ from perdure.errors import ConfigError
 from perdure.model.trust import AgentSettings, FolderRule, expanded
 from perdure.plugins import Group, offered
 from perdure.storage import StorageSettings, registry
+from perdure.storage.locator import is_key_segment
 
 FILE_NAME = "config.toml"
 HOME_VARIABLE = "PERDURE_HOME"
 VAULT_VARIABLE = "MEMORY_VAULT_PATH"
+LAYOUT_VARIABLE = "PERDURE_LAYOUT"
 
 SQLITE = "sqlite"
 _SPANS = ("call", "session", "day")
@@ -33,10 +37,15 @@ COMMAND_LINE = frozenset({"claude-code", "codex"})
 """Language models behind the user's own command-line client, which knows its model and login."""
 STATE_MODES = {"backend": "backend", "local": "local", "vault": "backend"}
 """Who keeps the state of projects, by all names that it ever had."""
+LAYOUTS = ("notes", "agfs")
+"""How nodes lie in a backend: each as a note, or as the five files of the seed."""
+MEMORY_FOLDER = "Perdure"
+_OF_STORAGE = ("backend", "layout", "folder")
 _TABLES = ("storage", "embedding", "index", "llm", "agents")
 _STATE_MODE = "state_mode"
 _KINDS = {str: "a text in quotes", int: "a number", float: "a number", bool: "true or false"}
 _MAX_DOLLARS = 1_000_000
+_MOST_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +107,14 @@ class Config:
     """The index that keeps texts and vectors: the built-in one, or an installed package's."""
     agents: AgentSettings = AgentSettings()
     """Which sessions of agents may use memory and contribute to it."""
+    layout: str | None = None
+    """The layout of a new store; None if nobody chose. A store keeps the one it has."""
+    folder: str = MEMORY_FOLDER
+    """The folder of a vault in which memories are notes."""
+    user: str = ""
+    """Whose the memories at the top of a new store are."""
+    check_seconds: float = 0.5
+    """For how long a recall looks for edits made outside Perdure; 0 is not at all."""
 
 
 class ConfigFile(NamedTuple):
@@ -187,9 +204,32 @@ def config_of(file: ConfigFile, environ: Mapping[str, str]) -> Config:
         _embedding(file, embedding, environ),
         _llm(file, llm, environ),
         _state_mode(file, tables.get(_STATE_MODE)),
-        str(_values(file, "index", {"provider": str}, index).get("provider", SQLITE)),
+        str(_index(file, index).get("provider", SQLITE)),
         _agents(file, agents, environ),
+        _layout(file, storage, environ),
+        _folder(file, storage),
+        user_name(environ),
+        float(str(_index(file, index).get("check_seconds", 0.5))),
     )
+
+
+def user_name(environ: Mapping[str, str]) -> str:
+    """Return who this user is: as the environment says, else the system."""
+    if told := environ.get("USER") or environ.get("LOGNAME"):
+        return told
+    try:
+        return getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid-{os.getuid()}"
+
+
+def _index(file: ConfigFile, table: Mapping[str, object]) -> Mapping[str, object]:
+    values = _values(file, "index", {"provider": str, "check_seconds": float}, table)
+    seconds = values.get("check_seconds", 0.0)
+    if not isinstance(seconds, int | float) or not 0 <= seconds <= _MOST_SECONDS:
+        what = f"check_seconds is {seconds!a}"
+        raise file.refuse(["index", "check_seconds"], what, f"use 0 to {_MOST_SECONDS}")
+    return values
 
 
 def _home(environ: Mapping[str, str]) -> Path:
@@ -375,14 +415,38 @@ def _backend(file: ConfigFile, storage: Mapping[str, object]) -> str | None:
     raise file.refuse(["storage", "backend"], what, f"use one of {choices}")
 
 
+def _layout(
+    file: ConfigFile, storage: Mapping[str, object], environ: Mapping[str, str]
+) -> str | None:
+    layout = storage.get("layout")
+    if layout is None or layout in LAYOUTS:
+        given = layout or environ.get(LAYOUT_VARIABLE) or None
+        if given is None or given in LAYOUTS:
+            return None if given is None else str(given)
+        raise ConfigError(
+            f"{LAYOUT_VARIABLE} in the environment is {given!a}. Fix: use {' or '.join(LAYOUTS)}."
+        )
+    raise file.refuse(
+        ["storage", "layout"], f"no layout is called {layout!r}", f"use {', '.join(LAYOUTS)}"
+    )
+
+
+def _folder(file: ConfigFile, storage: Mapping[str, object]) -> str:
+    folder = storage.get("folder", MEMORY_FOLDER)
+    if isinstance(folder, str) and all(map(is_key_segment, folder.split("/"))):
+        return folder
+    what = f"folder is {folder!r}, not the name of a folder in the vault"
+    raise file.refuse(["storage", "folder"], what, f'write it as "{MEMORY_FOLDER}"')
+
+
 def _options(
     file: ConfigFile, storage: Mapping[str, object], environ: Mapping[str, str]
 ) -> dict[str, dict[str, object]]:
-    tables = {name: value for name, value in storage.items() if name != "backend"}
+    tables = {name: value for name, value in storage.items() if name not in _OF_STORAGE}
     for name in tables:
         if name not in registry:
             choices = ", ".join(registry.protocols())
-            fix = f"use backend, or a table for one of {choices}"
+            fix = f"use {', '.join(_OF_STORAGE)}, or a table for one of {choices}"
             raise file.refuse(["storage", name], f"{name!a} is not known in [storage]", fix)
     return {
         name: {

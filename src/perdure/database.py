@@ -28,6 +28,7 @@ from perdure.errors import (
     StorageFullError,
     StorageUnavailableError,
 )
+from perdure.files import set_aside
 
 PATIENCE_SECONDS = 30.0
 _PAUSE_SECONDS = 0.005
@@ -393,6 +394,52 @@ class InMemory(DatabaseFile):
     def disconnect(self) -> None:
         if self._closed:  # and not before a fork
             super().disconnect()
+
+
+class DerivedFile:
+    """A file that can be made again: one that is damaged, gone or not ours begins anew, empty.
+
+    One thread asks at a time.
+    """
+
+    def __init__(
+        self, path: str, tables: Tables, check: Callable[[DatabaseFile], None] = lambda _: None
+    ) -> None:
+        self._path = path
+        self._tables = tables
+        self._check = check
+        self._lock = threading.RLock()
+        self._file: DatabaseFile | None = None
+
+    def ask(self, question: Callable[[DatabaseFile], Answer]) -> Answer:
+        with self._lock:
+            try:
+                return question(self._opened())
+            except (DamageError, StorageUnavailableError, UnicodeDecodeError):
+                self.discard()
+                return question(self._opened())
+
+    def close(self) -> None:
+        with self._lock:
+            if self._file is not None:
+                self._file.close()
+            self._file = None
+
+    def discard(self) -> None:
+        with self._lock:
+            self.close()
+            if self._path:
+                set_aside(Path(self._path), unless=Path.is_file)
+                for name in (self._path, f"{self._path}-wal", f"{self._path}-shm"):
+                    Path(name).unlink(missing_ok=True)
+
+    def _opened(self) -> DatabaseFile:
+        if self._file is None:
+            kind = DatabaseFile if self._path else InMemory
+            file = kind(self._path, self._tables)
+            self._check(file)
+            self._file = file
+        return self._file
 
 
 def look(

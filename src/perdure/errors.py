@@ -75,6 +75,7 @@
         ├── ConcurrentModificationError    RuntimeError       not the content that was expected
         ├── StorageFullError               OSError
         ├── StorageUnavailableError        OSError            the root is gone, or not mounted
+        │   └── TextsGoneError                                many texts are gone at once
         ├── StorageFaultError              OSError            the disk failed in another way
         ├── LockTimeout                    TimeoutError       somebody else holds the lock
         └── LockLostError                  RuntimeError       we stalled and were taken over
@@ -354,6 +355,9 @@ class StorageFullError(StorageError, OSError): ...
 
 
 class StorageUnavailableError(StorageError, OSError): ...
+
+
+class TextsGoneError(StorageUnavailableError): ...
 
 
 class StorageFaultError(StorageError, OSError): ...

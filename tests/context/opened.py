@@ -21,7 +21,13 @@ from perdure.model import ContextNode, EventType, OutboxEvent, RequestContext, R
 from perdure.storage.history import History
 from perdure.storage.joint import Joint
 from perdure.storage.wrappers.recorded import Recorded
-from tests.support.context.crashes import FolderGround, Ground, MemoryGround
+from tests.support.context.crashes import (
+    FolderGround,
+    Ground,
+    MemoryGround,
+    NotesInFolder,
+    NotesInMemory,
+)
 
 ACCOUNT = "acme"
 ANA = RequestContext(ACCOUNT, "ana")
@@ -33,6 +39,8 @@ EVENING = datetime(2026, 3, 2, 20, tzinfo=UTC)
 GROUNDS: Mapping[str, Callable[[Path], Ground]] = {
     "memory": MemoryGround,
     "device-local": FolderGround,
+    "notes in memory": NotesInMemory,
+    "notes on device-local": NotesInFolder,
 }
 
 WORKER_NEEDS = {

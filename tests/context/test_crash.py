@@ -246,6 +246,7 @@ def test_the_next_process_can_call_the_verb_again(verb: str, ground: Ground) -> 
             check_kept(memory, watched.after, moment)
 
 
+@pytest.mark.parametrize("kind", ["memory", "device-local"])  # a note has its meta at once
 def test_a_commit_that_ends_while_it_is_looked_at_is_not_taken_for_an_edit(
     ground: Ground,
 ) -> None:

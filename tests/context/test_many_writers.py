@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from perdure.context.layouts.names import Names
+from perdure.context.layouts.notes import NotesLayout
+from perdure.context.layouts.places import Places
 from perdure.context.nodes import Nodes
 from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.errors import (
@@ -19,7 +22,7 @@ from perdure.errors import (
     VersionMismatchError,
 )
 from perdure.model import ContextNode, RelationEdge
-from perdure.storage import LockTiming
+from perdure.storage import LockTiming, StorageBackend
 from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.history import History
 from perdure.storage.wrappers.recorded import Recorded
@@ -34,14 +37,19 @@ PATIENCE = 60
 """Seconds for each writer, on a machine where disks are slow and cores are few."""
 URIS = tuple(memory_uri(f"node-{number}") for number in range(12))
 TARGET = memory_uri("target")
+AS_NOTES = "as-notes"
+"""A file that tells every process that nodes are notes here."""
 
 
 @contextmanager
 def opened(folder: Path) -> Iterator[tuple[Nodes, SqliteOutbox]]:
     texts = DeviceLocalBackend(str(folder / "texts"), str(folder / "home"), LockTiming(timeout=100))
     history = History.open(str(folder / "home" / "history"))
+    layout: StorageBackend = texts
+    if (folder / AS_NOTES).exists():
+        layout = NotesLayout(texts, Places(str(folder / "places.sqlite")), Names(ACCOUNT, "ana"))
     with (
-        Recorded(texts, history) as backend,
+        Recorded(layout, history) as backend,
         SqliteOutbox(str(folder / "home" / "outbox.sqlite")) as outbox,
     ):
         yield Nodes(backend, outbox), outbox
@@ -120,7 +128,10 @@ def read(folder: Path) -> None:
 
 @pytest.mark.search
 @pytest.mark.timeout(600)
-def test_no_update_is_lost_torn_or_told_twice(tmp_path: Path) -> None:
+@pytest.mark.parametrize("layout", ["agfs", "notes"])
+def test_no_update_is_lost_torn_or_told_twice(tmp_path: Path, layout: str) -> None:
+    if layout == "notes":
+        (tmp_path / AS_NOTES).touch()
     with opened(tmp_path) as (nodes, _):
         nodes.write_node(ContextNode(uri=TARGET, content="target"), ANA)
     began = time.monotonic()

@@ -1,14 +1,18 @@
 """Nodes and relations pass their contracts on every backend."""
 
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 
 from perdure.context.followed import FollowedLinks
+from perdure.context.layouts.names import Names
+from perdure.context.layouts.notes import NotesLayout
+from perdure.context.layouts.places import Places
 from perdure.context.links import ScannedLinks
 from perdure.context.nodes import Nodes
 from perdure.context.outbox.events import Clock, OutboxStore
 from perdure.context.relations import Relations
-from perdure.storage import StorageBackend
+from perdure.storage import Locator, StorageBackend
 from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.backends.memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
@@ -53,6 +57,12 @@ def device_local(place: Path) -> DeviceLocalBackend:
     return DeviceLocalBackend(str(place / "memory"), str(place / "home"))
 
 
+def notes(backend: StorageBackend, place: Path, folder: str = "") -> NotesLayout:
+    """Return the layout of notes on a backend; its table is made again by each opener."""
+    table = place / "home" / f"{secrets.token_hex(4)}.sqlite"
+    return NotesLayout(backend, Places(str(table)), Names("acme", "ana"), Locator(folder))
+
+
 class OnMemory:
     @staticmethod
     def open_stores(place: Path, outbox: OutboxStore, clock: Clock, seam: Seam) -> Stores:
@@ -75,6 +85,24 @@ class OnRecordedVault:
     @staticmethod
     def open_stores(place: Path, outbox: OutboxStore, clock: Clock, seam: Seam) -> Stores:
         return recorded(seam(vault(place)), place, outbox, clock)
+
+
+class NotesInMemory:
+    @staticmethod
+    def open_stores(place: Path, outbox: OutboxStore, clock: Clock, seam: Seam) -> Stores:
+        return recorded(seam(notes(MemoryBackend(), place)), place, outbox, clock)
+
+
+class NotesOnDeviceLocal:
+    @staticmethod
+    def open_stores(place: Path, outbox: OutboxStore, clock: Clock, seam: Seam) -> Stores:
+        return recorded(seam(notes(device_local(place), place)), place, outbox, clock)
+
+
+class NotesInAVault:
+    @staticmethod
+    def open_stores(place: Path, outbox: OutboxStore, clock: Clock, seam: Seam) -> Stores:
+        return recorded(seam(notes(vault(place), place, "Perdure")), place, outbox, clock)
 
 
 class TestNodesInMemory(OnMemory, ContextFSSuite):
@@ -124,3 +152,27 @@ class TestNodesBeyondTheSeam(BeyondTheSeam, ContextFSSuite):
 
 class TestRelationsBeyondTheSeam(BeyondTheSeam, RelationSuite):
     promises = frozenset()
+
+
+class TestNodesAsNotesInMemory(NotesInMemory, ContextFSSuite):
+    promises = frozenset({ON_THE_SEAM, KEEPS_HISTORY})
+
+
+class TestNodesAsNotesOnDeviceLocal(NotesOnDeviceLocal, ContextFSSuite):
+    promises = frozenset({ON_THE_SEAM, KEEPS_HISTORY})
+
+
+class TestNodesAsNotesInAVault(NotesInAVault, ContextFSSuite):
+    promises = frozenset({ON_THE_SEAM, KEEPS_HISTORY})
+
+
+class TestRelationsAsNotesInMemory(NotesInMemory, RelationSuite):
+    promises = frozenset({ON_THE_SEAM, KEEPS_HISTORY})
+
+
+class TestRelationsAsNotesOnDeviceLocal(NotesOnDeviceLocal, RelationSuite):
+    promises = frozenset({ON_THE_SEAM, KEEPS_HISTORY})
+
+
+class TestRelationsAsNotesInAVault(NotesInAVault, RelationSuite):
+    promises = frozenset({ON_THE_SEAM, KEEPS_HISTORY})

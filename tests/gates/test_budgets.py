@@ -15,18 +15,18 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 4_654,
-    "app": 3_521,
+    "agents": 4_656,
+    "app": 3_793,
     "artifacts": 7_049,
-    "context": 3_078,
-    "engine": 30_075,
+    "context": 4_761,
+    "engine": 30_252,
     "harness": 2_173,
     "index": 4_247,
-    "model": 3_024,
+    "model": 3_030,
     "process": 528,
-    "storage": 4_803,
-    "surfaces": 7_172,
-    "testing": 4_288,
+    "storage": 5_446,
+    "surfaces": 7_225,
+    "testing": 4_344,
 }
 
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 73_356
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 76_307

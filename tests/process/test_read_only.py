@@ -240,6 +240,7 @@ class TestWrapper:
         assert backend.read(NOTE) == "x"
         assert backend.read_all(NOTE.parent, [NOTE.name]) == {NOTE.name: "x"}
         assert backend.list(NOTE.parent) == [NOTE]
+        assert [here for here, stamps in backend.scan() if stamps] == [NOTE.parent]
         assert backend.exists(NOTE)
         assert backend.info(NOTE) == inner.info(NOTE)
         assert backend.resolve("a", "b") == Locator("a/b")

@@ -5,7 +5,7 @@ import posixpath
 import re
 import time
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -34,6 +34,7 @@ from perdure.storage.backends.memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.storage.conflicts import marked_original
 from perdure.storage.content import check_found
+from perdure.storage.contract import Listing, Skip
 from perdure.storage.folder import FolderBackend
 from perdure.storage.locator import TEMPORARY_SUFFIX
 from perdure.testing.storage import Mirror
@@ -621,6 +622,29 @@ class ComparesDirectoriesAsEmpty(MemoryBackend):
 
 Changes = Mapping[Locator, str | None]
 Conditions = Mapping[Locator, Expectation] | None
+
+
+class ScansTheTopOnly(MemoryBackend):
+    def scan(self, directory: Locator = ROOT, *, skip: Skip = lambda _: False) -> Iterator[Listing]:
+        return islice(super().scan(directory, skip=skip), 1)
+
+
+class ScansBackwards(MemoryBackend):
+    def scan(self, directory: Locator = ROOT, *, skip: Skip = lambda _: False) -> Iterator[Listing]:
+        first, *others = super().scan(directory, skip=skip)
+        return iter((first, *reversed(others)))
+
+
+class ScansWhatIsSkipped(MemoryBackend):
+    def scan(self, directory: Locator = ROOT, *, skip: Skip = lambda _: False) -> Iterator[Listing]:
+        return super().scan(directory, skip=lambda key: skip(key) and False)
+
+
+class StampsSizes(MemoryBackend):
+    def scan(self, directory: Locator = ROOT, *, skip: Skip = lambda _: False) -> Iterator[Listing]:
+        for here, stamps in super().scan(directory, skip=skip):
+            sizes = {name: self.info(here.child(name)).size for name in stamps or ()}
+            yield Listing(here, {name: str(size).encode() for name, size in sizes.items()})
 
 
 class LeavesEmptyTextsOut(MemoryBackend):

@@ -65,6 +65,11 @@ BITES = (
     Bite(broken.LeavesEmptyTextsOut, "test_read_all_returns_the_texts_by_name"),
     Bite(broken.TellsOfTheAbsentAsEmpty, "test_read_all_leaves_out_what_is_no_text_there"),
     Bite(broken.ReadsAllThatIsThere, "test_read_all_reads_only_what_is_asked_for"),
+    # scan
+    Bite(broken.ScansTheTopOnly, "test_scan_meets_every_text_once"),
+    Bite(broken.ScansBackwards, "test_scan_meets_directories_in_key_order"),
+    Bite(broken.ScansWhatIsSkipped, "test_scan_enters_nothing_that_is_skipped"),
+    Bite(broken.StampsSizes, "test_stamps_tell_contents_apart"),
     # list
     Bite(broken.ListsEverythingBelow, "test_list_gives_the_immediate_children"),
     Bite(broken.ListsByPrefix, "test_list_gives_the_immediate_children"),

@@ -21,6 +21,7 @@ SEAM_VERBS = frozenset(
         "earlier",
         "findings",
         "identity",
+        "scan",
         "whereabouts",
         "write_all",
         "write_personal",

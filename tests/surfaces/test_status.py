@@ -12,7 +12,18 @@ from perdure.app import condition, find_history
 from perdure.context.outbox.sqlite import SqliteOutbox
 from tests.surfaces.nodes import one, perdure, told
 
-PARTS = ["config", "storage", "nodes", "history", "index", "outbox", "model", "llm", "disk"]
+PARTS = [
+    "config",
+    "storage",
+    "nodes",
+    "edits",
+    "history",
+    "index",
+    "outbox",
+    "model",
+    "llm",
+    "disk",
+]
 
 
 @pytest.fixture

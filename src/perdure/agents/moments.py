@@ -127,7 +127,9 @@ def at_start(moment: Moment) -> Emission:
     lines = (*found.items, *([found.end] if found.end else []))
     items = (Emitted(item.uri, item.message, key_of(item.text)) for item in lines)
     warning = capture_warning(home, moment.agent, moment.given.session_id)
-    text = "\n".join(part.strip("\n") for part in (found.text, recap, warning) if part.strip())
+    behind = "\n".join(f"(Memory may be behind: {hint.text})" for hint in found.hints)
+    parts = (found.text, recap, warning, behind)
+    text = "\n".join(part.strip("\n") for part in parts if part.strip())
     text = f"{text}\n" if text else ""
     return Emission(text, tuple(items), "the session starts")
 

@@ -2,6 +2,7 @@
 
 import os
 import stat
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
@@ -17,12 +18,20 @@ from perdure.app.embedding import demand_packages, embedder_for
 from perdure.app.identity import Store
 from perdure.app.index_folders import open_index
 from perdure.app.indexes import LEXICAL, index_name
-from perdure.app.opening import DERIVED, default_request, preview_storage, store_of
+from perdure.app.opening import (
+    DERIVED,
+    SEEN,
+    default_request,
+    preview_storage,
+    storage_of,
+    store_of,
+)
 from perdure.config import Config, load_config
 from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.context.reading import NodeReader
 from perdure.dataclass import fields
 from perdure.engine.building import Logged
+from perdure.engine.edits import look_for_edits
 from perdure.engine.upkeep import Check, Checkup, Severity, StatusPart
 from perdure.errors import (
     ConfigError,
@@ -37,6 +46,7 @@ from perdure.model.values import JSON
 from perdure.storage import Capabilities, StorageBackend, select_backend, storage_preview
 from perdure.storage.history import History
 from perdure.storage.lock.mutex import abandoned_locks
+from perdure.storage.seen import Seen
 
 _MOST_FILES = 20_000
 _MOST_RESOURCES = 5_000
@@ -103,6 +113,8 @@ Facts = dict[str, JSON]
 _MOST_LOOKED_UP = 20_000
 """Entries of the log; if an index is further behind, nobody counts which places they are about."""
 
+_LONGEST_LOOK = 2.0
+"""Seconds for edits that nobody recorded yet."""
 _UNOPENED = "they can't be counted without their storage. Fix: mend that first."
 
 
@@ -129,7 +141,8 @@ class Standing:
         if config.trouble:
             return
         yield storage
-        yield StatusPart("nodes", {}, _UNOPENED) if storage.trouble else self.part("nodes")
+        for name in ("nodes", "edits"):
+            yield StatusPart(name, {}, _UNOPENED) if storage.trouble else self.part(name)
         yield from map(self.part, ("history", "index", "outbox", "model", "llm", "disk"))
 
     def part(self, name: str) -> StatusPart:
@@ -149,7 +162,7 @@ class Standing:
 
     @cached_property
     def _backend(self) -> StorageBackend:
-        return select_backend(self._settings.storage)
+        return storage_of(self._settings)
 
     @cached_property
     def store(self) -> Store:
@@ -176,6 +189,19 @@ class Standing:
 
     def _nodes(self) -> Facts:
         return _count_nodes(NodeReader(self._backend), self._request)
+
+    def _edits(self) -> Facts:
+        """Count what was edited outside Perdure and is not recorded; it is not recorded here."""
+        if not self._folder.is_dir():
+            return {"unrecorded": 0, "unchecked": 0}
+        path = self._folder / SEEN
+        with (
+            History.open(str(self._folder)) as history,
+            Seen(str(path) if path.is_file() else "") as seen,
+        ):
+            deadline = None if self._exact else time.monotonic() + _LONGEST_LOOK
+            found = look_for_edits(self._backend, history, seen, deadline)
+        return {"unrecorded": len(found.found), "unchecked": found.left}
 
     def _history(self) -> Facts:
         with History.open(str(self._folder)) as history:
@@ -308,6 +334,7 @@ class _Checking:
         else:
             yield self._store()
             yield self._history()
+            yield self._edits()
             yield self._index()
             yield from self._outbox()
         yield self._locks()
@@ -381,6 +408,21 @@ class _Checking:
             return Check("history", Severity.WARN, message)
         message = f"opens, with {facts['position']:,} entries; `perdure history verify` reads all"
         return Check("history", Severity.OK, message)
+
+    def _edits(self) -> Check:
+        found = self._standing.part("edits")
+        facts: Mapping[str, Any] = found.facts
+        if found.trouble:
+            return Check("edits", Severity.WARN, found.trouble)
+        if facts["unrecorded"]:
+            fix = "Fix: none needed; the next recall records them"
+            what = f"{facts['unrecorded']:,} texts were edited outside Perdure"
+            return Check("edits", Severity.NOTE, f"{what}, and are not recorded yet. {fix}")
+        if facts["unchecked"]:
+            fix = "Fix: `perdure worker --once` looks at all of them"
+            what = f"{facts['unchecked']:,} texts were not looked at for edits in time"
+            return Check("edits", Severity.NOTE, f"{what}. {fix}")
+        return Check("edits", Severity.OK, "none that is not recorded")
 
     def _index(self) -> Check:
         found = self._standing.part("index")

@@ -7,7 +7,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from perdure.app.opening import default_request, recorded_of
+from perdure.app.opening import SEEN, default_request, recorded_of
 from perdure.config import Config, load_config
 from perdure.dataclass import replace
 from perdure.errors import LockTimeout, PerdureError
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from perdure.model.aliases import Identity
     from perdure.model.anchors import Checkout
     from perdure.model.trust import AgentSettings
+    from perdure.storage.seen import Seen
 
 
 class Context(Closing):
@@ -77,6 +78,16 @@ class Context(Closing):
     @property
     def agents(self) -> "AgentSettings":
         return self.config.agents
+
+    @property
+    def check_seconds(self) -> float:
+        return self.config.check_seconds
+
+    @cached_property
+    def seen(self) -> "Seen":
+        from perdure.storage.seen import Seen
+
+        return self._closing.enter_context(Seen(str(self._folder / SEEN)))
 
     @cached_property
     def reader(self) -> "NodeReader":

@@ -17,6 +17,7 @@ from perdure.engine.namespaces import NamespaceManager
 from perdure.errors import PerdureError
 from perdure.index.memo import memo_folder
 from perdure.model import RequestContext, Uri
+from perdure.storage.seen import Seen
 from perdure.storage.wrappers.recorded import Recorded
 
 _ASIDE = "*-aside-*"
@@ -31,6 +32,8 @@ class Tiers(Protocol):
     def outbox(self) -> SqliteOutbox: ...
     @property
     def links(self) -> FollowedLinks: ...
+    @property
+    def seen(self) -> Seen: ...
 
 
 class Derived:
@@ -64,6 +67,7 @@ class Derived:
             abstract.unlink(missing_ok=True)
         told["events"] = tiers.outbox.forget_places(account_id, map(str, every))
         tiers.links.scrub()
+        tiers.seen.discard()
         tiers.indexes.scrub(account_id)
         tiers.indexes.refill(account_id, of)
         return told

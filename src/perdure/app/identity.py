@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from perdure import frontmatter
+from perdure.config import LAYOUTS, Config
 from perdure.dataclass import dataclass
 from perdure.errors import (
     AbsentError,
@@ -25,7 +26,7 @@ from perdure.errors import (
     StoreIdentityError,
 )
 from perdure.files import locked, write_whole
-from perdure.storage import ABSENT, StorageBackend, content_hash
+from perdure.storage import ABSENT, Locator, StorageBackend, content_hash
 from perdure.storage.confined import identify
 from perdure.storage.locator import STORE_NOTE
 
@@ -36,6 +37,10 @@ _INSIDE = "./"
 """Begins a path inside the home, which is remembered relative to it."""
 _ID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _LINE = re.compile(rf"^perdure-store:[ \t]*[\"']?({_ID})[\"']?[ \t]*\r?$", re.MULTILINE)
+_LAYOUT_LINE = re.compile(r"^perdure-layout:(.*)$", re.MULTILINE)
+_OWNER_LINE = re.compile(r"^perdure-owner:(.*)$", re.MULTILINE)
+_ACCOUNTS = Locator("accounts")
+DEFAULT_LAYOUT = "agfs"
 _ANY_LINE = re.compile(r"^perdure-store:.*\n?", re.MULTILINE)
 
 _ABOUT = (
@@ -84,6 +89,10 @@ class Store:
     """Why its note can't be read, or have its id."""
     refusal: StoreIdentityError | None = None
     """Why it can't be opened."""
+    layout: str = ""
+    """As its note says, or as its files lie; empty if it has none yet."""
+    owner: str = ""
+    """The user whose memories lie at its top, as its note says."""
 
     @property
     def id(self) -> str:
@@ -93,6 +102,17 @@ class Store:
     def folder(self) -> Path:
         """The folder of its history, and of all that is derived."""
         return self.home / "histories" / self.known.history
+
+    def layout_for(self, config: Config) -> str:
+        """Return the layout of its nodes; `StoreIdentityError` if the config names another."""
+        layout = self.layout or config.layout or DEFAULT_LAYOUT
+        if config.layout not in {None, layout}:
+            raise StoreIdentityError(
+                f"the nodes in {self.known.path!a} lie in the layout {layout!a}, and the config "
+                f"names {config.layout!a}. Nothing was changed. Fix: run `perdure migrate --layout "
+                f"{config.layout}`, or remove layout in [storage]."
+            )
+        return layout
 
     def confirmed(self) -> "Store":
         if self.refusal is not None:
@@ -115,7 +135,21 @@ def find_store(home: Path, identity: str, backend: StorageBackend | None) -> Sto
     elif backend is not None and known.root not in {"", root}:
         refusal = _unconfirmed(identity)
     is_remembered = stores.get(known.history) == known
-    return Store(home, known, is_remembered, bool(found), trouble or problem, refusal)
+    layout = "" if backend is None else _layout(text, backend)
+    owner = _said(_OWNER_LINE, text)
+    trouble = trouble or problem
+    return Store(home, known, is_remembered, bool(found), trouble, refusal, layout, owner)
+
+
+def _layout(text: str | None, backend: StorageBackend) -> str:
+    """Return the layout that a note names; without one, the five files, if nodes lie so."""
+    said = _said(_LAYOUT_LINE, text)
+    return said if said in LAYOUTS else "agfs" if backend.exists(_ACCOUNTS) else ""
+
+
+def _said(line: re.Pattern[str], text: str | None) -> str:
+    found = line.search(frontmatter.split(text)[0]) if text else None
+    return found[1].strip("\"' \t\r") if found else ""
 
 
 def open_store(home: Path, backend: StorageBackend) -> Store:
@@ -133,7 +167,7 @@ def open_store(home: Path, backend: StorageBackend) -> Store:
     return found  # from a home that can only be read, the store can be read, too
 
 
-def introducer(store: Store, backend: StorageBackend) -> Callable[[], None]:
+def introducer(store: Store, backend: StorageBackend, config: Config) -> Callable[[], None]:
     """Return what is to be called before each write: the first writes the note, if it is missing.
 
     If others wrote one meanwhile, the store has the id of theirs, too.
@@ -144,7 +178,7 @@ def introducer(store: Store, backend: StorageBackend) -> Callable[[], None]:
         nonlocal is_done
         if not is_done:
             with suppress(ConcurrentModificationError):  # the note is that of who was faster
-                _write_note(backend, store.id)
+                _write_note(backend, store.id, _layout_lines(store, config))
             open_store(store.home, backend)
             is_done = True
 
@@ -227,19 +261,37 @@ def _id_in(text: str | None) -> tuple[str, str]:
     return (min(ids), "") if ids else ("", f"{STORE_NOTE.key!a} has no valid `perdure-store`")
 
 
-def _write_note(backend: StorageBackend, store_id: str) -> None:
+def _layout_lines(store: Store, config: Config) -> str:
+    layout = store.layout_for(config)
+    owner = f"perdure-owner: {store.owner or config.user}\n" if layout == "notes" else ""
+    return f"perdure-layout: {layout}\n{owner}"
+
+
+def name_layout(backend: StorageBackend, layout: str, owner: str) -> None:
+    """Let the note of a store name its layout; all else that it says stays."""
+    text = _note(backend)[0] or ""
+    lines, body = frontmatter.split(text)
+    for each in (_LAYOUT_LINE, _OWNER_LINE):
+        lines = re.sub(rf"{each.pattern}\n?", "", lines, flags=re.MULTILINE)
+    of = f"perdure-owner: {owner}\n" if layout == "notes" else ""
+    new = frontmatter.join(f"{lines}perdure-layout: {layout}\n{of}", body)
+    backend.write(STORE_NOTE, new, expect=content_hash(text))
+
+
+def _write_note(backend: StorageBackend, store_id: str, more: str = "") -> None:
     """Let the note have an id, and all else that it says stay; not if it can't be read."""
     text, trouble = _note(backend)
     if trouble or _id_in(text)[0] == store_id:
         return
     line = f"perdure-store: {store_id}\n"
     if text is None:
-        new = frontmatter.join(line, _ABOUT)
+        new = frontmatter.join(line + more, _ABOUT)
     elif frontmatter.has_no_end(text):
         return  # theirs to correct, as `doctor` says
     else:
         lines, body = frontmatter.split(text)
-        new = frontmatter.join(line + _ANY_LINE.sub("", lines), body)
+        more = more if not _LAYOUT_LINE.search(lines) else ""
+        new = frontmatter.join(line + more + _ANY_LINE.sub("", lines), body)
     backend.write(STORE_NOTE, new, expect=ABSENT if text is None else content_hash(text))
 
 

@@ -1,14 +1,12 @@
 """From a user's environment to the parts that work for it."""
 
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from pwd import getpwuid
 from typing import TYPE_CHECKING
 
 from perdure.app.identity import Settled, Store, adopt, find_store, introducer, open_store, separate
-from perdure.config import Config, load_config
+from perdure.config import Config, load_config, user_name
 from perdure.dataclass import replace
 from perdure.errors import ConfigError, StorageSelectionError
 from perdure.storage import (
@@ -44,15 +42,53 @@ def signing_key(config: Config) -> "SigningKey":
 
 ACCOUNT = "local"
 """The account of whoever uses this machine."""
+PLACES = "places.sqlite"
+"""The table of which note holds which node, beside the history."""
 DERIVED = ("index", "vectors", "abstracts", "past", "answers")
 """The folders beside a history that can be thrown away; the last two hold what was paid for."""
+
+SEEN = "seen.sqlite"
+"""The table beside a history of what was last seen of each text; it can be thrown away, too."""
 
 
 def open_storage(
     environ: Mapping[str, str], *, required: Capabilities | None = None
 ) -> StorageBackend:
     """Open the backend that this user configured; `StorageSelectionError` if it can't be had."""
-    return select_backend(load_config(environ).storage, required=required)
+    return storage_of(load_config(environ), required)
+
+
+def storage_of(config: Config, required: Capabilities | None = None) -> StorageBackend:
+    """Return the configured backend with nodes in its layout; it has no history of its own."""
+    backend = select_backend(config.storage, required=required)
+    if not backend.identity:
+        return backend
+    return laid_out(config, backend, find_store(config.home, backend.identity, backend))
+
+
+def laid_out(
+    config: Config, backend: StorageBackend, store: Store, *, ignored: Iterable[str] = ()
+) -> StorageBackend:
+    """Return a backend with nodes as they lie in this store."""
+    if store.layout_for(config) == "agfs":
+        return backend
+    from perdure.context.layouts.names import Names
+    from perdure.context.layouts.notes import NotesLayout
+    from perdure.context.layouts.places import Places
+    from perdure.storage import Locator
+
+    folder = Locator(config.folder if backend.capabilities.sync else "")
+    places = Places(str(store.folder / PLACES))
+    names = Names(ACCOUNT, store.owner or config.user)
+    return NotesLayout(backend, places, names, folder, ignored=ignored)
+
+
+def census_of(recorded: "Recorded") -> tuple[int, Mapping[str, int]]:
+    """Count the notes that are memory in place, and the files beside them that are not."""
+    from perdure.context.layouts.notes import NotesLayout
+
+    layout = recorded.inner
+    return tuple(layout.census()) if isinstance(layout, NotesLayout) else (0, {})
 
 
 def open_recorded(environ: Mapping[str, str]) -> "Recorded":
@@ -70,7 +106,8 @@ def recorded_of(config: Config) -> "Recorded":
         from perdure.engine.arriving import demand_arrived
 
         demand_arrived(folder)  # only a part of it may be there yet
-    return Recorded(backend, History.open(str(folder)), introducer(store, backend))
+    layout = laid_out(config, backend, store)
+    return Recorded(layout, History.open(str(folder)), introducer(store, backend, config))
 
 
 def _opened(config: Config, backend: StorageBackend) -> Store:
@@ -109,16 +146,6 @@ def caller_for(  # noqa: PLR0913 - a field each
         session_id=session,
         role=implied if role is None else Role(role),
     )
-
-
-def user_name(environ: Mapping[str, str]) -> str:
-    """Return who this user is: as the environment says, else the system."""
-    if told := environ.get("USER") or environ.get("LOGNAME"):
-        return told
-    try:
-        return getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return f"uid-{os.getuid()}"
 
 
 @contextmanager
@@ -248,12 +275,17 @@ def arriving_into(config: Config) -> "Arriving":
     from perdure.storage.history import History
 
     backend = select_backend(config.storage)
-    folder = _opened(config, backend).folder
+    store = _opened(config, backend)
+    folder = store.folder
     databases = (
-        f"{name}.sqlite{log}" for name in ("outbox", "links") for log in ("", "-wal", "-shm")
+        f"{name}.sqlite{log}"
+        for name in ("outbox", "links", "seen")
+        for log in ("", "-wal", "-shm")
     )
     derived = [folder / name for name in (*DERIVED, *databases)]
-    return Arriving(backend, History.open(str(folder)), folder, derived)
+    introducer(store, backend, config)()
+    layout = laid_out(config, backend, store)
+    return Arriving(layout, History.open(str(folder)), folder, derived)
 
 
 def preview_storage(

@@ -6,7 +6,7 @@ from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
-from perdure.app.opening import recorded_of
+from perdure.app.opening import recorded_of, storage_of
 from perdure.config import Config, load_config
 from perdure.errors import PerdureError, StateUnavailableError, StorageSelectionError
 from perdure.harness import (
@@ -23,7 +23,7 @@ from perdure.harness.repo_registry import Repo, list_repos
 from perdure.harness.state import LOCAL, marked_mode
 from perdure.model.aliases import Identity
 from perdure.model.uri import slug_of
-from perdure.storage import StorageBackend, select_backend
+from perdure.storage import StorageBackend
 from perdure.storage.wrappers.read_only import ReadOnly
 
 
@@ -35,7 +35,7 @@ class ProjectState(NamedTuple):
 
 def open_project(environ: Mapping[str, str], cwd: str) -> Project:
     """Return the project of a folder, with the configured backend or `StorageSelectionError`."""
-    return resolve_project(cwd, select_backend(load_config(environ).storage))
+    return resolve_project(cwd, storage_of(load_config(environ)))
 
 
 def identity_named(project: Path | str) -> Identity:
@@ -52,17 +52,13 @@ def identity_named(project: Path | str) -> Identity:
     return identity_at(folder)
 
 
-def _selected(config: Config) -> StorageBackend:
-    return select_backend(config.storage)
-
-
 def to_read(config: Config) -> StorageBackend:
     """Open the backend that is configured, and no way to change it."""
-    return ReadOnly(_selected(config))
+    return ReadOnly(storage_of(config))
 
 
 def open_state(
-    environ: Mapping[str, str], cwd: str, opened: Callable[[Config], StorageBackend] = _selected
+    environ: Mapping[str, str], cwd: str, opened: Callable[[Config], StorageBackend] = storage_of
 ) -> ProjectState:
     """Return the project of a folder, and where its state is kept.
 
@@ -136,7 +132,7 @@ class Queued(NamedTuple):
 def queue_of(environ: Mapping[str, str]) -> list[Queued]:
     """Return the plans of all registered repositories; one that can't be read hides no other."""
     config = load_config(environ)
-    backend, device = _selected(config), device_of(config)
+    backend, device = storage_of(config), device_of(config)
     return [
         _looked_at(repo, place)
         for repo in list_repos(backend)

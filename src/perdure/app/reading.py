@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from perdure.app.identity import find_store
-from perdure.app.opening import ACCOUNT, user_name
+from perdure.app.opening import ACCOUNT, laid_out
 from perdure.config import SQLITE, Config, load_config
 from perdure.context.aliases import read_aliases
 from perdure.context.outbox.schema import waiting_uris
@@ -57,6 +57,6 @@ class Reading(NamedTuple):
 def open_to_read(environ: Mapping[str, str]) -> Reading:
     """Open the memory that this user configured; `StorageSelectionError` if it can't be had."""
     config = load_config(environ)
-    backend = ReadOnly(select_backend(config.storage))
+    backend = select_backend(config.storage)
     store = find_store(config.home, backend.identity, backend).confirmed()
-    return Reading(backend, config, store.folder, user_name(environ))
+    return Reading(ReadOnly(laid_out(config, backend, store)), config, store.folder, config.user)

@@ -10,7 +10,7 @@ from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import Any
 
-from perdure.app.opening import arriving_into, open_recorded, recorded_of, store_of
+from perdure.app.opening import arriving_into, census_of, open_recorded, recorded_of, store_of
 from perdure.config import (
     FILE_NAME,
     STATE_MODES,
@@ -21,7 +21,7 @@ from perdure.config import (
     read_file,
     value_at,
 )
-from perdure.dataclass import dataclass, replace
+from perdure.dataclass import dataclass, field, replace
 from perdure.engine.arriving import Migrated, Migrating
 from perdure.errors import (
     AbsentError,
@@ -207,6 +207,10 @@ class Begun:
     """Its id."""
     history: Path
     """Where every version is kept."""
+    notes: int = 0
+    """How many notes of a vault are memory where they lie."""
+    others: Mapping[str, int] = field(default_factory=dict)
+    """How many other files it has, by the ending of their names; they are not memory."""
 
 
 def begin(
@@ -242,6 +246,7 @@ def begin(
             _try_writing(recorded.inner)
             recorded.introduce()
             recorded.history.position()
+            found = census_of(recorded)
         store = store_of(config)
         if changed or not was_there:
             put(file, text)
@@ -254,6 +259,7 @@ def begin(
         recorded.whereabouts,
         store.id,
         store.folder,
+        *found,
     )
 
 

@@ -1,6 +1,6 @@
 """What a verb is about to do to the files, gathered before anything is done."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from perdure import frontmatter
@@ -8,6 +8,7 @@ from perdure.context.files import (
     FILES,
     LEARNED,
     META,
+    METADATA,
     Files,
     Found,
     Meta,
@@ -20,6 +21,7 @@ from perdure.context.reading import NodeReader, Stored
 from perdure.dataclass import dataclass, field, replace
 from perdure.errors import BrokenNodeError, VersionMismatchError
 from perdure.model import ContextNode, NodeStatus, RequestContext, Uri
+from perdure.model.values import JSON
 from perdure.storage import ABSENT, Expectation, Locator, content_hash
 from perdure.storage.undo import UNREADABLE
 
@@ -120,7 +122,7 @@ class Draft:
             status=status,
             created_at=created,
             updated_at=max(self.now, created),
-            metadata={name: value for name, value in metadata.items() if value is not None},
+            metadata={name: metadata[name] for name in ordered(metadata)},
             relations=tuple(
                 edge if edge.created_at.timestamp() else replace(edge, created_at=self.now)
                 for edge in node.relations
@@ -128,6 +130,13 @@ class Draft:
             basis="",
             problems=(),
         )
+
+
+def ordered(metadata: Mapping[str, JSON]) -> list[str]:
+    """Return the names that have a value: first those that Perdure knows, then the others."""
+    known = [name for name in METADATA if name in metadata]
+    names = [*known, *(name for name in metadata if name not in METADATA)]
+    return [name for name in names if metadata[name] is not None]
 
 
 def _content_file(node: ContextNode, stored: Stored | None, title: str) -> str:

@@ -55,6 +55,13 @@ FORGOTTEN = ".forgotten"
 LEARNED = ".learned"
 """How far a session was learned from; written with what was learned."""
 
+METADATA = (
+    *("kind", "title", "project", "date", "valid_from", "valid_until", "by", "proposed"),
+    *("source", "source_id", "source_digest", "source_gone", "origins", "branch", "commit"),
+    *("always_load", "phases", "enforced", "kept_apart_from", "statements", "merges"),
+)
+"""The metadata that Perdure itself writes or reads, in the order of a meta; others follow."""
+
 _FORMAT = 1
 _json = json.JSONEncoder(ensure_ascii=False).encode
 _TIME = later(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
@@ -88,8 +95,8 @@ class Meta(NamedTuple):
             "status": self.status.value,
             "version": self.version,
             "owner_space": self.owner_space,
-            "created_at": _written(self.created_at),
-            "updated_at": _written(self.updated_at),
+            "created_at": written_time(self.created_at),
+            "updated_at": written_time(self.updated_at),
             "title": self.title,
             "parts": self.parts,
             "metadata": self.metadata,
@@ -108,8 +115,8 @@ class Meta(NamedTuple):
                 NodeStatus(said["status"]),
                 counted(said["version"], "version", least=1),
                 _text(said["owner_space"]),
-                _read_time(said["created_at"]),
-                _read_time(said["updated_at"]),
+                read_time(said["created_at"]),
+                read_time(said["updated_at"]),
                 _text(said["title"]),
                 {name: _text(cid) for name, cid in _mapping(said["parts"]).items()},
                 frozen(_mapping(said["metadata"]), "metadata"),
@@ -131,7 +138,7 @@ def relations_text(edges: tuple[RelationEdge, ...]) -> str:
             "to": edge.to_uri,
             "type": edge.relation_type,
             "weight": edge.weight,
-            "created_at": _written(edge.created_at),
+            "created_at": written_time(edge.created_at),
         }
         if edge.reason:
             said["reason"] = edge.reason
@@ -157,7 +164,7 @@ def parse_relations(text: str, uri: str) -> tuple[RelationEdge, ...]:
                     _text(one["type"]),
                     one.get("weight", 1.0),  # type: ignore[arg-type] # the edge checks it
                     _text(one.get("reason", "")),
-                    _read_time(one["created_at"]),
+                    read_time(one["created_at"]),
                 )
             )
         except KeyError as error:
@@ -200,11 +207,11 @@ def _text(value: object) -> str:
     )
 
 
-def _written(time: datetime) -> str:
+def written_time(time: datetime) -> str:
     return time.isoformat().replace("+00:00", "Z")
 
 
-def _read_time(value: object) -> datetime:
+def read_time(value: object) -> datetime:
     said = _text(value)
     with suppress(ValueError):  # such as the 30th of February
         if _TIME.fullmatch(said):

@@ -6,23 +6,16 @@ wrong.
 """
 
 import sqlite3
-import threading
-from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
-from typing import TypeVar
 
 from perdure.context import links
 from perdure.context.files import CONTENT, META, RELATIONS, parse_relations
-from perdure.database import DatabaseFile, Tables
+from perdure.database import DatabaseFile, DerivedFile, Tables
 from perdure.errors import (
     AbsentError,
-    DamageError,
     InvalidValueError,
     NotTextError,
-    StorageUnavailableError,
 )
-from perdure.files import set_aside
 from perdure.frontmatter import has_no_end, split
 from perdure.model import Uri
 from perdure.storage import Locator
@@ -46,18 +39,14 @@ _TABLES = Tables(
 _LEADING = "SELECT DISTINCT folder FROM link WHERE account = ? AND name = ? ORDER BY folder"
 _ROOT = Locator("")
 
-Answer = TypeVar("Answer")
-
 
 class FollowedLinks:
     """The links of all nodes by the names that they say, as of the newest version of each."""
 
     def __init__(self, history: History, path: str, root: Locator = _ROOT) -> None:
         self._history = history
-        self._path = path
         self._prefix = f"{root.key}/" if root.key else ""
-        self._lock = threading.Lock()
-        self._file: DatabaseFile | None = None
+        self._file = DerivedFile(path, _TABLES, _check)
 
     def leading_to(self, place: Uri) -> list[Uri]:
         def look(file: DatabaseFile) -> list[tuple[str]]:
@@ -65,7 +54,7 @@ class FollowedLinks:
             with file.reading() as database:
                 return database.execute(_LEADING, (place.account, links.name_of(place))).fetchall()
 
-        places = (Uri.of_key(folder) for (folder,) in self._ask(look))
+        places = (Uri.of_key(folder) for (folder,) in self._file.ask(look))
         return [found for found in places if found is not None]
 
     # ------------------------------------------------------------ forgetting
@@ -85,7 +74,7 @@ class FollowedLinks:
                 file.wipe()
             return removed
 
-        return self._ask(remove)
+        return self._file.ask(remove)
 
     def scrub(self) -> None:
         """Take in what the history has since, and leave no byte of what was removed before."""
@@ -94,13 +83,10 @@ class FollowedLinks:
             self._follow(file)
             file.wipe()
 
-        self._ask(take_in)
+        self._file.ask(take_in)
 
     def close(self) -> None:
-        with self._lock:
-            if self._file is not None:
-                self._file.close()
-            self._file = None
+        self._file.close()
 
     # ------------------------------------------------------------ following
     def _follow(self, file: DatabaseFile) -> None:
@@ -154,29 +140,8 @@ class FollowedLinks:
             return set(map(links.name_in, links.targets(split(text)[1])))
         return None
 
-    # ------------------------------------------------------------ the file
-    def _ask(self, question: Callable[[DatabaseFile], Answer]) -> Answer:
-        """Ask, one thread at a time; a file that is damaged, gone, or not ours is made anew."""
-        with self._lock:
-            try:
-                return question(self._opened())
-            except (DamageError, StorageUnavailableError, UnicodeDecodeError):
-                self._discard()
-                return question(self._opened())
 
-    def _opened(self) -> DatabaseFile:
-        if self._file is None:
-            file = DatabaseFile(self._path, _TABLES)
-            with file.reading() as database:
-                if database.execute("PRAGMA integrity_check").fetchone()[0] != "ok":
-                    raise file.damage("its pages contradict each other")
-            self._file = file
-        return self._file
-
-    def _discard(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-        set_aside(Path(self._path), unless=Path.is_file)
-        for name in (self._path, f"{self._path}-wal", f"{self._path}-shm"):
-            Path(name).unlink(missing_ok=True)
+def _check(file: DatabaseFile) -> None:
+    with file.reading() as database:
+        if database.execute("PRAGMA integrity_check").fetchone()[0] != "ok":
+            raise file.damage("its pages contradict each other")

@@ -7,6 +7,7 @@ from datetime import datetime
 from perdure.artifacts import CID
 from perdure.context.files import FILES
 from perdure.dataclass import dataclass, replace
+from perdure.engine.edits import notice_edits, unrecorded
 from perdure.engine.parts import Parts, Present
 from perdure.engine.recall.recalling import Question
 from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult, rebuilt
@@ -72,7 +73,8 @@ class Answering:
             present.following.build(account)
 
     def _answer(self, question: Question, ctx: RequestContext) -> RecallResult:
-        """Bring the index up to date, ask it, and say how far it is behind all the same."""
+        """Record edits, bring the index up to date, ask it, and say how far it is behind."""
+        noticed = notice_edits(self._parts, seconds=self._parts.check_seconds)
         present, behind, hints = self._caught_up(ctx.account_id)
         unfinished = self._parts.outbox.list_unfinished(ctx.account_id)
         with suppress(StorageError):  # then what another worker has leased is found later
@@ -85,13 +87,12 @@ class Answering:
                 unfinished = self._parts.outbox.list_unfinished(ctx.account_id)
                 result = present.recaller.recall(question, ctx)
         except StorageError as error:
-            text = f"an edit by hand could not be recorded: {error}"
-            hints.append(Hint(HintKind.EDIT_NOT_RECORDED, text))
+            hints.append(unrecorded(error))
         lag = lag_of(unfinished, ctx)
         return replace(
             result,
-            index_lag=result.index_lag + behind + lag.retrying + lag.dead,
-            hints=(*result.hints, *present.hints(), *hints),
+            index_lag=max(result.index_lag, noticed.left) + behind + lag.retrying + lag.dead,
+            hints=tuple(dict.fromkeys((*result.hints, *present.hints(), *hints, *noticed.hints))),
         )
 
     def _caught_up(self, account: str) -> tuple[Present, int, list[Hint]]:

@@ -12,6 +12,7 @@ from perdure.dataclass import dataclass, replace
 from perdure.engine.instructions import ALIKE, InstructionFile, InstructionLine, Instructions
 from perdure.engine.recall.confirming import Confirming
 from perdure.engine.recall.packing import tokens_in
+from perdure.engine.recall.result import Hint
 from perdure.errors import InvalidValueError
 from perdure.index.contract import Filters, KeptIndex
 from perdure.model import ContextNode, RequestContext, SeedHit, Uri
@@ -103,6 +104,8 @@ class Briefing:
     """The line that says so."""
     memories: int = 0
     """How many memories were considered, of the project and of the person."""
+    hints: tuple[Hint, ...] = ()
+    """Why it may not know of edits that were made outside Perdure."""
 
 
 class _Former(NamedTuple):

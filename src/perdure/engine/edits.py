@@ -1,10 +1,28 @@
-"""Edits that were made outside Perdure, recorded before anything is answered from history."""
+"""Edits that were made outside Perdure, recorded before anything is answered."""
 
-from typing import NamedTuple
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
 
-from perdure.storage import Locator
-from perdure.storage.sweep import Found, Kind, sweep
+from perdure.artifacts.cid import Hash
+from perdure.context.files import ARCHIVED, CONTENT, META
+from perdure.engine.recall.result import Hint, HintKind
+from perdure.errors import StorageError, TextsGoneError
+from perdure.model import RequestContext, Role, Uri
+from perdure.storage import Locator, StorageBackend
+from perdure.storage.contract import Layout
+from perdure.storage.history import History
+from perdure.storage.seen import UNKNOWN, Checked, Row, Seen, check, settle
+from perdure.storage.sweep import Found, Kind, batches, sweep
 from perdure.storage.wrappers.recorded import Recorded
+
+if TYPE_CHECKING:
+    from perdure.engine.parts import Parts
+
+NODES = Locator("accounts")
+"""Where all texts of nodes are, in the layout `agfs`."""
+_OTHER_HASH = b"-"
 
 
 class Edits(NamedTuple):
@@ -18,11 +36,121 @@ class Edits(NamedTuple):
     """Those of the unreadable that were texts before."""
 
 
-def record_edits(recorded: Recorded) -> Edits:
-    found = sweep(recorded)
+def record_edits(recorded: Recorded, *, accept_removals: bool = False) -> Edits:
+    """Compare every text of the tree with its last version, and record what others wrote."""
+    found = sweep(recorded, accept_removals=accept_removals)
     unreadable = tuple(each.locator for each in found if each.kind is Kind.UNREADABLE)
     return Edits(
         tuple(each for each in found if each.kind is not Kind.UNREADABLE),
         unreadable,
         tuple(each for each in unreadable if recorded.history.current(each) is not None),
     )
+
+
+class Noticed(NamedTuple):
+    """What a check before an answer came to."""
+
+    recorded: int = 0
+    """How many texts others had written, which are versions now."""
+    left: int = 0
+    """How many texts may have been edited without anybody having looked."""
+    hints: tuple[Hint, ...] = ()
+
+
+def notice_edits(parts: "Parts", *, seconds: float | None) -> Noticed:
+    """Record what others wrote to nodes since the last check, as far as the time allows.
+
+    A text that says something and is not a node yet becomes one.
+    """
+    if seconds == 0:
+        why = "edits were not looked for. Fix: set check_seconds in [index] of the config file"
+        return Noticed(0, 1, (Hint(HintKind.EDITS_UNCHECKED, why),))
+    deadline = None if seconds is None else time.monotonic() + seconds
+    try:
+        checked = look_for_edits(parts.recorded.inner, parts.recorded.history, parts.seen, deadline)
+        recorded = _record(parts, checked) if checked.found else 0
+    except TextsGoneError as error:
+        return Noticed(0, 1, (Hint(HintKind.TEXTS_GONE, str(error)),))
+    except StorageError as error:
+        return Noticed(0, 1, (unrecorded(error),))
+    with suppress(StorageError):  # then the next check looks at the same texts again
+        settle(parts.seen, checked)
+    if not checked.left:
+        return Noticed(recorded)
+    text = (
+        f"{checked.left:,} texts were not looked at for edits within {seconds:g} s. "
+        "Fix: ask again, which goes on there; or run `perdure worker --once`"
+    )
+    return Noticed(recorded, checked.left, (Hint(HintKind.EDITS_UNCHECKED, text),))
+
+
+def unrecorded(error: StorageError) -> Hint:
+    text = f"an edit made outside Perdure could not be recorded: {error}"
+    return Hint(HintKind.EDIT_NOT_RECORDED, text)
+
+
+def look_for_edits(
+    backend: StorageBackend, history: History, seen: Seen, deadline: float | None = None
+) -> Checked:
+    """Return what others wrote to nodes since the last check; nothing is recorded."""
+    if isinstance(backend, Layout):
+        if seen.is_new:
+            with suppress(StorageError):  # as below
+                seen.put(Row(path, UNKNOWN, digest) for path, digest in backend.known())
+
+        def expected(paths: Sequence[str]) -> Mapping[str, bytes | None]:
+            return {row.key: row.digest for row in seen.rows(paths)} | backend.expected(paths)
+
+        return check(backend.inner, seen, deadline=deadline, skip=backend.skips, expected=expected)
+
+    def written(keys: Sequence[str]) -> Mapping[str, bytes | None]:
+        contents = history.store.catalogue.contents(list(keys), history.position())
+        return {
+            key: None if cid is None else cid.digest if cid.hash is Hash.SHA2_256 else _OTHER_HASH
+            for key, cid in contents.items()
+        }
+
+    if seen.is_new:  # so that texts are missed that went before it was made
+        known = history.store.catalogue.names(f"{NODES.key}/", history.position())
+        digests = written([key for key in known if not _is_hidden(key)])
+        with suppress(StorageError):  # as where the disk can't be written
+            seen.put(Row(key, UNKNOWN, digest) for key, digest in digests.items() if digest)
+    return check(backend, seen, directory=NODES, deadline=deadline, skip=_skips, expected=written)
+
+
+def _skips(directory: str) -> bool:
+    name = directory.rpartition("/")[2]
+    return name.startswith(".") and name != ARCHIVED
+
+
+def _is_hidden(key: str) -> bool:
+    return any(part.startswith(".") and part != ARCHIVED for part in key.split("/")[:-1])
+
+
+def _record(parts: "Parts", checked: Checked) -> int:
+    """Let the edits become versions, and texts without a meta nodes; return how many were new."""
+    noticed = 0
+    layout = parts.recorded.inner
+    laid_out = layout if isinstance(layout, Layout) else None
+    found = laid_out.logical(checked.found) if laid_out else list(map(Locator, checked.found))
+    for locators in batches(found):
+        noticed += len(parts.recorded.notice(locators))
+    if laid_out is None:  # else every note is a node
+        written = (*checked.new, *checked.changed)
+        make_nodes(parts, (key for key in written if key.endswith(f"/{CONTENT}")))
+    return noticed
+
+
+def make_nodes(parts: "Parts", contents: Iterable[str]) -> list[Uri]:
+    """Make nodes of contents that have no meta and are not empty; return their places."""
+    places = list[Uri]()
+    for key in contents:
+        place = Uri.of_key(key.rpartition("/")[0])
+        if place is not None and place.is_node and parts.reader.look(place, META) is None:
+            text = parts.reader.look(place, CONTENT)
+            if isinstance(text, str) and text.strip():
+                places.append(place)
+    for place in places:
+        somebody = RequestContext(place.account, "worker", role=Role.ADMIN)
+        parts.repair.make_nodes([place], somebody)
+    return places

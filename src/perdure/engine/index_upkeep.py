@@ -6,6 +6,7 @@ from urllib.parse import unquote
 
 from perdure.dataclass import replace
 from perdure.engine.building import Caught, Progress
+from perdure.engine.edits import look_for_edits
 from perdure.engine.parts import Parts
 from perdure.engine.upkeep import Counting, IndexProof, IndexStatus
 from perdure.errors import DamageError, NodeNotFoundError
@@ -24,7 +25,7 @@ class IndexUpkeep:
 
     def status(self) -> IndexStatus:
         """Return what the index is made of, and how far it is behind."""
-        indexes, account = self._parts.indexes, self._account
+        indexes, account, recorded = self._parts.indexes, self._account, self._parts.recorded
         following = indexes.upkeep.following
         events = [event for _, event in self._parts.outbox.list_unfinished(account)]
         present = self._parts.present(account)
@@ -33,9 +34,12 @@ class IndexUpkeep:
             semantic=indexes.embedder is not None,
             built=following.index.cursor(account) > 0,
             position=following.index.cursor(account),
-            newest=self._parts.recorded.history.position(),
+            newest=recorded.history.position(),
             places=len(following.index.stamps(account)),
             behind=len(following.behind(account)),
+            unrecorded=len(
+                look_for_edits(recorded.inner, recorded.history, self._parts.seen).found
+            ),
             waiting=len(events),
             dead=sum(event.status is EventStatus.DEAD for event in events),
             indexes=tuple(

@@ -303,11 +303,14 @@ class Memory(Readable):
         edits, self._edits = self._edits, []
         return tuple(edits)
 
-    def record_edits(self) -> "Edits":
-        """Record every edit made outside Perdure as a version; return what was found."""
+    def record_edits(self, *, accept_removals: bool = False) -> "Edits":
+        """Record every edit made outside Perdure as a version; return what was found.
+
+        `TextsGoneError` if more than a tenth of the texts are gone, unless that is accepted.
+        """
         from perdure.engine.edits import record_edits
 
-        found = record_edits(self._parts.recorded)
+        found = record_edits(self._parts.recorded, accept_removals=accept_removals)
         if found.recorded or found.lost:
             self._edits.append(found)
         return found
@@ -412,12 +415,16 @@ class Memory(Readable):
         and `rejected`.
         """
         from perdure.engine.briefing import brief
+        from perdure.engine.edits import notice_edits
         from perdure.engine.uses import unused_in
 
         if at is not None:
             return self.at(at).briefing(budget_tokens=budget_tokens, known=known)
+        noticed = notice_edits(self._parts, seconds=self._parts.check_seconds)
+        if noticed.recorded:
+            self.settle()
         present, checkout = self._parts.present(self.caller.account_id), self._checkout
-        return brief(
+        found = brief(
             self._parts.reader,
             present.following.index,
             self.caller,
@@ -428,6 +435,7 @@ class Memory(Readable):
             leaves_out=unused_in(self.home),
             check=None if checkout is None else lambda stated: checkout.checked(stated, seconds),
         )
+        return replace(found, hints=noticed.hints)
 
     def checked(
         self, lines: "Iterable[tuple[str, int | None, str]]", *, seconds: float = 0.02
@@ -1094,17 +1102,18 @@ class Memory(Readable):
         place = None if folder is None else reader.reach.seen(self.uri(folder), self.caller)
         return Lint(reader, self.caller).run(place)
 
-    def repair(self, *, apply: bool = False) -> "Repaired":
+    def repair(self, *, apply: bool = False, accept_removals: bool = False) -> "Repaired":
         """Find what is wrong with nodes and, with `apply`, repair it.
 
         An edit made by hand becomes the next version; a note in a folder of nodes becomes a node;
-        what a crash left unfinished is finished, or removed.
+        what a crash left unfinished is finished, or removed. That many files are gone at once is
+        recorded only with `accept_removals`.
         """
         from perdure.engine.repair import Repaired
 
         if not apply:
             return Repaired((), tuple(self._parts.repair.examine(self.caller)))
-        self.record_edits()
+        self.record_edits(accept_removals=accept_removals)
         may_resume = self.caller.role is Role.ROOT
         ended = self._parts.namespaces.resume(self.caller) if may_resume else ()
         return Repaired(tuple(ended), tuple(self._parts.repair.run(self.caller)))
@@ -1307,12 +1316,16 @@ class Memory(Readable):
         dry run writes nothing, and returns what would be done. What is private in a session is left
         out; from a folder, so are sessions that may not contribute (`[agents]` in the config).
         """
+        from perdure.engine.edits import notice_edits
         from perdure.engine.importing.importing import Importing, Wishes, import_from
 
         agents = self._parts.agents
         wishes = Wishes(dry_run, into, of, archive_gone, learn, mask_secrets, agents)
         importing = Importing(self, self._parts.nodes, self._parts.relations, wishes)
-        return import_from(importing, Path(path), format, progress)
+        done = import_from(importing, Path(path), format, progress)
+        if not dry_run:  # so that the next recall need not look at each of the new files
+            notice_edits(self._parts, seconds=None)
+        return done
 
     # ------------------------------------------------------------ upkeep
     @property

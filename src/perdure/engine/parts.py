@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from perdure.model.aliases import Identity
     from perdure.model.anchors import Checkout
     from perdure.model.trust import AgentSettings
+    from perdure.storage.seen import Seen
     from perdure.storage.wrappers.recorded import Recorded
 
 
@@ -95,6 +96,14 @@ class Parts(Protocol):
     @property
     def recorded(self) -> "Recorded":
         """The texts, with their history."""
+
+    @property
+    def seen(self) -> "Seen":
+        """What was last seen of each text."""
+
+    @property
+    def check_seconds(self) -> float:
+        """For how long edits made outside Perdure are looked for before an answer."""
 
     @property
     def reader(self) -> "NodeReader": ...

@@ -19,7 +19,7 @@ from perdure.storage import DerivedMaintenance, Locator, StoragePreview, Tier, w
 
 @dataclass(frozen=True, slots=True)
 class StatusPart:
-    """One part of a memory: config, storage, nodes, history, index, outbox, model, llm or disk."""
+    """One part of a memory, such as its storage, history or index."""
 
     name: str
     facts: Mapping[str, JSON]
@@ -118,6 +118,8 @@ class IndexStatus:
     places: int
     behind: int
     """Places that changed after `position`."""
+    unrecorded: int
+    """Texts that were edited outside Perdure since, and are not recorded yet."""
     waiting: int
     dead: int
     indexes: tuple[ListedIndex, ...]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from perdure.context.outbox.events import OutboxStore, fail
 from perdure.dataclass import dataclass
 from perdure.engine.building import Caught, GoesOn, Progress, accounts_of, folders_of
+from perdure.engine.edits import notice_edits
 from perdure.engine.indexing import Following
 from perdure.errors import (
     BrokenNodeError,
@@ -208,6 +209,8 @@ def _places(event: OutboxEvent) -> Iterator[Uri]:
 _PAUSE_SECONDS = 1.0
 _REPORT_SECONDS = 5.0
 """How often the progress of a build is reported."""
+_CHECK_SECONDS = 10.0
+"""A worker looks for edits as often, or for a tenth of its time where that takes long."""
 _OUTAGE_SECONDS = 60.0
 
 
@@ -262,9 +265,11 @@ class _Loop:
         self._resting: dict[str, float] = {}
         """Until when the new index of an account is not built, because its model failed."""
         self.failed: set[str] = set()
+        self._next_check = 0.0
 
     def work(self) -> Round:
-        """Work on all that waits, account by account."""
+        """Record edits, and work on all that waits, account by account."""
+        self._notice_edits()
         total = Round()
         for account in accounts_of(self._parts.reader):
             try:
@@ -275,6 +280,14 @@ class _Loop:
                 errors = {str(Uri(account)): str(error)}
                 self._report(WorkReport(WorkKind.ACCOUNT_FAILED, account, (0, 0), errors))
         return total
+
+    def _notice_edits(self) -> None:
+        """Record edits made outside Perdure, unless that was done lately."""
+        began = time.monotonic()
+        if began >= self._next_check:
+            notice_edits(self._parts, seconds=None)
+            took = time.monotonic() - began
+            self._next_check = began + max(_CHECK_SECONDS, took * _CHECK_SECONDS)
 
     def _step(self, account: str) -> Round:
         """Work on what was written; if nothing is left, on the index of a new embedder."""

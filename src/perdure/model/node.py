@@ -189,12 +189,7 @@ class ContextNode:
 
     @property
     def title(self) -> str:
-        """What people call it: its first heading, its abstract, how it begins, else its name."""
-        headings = (found["text"] for found in _HEADING.finditer(self.content))
-        heading = next((_CLOSING.sub("", text.rstrip()) for text in headings if text), "")
-        said = heading or self.abstract.strip().partition("\n")[0]
-        title = " ".join(said.split()) or _beginning(self.content) or self.place.words
-        return shortened(title, _MAX_TITLE)
+        return title_of(self.content, self.abstract, self.place)
 
     # ------------------------------------------------------------ making the next one
     @property
@@ -215,12 +210,23 @@ class ContextNode:
         """Return a value of the metadata, else of a line of the frontmatter; else None."""
         if name in self.metadata:
             return self.metadata[name]
+        if self.metadata.get("in_place"):  # a note of its owner's grants nothing
+            return None
         line = rf"^{name}:[ \t]*(.*?)[ \t]*(?:#.*)?\r?$"
         found = re.search(line, self.frontmatter or "", re.MULTILINE)
         return None if found is None else found[1].strip("\"'[]")
 
     def revised(self, **changes: Any) -> "ContextNode":  # noqa: ANN401 - the fields' own types
         return replace(self, **{"version": self.version + 1, **changes})
+
+
+def title_of(content: str, abstract: str, place: Uri) -> str:
+    """Return what people call a node: its first heading, abstract, how it begins, or its name."""
+    headings = (found["text"] for found in _HEADING.finditer(content))
+    heading = next((_CLOSING.sub("", text.rstrip()) for text in headings if text), "")
+    said = heading or abstract.strip().partition("\n")[0]
+    title = " ".join(said.split()) or _beginning(content) or place.words
+    return shortened(title, _MAX_TITLE)
 
 
 def _beginning(content: str) -> str:

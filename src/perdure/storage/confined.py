@@ -14,12 +14,18 @@ import stat
 import struct
 import sys
 import time
+import unicodedata
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from perdure.storage.locator import TEMPORARY_SUFFIX
+from perdure.storage.locator import (
+    MAX_KEY_BYTES,
+    MAX_SEGMENT_BYTES,
+    TEMPORARY_SUFFIX,
+    segments_named,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +35,7 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not make us wait
 LOOK = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK) | os.O_CLOEXEC
 
+Value = TypeVar("Value")
 Opener = Callable[[str, int], int]
 """Opens the place with this key, for reading, with these flags; returns the descriptor."""
 
@@ -46,6 +53,13 @@ _NUMBER = struct.Struct("=Q")
 _BIRTH = struct.Struct("=qI")
 _DEVICE = struct.Struct("=II")
 _SETTLED_SECONDS = 0.05  # five ticks of the slowest kernel clock
+_SECOND = 1_000_000_000
+_FINE = int(_SETTLED_SECONDS * _SECOND)
+_COARSE = 2 * _SECOND
+"""How long a file system may give all changes one time: some count seconds, some pairs of them."""
+_STAMP = struct.Struct("=QQqq")
+_REFUSED = frozenset({errno.EACCES, errno.EPERM})
+_GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 _REMEMBERED_DIRECTORIES = 4096
 
 
@@ -251,6 +265,84 @@ class PlainNames:
                 self._plain.clear()
             self._plain.add(version)
         return plain
+
+
+Listed = tuple[str, dict[str, bytes] | None]
+"""The key of a directory, and the stamps of its files by their names; None if it can't be read."""
+
+
+def scan(
+    opened: Opener, start: str, skip: Callable[[str], bool], clock: Callable[[], int]
+) -> "Iterator[Listed]":
+    """Yield a directory and those below; `start` is its name on disk."""
+    pending = [(unicodedata.normalize("NFC", start), start)]
+    while pending:
+        key, path = pending.pop()
+        if path != start and skip(key):
+            continue
+        try:
+            descriptor = opened(path, DIRECTORY)
+        except OSError as error:
+            if error.errno in _REFUSED:
+                yield key, None
+            elif error.errno not in _GONE or path == start:
+                raise
+            continue
+        try:
+            stamps, folders = _look_into(descriptor, clock())
+        finally:
+            os.close(descriptor)
+        yield key, _named(stamps, key)
+        if not folders:
+            continue
+        prefix, below = f"{key}/" if key else "", f"{path}/" if path else ""
+        names = sorted(_named({name: name for name in folders}, key).items(), reverse=True)
+        pending += [(prefix + segment, below + name) for segment, name in names]
+
+
+def _look_into(directory: int, now: int) -> tuple[dict[str, bytes], list[str]]:
+    """Return the stamps of files by their names on disk, and the names of directories."""
+    stamps, folders = dict[str, bytes](), list[str]()
+    settled, pack = now - _COARSE, _STAMP.pack
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.is_file(follow_symlinks=False):
+                try:
+                    status = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:  # removed since it was listed
+                    continue
+                modified, changed = status.st_mtime_ns, status.st_ctime_ns
+                if (modified < settled and changed < settled) or _is_settled(
+                    modified, changed, now
+                ):
+                    stamp = pack(status.st_ino, status.st_size, modified, changed)
+                    stamps[entry.name] = stamp
+                else:
+                    stamps[entry.name] = b""
+            elif entry.is_dir(follow_symlinks=False):
+                folders.append(entry.name)
+    return stamps, folders
+
+
+def _is_settled(modified: int, changed: int, now: int) -> bool:
+    """Whether a file that changes again can't bear the same times, within one tick of a clock.
+
+    Others set the time of modification to what they like, also to one that is yet to come.
+    """
+    is_coarse = not (modified % _SECOND or changed % _SECOND)
+    settled = now - (_COARSE if is_coarse else _FINE)
+    return changed < settled and not settled <= modified <= now
+
+
+def _named(found: dict[str, Value], directory: str) -> dict[str, Value]:
+    """Return what has a key, by the last segment of it."""
+    names = segments_named(found)
+    room = MAX_KEY_BYTES - len(directory.encode()) - 1
+    if room < MAX_SEGMENT_BYTES:
+        names = {segment: name for segment, name in names.items() if len(segment.encode()) <= room}
+    elif len(names) == len(found) and found.keys() == names.keys():
+        return found
+    return {segment: found[name] for segment, name in names.items()}
 
 
 def is_plain(entry: "os.DirEntry[str]") -> bool:

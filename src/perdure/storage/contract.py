@@ -1,13 +1,20 @@
 """What a storage backend promises, and the values that cross the seam."""
 
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from perdure.dataclass import dataclass, fields
-from perdure.errors import FileAboveError, OptionError, PersonalWriteRefusedError, StorageError
+from perdure.errors import (
+    AccessRefusedError,
+    FileAboveError,
+    OptionError,
+    PersonalWriteRefusedError,
+    StorageError,
+)
 from perdure.storage.content import (
     Change,
     Changes,
@@ -24,6 +31,10 @@ if TYPE_CHECKING:
     from perdure.artifacts.canonical import Value
     from perdure.storage.personal import Authorisation
 
+ROOT = Locator("")
+_SETTLED_SECONDS = 2.0
+"""As coarse as times are on any file system in use."""
+
 
 @dataclass(frozen=True, slots=True)
 class Info:
@@ -35,6 +46,22 @@ class Info:
     """Bytes; 0 for a directory."""
     mtime: float
     """Seconds since the epoch."""
+
+
+Stamp = bytes
+"""Opaque: two that are equal and not empty are of one content."""
+
+Skip = Callable[[str], bool]
+"""Is asked with the key of each directory before it is entered; True leaves it out."""
+
+
+class Listing(NamedTuple):
+    """A directory that a scan came by."""
+
+    directory: Locator
+    stamps: dict[str, Stamp] | None
+    """Of each text in it, by its name; empty where only the content can tell. None if it can't be
+    read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +260,37 @@ class StorageBackend(ABC):
     def list(self, locator: Locator) -> list[Locator]:
         """Return the immediate children in key order; `[]` for a file or nothing."""
 
+    def scan(self, directory: Locator = ROOT, *, skip: Skip = lambda _: False) -> Iterator[Listing]:
+        """Yield a directory and those below it, each with stamps that differ if a text may.
+
+        A directory comes before those in it, and these in key order; nothing is yielded for one
+        that is not there. None is entered that `skip` leaves out. What `list` leaves out is left
+        out here. Nothing is read and no lock is taken; what changes meanwhile may be there as it
+        was or as it is.
+
+        This implementation trusts the times of `info`. Override it where others can set them.
+        """
+        pending = [directory]
+        while pending:
+            here = pending.pop()
+            if here != directory and skip(here.key):
+                continue
+            stamps, below = dict[str, Stamp](), list[Locator]()
+            try:
+                for child in self.list(here):
+                    with suppress(FileNotFoundError):  # removed since it was listed
+                        info = self.info(child)
+                        if info.is_dir:
+                            below.append(child)
+                        else:
+                            stamps[child.name] = _stamp(info)
+            except AccessRefusedError:
+                yield Listing(here, None)
+                continue
+            if stamps or below or here == directory:
+                yield Listing(here, stamps)
+            pending.extend(reversed(below))
+
     @abstractmethod
     def exists(self, locator: Locator) -> bool:
         """Whether a text or directory is there; the root always is."""
@@ -300,6 +358,32 @@ class StorageBackend(ABC):
             f"{type(self).__name__} has no personal space, so {str(locator)!a} was not written. "
             "Fix: use a vault and set [storage.vault] personal to the folder above its store."
         )
+
+
+class Layout(StorageBackend):
+    """A logical tree on a backend whose files are others; both are trees of texts."""
+
+    inner: StorageBackend
+
+    @abstractmethod
+    def refresh(self) -> None:
+        """Look at every file again: at new ones, renamed ones, and those that are gone."""
+
+    @abstractmethod
+    def logical(self, paths: Iterable[str]) -> Sequence[Locator]:
+        """Take in what others did to these files; return the texts that may have changed."""
+
+    @abstractmethod
+    def expected(self, paths: Sequence[str]) -> dict[str, bytes | None]:
+        """Return the digests of those files that were last written here, and not by others."""
+
+    @abstractmethod
+    def known(self) -> Iterable[tuple[str, bytes]]:
+        """Return all files that were last written here, with their digests."""
+
+    @abstractmethod
+    def skips(self, directory: str) -> bool:
+        """Whether nothing below a directory is a text of the tree."""
 
 
 class TransactionalBackend(StorageBackend):
@@ -372,6 +456,11 @@ def _refuse_text_above(backend: StorageBackend, locator: Locator) -> None:
             f"{str(above)!a} is a text, so nothing can lie below it. "
             "Fix: choose a place outside of it."
         )
+
+
+def _stamp(info: Info) -> Stamp:
+    is_settled = info.mtime < time.time() - _SETTLED_SECONDS
+    return f"{info.size} {info.mtime!r}".encode() if is_settled else b""
 
 
 def _remove(backend: StorageBackend, locator: Locator, expect: Expectation) -> None:

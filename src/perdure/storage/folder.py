@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+import time
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -41,13 +42,22 @@ from perdure.storage.content import (
     check_removal,
     encode_text,
 )
-from perdure.storage.contract import Finding, FindingKind, Info, StorageBackend
+from perdure.storage.contract import (
+    ROOT,
+    Finding,
+    FindingKind,
+    Info,
+    Listing,
+    Skip,
+    StorageBackend,
+)
 from perdure.storage.locator import (
     TEMPORARY_SUFFIX,
     Locator,
     children_named,
     is_key_segment,
     is_plain_name,
+    trusted,
 )
 
 if TYPE_CHECKING:
@@ -60,6 +70,8 @@ _ABSENT_ERRNOS = frozenset({errno.ENOENT, errno.ENOTDIR})
 
 class FolderBackend(StorageBackend):
     """Texts as files below `root`; locks live in `home`, which must not be synced."""
+
+    clock = staticmethod(time.time_ns)
 
     def __init__(self, root: str, home: str, timing: "LockTiming | None" = None) -> None:
         self._root = os.path.realpath(root)
@@ -130,6 +142,20 @@ class FolderBackend(StorageBackend):
         with self._opened(locator) as directory:
             names = [] if directory is None else self._names.in_directory(directory)
         return children_named(locator, names)
+
+    def scan(self, directory: Locator = ROOT, *, skip: Skip = lambda _: False) -> Iterator[Listing]:
+        """As promised; a stamp is made of number, size and both times of a file."""
+        try:
+            if not is_plain_name(directory.name):  # spelled otherwise on disk, perhaps
+                start = self._spelled(directory.key)
+            else:
+                start = directory.key
+            for key, stamps in confined.scan(self._open_below, start, skip, self.clock):
+                yield Listing(trusted(key), stamps)
+        except OSError as error:
+            if error.errno not in _ABSENT_ERRNOS:
+                raise self._explain_reading(error, directory) from error
+        self._check_root()
 
     def exists(self, locator: Locator) -> bool:
         if not locator.key:

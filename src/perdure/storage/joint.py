@@ -411,6 +411,11 @@ class Joint:
     def differs(self, locator: Locator, text: str | None) -> bool:
         return not is_of(self._bound(locator), text)
 
+    def digest(self, locator: Locator) -> bytes:
+        """Return the digest of what history has there; nothing if it has nothing."""
+        bound = self._bound(locator)
+        return b"" if bound is None else bound.digest
+
     def known(self) -> Iterator[Locator]:
         return keys_among(self.history.store.catalogue.names("", self.history.position()))
 

@@ -4,6 +4,7 @@ import gc
 import re
 import unicodedata
 from collections import deque
+from collections.abc import Collection
 from functools import lru_cache
 from itertools import repeat
 
@@ -31,6 +32,8 @@ _UNSAFE = (
 _UNSAFE_CHARACTERS = f"[\n{_UNSAFE}]"
 _PLAIN_NAME = r"\.{0,2}[A-Za-z0-9_%-][A-Za-z0-9_%.-]{0,250}"
 _PLAIN_KEY = later(rf"{_PLAIN_NAME}(?:/{_PLAIN_NAME})*")
+_PRINTABLE_NAMES = later(r"[ -\[\]-~]*")
+"""Names in a directory with a slash between them, in ASCII: each is a segment as it stands."""
 _PLAIN_BYTES = bytes(byte for byte in (0x0A, *range(0x20, 0x7F)) if byte not in b"\\")
 _UNSAFE_IN_LINES = f"[{_UNSAFE}]"
 _ESCAPES_IN_LINES = r"(?:^|/)\.\.?$"
@@ -101,6 +104,22 @@ def _invalid(key: str, what: str, fix: str) -> InvalidLocatorError:
     return InvalidLocatorError(f"{shown!a} is not a usable key: {what}. Fix: {fix}.")
 
 
+def segments_named(names: Collection[str]) -> dict[str, str]:
+    """Return the segments of keys that names in a directory stand for, each with its name.
+
+    What no key can say is left out. Of two names that are one segment, the composed one counts.
+    """
+    together = "/".join(names)
+    if TEMPORARY_SUFFIX not in together and _PRINTABLE_NAMES.fullmatch(together):
+        return dict(zip(names, names, strict=True))
+    found = {name: name for name in names if is_key_segment(name)}
+    for name in names:
+        composed = _composed(name)
+        if composed not in found and is_key_segment(composed):
+            found[composed] = name
+    return found
+
+
 def is_key_segment(name: str) -> bool:
     """Whether `name`, as found in a store, is one segment that a key can say."""
     if not name or "/" in name:
@@ -131,11 +150,11 @@ class Locator:
     @property
     def parent(self) -> "Locator":
         """The directory that holds it; the root is its own parent."""
-        return _trusted(self.key.rpartition("/")[0])
+        return trusted(self.key.rpartition("/")[0])
 
     def child(self, *parts: str) -> "Locator":
         key = "/".join((self.key, *parts) if self.key else parts)
-        return _trusted(key) if _is_plain(key) else Locator(key)
+        return trusted(key) if _is_plain(key) else Locator(key)
 
     def contains(self, other: "Locator") -> bool:
         """Whether `other` is this place or lies below it."""
@@ -145,7 +164,8 @@ class Locator:
         return self.key
 
 
-def _trusted(key: str) -> Locator:
+def trusted(key: str) -> Locator:
+    """Return the locator of a key that was checked before."""
     locator = object.__new__(Locator)
     object.__setattr__(locator, "key", key)
     return locator

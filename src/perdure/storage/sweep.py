@@ -1,8 +1,10 @@
 """Files and history in step: what others wrote enters it, and what came with it is written."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from enum import Enum
+from hashlib import sha256
 from itertools import islice
 from typing import NamedTuple
 
@@ -12,13 +14,13 @@ from perdure.errors import (
     AbsentError,
     ConcurrentModificationError,
     StorageError,
-    StorageUnavailableError,
 )
 from perdure.storage.content import ABSENT, content_hash
-from perdure.storage.contract import StorageBackend, walk
+from perdure.storage.contract import Layout, StorageBackend, walk
 from perdure.storage.history import Event, History
 from perdure.storage.joint import Discrepancy, keys_among
 from perdure.storage.locator import Locator
+from perdure.storage.seen import refuse_loss, was_moved
 from perdure.storage.undo import UNREADABLE, is_of
 from perdure.storage.wrappers.recorded import Recorded
 
@@ -39,43 +41,41 @@ class Found(NamedTuple):
     kind: Kind
 
 
-def sweep(recorded: Recorded) -> list[Found]:
+def sweep(recorded: Recorded, *, accept_removals: bool = False) -> list[Found]:
     """Compare every text with its last version; return what others did, and record it.
 
     Content decides; times and sizes say nothing where somebody else replicates the tree. What
     differs is looked at again while no other writer of ours is at work, so a save that is under
     way is not taken for somebody else's. Nothing is found twice, except what can't be read. A tree
-    that is empty all at once is a `StorageUnavailableError`.
+    that is empty all at once, or lost more than a tenth of its texts, is a `TextsGoneError`, unless
+    that is accepted.
     """
     unreadable: list[Found] = []
     removed: list[Locator] = []
     written: list[Locator] = []
-    _refuse_empty(recorded)
+    if isinstance(recorded.inner, Layout):
+        recorded.inner.refresh()
+    met = 0
+    arrived: Counter[bytes] = Counter()
     for locator in _places(recorded):
         text = recorded.joint.look(locator)
         if text is UNREADABLE:
             unreadable.append(Found(locator, Kind.UNREADABLE))
         elif recorded.joint.differs(locator, text):
             (removed if text is None else written).append(locator)
+        if isinstance(text, str):
+            met += 1
+            if written and written[-1] is locator:
+                arrived[sha256(text.encode()).digest()] += 1
+    if not accept_removals and recorded.identity:  # a tree in memory can't go away
+        lost = [each.key for each in removed if not was_moved(recorded.joint.digest(each), arrived)]
+        refuse_loss(recorded, lost, known=met + len(lost), met=met)
     noticed = [
         _found(discrepancy)
-        for batch in _batches([*removed, *written])
+        for batch in batches([*removed, *written])
         for discrepancy in recorded.notice(batch)
     ]
     return sorted([*noticed, *unreadable], key=lambda found: found.locator)
-
-
-def _refuse_empty(recorded: Recorded) -> None:
-    """Take no empty tree for one from which text after text was removed."""
-    if not recorded.identity:  # it is in memory, and can't go away
-        return
-    known = [locator.key for locator in islice(recorded.joint.known(), 2)]
-    if len(known) > 1 and next(walk(recorded.inner, _ROOT), None) is None:
-        raise StorageUnavailableError(
-            f"{recorded.whereabouts!a} is empty, but history knows texts there, such as "
-            f"{known[0]!a}; its drive may not be mounted. Fix: mount it; or, if all of it is "
-            "meant to be gone, put one text there, and look again."
-        )
 
 
 def _places(recorded: Recorded) -> Iterator[Locator]:
@@ -88,7 +88,8 @@ def _places(recorded: Recorded) -> Iterator[Locator]:
             yield locator
 
 
-def _batches(locators: list[Locator]) -> Iterator[list[Locator]]:
+def batches(locators: Iterable[Locator]) -> Iterator[list[Locator]]:
+    """Yield as many as are recorded in one commit, and again."""
     rest = iter(locators)
     while batch := list(islice(rest, _BATCH)):
         yield batch

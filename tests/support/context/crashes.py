@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from perdure.artifacts.disk import Disk, FolderDisk
+from perdure.context.layouts.names import Names
+from perdure.context.layouts.notes import NotesLayout
+from perdure.context.layouts.places import Places
 from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.model import OutboxEvent
 from perdure.storage import Capabilities, Expectation, Finding, Info, Locator, StorageBackend
@@ -68,9 +71,12 @@ class Ground(ABC):
         self.moment = moment
         folder.mkdir(parents=True, exist_ok=True)
 
+    layout: Callable[[StorageBackend, Path], StorageBackend] = staticmethod(lambda texts, _: texts)
+    """How the texts lie; what a layout keeps of its own goes into the folder."""
+
     def texts(self) -> StorageBackend:
         """Open the texts, one changed after another."""
-        return Stopping(self._texts(), self.moment)
+        return self.layout(Stopping(self._texts(), self.moment), self.folder / "derived")
 
     def outbox(self) -> SqliteOutbox:
         return StoppingOutbox(str(self.folder / "outbox" / "outbox.sqlite"), self.moment)
@@ -104,7 +110,9 @@ class Ground(ABC):
         """Return the files of the history or the journal."""
 
     def digest(self) -> bytes:
-        return sha256(repr(sorted(self.everything().items())).encode()).digest()
+        derived = _files_in(self.folder / "derived")
+        found = [*sorted(self.everything().items()), *sorted(derived.items())]
+        return sha256(repr(found).encode()).digest()
 
 
 class MemoryGround(Ground):
@@ -126,17 +134,18 @@ class MemoryGround(Ground):
         return self._disk
 
     def watched(self, moment: Moment) -> Ground:
-        return MemoryGround(self.folder, moment, texts=self._memory, disk=self._disk)
+        return type(self)(self.folder, moment, texts=self._memory, disk=self._disk)
 
     def copied(self, folder: Path) -> Ground:
-        _copy(self.folder / "outbox", folder / "outbox")
+        for name in ("outbox", "derived"):
+            _copy(self.folder / name, folder / name)
         texts = MemoryBackend()
         for key, text in tree(self._memory).items():
             if text is None:
                 texts.mkdir(Locator(key))
             else:
                 texts.write(Locator(key), text)
-        return MemoryGround(folder, texts=texts, disk=MemoryDisk(self._disk.files()))
+        return type(self)(folder, texts=texts, disk=MemoryDisk(self._disk.files()))
 
     def _texts(self) -> StorageBackend:
         return self._memory
@@ -155,12 +164,12 @@ class FolderGround(Ground):
         return FolderDisk(self.folder / "kept")
 
     def watched(self, moment: Moment) -> Ground:
-        return FolderGround(self.folder, moment)
+        return type(self)(self.folder, moment)
 
     def copied(self, folder: Path) -> Ground:
-        for name in ("texts", "kept", "outbox"):
+        for name in ("texts", "kept", "outbox", "derived"):
             _copy(self.folder / name, folder / name)
-        return FolderGround(folder)
+        return type(self)(folder)
 
     def _texts(self) -> StorageBackend:
         return DeviceLocalBackend(str(self.folder / "texts"), str(self.folder / "home"))
@@ -174,6 +183,18 @@ class FolderGround(Ground):
 
     def _kept(self) -> dict[str, bytes]:
         return _files_in(self.folder / "kept")
+
+
+def _as_notes(texts: StorageBackend, folder: Path) -> StorageBackend:
+    return NotesLayout(texts, Places(str(folder / "places.sqlite")), Names("acme", "ana"))
+
+
+class NotesInMemory(MemoryGround):
+    layout = staticmethod(_as_notes)
+
+
+class NotesInFolder(FolderGround):
+    layout = staticmethod(_as_notes)
 
 
 def _copy(source: Path, target: Path) -> None:

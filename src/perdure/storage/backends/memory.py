@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 
 from perdure.errors import (
     AbsentError,
@@ -21,7 +22,7 @@ from perdure.storage.content import (
     check_removal,
     encode_text,
 )
-from perdure.storage.contract import Capabilities, Info, StorageBackend
+from perdure.storage.contract import ROOT, Capabilities, Info, Listing, Skip, StorageBackend
 from perdure.storage.locator import Locator
 
 
@@ -32,7 +33,9 @@ class MemoryBackend(StorageBackend):
         self._clock = clock
         self._lock = threading.Lock()
         self._texts: dict[Locator, bytes] = {}
-        self._mtimes: dict[Locator, float] = {Locator(""): clock()}
+        self._mtimes: dict[Locator, float] = {ROOT: clock()}
+        self._writes: dict[Locator, int] = {}
+        self._counted = count()
 
     @property
     def capabilities(self) -> Capabilities:
@@ -86,6 +89,11 @@ class MemoryBackend(StorageBackend):
         with self._lock:
             return sorted(self._children(locator))
 
+    def scan(self, directory: Locator = ROOT, *, skip: Skip = lambda _: False) -> Iterator[Listing]:
+        for here, stamps in super().scan(directory, skip=skip):
+            writes = {name: self._writes.get(here.child(name)) for name in stamps or ()}
+            yield Listing(here, {name: str(number).encode() for name, number in writes.items()})
+
     def exists(self, locator: Locator) -> bool:
         return locator in self._mtimes
 
@@ -110,6 +118,7 @@ class MemoryBackend(StorageBackend):
     def _put(self, locator: Locator, data: bytes) -> None:
         missing = self._missing_directories(locator.parent)
         self._texts[locator] = data
+        self._writes[locator] = next(self._counted)
         self._mtimes.update(dict.fromkeys([*missing, locator], self._clock()))
 
     def _bytes_at(self, locator: Locator) -> bytes:

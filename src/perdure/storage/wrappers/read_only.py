@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, NoReturn, cast
 
 from perdure.errors import AccessRefusedError
 from perdure.storage.content import Changes, Conditions, Expectation
-from perdure.storage.contract import Capabilities, Finding, Info, StorageBackend
+from perdure.storage.contract import (
+    ROOT,
+    Capabilities,
+    Finding,
+    Info,
+    Listing,
+    Skip,
+    StorageBackend,
+)
 from perdure.storage.locator import Locator
 
 if TYPE_CHECKING:
@@ -79,6 +87,9 @@ class Reading(StorageBackend):
     def list(self, locator: Locator) -> list[Locator]:
         return self.inner.list(locator)
 
+    def scan(self, directory: Locator = ROOT, *, skip: Skip = lambda _: False) -> Iterator[Listing]:
+        return self.inner.scan(directory, skip=skip)
+
     def exists(self, locator: Locator) -> bool:
         return self.inner.exists(locator)
 
@@ -96,7 +107,7 @@ class ReadOnly(Reading, Unchangeable):
     """A backend without any way to change it: of what it wraps it keeps the reading verbs only."""
 
     def __init__(self, inner: StorageBackend) -> None:
-        verbs = "resolve read read_all list exists info findings earlier"
+        verbs = "resolve read read_all list scan exists info findings earlier"
         names = (*verbs.split(), "capabilities", "whereabouts", "identity")
         kept = SimpleNamespace(**{name: getattr(inner, name) for name in names})
         self.inner = cast("StorageBackend", kept)

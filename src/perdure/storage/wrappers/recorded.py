@@ -117,6 +117,8 @@ class Recorded(Closing, Wrapped):
 
     def close(self) -> None:
         self.history.close()
+        if isinstance(self.inner, Closing):
+            self.inner.close()
 
     # ------------------------------------------------------------ changing
     def write(self, locator: Locator, content: str, *, expect: Expectation = None) -> Locator:

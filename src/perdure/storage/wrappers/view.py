@@ -6,7 +6,7 @@ from typing import NoReturn
 from perdure.artifacts import CID, IndexState
 from perdure.artifacts.state import Binding
 from perdure.errors import AbsentError, AccessRefusedError, DirectoryInTheWayError
-from perdure.storage.contract import Capabilities, Info
+from perdure.storage.contract import ROOT, Capabilities, Info, Listing, Skip
 from perdure.storage.history import History, decoded
 from perdure.storage.locator import Locator, children_named, is_key_segment
 from perdure.storage.wrappers.read_only import Unchangeable
@@ -57,6 +57,11 @@ class View(Unchangeable):
         start = len(locator.key) + 1 if locator.key else 0
         names = {name for name, _ in self._catalogue.children(locator.key, self._state.position)}
         return children_named(locator, [n[start:] for n in names if is_key_segment(n[start:])])
+
+    def scan(self, directory: Locator = ROOT, *, skip: Skip = lambda _: False) -> Iterator[Listing]:
+        for here, stamps in super().scan(directory, skip=skip):
+            bound = {name: self._bound(here.child(name)) for name in stamps or ()}
+            yield Listing(here, {name: b.cid.digest for name, b in bound.items() if b and b.cid})
 
     def exists(self, locator: Locator) -> bool:
         return self._bound(locator) is not None or self._is_directory(locator)

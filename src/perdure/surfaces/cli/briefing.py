@@ -49,6 +49,8 @@ def briefing_command(memory: Memory, budget: int, at: str | None, *, as_json: bo
     out.text(found.text)
     if not found.items:
         out.mention("nothing is known that an agent should be told")
+    for hint in found.hints:
+        out.mention(hint.text)
 
 
 def _moment(text: str) -> Moment:

@@ -35,7 +35,7 @@ def _status(memory: Memory, *, as_json: bool) -> None:
     out.table(("places", "size", "finished", "answers", "index"), map(_listed_row, found.indexes))
     for hint in found.hints:
         out.mention(hint.text)
-    if not found.hints and (found.behind or not found.built):
+    if not found.hints and (found.behind or found.unrecorded or not found.built):
         out.mention("the next recall brings it up to date, or `perdure index rebuild` now")
 
 

@@ -66,9 +66,20 @@ def _tell(begun: Begun) -> None:
     out.line(f"storage  {begun.protocol}{where}: opened, and can be written")
     out.line(f"store    {begun.store}")
     out.line(f"history  {shown(str(begun.history))}")
+    if begun.notes or begun.others:
+        out.line(f"notes    {_found(begun)}")
     out.line("\nNext:")
     for command in NEXT:
         out.line(f"  {command}")
+
+
+def _found(begun: Begun) -> str:
+    """Say what of a vault is memory now, and what is not."""
+    others = sum(begun.others.values())
+    kinds = ", ".join(f"{count} {ending}" for ending, count in begun.others.items())
+    notes = f"{begun.notes:,} {'note is' if begun.notes == 1 else 'notes are'} memory now"
+    rest = f"{others:,} {'attachment is' if others == 1 else 'attachments are'} not"
+    return f"{notes}; {rest} ({kinds})" if others else notes
 
 
 def _done(begun: Begun) -> str:
@@ -81,7 +92,9 @@ def _done(begun: Begun) -> str:
 def _json(begun: Begun) -> dict[str, object]:
     return {
         "home": str(begun.config.home),
-        **picked(begun, "config=file was_there protocol storage=whereabouts store history"),
+        **picked(
+            begun, "config=file was_there protocol storage=whereabouts store history notes others"
+        ),
         "written": not begun.was_there or bool(begun.changed),
         "changed": [".".join(place) for place in begun.changed],
         "next": list(NEXT),

@@ -6,6 +6,7 @@ from typing import TypedDict, Unpack
 import click
 
 from perdure import Migrated, MigrationPlan
+from perdure.app.relayout import LAYOUTS, change_layout
 from perdure.app.setup import Target, backends, open_migrating, roll_back, switch
 from perdure.dataclass import asdict
 from perdure.surfaces import out
@@ -22,6 +23,7 @@ class Wishes(TypedDict):
     verify: bool
     switch_: bool
     rollback: bool
+    layout: str | None
     yes: bool
 
 
@@ -32,6 +34,11 @@ class Wishes(TypedDict):
 @click.option("--verify", is_flag=True, help="Only compare both sides.")
 @click.option(
     "--switch", "switch_", is_flag=True, help="Then use the other one: change the config."
+)
+@click.option(
+    "--layout",
+    type=click.Choice(LAYOUTS),
+    help="Let nodes lie in this layout, in the same store: as notes, or as five files each.",
 )
 @click.option("--rollback", is_flag=True, help="Undo the last --switch.")
 @without_asking
@@ -45,6 +52,9 @@ def migrate_command(*, as_json: bool, **wishes: Unpack[Wishes]) -> None:
     if wishes["rollback"]:
         roll_back(os.environ)
         out.json({"rolled_back": True}) if as_json else out.line("the config is as it was before")
+        return
+    if wishes["layout"] is not None:
+        _change_layout(wishes, as_json=as_json)
         return
     target = _target(wishes)
     with open_migrating(os.environ, target) as migrating, out.progress("copying") as show:
@@ -62,6 +72,18 @@ def migrate_command(*, as_json: bool, **wishes: Unpack[Wishes]) -> None:
     if wishes["switch_"]:
         switch(os.environ, target, done)
     _tell_done(done, target, switched=wishes["switch_"], as_json=as_json)
+
+
+def _change_layout(wishes: Wishes, *, as_json: bool) -> None:
+    if wishes["to"] is not None:
+        raise click.UsageError("--layout is for one store. Fix: leave --to out.")
+    done = change_layout(os.environ, wishes["layout"] or "")
+    if as_json:
+        out.json(asdict(done))
+    elif done.texts:
+        out.line(f"layout {done.layout}: {counted(done.texts, 'text')} written, and the same")
+    else:
+        out.line(f"layout {done.layout}: it was so already")
 
 
 def _target(wishes: Wishes) -> Target:

@@ -12,16 +12,21 @@ from perdure.surfaces.telling import counted, picked, shown
 
 @click.command("repair")
 @click.option("--apply", is_flag=True, help="Do it; otherwise it is only said.")
+@click.option(
+    "--accept-removals",
+    is_flag=True,
+    help="Record also that more than a tenth of the files are gone.",
+)
 @as_json(OBJECT_PER_LINE)
 @with_memory
-def repair_command(memory: Memory, *, apply: bool, as_json: bool) -> None:
+def repair_command(memory: Memory, *, apply: bool, accept_removals: bool, as_json: bool) -> None:
     """Find what is wrong with nodes, and mend it.
 
     Without --apply it says what it would do, and changes nothing. An edit made by hand becomes the
     next version; a note that somebody put into a folder becomes a node; what a crash left
     unfinished is finished, or removed.
     """
-    done = memory.repair(apply=apply)
+    done = memory.repair(apply=apply, accept_removals=accept_removals)
     for edits in memory.edits():
         mention_edits(edits)
     if as_json:

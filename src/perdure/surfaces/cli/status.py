@@ -77,6 +77,16 @@ def _nodes(facts: Facts) -> list[str]:
     return [first, *(f"{shown(name)} {count:,}" for name, count in facts["categories"].items())]
 
 
+def _edits(facts: Facts) -> list[str]:
+    unchecked = f"{_many(facts['unchecked'], 'text')} not looked at" if facts["unchecked"] else ""
+    if not facts["unrecorded"]:
+        return [unchecked or "none outside Perdure that is not recorded"]
+    told = (
+        f"{_many(facts['unrecorded'], 'text')} edited outside Perdure; the next recall records it"
+    )
+    return [told, *([unchecked] if unchecked else [])]
+
+
 def _history(facts: Facts) -> list[str]:
     last = f", the last at {facts['last_change']}" if facts["last_change"] else ""
     return [f"{_many(facts['versions'], 'version')} of texts{last}, in {shown(facts['where'])}"]
@@ -136,6 +146,7 @@ _SENTENCES = {
     "config": _config,
     "storage": _storage,
     "nodes": _nodes,
+    "edits": _edits,
     "history": _history,
     "index": _index,
     "outbox": _outbox,

@@ -16,7 +16,7 @@ from perdure.testing.storage.keys import KeyTests
 from perdure.testing.storage.machine import MachineTests
 from perdure.testing.storage.many import WriteAllTests
 from perdure.testing.storage.processes import ProcessTests
-from perdure.testing.storage.together import ReadAllTests
+from perdure.testing.storage.together import ReadAllTests, ScanTests
 from perdure.testing.storage.verbs import VerbTests
 
 __all__ = ["SURVIVES_REOPENING", "Mirror", "StorageConformance", "StorageSuite"]
@@ -25,6 +25,7 @@ __all__ = ["SURVIVES_REOPENING", "Mirror", "StorageConformance", "StorageSuite"]
 class StorageConformance(
     VerbTests,
     ReadAllTests,
+    ScanTests,
     ConditionTests,
     WriteAllTests,
     KeyTests,

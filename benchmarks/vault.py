@@ -1,0 +1,227 @@
+"""What it costs to notice an edit, in vaults of some thousands of notes.
+
+    python benchmarks/vault.py [--sizes 1000,10000,100000] [--times 20]
+
+Notes of a few lines are made up, a hundred in each folder, and looked at in three ways, in one run:
+
+files      what the disk itself takes: `os.scandir` and a `stat` of each file, and `find -newer`
+check      `perdure.storage.seen.check` of the same folder, as a recall runs it: in a process that
+           has looked before, and in one that has just been started
+recall     of memories in the layout `agfs`, with and without the check, and the first recall after
+           one edit. One memory is a folder with five files there, so a tenth as many are made
+
+CPU seconds, user and system, are what counts; wall seconds stand beside them. The best of some runs
+is printed, and how each grows with size. A hint is counted if an answer says that not all was
+looked at.
+"""
+
+import argparse
+import math
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import perdure
+from perdure.storage.backends.vault import VaultBackend
+from perdure.storage.seen import Seen, check, settle
+
+PER_FOLDER = 100
+SETTLED = 0.1
+"""Seconds after which a file that was written is not young any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    cpu: float
+    wall: float
+
+    def __str__(self) -> str:
+        return f"{self.cpu * 1000:9.1f} ms CPU {self.wall * 1000:9.1f} ms wall"
+
+
+def best(action: Callable[[], object], times: int) -> Taken:
+    """Run it some times; return the least CPU and wall time that it took."""
+    taken = []
+    for _ in range(times):
+        began, used = time.perf_counter(), cpu_ns()
+        action()
+        taken.append(((cpu_ns() - used) / 1e9, time.perf_counter() - began))
+    return Taken(min(one for one, _ in taken), min(one for _, one in taken))
+
+
+def cpu_ns() -> int:
+    return time.process_time_ns()
+
+
+def demand(holds: bool, otherwise: str) -> None:  # noqa: FBT001 - as an assertion
+    if not holds:
+        raise SystemExit(otherwise)
+
+
+def notes(root: Path, size: int) -> None:
+    for number in range(size):
+        folder = root / f"Folder {number // PER_FOLDER:04}"
+        if number % PER_FOLDER == 0:
+            folder.mkdir(parents=True)
+        (folder / f"Note {number:06}.md").write_text(f"# Note {number}\n\nAbout thing {number}.\n")
+
+
+def stat_all(root: str) -> int:
+    count, pending = 0, [root]
+    while pending:
+        with os.scandir(pending.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(entry.path)
+                else:
+                    entry.stat(follow_symlinks=False)
+                    count += 1
+    return count
+
+
+def find_newer(root: Path, than: Path) -> Taken:
+    began, before = time.perf_counter(), os.times()
+    command = ["find", str(root), "-newer", str(than)]
+    subprocess.run(command, capture_output=True, check=True)  # noqa: S603 - our own words
+    after = os.times()
+    used = after.children_user + after.children_system
+    return Taken(used - before.children_user - before.children_system, time.perf_counter() - began)
+
+
+def of_files(place: Path, size: int, times: int) -> dict[str, Taken]:
+    root = place / "vault"
+    notes(root, size)
+    backend = VaultBackend(str(root), str(place / "home"))
+    table = str(place / "seen.sqlite")
+    mark = place / "mark"
+    mark.touch()
+    time.sleep(SETTLED)
+    taken: dict[str, Taken] = {}
+    with Seen(table) as seen:
+        taken["check: the first"] = best(lambda: settle(seen, check(backend, seen)), 1)
+        time.sleep(SETTLED)
+        settle(seen, check(backend, seen))
+        taken["files: scandir and stat"] = best(lambda: stat_all(str(root)), times)
+        taken["files: find -newer"] = find_newer(root, mark)
+        taken["check: nothing changed"] = best(lambda: check(backend, seen), times)
+
+        def edit_and_check() -> None:
+            nonlocal edited
+            edited += 1
+            found = check(backend, seen)
+            demand(len(found.changed) == 1, f"one edit, and {found.changed} was found")
+            settle(seen, found)
+            note.write_text(f"edited {edited}")
+
+        note, edited = next(root.rglob("*.md")), 0
+        note.write_text("edited")
+        taken["check: one edit"] = best(edit_and_check, times)
+
+    def fresh() -> None:
+        with Seen(table) as other:
+            check(backend, other)
+
+    taken["check: in a new process"] = best(fresh, times)
+    return taken
+
+
+def of_recalls(place: Path, size: int, times: int) -> tuple[dict[str, Taken], int, int]:
+    os.environ["PERDURE_HOME"] = str(place / "home")
+    taken: dict[str, Taken] = {}
+    hints = 0
+
+    def recall(memory: perdure.Memory, words: str) -> perdure.RecallResult:
+        nonlocal hints, asked
+        result = memory.recall(words)
+        asked += 1
+        hints += any(hint.kind is perdure.HintKind.EDITS_UNCHECKED for hint in result.hints)
+        return result
+
+    asked = 0
+    with perdure.open() as memory:
+        source = place / "source"
+        notes(source, size)
+        memory.import_from(source, format="markdown")
+        memory.work()
+        recall(memory, "thing")
+        time.sleep(SETTLED)
+        memory.record_edits()
+        recall(memory, "thing")
+        hints = asked = 0
+        taken["recall: with the check"] = best(lambda: recall(memory, "About thing 7"), times)
+        on_unchanged = hints, asked
+        content = next((place / "home" / "memory").rglob("content.md"))
+        number = 0
+
+        def edit_and_recall() -> None:
+            word = f"zebra{number}"
+            hits = recall(memory, word).hits
+            demand(bool(hits) and word in hits[0].snippet, f"{word} was not found")
+
+        after = []
+        for number in range(min(times, 5)):
+            content.write_text(f"A zebra{number} lives here.\n")
+            after.append(best(edit_and_recall, 1))
+        taken["recall: after one edit"] = min(after, key=lambda one: one.cpu)
+        memory._parts.__class__.check_seconds = 0.0  # type: ignore[misc] # noqa: SLF001
+        taken["recall: without the check"] = best(lambda: memory.recall("About thing 7"), times)
+        memory._parts.__class__.check_seconds = 0.5  # type: ignore[misc] # noqa: SLF001
+    return taken, *on_unchanged
+
+
+def power(small: tuple[int, float], large: tuple[int, float]) -> float:
+    """Return the exponent by which a time grows with size."""
+    return math.log(large[1] / small[1]) / math.log(large[0] / small[0])
+
+
+def report(by_size: dict[int, dict[str, Taken]]) -> None:
+    for size, taken in by_size.items():
+        print(f"\n{size:,}")
+        for name, one in taken.items():
+            print(f"  {name:26} {one}")
+    first, last = min(by_size), max(by_size)
+    if first != last:
+        print(f"\ngrowth from {first:,} to {last:,} (1.00 is as the size)")
+        for name in by_size[last]:
+            small, large = by_size[first][name].cpu, by_size[last][name].cpu
+            if small and large:
+                print(f"  {name:26} {power((first, small), (last, large)):.2f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--sizes", default="1000,10000,100000", help="how many notes")
+    parser.add_argument("--times", type=int, default=20, help="how often each is measured")
+    parser.add_argument("--files-only", action="store_true", help="leave recalls out")
+    options = parser.parse_args()
+    sizes = [int(size) for size in options.sizes.split(",")]
+    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs")
+    files: dict[int, dict[str, Taken]] = {}
+    recalls: dict[int, dict[str, Taken]] = {}
+    for size in sizes:
+        place = Path(tempfile.mkdtemp(prefix="perdure-vault-"))
+        try:
+            files[size] = of_files(place / "files", size, options.times)
+            if not options.files_only:
+                memories = max(100, size // 10)
+                taken, hints, asked = of_recalls(place / "recalls", memories, options.times)
+                recalls[memories] = taken
+                print(f"{memories:,} memories: a hint in {hints} of {asked} recalls", flush=True)
+        finally:
+            shutil.rmtree(place)
+    print("\nnotes as files")
+    report(files)
+    if recalls:
+        print("\nmemories in the layout agfs")
+        report(recalls)
+
+
+if __name__ == "__main__":
+    main()

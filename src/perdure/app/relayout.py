@@ -1,0 +1,122 @@
+"""Let the nodes of a store lie in the other layout: all texts are written, compared, then switched.
+
+The texts are taken from history, which does not change. A note beside the history says that this is
+under way; as long as it is there nobody opens the memory, and to do it again ends it.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
+
+from perdure.app.identity import Store, name_layout, open_store
+from perdure.app.opening import PLACES, SEEN, laid_out, recorded_of
+from perdure.app.setup import alone_in
+from perdure.config import LAYOUTS, Config, load_config
+from perdure.context.layouts.notes import NotesLayout
+from perdure.dataclass import dataclass, replace
+from perdure.engine.arriving import note_of
+from perdure.engine.edits import record_edits
+from perdure.errors import StorageError, StorageFaultError
+from perdure.files import write_whole
+from perdure.storage import Locator, StorageBackend, select_backend
+from perdure.storage.history import History
+
+__all__ = ["LAYOUTS", "Relaid", "change_layout"]
+_TREES = ("_meta", "accounts", "projects")
+"""Where the texts of a memory are, in the layout `agfs`."""
+_BATCH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Relaid:
+    """What became of the texts of a memory."""
+
+    layout: str
+    was: str
+    texts: int = 0
+    """How many were written and compared; 0 if the layout was this one already."""
+
+
+def change_layout(environ: Mapping[str, str], layout: str) -> Relaid:
+    """Let the nodes of the configured store lie in a layout; if it is interrupted, do it again."""
+    config = replace(load_config(environ), layout=None)
+    with alone_in(config.home):
+        backend = select_backend(config.storage)
+        store = open_store(config.home, backend)
+        note = note_of(store.folder)
+        was = _begun(note.read_bytes()) if note.exists() else store.layout_for(config)
+        if was == layout:
+            return Relaid(layout, was)
+        if not note.exists():
+            with recorded_of(config) as recorded:
+                record_edits(recorded)
+            write_whole(note, json.dumps({"from": f"the layout {was}", "was": was}).encode())
+        texts = _relaid(config, store, backend, was, layout)
+        (store.folder / SEEN).unlink(missing_ok=True)
+        note.unlink()
+        return Relaid(layout, was, texts)
+
+
+def _begun(said: bytes) -> str:
+    """Return the layout that a change began with, which may have been interrupted."""
+    with suppress(ValueError, AttributeError):
+        return str(json.loads(said).get("was", ""))
+    return ""
+
+
+def _relaid(config: Config, store: Store, backend: StorageBackend, was: str, layout: str) -> int:
+    old, new = (
+        laid_out(config, backend, replace(store, layout=each), ignored=_TREES)
+        for each in (was, layout)
+    )
+    with History.open(str(store.folder)) as history:
+        texts = dict(_texts(history, old))
+    places = iter(texts.items())
+    while batch := dict(islice(places, _BATCH)):
+        new.write_all(batch)
+    for locator, text in texts.items():
+        if new.read(locator) != text:
+            raise StorageFaultError(
+                f"{locator.key!a} does not read in the layout {layout!a} as it was written. The "
+                f"layout {was!a} is still there. Fix: check the disk, and do it again."
+            )
+    name_layout(backend, layout, store.owner or config.user)
+    _remove(old, list(texts))
+    for each in (old, new):
+        if isinstance(each, NotesLayout):
+            each.close()
+    if was == "notes":
+        for ending in ("", "-wal", "-shm"):
+            (store.folder / f"{PLACES}{ending}").unlink(missing_ok=True)
+    return len(texts)
+
+
+def _texts(history: History, old: StorageBackend) -> Iterator[tuple[Locator, str]]:
+    """Yield the texts of a memory as history has them, but for notes that lie in place."""
+    in_place = old.in_place() if isinstance(old, NotesLayout) else frozenset()
+    position = history.position()
+    names = history.store.catalogue.names("", position)
+    for name, cid in history.store.catalogue.contents(names, position).items():
+        if cid is None or name.partition("/")[0] not in _TREES:
+            continue
+        data = None if name.rpartition("/")[0] in in_place else history.store.get(cid)
+        if data is not None:
+            yield Locator(name), data.decode()
+
+
+def _remove(old: StorageBackend, locators: list[Locator]) -> None:
+    for start in range(0, len(locators), _BATCH):
+        old.write_all(dict.fromkeys(locators[start : start + _BATCH]))
+    if not isinstance(old, NotesLayout):
+        for tree in _TREES:
+            _clear(old, Locator(tree))
+
+
+def _clear(backend: StorageBackend, directory: Locator) -> None:
+    """Remove a directory and those below it, as far as they are empty."""
+    for child in backend.list(directory):
+        if backend.info(child).is_dir:
+            _clear(backend, child)
+    with suppress(StorageError, OSError):
+        backend.remove(directory)

@@ -1,0 +1,1 @@
+"""How the logical texts of nodes lie in a backend."""

@@ -1,0 +1,311 @@
+"""Where nodes lie in layout `notes`: folders and file names as a person would choose them.
+
+A place is the key of a node's logical folder, or of any other logical text. The folders of a path
+decide whose a note is and what it is; the id in its frontmatter only says which one of these.
+"""
+
+import re
+import unicodedata
+from hashlib import sha256
+from typing import NamedTuple
+
+from perdure.context.files import ARCHIVED, FILES, LEARNED, OWNER
+from perdure.dataclass import dataclass
+from perdure.errors import InvalidValueError
+from perdure.model.anchors import FIRST_NODE
+from perdure.model.uri import PROFILE, SCHEME, SLUG, Uri, name_of, segment_of, slug_of
+from perdure.storage.locator import is_key_segment
+
+MARKDOWN = ".md"
+SYSTEM = "System"
+SESSIONS = "Sessions"
+RESOURCES = "Resources"
+_ACCOUNTS, _USERS, _AGENTS, _SKILLS, _PROFILE = (
+    "Other accounts",
+    "Users",
+    "Agents",
+    "Skills",
+    "Profile",
+)
+_LOOSE = "note"
+"""The category of a file that lies in no folder of a category."""
+_CATEGORIES = {
+    "preference": "Preferences",
+    "pattern": "Rules",
+    "entity": "Facts",
+    "event": "Events",
+    "case": "Cases",
+}
+_CATEGORY_OF = {folder.casefold(): category for category, folder in _CATEGORIES.items()}
+_TAKEN = frozenset(
+    each.casefold()
+    for each in (
+        *_CATEGORIES.values(),
+        *(SYSTEM, SESSIONS, RESOURCES, _ACCOUNTS, _USERS, _AGENTS, _SKILLS, _PROFILE),
+    )
+)
+_OWNERS = {_USERS.casefold(): "users", _AGENTS.casefold(): "agents"}
+_OF_SESSIONS = frozenset({OWNER, LEARNED})
+_WORDS = re.compile(r"[a-z0-9_]+(?:-[a-z0-9_]+)*")
+"""A slug that can be told from its words."""
+_IN_BRACKETS = re.compile(r".* \(([a-z0-9_-]{1,100})\)")
+_HASHED = re.compile(r"(?:.*-)?[0-9a-f]{8}")
+"""A slug of a name that no slug can say; its title is what people know."""
+_DEVICE = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)", re.IGNORECASE)
+_UNUSABLE = re.compile(r'[\x00-\x1f\x7f-\x9f/\\:*?"<>|#^\[\]\u2028\u2029]+')
+_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_MAX_STEM, _MAX_STEM_BYTES = 80, 180
+
+
+class Part(NamedTuple):
+    """A logical text: the place that has it, and its name there."""
+
+    place: str
+    name: str
+    """The name of a file of a node, a name beside it, or "" where the place is the text."""
+
+
+def part_of(key: str) -> Part:
+    """Return which text of which place has a key; one note holds all texts of a place."""
+    above, _, name = key.rpartition("/")
+    if name in FILES:
+        return Part(above, name) if _is_node(above) else Part(key, "")
+    if above.endswith(f"/{ARCHIVED}"):
+        node = f"{above.removesuffix(ARCHIVED)}{name}"
+        return Part(node, ARCHIVED) if _is_node(node) else Part(key, "")
+    if name in _OF_SESSIONS:
+        first = f"{above}/{FIRST_NODE}"
+        session = Uri.of_key(first)
+        if session is not None and session.session and len(session.path) == 3:  # noqa: PLR2004 - sessions, its id, the node
+            return Part(first, name)
+    return Part(key, "")
+
+
+def keys_of(place: str, names: "list[str] | tuple[str, ...]") -> dict[str, str]:
+    """Return the keys of the texts of a place, by their names."""
+    return {name: key_of(Part(place, name)) for name in names}
+
+
+def key_of(part: Part) -> str:
+    above, _, last = part.place.rpartition("/")
+    if not part.name:
+        return part.place
+    if part.name == ARCHIVED:
+        return f"{above}/{ARCHIVED}/{last}"
+    return f"{above if part.name in _OF_SESSIONS else part.place}/{part.name}"
+
+
+def node_at(place: str) -> Uri | None:
+    """Return the node of a place; None if the place is another text."""
+    found = Uri.of_key(place)
+    return found if found is not None and found.is_node else None
+
+
+def _is_node(place: str) -> bool:
+    return node_at(place) is not None
+
+
+def id_of(place: str) -> str:
+    """Return what the frontmatter of a note says of its place; its folders say the rest."""
+    node = node_at(place)
+    match node.path if node else ():
+        case (_, _, "memories", *names):
+            return "/".join(names)
+        case ("agents", _, "skills", name):
+            return f"skill/{name}"
+        case ():
+            return place
+    assert node is not None  # noqa: S101 - an empty path was the case before
+    return str(node).removeprefix(f"{Uri(node.account)}/")
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names of one store, whose owner's memories lie at the top."""
+
+    account: str = "local"
+    user: str = ""
+
+    # ------------------------------------------------------------ from places to paths
+    def folder(self, place: str) -> tuple[str, ...]:
+        """Return the folder of a note, below the memory folder."""
+        node = node_at(place)
+        if node is None:
+            return (SYSTEM,)
+        above = () if node.account == self.account else (_ACCOUNTS, segment_of(node.account))
+        match node.path:
+            case ("users" | "agents" as kind, owner, "memories", *names):
+                above = (*above, *self._owner(node.account, kind, owner))
+                return above if names == [PROFILE] else (*above, _folder_of(kind, names[0]))
+            case ("agents", agent, "skills", _):
+                return (*above, _AGENTS, segment_of(agent), _SKILLS)
+            case ("resources", *names):
+                return (*above, RESOURCES, *map(usable, names[:-1]))
+        return (*above, SESSIONS)
+
+    def _owner(self, account: str, kind: str, owner: str) -> tuple[str, ...]:
+        if kind == "users" and (account, owner) == (self.account, self.user):
+            return ()
+        return (_USERS if kind == "users" else _AGENTS, segment_of(owner))
+
+    def stem(self, place: str, title: str, day: str) -> str:
+        """Return the name of a new note without its ending; two places may share one."""
+        node = node_at(place)
+        match node.path if node else ():
+            case ("users" | "agents", _, "memories", name):
+                return _PROFILE if name == PROFILE else name
+            case ("users" | "agents", _, _, *_):
+                assert node is not None  # noqa: S101 - it has a path
+                return usable(title) if title and _HASHED.fullmatch(node.name) else stem(node.name)
+            case ("resources", *names):
+                return usable(names[-1])
+            case ("sessions", session, *_):
+                said = usable(title or session)
+                return said if not day or _DAY.search(said) else usable(f"{day} {said}")
+        *_, above, last = ("", *place.split("/"))
+        words = usable(last.lstrip(".").removesuffix(".json").replace("_", " "))
+        return usable(f"{words[:1].upper()}{words[1:]} ({above})" if above else words)
+
+    # ------------------------------------------------------------ from paths to places
+    def place(self, path: str, said: str | None) -> str | None:
+        """Return the place of a note at a path below the memory folder, with the id that it says.
+
+        None if no node can be there. An id that does not fit the folders names nothing.
+        """
+        *folders, file = path.split("/")
+        if not file.endswith(MARKDOWN):
+            return None
+        name = file.removesuffix(MARKDOWN)
+        account, kind, owner = self.account, "users", self.user
+        if len(folders) > 1 and folders[0].casefold() == _ACCOUNTS.casefold():
+            account, folders, owner = name_of(folders[1]) or "", folders[2:], ""
+        first = folders[0].casefold() if folders else ""
+        if first in _OWNERS and len(folders) > 1:
+            kind, owner, folders = _OWNERS[first], name_of(folders[1]) or "", folders[2:]
+            first = folders[0].casefold() if folders else ""
+        try:
+            if first == SYSTEM.casefold():
+                return _system(said)
+            if first == SESSIONS.casefold():
+                return _shared(account, "sessions", said) or _key(
+                    account, "sessions", name, FIRST_NODE
+                )
+            if first == RESOURCES.casefold():
+                return _shared(account, "resources", said) or _key(
+                    account, "resources", *folders[1:], name
+                )
+            return _owned(Uri(account, (kind, owner)), folders, name, said).key
+        except InvalidValueError:
+            return None
+
+
+def _system(said: str | None) -> str | None:
+    """Return the key of a text that is not a node; nothing else can say that it is one."""
+    return said if said and not _is_node(said) and part_of(said) == Part(said, "") else None
+
+
+def _shared(account: str, kind: str, said: str | None) -> str | None:
+    try:
+        found = Uri.parse(f"{Uri(account)}/{said}") if said else None
+    except InvalidValueError:
+        return None
+    return found.key if found is not None and found.is_node and found.path[0] == kind else None
+
+
+def _key(account: str, *path: str) -> str:
+    return Uri(account, path).key
+
+
+def _owned(owner: Uri, folders: list[str], name: str, said: str | None) -> Uri:
+    slug = (said or "").rpartition("/")[2]
+    if not folders and name.casefold() == PROFILE:
+        return owner.child("memories", PROFILE)
+    slug = slug if SLUG.fullmatch(slug) else slug_in(name)
+    folder = folders[0] if folders else ""
+    if folder.casefold() == _SKILLS.casefold():
+        if owner.path[0] == "agents":
+            return owner.child("skills", slug)
+        return owner.child("memories", "skill", slug)
+    category = category_in(folder) if folder else _LOOSE
+    return owner.child("memories", category, slug)
+
+
+# ---------------------------------------------------------------- names
+def stem(slug: str) -> str:
+    """Return the name of a slug as people write it; `slug_in` gives the slug back."""
+    words = slug.replace("-", " ")
+    said = words[:1].upper() + words[1:]
+    if _WORDS.fullmatch(slug) and not _DEVICE.match(said):
+        return said
+    return f"{' '.join(said.split())[:_MAX_STEM] or 'Memory'} ({slug})"
+
+
+def slug_in(name: str) -> str:
+    """Return the slug that the name of a file stands for, also if a person chose it."""
+    if (found := _IN_BRACKETS.fullmatch(name)) and stem(found[1]) == name:
+        return found[1]
+    slug = name.lower().replace(" ", "-")
+    return slug if SLUG.fullmatch(slug) and stem(slug) == name else slug_of(name)
+
+
+def _folder_of(kind: str, category: str) -> str:
+    """Return the folder of a category; agents have another one for their skills."""
+    return _SKILLS if (kind, category) == ("users", "skill") else _category_folder(category)
+
+
+def _category_folder(category: str) -> str:
+    if category in _CATEGORIES:
+        return _CATEGORIES[category]
+    said = stem(category)
+    return f"{said} ({category})" if said.casefold() in _TAKEN else said
+
+
+def category_in(folder: str) -> str:
+    """Return the category whose memories a folder has."""
+    if known := _CATEGORY_OF.get(folder.casefold()):
+        return known
+    if (found := _IN_BRACKETS.fullmatch(folder)) and _category_folder(found[1]) == folder:
+        return found[1]
+    category = slug_in(folder)
+    return f"{category}-" if category == PROFILE else category
+
+
+def usable(text: str) -> str:
+    """Return a text as the name of a file or folder on every system, without its ending."""
+    said = unicodedata.normalize("NFC", text)
+    said = " ".join(_UNUSABLE.sub(" ", said).split())[:_MAX_STEM]
+    if not is_key_segment(f"{said}{MARKDOWN}") or len(said.encode()) > _MAX_STEM_BYTES:
+        said = "".join(each for each in said if each.isalnum() or each in " -_.,()'")
+        said = said.encode()[:_MAX_STEM_BYTES].decode(errors="ignore")
+    said = said.strip(" .") or "Untitled"
+    said = f"{said}_" if _DEVICE.match(said) else said
+    return said if is_key_segment(f"{said}{MARKDOWN}") else "Untitled"
+
+
+def in_place(account: str, path: str) -> str | None:
+    """Return the place of a note that its owner wrote, by its path in the vault."""
+    names = path.removesuffix(MARKDOWN).split("/")
+    digest = sha256(path.encode()).hexdigest()
+    shorter = [*(name if len(name) <= 12 else name[:12] for name in names[-3:]), digest[:16]]  # noqa: PLR2004 - at most 12 times 12 bytes
+    for fitting in (names, shorter, [digest[:16]]):
+        try:
+            return Uri(account, ("resources", *fitting)).key
+        except InvalidValueError:  # too long for a key
+            continue
+    return None
+
+
+def told_apart(name: str, place: str) -> str:
+    """Return the name that a place has where another one has the name already."""
+    return f"{name} ({sha256(place.encode()).hexdigest()[:6]})"
+
+
+def folded(path: str) -> str:
+    """Return a path as systems compare it that ignore case and the form of characters."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", path).casefold())
+
+
+def short_uri(place: str) -> str:
+    """Return a place as an error tells it."""
+    node = node_at(place)
+    return place if node is None else str(node).removeprefix(SCHEME)

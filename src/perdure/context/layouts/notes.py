@@ -1,0 +1,628 @@
+"""Layout `notes`: each node is one Markdown file that a person could have written.
+
+Above is the logical tree that every other layer knows: a folder with five files for each node.
+Below are notes. History is above, so it records logical texts, and no past knows of a layout.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import lru_cache, partial
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from perdure.context.files import ARCHIVED, FILES, LEARNED, META, OWNER, Meta
+from perdure.context.layouts import notefile
+from perdure.context.layouts.names import (
+    MARKDOWN,
+    Names,
+    Part,
+    folded,
+    in_place,
+    key_of,
+    node_at,
+    part_of,
+    told_apart,
+)
+from perdure.context.layouts.places import Places, Row
+from perdure.errors import (
+    AbsentError,
+    AccessRefusedError,
+    ConcurrentModificationError,
+    DirectoryInTheWayError,
+    DirectoryNotEmptyError,
+    FileAboveError,
+    FileInTheWayError,
+    InvalidValueError,
+    LinkRefusedError,
+    NotTextError,
+    StorageError,
+)
+from perdure.files import Closing
+from perdure.model.anchors import FIRST_NODE
+from perdure.model.values import MAX_CONTENT
+from perdure.storage import Locator, StorageBackend
+from perdure.storage.conflicts import marked_original
+from perdure.storage.content import (
+    ABSENT,
+    Change,
+    Changes,
+    Conditions,
+    Expectation,
+    check_changes,
+    check_found,
+    check_removal,
+    content_hash,
+)
+from perdure.storage.contract import (
+    ConflictStrategy,
+    DerivedMaintenance,
+    Finding,
+    Info,
+    Layout,
+)
+from perdure.storage.undo import UNREADABLE, Unreadable
+from perdure.storage.wrappers.read_only import Reading
+
+if TYPE_CHECKING:
+    from perdure.storage.personal import Authorisation
+
+ABOUT: Final = "About this folder.md"
+"""The note that has the id of the store."""
+_ROOT = Locator("")
+_TEMPLATES = Locator(".obsidian/templates.json")
+_ATTEMPTS = 3
+_BESIDE = (OWNER, LEARNED)
+_UNREADABLE = (NotTextError, LinkRefusedError, AccessRefusedError)
+
+_split = lru_cache(maxsize=16)(notefile.split)
+_split_in_place = lru_cache(maxsize=16)(notefile.split_in_place)
+
+
+class _Note(NamedTuple):
+    """The file of a place as it is now."""
+
+    row: Row | None
+    real: str | Unreadable | None
+    texts: notefile.Texts
+
+
+class NotesLayout(Closing, Reading, Layout):
+    """The logical tree of nodes, on a backend that has a note for each.
+
+    Notes outside of the memory folder are resources in place, if it is not the whole tree. They
+    can be read, and are written by their owner only.
+    """
+
+    def __init__(
+        self,
+        inner: StorageBackend,
+        places: Places,
+        names: Names,
+        folder: Locator = _ROOT,
+        *,
+        ignored: Iterable[str] = (),
+    ) -> None:
+        self.inner = inner
+        self.places = places
+        self._names = names
+        self._folder = folder
+        self._is_ready = False
+        self._ignored = frozenset(ignored)
+        self._templates: frozenset[str] | None = None
+
+    def close(self) -> None:
+        self.places.close()
+
+    # ------------------------------------------------------------ reading
+    def read(self, locator: Locator) -> str:
+        part = part_of(locator.key)
+        note = self._note(part.place)
+        if note.real is UNREADABLE and note.row is not None and part.name in (*FILES, ""):
+            self.inner.read(Locator(note.row.path))  # raises, and says why
+        if part.name in note.texts:
+            return note.texts[part.name]
+        if self._is_directory(locator.key):
+            raise DirectoryInTheWayError(
+                f"{locator.key!a} is a directory. Fix: name a text below it."
+            )
+        raise _absent(locator)
+
+    def read_all(self, directory: Locator, names: Iterable[str]) -> dict[str, str]:
+        wanted = list(names)
+        if node_at(directory.key) is None or not set(wanted) <= set(FILES):
+            return super(Reading, self).read_all(directory, wanted)
+        texts = self._note(directory.key).texts
+        return {name: texts[name] for name in wanted if name in texts}
+
+    def list(self, locator: Locator) -> list[Locator]:
+        key = locator.key
+        if locator.name == ARCHIVED:
+            self._settle(locator.parent.key)
+            return [locator.child(name) for name in self.places.archived(locator.parent.key)]
+        self._settle(key)
+        names = {*self.places.children(key), *self._texts_in(key)}
+        if self.places.archived(key):
+            names.add(ARCHIVED)
+        session = _session(key)
+        if session and FIRST_NODE in names:
+            texts = self._note(session).texts
+            names.update(name for name in _BESIDE if name in texts)
+            if not any(name in texts for name in FILES) and not self.places.children(session):
+                names.discard(FIRST_NODE)
+        return [locator.child(name) for name in sorted(names)]
+
+    def exists(self, locator: Locator) -> bool:
+        return not locator.key or self._has(part_of(locator.key)) or self._is_directory(locator.key)
+
+    def info(self, locator: Locator) -> Info:
+        part = part_of(locator.key)
+        note = self._note(part.place)
+        if note.row is not None and self._has(part):
+            found = self.inner.info(Locator(note.row.path))
+            text = note.texts.get(part.name)
+            size = found.size if text is None else len(text.encode())
+            return Info(locator, is_dir=False, size=size, mtime=found.mtime)
+        if not locator.key or self._is_directory(locator.key):
+            return Info(locator, is_dir=True, size=0, mtime=0.0)
+        raise _absent(locator)
+
+    def findings(self, locator: Locator) -> Sequence[Finding]:
+        """Tell what lies among the notes and is none; all of it is told of the root."""
+        return () if locator.key else tuple(self._findings(self._folder))
+
+    def _findings(self, directory: Locator) -> Iterator[Finding]:
+        yield from self.inner.findings(directory)
+        for child in self.inner.list(directory):
+            if not child.name.startswith(".") and self.inner.info(child).is_dir:
+                yield from self._findings(child)
+
+    def _has(self, part: Part) -> bool:
+        note = self._note(part.place)
+        if note.real is UNREADABLE:
+            return part.name in (*FILES, "")
+        return part.name in note.texts
+
+    def _texts_in(self, key: str) -> Sequence[str]:
+        """Return the names of a node's files."""
+        if node_at(key) is None:
+            return []
+        return [name for name in FILES if self._has(Part(key, name))]
+
+    def _is_directory(self, key: str) -> bool:
+        above, _, name = key.rpartition("/")
+        if name == ARCHIVED:
+            self._settle(above)
+            return bool(self.places.archived(above))
+        self._settle(key)
+        if node_at(key) is not None and self._texts_in(key):
+            return True
+        below = self.places.children(key)
+        if _session(key) and below == [FIRST_NODE]:
+            return bool(self._note(f"{key}/{FIRST_NODE}").texts)
+        return bool(below)
+
+    def _note(self, place: str) -> _Note:
+        self._prepare()
+        row = self.places.at(place)
+        if row is None:
+            return _Note(None, None, {})
+        try:
+            real = self.inner.read(Locator(row.path))
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+            return _Note(row, None, {})
+        except _UNREADABLE:
+            return _Note(row, UNREADABLE, {})
+        return _Note(row, real, self._split(real, row))
+
+    def _split(self, real: str, row: Row) -> notefile.Texts:
+        if self._is_memory(row.path):
+            return _split(real, row.place)
+        return _split_in_place(real, row.place, _stem(row.path))
+
+    # ------------------------------------------------------------ changing
+    def write(self, locator: Locator, content: str, *, expect: Expectation = None) -> Locator:
+        self.write_all({locator: content}, expect={locator: expect})
+        return locator
+
+    def remove(self, locator: Locator, *, expect: Expectation = None) -> None:
+        check_removal(expect)
+        if not locator.key:
+            raise DirectoryInTheWayError("the root is a directory. Fix: name a text below it.")
+        if self._has(part_of(locator.key)):
+            self.write_all({locator: None}, expect={locator: expect})
+        elif not self._is_directory(locator.key):
+            check_found(None, expect, locator)
+            raise _absent(locator)
+        elif expect is not None:
+            raise DirectoryInTheWayError(
+                f"{locator.key!a} is a directory. Fix: name a text below it."
+            )
+        else:
+            raise DirectoryNotEmptyError(
+                f"{locator.key!a} is not empty. Fix: remove what it holds first."
+            )
+
+    def mkdir(self, locator: Locator) -> Locator:
+        """Do nothing but refuse what can't be: a directory is there while it holds a text."""
+        if self._has(part_of(locator.key)):
+            raise FileInTheWayError(
+                f"{locator.key!a} is a text, so no directory can be made there. "
+                "Fix: choose another name, or remove the text."
+            )
+        self._refuse_text_above(locator.key)
+        return locator
+
+    def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
+        wanted = check_changes(changes, expect)
+        for attempt in range(_ATTEMPTS):
+            plan = self._planned(wanted)
+            try:
+                return self._land(plan)
+            except ConcurrentModificationError:  # a file changed since it was read
+                if attempt == _ATTEMPTS - 1:
+                    raise
+        return None
+
+    def _planned(self, wanted: Sequence[Change]) -> "Sequence[_Step]":
+        """Return what becomes of each file, once every condition was compared."""
+        parts = {change.locator: part_of(change.locator.key) for change in wanted}
+        notes = {
+            place: self._note(place) for place in dict.fromkeys(p.place for p in parts.values())
+        }
+        texts = {place: dict(note.texts) for place, note in notes.items()}
+        for locator, data, expect in wanted:
+            part = parts[locator]
+            self._compare(locator, data, expect, notes[part.place])
+            if data is None:
+                texts[part.place].pop(part.name, None)
+            else:
+                texts[part.place][part.name] = data.decode()
+        steps = (self._step(place, notes[place], texts[place]) for place in notes)
+        return [step for step in steps if step is not None]
+
+    def _compare(
+        self, locator: Locator, data: bytes | None, expect: Expectation, note: _Note
+    ) -> None:
+        text = note.texts.get(part_of(locator.key).name)
+        if text is None and note.real is not UNREADABLE:
+            if self._is_directory(locator.key):
+                raise DirectoryInTheWayError(
+                    f"{locator.key!a} is a directory. Fix: name a text below it."
+                )
+            if data is not None and note.row is None:
+                self._refuse_text_above(locator.key)
+        if note.real is UNREADABLE:
+            if data is not None or expect is not None:
+                assert note.row is not None  # noqa: S101 - it has a file
+                self.inner.read(Locator(note.row.path))  # raises, and says why
+            return
+        check_found(None if text is None else text.encode(), expect, locator)
+
+    def _refuse_text_above(self, key: str) -> None:
+        above = key.rpartition("/")[0]
+        while above:
+            if self._has(part_of(above)):
+                raise FileAboveError(
+                    f"{above!a} is a text, so nothing can lie below it. "
+                    "Fix: choose a place outside of it."
+                )
+            above = above.rpartition("/")[0]
+
+    def _step(self, place: str, note: _Note, texts: notefile.Texts) -> "_Step | None":
+        if note.row is not None and not self._is_memory(note.row.path):
+            self._refuse_change(note, texts)
+            return None
+        if not texts:
+            if note.row is None or note.real is None:
+                return None
+            return _Step(place, note.row, note.row, note.real, None)
+        before = note.real if isinstance(note.real, str) else None
+        real = notefile.compose(texts, place, before)
+        if real == before:
+            return None
+        path = self._new_path(place, texts) if note.row is None else note.row.path
+        after = Row(place, path, _digest(real), ARCHIVED in texts)
+        return _Step(place, note.row, after, note.real, real)
+
+    def _refuse_change(self, note: _Note, texts: notefile.Texts) -> None:
+        """Refuse to change a note in place; to write what it says already is fine."""
+        assert note.row is not None  # noqa: S101 - it has a file
+        if texts != note.texts:
+            raise AccessRefusedError(
+                f"{note.row.path!a} is a note of its owner's, which Perdure reads and does not "
+                "change. Nothing was changed. Fix: edit it in its editor, or save a memory beside "
+                "it with `perdure save`."
+            )
+
+    def _land(self, steps: "Sequence[_Step]") -> None:
+        if not steps:
+            return
+        unsure = [step.after._replace(unsure=True) for step in steps if step.moves]
+        self.places.change(unsure)
+        self.inner.write_all(
+            {Locator(step.after.path): step.real for step in steps},
+            expect={Locator(step.after.path): step.guard for step in steps},
+        )
+        gone = [step for step in steps if step.real is None]
+        self.places.change(
+            [step.after for step in steps if step.real is not None],
+            [step.place for step in gone],
+        )
+        for step in gone:
+            self._clear(Locator(step.after.path).parent)
+
+    def _clear(self, directory: Locator) -> None:
+        """Remove the folders that a note left empty, up to the memory folder."""
+        with suppress(StorageError, OSError):
+            while directory.key and directory != self._folder and not self.inner.list(directory):
+                self.inner.remove(directory)
+                directory = directory.parent
+
+    def _new_path(self, place: str, texts: notefile.Texts) -> str:
+        """Return where the note of a place is to be: by its name, or told apart from another's."""
+        title, day = _described(texts.get(META))
+        folder = self._folder.child(*self._names.folder(place))
+        stem = self._names.stem(place, title, day)
+        apart = told_apart(stem, place)
+        for name in (stem, apart, told_apart(apart, folder.key)):
+            path = folder.child(f"{name}{MARKDOWN}").key
+            taken = self.places.at_path(path)
+            if taken is not None and taken.place != place:
+                continue
+            if not self.inner.exists(Locator(path)) or self._place_in(path) == place:
+                return path
+        raise ConcurrentModificationError(
+            f"other notes have every name that {place!a} could have in {folder.key!a}. "
+            "Nothing was changed. Fix: rename one of them."
+        )
+
+    # ------------------------------------------------------------ the table
+    def _prepare(self) -> None:
+        """Look at every file once, if nobody did since the table was made."""
+        if not self._is_ready:
+            if not self.places.is_complete:
+                self.rebuild()
+            self._is_ready = True
+
+    def rebuild(self) -> None:
+        """Make the table again from the files."""
+        known = {row.path: row for row in self.places.rows()}
+        places: dict[str, Row] = {}
+        for path in self._files():
+            row = self._row_of(path, known.get(path), lambda place: place in places)
+            if row is not None:
+                places[row.place] = row
+        self.places.clear()
+        self.places.change(places.values(), complete=True)
+
+    def _files(self) -> Iterator[str]:
+        for directory, stamps in self.inner.scan(_ROOT, skip=self.skips):
+            for name in stamps or ():
+                path = directory.child(name).key
+                if self._is_note(path):
+                    yield path
+
+    def skips(self, directory: str) -> bool:
+        """Leave out folders of tools, whose names begin with a dot, and that of templates."""
+        if self._templates is None:
+            self._templates = frozenset(self._configured())
+        ignored = directory in self._ignored or folded(directory) in self._templates
+        return ignored or directory.rpartition("/")[2].startswith(".")
+
+    def _configured(self) -> Iterator[str]:
+        """Yield the folder that Obsidian takes templates from, if one is configured."""
+        with suppress(StorageError, ValueError, RecursionError):
+            match json.loads(self.inner.read(_TEMPLATES)):
+                case {"folder": str(folder)} if folder.strip("/"):
+                    yield folded(folder.strip("/"))
+
+    def _is_memory(self, path: str) -> bool:
+        return not self._folder.key or path.startswith(f"{self._folder.key}/")
+
+    def _is_note(self, path: str) -> bool:
+        """Whether a file is a memory or a note in place, by its name."""
+        name = path.rpartition("/")[2]
+        return (
+            name.endswith(MARKDOWN)
+            and not name.startswith(".")
+            and name != ABOUT
+            and marked_original(name) is None
+        )
+
+    def _row_of(self, path: str, known: Row | None, is_taken: Callable[[str], bool]) -> Row | None:
+        """Return the row of a file; the place that another file has is not given to it."""
+        try:
+            real: str | None = self.inner.read(Locator(path))
+        except _UNREADABLE:
+            real = None
+        places = [self._place_in(path, real), self._place_of(path)]
+        places += [self._place_of(told_apart(path.removesuffix(MARKDOWN), path) + MARKDOWN)]
+        if known is not None and (real is None or places[0] is None):
+            places.insert(0, known.place)
+        place = next((each for each in places if each is not None and not is_taken(each)), None)
+        if place is None or (real is not None and self._is_too_long(path, real)):
+            return None
+        row = Row(place, path)
+        return row if real is None else row._replace(archived=ARCHIVED in self._split(real, row))
+
+    def _is_too_long(self, path: str, real: str) -> bool:
+        return not self._is_memory(path) and len(real) > MAX_CONTENT
+
+    def _place_in(self, path: str, real: str | None = None) -> str | None:
+        """Return the place that a file says it is of."""
+        if real is None:
+            with suppress(StorageError):
+                real = self.inner.read(Locator(path))
+        said = notefile.NoteFile.parse(real).value(notefile.ID) if real is not None else None
+        return self._place_of(path, said if isinstance(said, str) else None)
+
+    def _place_of(self, path: str, said: str | None = None) -> str | None:
+        if not self._is_memory(path):
+            return in_place(self._names.account, path)
+        below = path.removeprefix(f"{self._folder.key}/") if self._folder.key else path
+        return self._names.place(below, said)
+
+    def _settle(self, key: str) -> None:
+        """Look at the files that a writer may have left otherwise than the table says."""
+        self._prepare()
+        for row in self.places.unsure(key):
+            if self.inner.exists(Locator(row.path)):
+                found = self._row_of(row.path, row, lambda _place: False)
+                self.places.change([] if found is None else [found], [row.place])
+            else:
+                self.places.change([], [row.place])
+
+    def logical(self, paths: Iterable[str]) -> Sequence[Locator]:
+        """Take in what others did to these files; return the texts that may have changed."""
+        self._prepare()
+        changed: dict[str, None] = {}
+        for path in sorted(paths, key=lambda path: not self._is_there(path)):
+            known = self.places.at_path(path)
+            found = None
+            if self._is_note(path) and self._is_there(path):
+                found = self._row_of(path, known, partial(self._is_others, path))
+            elif known is not None and known.path != path:
+                continue  # a rename that changed only the case of letters
+            if known is not None and (found is None or found.place != known.place):
+                self.places.change([], [known.place])
+                changed.update(dict.fromkeys(self._keys(known.place)))
+            if found is not None and found != known:
+                self.places.change([found])
+            if found is not None:
+                changed.update(dict.fromkeys(self._keys(found.place)))
+        return [Locator(key) for key in changed]
+
+    def refresh(self) -> None:
+        """Look at every file again: at new ones, renamed ones, and those that are gone."""
+        self._prepare()
+        self.logical({*self._files(), *(row.path for row in self.places.rows())})
+
+    def expected(self, paths: Sequence[str]) -> dict[str, bytes | None]:
+        found = {path: self.places.at_path(path) for path in paths}
+        return {path: row.digest for path, row in found.items() if row and row.digest}
+
+    def known(self) -> Iterable[tuple[str, bytes]]:
+        self._prepare()
+        return [(row.path, row.digest) for row in self.places.rows() if row.digest]
+
+    def in_place(self) -> frozenset[str]:
+        """Return the places of notes outside of the memory folder."""
+        self._prepare()
+        rows = self.places.rows()
+        return frozenset(row.place for row in rows if not self._is_memory(row.path))
+
+    def census(self) -> "Census":
+        """Count the notes in place, and the files beside them that are not notes."""
+        self._prepare()
+        notes = {row.path for row in self.places.rows() if not self._is_memory(row.path)}
+        others: Counter[str] = Counter()
+        for directory, stamps in self.inner.scan(_ROOT, skip=self.skips):
+            for path in (directory.child(name).key for name in stamps or ()):
+                if path not in notes and not self._is_memory(path):
+                    ending = path.rpartition("/")[2][1:].rpartition(".")[2]
+                    others["too long" if self._is_note(path) else f".{ending}"] += 1
+        return Census(len(notes), dict(others.most_common()))
+
+    def _is_there(self, path: str) -> bool:
+        return self.inner.exists(Locator(path))
+
+    def _is_others(self, path: str, place: str) -> bool:
+        """Whether another file that is still there has a place."""
+        row = self.places.at(place)
+        return row is not None and folded(row.path) != folded(path) and self._is_there(row.path)
+
+    def _keys(self, place: str) -> Sequence[str]:
+        """Return the keys of every text that a place can have."""
+        node = node_at(place)
+        if node is None:
+            return [place]
+        beside = _BESIDE if node.session and node.name == FIRST_NODE else ()
+        return [key_of(Part(place, name)) for name in (*FILES, ARCHIVED, *beside)]
+
+    # ------------------------------------------------------------ as the backend below
+    def write_personal(
+        self,
+        locator: Locator,
+        content: str,
+        *,
+        authorisation: "Authorisation",
+        expect: Expectation = None,
+    ) -> Locator:
+        return self.inner.write_personal(
+            locator, content, authorisation=authorisation, expect=expect
+        )
+
+    @property
+    def conflict_strategy(self) -> ConflictStrategy:
+        return self.inner.conflict_strategy
+
+    @property
+    def derived_maintenance(self) -> DerivedMaintenance | None:
+        return self.inner.derived_maintenance
+
+
+class Census(NamedTuple):
+    notes: int
+    """How many notes outside of the memory folder are resources."""
+    others: dict[str, int]
+    """How many files are not notes, by the ending of their names."""
+
+
+class _Step(NamedTuple):
+    """What becomes of one file."""
+
+    place: str
+    before: Row | None
+    after: Row
+    found: str | Unreadable | None
+    real: str | None
+    """None if the file is to be removed."""
+
+    @property
+    def moves(self) -> bool:
+        """Whether more changes than what a file says."""
+        same = self.before is not None and self.before._replace(digest=self.after.digest)
+        return self.real is None or same != self.after
+
+    @property
+    def guard(self) -> Expectation:
+        if self.found is UNREADABLE:
+            return None
+        return ABSENT if self.found is None else content_hash(self.found)
+
+
+def _digest(real: str) -> bytes:
+    return sha256(real.encode()).digest()
+
+
+def _stem(path: str) -> str:
+    return path.rpartition("/")[2].removesuffix(MARKDOWN)
+
+
+def _session(key: str) -> str:
+    """Return the place that has the texts beside the nodes of a session; empty if it is none."""
+    parts = key.split("/")
+    if len(parts) == 4 and parts[0] == "accounts" and parts[2] == "sessions":  # noqa: PLR2004 - accounts, its id, sessions, its id
+        return f"{key}/{FIRST_NODE}"
+    return ""
+
+
+def _described(said: str | None) -> tuple[str, str]:
+    """Return the title and the day that a meta names."""
+    if said is None:
+        return "", ""
+    try:
+        meta = Meta.parse(said)
+    except InvalidValueError:
+        return "", ""
+    title, day = meta.metadata.get("title"), meta.metadata.get("date")
+    began = day if isinstance(day, str) and len(day) >= 10 else meta.created_at.isoformat()  # noqa: PLR2004 - of a date
+    return title if isinstance(title, str) and title else meta.title, began[:10]
+
+
+def _absent(locator: Locator) -> AbsentError:
+    return AbsentError(
+        f"nothing is at {locator.key!a}. Fix: list the place above to see what is there."
+    )

@@ -1,0 +1,143 @@
+"""Which file holds which place. Derived: without it, every file is read once more."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from perdure.context.layouts.names import folded
+from perdure.database import DerivedFile, Tables
+from perdure.files import Closing
+
+_VERSION = 1
+_TABLES = Tables(
+    name="the table of notes",
+    version=_VERSION,
+    statements=(
+        """CREATE TABLE note (
+            place TEXT PRIMARY KEY, path TEXT NOT NULL, folded TEXT NOT NULL UNIQUE,
+            digest BLOB NOT NULL, archived INTEGER NOT NULL, unsure INTEGER NOT NULL
+        ) WITHOUT ROWID""",
+        "CREATE INDEX note_archived ON note (place) WHERE archived",
+        "CREATE INDEX note_unsure ON note (place) WHERE unsure",
+        "CREATE TABLE state (complete INTEGER NOT NULL)",
+        f"PRAGMA user_version = {_VERSION}",
+    ),
+    without="every note is then read once more",
+)
+_ROWS = "SELECT place, path, digest, archived, unsure FROM note"
+_PUT = "INSERT OR REPLACE INTO note VALUES (?, ?, ?, ?, ?, ?)"
+_BELOW = "SELECT place FROM note WHERE place > ? AND place < ? ORDER BY place"
+
+
+class Row(NamedTuple):
+    place: str
+    path: str
+    digest: bytes = b""
+    """The sha256 of the file as we wrote it; empty if others wrote it since."""
+    archived: bool = False
+    unsure: bool = False
+    """Whether a writer may have ended before the file was as the row says."""
+
+
+class Places(Closing):
+    """The table. Threads and processes may share it; without a path it is in memory."""
+
+    def __init__(self, path: str = "") -> None:
+        self._file = DerivedFile(path, _TABLES)
+
+    def close(self) -> None:
+        self._file.close()
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        with self._file.ask(lambda file: file).reading() as db:
+            yield db
+
+    @contextmanager
+    def _changing(self) -> Iterator[Connection]:
+        with self._file.ask(lambda file: file).changing(outlasts_power=False) as db:
+            yield db
+
+    # ------------------------------------------------------------ reading
+    def at(self, place: str) -> Row | None:
+        return next(iter(self._asked(f"{_ROWS} WHERE place = ?", place)), None)
+
+    def at_path(self, path: str) -> Row | None:
+        """Return the row of a file; names that differ only by case are of one file."""
+        return next(iter(self._asked(f"{_ROWS} WHERE folded = ?", folded(path))), None)
+
+    def rows(self) -> list[Row]:
+        return self._asked(f"{_ROWS} ORDER BY place")
+
+    def children(self, place: str) -> list[str]:
+        """Return the first names below a place, in order."""
+        above = f"{place}/" if place else ""
+        names: dict[str, None] = {}
+        start: str | None = above
+        while start is not None:
+            with self._reading() as db:
+                rows = db.execute(_BELOW, (start, f"{above}\U0010ffff"))
+                start = _taken(names, (found[len(above) :] for (found,) in rows))
+                start = None if start is None else f"{above}{start}0"
+        return sorted(names)
+
+    def archived(self, place: str) -> list[str]:
+        """Return the names of archived nodes directly below a place."""
+        above = f"{place}/"
+        found = self._asked(
+            f"{_ROWS} WHERE archived AND place > ? AND place < ?", above, f"{above}\U0010ffff"
+        )
+        names = (row.place.removeprefix(above) for row in found)
+        return [name for name in names if "/" not in name]
+
+    def unsure(self, place: str) -> list[Row]:
+        """Return the rows at a place and below that a writer may have left behind."""
+        return self._asked(
+            f"{_ROWS} WHERE unsure AND (place = ?1 OR (place > ?1 || '/' AND place < ?1 || '0'))"
+            if place
+            else f"{_ROWS} WHERE unsure",
+            *([place] if place else []),
+        )
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every file was looked at once."""
+        with self._reading() as db:
+            return db.execute("SELECT 1 FROM state").fetchone() is not None
+
+    def _asked(self, statement: str, *values: str) -> list[Row]:
+        with self._reading() as db:
+            return [
+                Row(place, path, digest, bool(archived), bool(unsure))
+                for place, path, digest, archived, unsure in db.execute(statement, values)
+            ]
+
+    # ------------------------------------------------------------ changing
+    def change(
+        self, rows: Iterable[Row], gone: Iterable[str] = (), *, complete: bool = False
+    ) -> None:
+        """Put rows and drop places in one transaction; it may be lost with the power."""
+        put, drop = list(rows), list(gone)
+        if not (put or drop or complete):
+            return
+        with self._changing() as db:
+            db.executemany("DELETE FROM note WHERE place = ?", ((place,) for place in drop))
+            db.executemany(_PUT, ((r.place, r.path, folded(r.path), *r[2:]) for r in put))
+            if complete and not db.execute("SELECT 1 FROM state").fetchone():
+                db.execute("INSERT INTO state VALUES (1)")
+
+    def clear(self) -> None:
+        with self._changing() as db:
+            db.execute("DELETE FROM note")
+            db.execute("DELETE FROM state")
+
+
+def _taken(names: dict[str, None], below: Iterable[str]) -> str | None:
+    """Take first names; return one of which there are many, so that the rest can be skipped."""
+    for found in below:
+        name, slash, _ = found.partition("/")
+        if slash and name in names:
+            return name  # '0', which follows '/' in the order of characters, is after all of them
+        names[name] = None
+    return None

@@ -1,0 +1,167 @@
+"""The notes that a user already has in a vault are memory where they lie."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import perdure
+from perdure import Memory
+from perdure.errors import AccessRefusedError, NodeNotFoundError
+
+SOURDOUGH = """\
+---
+title: The sourdough
+tags: [baking, bread]
+aliases: [levain]
+always_load: true
+project: evil
+kind: rule
+created: 2026-02-03
+---
+# Feeding
+
+Feed the starter with rye flour. See [[Oven]] and [the oven](Oven.md#heat).
+
+> [!note] Callout
+> $$ x^2 $$
+
+| a | b |
+|---|---|
+| 1 | 2 |
+"""
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Path:
+    folder = tmp_path / "vault"
+    files = {
+        "Kitchen/Sourdough.md": SOURDOUGH,
+        "Kitchen/Oven.md": "Heat it to 240 degrees.\n",
+        "Daily/2026-03-02.md": "Baked two loaves, one burnt.\n",
+        "Templates/Meeting.md": "Meeting with zebras\n",
+        ".obsidian/templates.json": '{"folder": "Templates"}',
+        ".trash/Old.md": "Old zebras\n",
+        "Long.md": "word " * 30_000,
+        "Rule.md": "---\n" + "no end of a rule\n",
+        "日本/ノート.md": "東京 is far.\r\n",
+        "Kitchen/bread.png": "png",
+    }
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+    (folder / "latin.md").write_bytes(b"caf\xe9")
+    (folder / "loop").symlink_to(folder)
+    return folder
+
+
+@pytest.fixture
+def memory(vault: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Memory]:
+    home = vault.parent / "home"
+    home.mkdir()
+    (home / "config.toml").write_text(
+        f'[storage]\nbackend = "vault"\nlayout = "notes"\n[storage.vault]\npath = "{vault}"\n'
+    )
+    monkeypatch.setenv("PERDURE_HOME", str(home))
+    monkeypatch.setenv("USER", "ana")
+    with perdure.open() as opened:
+        yield opened
+
+
+def found(memory: Memory, query: str) -> list[str]:
+    return [hit.uri for hit in memory.recall(query).hits]
+
+
+def test_recall_finds_notes_where_they_lie(memory: Memory, vault: Path) -> None:
+    before = {path: path.read_bytes() for path in vault.rglob("*.md")}
+
+    assert found(memory, "rye starter")[0] == "ctx://local/resources/Kitchen/Sourdough"
+    assert found(memory, "loaves burnt")[0] == "ctx://local/resources/Daily/2026-03-02"
+    assert found(memory, "東京")[0].startswith("ctx://local/resources/")
+    assert found(memory, "zebras") == []
+    assert {path: path.read_bytes() for path in before} == before
+    assert memory.recall("rye starter").index_lag == 0
+
+
+def test_a_note_is_read_to_the_letter(memory: Memory) -> None:
+    memory.recall("rye")
+    node = memory.read("resources/Kitchen/Sourdough")
+
+    assert f"---\n{node.frontmatter}---\n{node.content}" == SOURDOUGH
+    assert node.created_at.isoformat() == "2026-02-03T00:00:00+00:00"
+    assert node.metadata["tags"] == ("baking", "bread")
+    assert memory.read("resources/Daily/2026-03-02").metadata["date"] == "2026-03-02T00:00:00Z"
+    assert memory.read("resources/Rule").content == "---\nno end of a rule\n"
+
+
+def test_frontmatter_of_a_note_grants_nothing(memory: Memory) -> None:
+    memory.recall("rye")
+    node = memory.read("resources/Kitchen/Sourdough")
+
+    assert node.project == ""
+    assert node.declared("always_load") is None
+    assert "rye" not in memory.briefing().text
+
+
+def test_no_verb_changes_a_note(memory: Memory, vault: Path) -> None:
+    uri = "resources/Kitchen/Oven"
+    memory.recall("oven")
+
+    for change in (
+        lambda: memory.write(uri, "Colder.", replace=True),
+        lambda: memory.delete(uri),
+        lambda: memory.archive(uri),
+        lambda: memory.move(uri, "resources/elsewhere"),
+        lambda: memory.relate(uri, "resources/Kitchen/Sourdough", "part_of"),
+        lambda: memory.forget(uri),
+    ):
+        with pytest.raises(AccessRefusedError, match="note of its owner's"):
+            change()
+    assert (vault / "Kitchen/Oven.md").read_text() == "Heat it to 240 degrees.\n"
+
+
+def test_an_edit_of_a_note_is_found_by_the_next_recall(memory: Memory, vault: Path) -> None:
+    memory.recall("oven")
+    before = memory.position
+    (vault / "Kitchen/Oven.md").write_text("Heat it with a zeppelin.\n")
+    (vault / "Kitchen/New.md").write_text("A quokka came by.\n")
+    (vault / "Daily/2026-03-02.md").rename(vault / "Daily/2026-03-03.md")
+
+    assert found(memory, "zeppelin")[0] == "ctx://local/resources/Kitchen/Oven"
+    assert found(memory, "quokka")[0] == "ctx://local/resources/Kitchen/New"
+    assert found(memory, "loaves burnt") == ["ctx://local/resources/Daily/2026-03-03"]
+    assert len(memory.history("resources/Kitchen/Oven")) == 2
+    assert "240" in memory.at(before).read("resources/Kitchen/Oven").content
+
+
+def test_a_deleted_note_is_gone(memory: Memory, vault: Path) -> None:
+    memory.recall("oven")
+    (vault / "Kitchen/Oven.md").unlink()
+
+    assert "ctx://local/resources/Kitchen/Oven" not in found(memory, "heat degrees")
+    with pytest.raises(NodeNotFoundError):
+        memory.read("resources/Kitchen/Oven")
+
+
+def test_memories_lie_beside_the_notes(memory: Memory, vault: Path) -> None:
+    memory.save("Prefers tabs.", category="preference", slug="indentation")
+
+    assert (vault / "Perdure/Preferences/Indentation.md").is_file()
+    assert memory.read("preference/indentation").content == "Prefers tabs."
+    (finding,) = memory.repair().findings
+    assert (finding.uri, "UTF-8" in finding.detail) == ("ctx://local/resources/latin", True)
+
+
+def test_init_says_what_it_found(memory: Memory, vault: Path) -> None:
+    memory.close()
+    ran = [str(Path(sys.executable).with_name("perdure")), "init", "--vault", str(vault)]
+    said = subprocess.run(ran, capture_output=True, text=True, check=True).stdout
+    told = json.loads(subprocess.run([*ran, "--json"], capture_output=True, check=True).stdout)
+
+    assert "notes    6 notes are memory now" in said
+    assert told["notes"] == 6
+    assert told["others"] == {".png": 1, "too long": 1}
