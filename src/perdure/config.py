@@ -99,7 +99,7 @@ class Config:
     """The index that keeps texts and vectors: the built-in one, or an installed package's."""
     agents: AgentSettings = AgentSettings()  # noqa: RUF009 - it is frozen
     """Which sessions of agents may use memory and contribute to it."""
-    check_seconds: float = 0.5
+    check_seconds: float = 1.0
     """For how long a recall looks for edits made outside Perdure; 0 is not at all."""
 
 
@@ -192,7 +192,7 @@ def config_of(file: ConfigFile, environ: Mapping[str, str]) -> Config:
         _state_mode(file, tables.get(_STATE_MODE)),
         str(_index(file, index).get("provider", SQLITE)),
         _agents(file, agents, environ),
-        float(str(_index(file, index).get("check_seconds", 0.5))),
+        float(str(_index(file, index).get("check_seconds", 1.0))),
     )
 
 

@@ -16,16 +16,16 @@ def lines_in(*paths: Path) -> int:
 
 BUDGETS = {
     "agents": 4_653,
-    "app": 3_083,
+    "app": 3_164,
     "artifacts": 7_049,
     "context": 3_118,
-    "engine": 28_354,
+    "engine": 28_613,
     "harness": 2_128,
     "index": 4_244,
     "model": 2_959,
     "process": 528,
-    "storage": 5_389,
-    "surfaces": 7_117,
+    "storage": 5_425,
+    "surfaces": 7_136,
     "testing": 4_295,
 }
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 70_504
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 70_914

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from perdure.engine.saving.outcome import Learning
     from perdure.engine.upkeep import Checkup, StatusPart
     from perdure.engine.versions import Log
-    from perdure.engine.watch import ChangeWatcher
+    from perdure.engine.watcher import ChangeWatcher
     from perdure.index.contract import Embedder
     from perdure.model.aliases import Identity
     from perdure.model.anchors import Checkout
@@ -95,7 +95,7 @@ class Context(Closing):
 
     def _watch(self) -> None:
         """Begin to watch, which takes the longer the more folders there are."""
-        from perdure.engine.watch import change_watcher
+        from perdure.engine.watcher import change_watcher
 
         self.watcher = change_watcher(self.recorded.identity, self._folder / "watching")
 

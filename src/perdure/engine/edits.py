@@ -13,8 +13,7 @@ from perdure.model import RequestContext, Role, Uri
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.history import History
 from perdure.storage.seen import UNKNOWN, Checked, Row, Seen, check, settle
-from perdure.storage.sweep import Found, Kind, batches, sweep
-from perdure.storage.wrappers.recorded import Recorded
+from perdure.storage.sweep import batches
 
 if TYPE_CHECKING:
     from perdure.engine.parts import Parts
@@ -24,28 +23,6 @@ NODES = Locator("accounts")
 WORTH_WATCHING = 0.02
 """Seconds of a check, above which a process that lives long has a watcher instead."""
 _OTHER_HASH = b"-"
-
-
-class Edits(NamedTuple):
-    """What a sweep of the texts found."""
-
-    recorded: tuple[Found, ...]
-    """Texts that were new, edited or removed; each is a version now."""
-    unreadable: tuple[Locator, ...]
-    """Files that are not text, or may not be read. They are left alone."""
-    lost: tuple[Locator, ...]
-    """Those of the unreadable that were texts before."""
-
-
-def record_edits(recorded: Recorded, *, accept_removals: bool = False) -> Edits:
-    """Compare every text of the tree with its last version, and record what others wrote."""
-    found = sweep(recorded, accept_removals=accept_removals)
-    unreadable = tuple(each.locator for each in found if each.kind is Kind.UNREADABLE)
-    return Edits(
-        tuple(each for each in found if each.kind is not Kind.UNREADABLE),
-        unreadable,
-        tuple(each for each in unreadable if recorded.history.current(each) is not None),
-    )
 
 
 class Noticed(NamedTuple):

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from perdure.engine.answering import Lag
     from perdure.engine.briefing import Briefing
     from perdure.engine.browse import Browser, Edges, Entry
-    from perdure.engine.edits import Edits
     from perdure.engine.erasing.planning import Forgotten
     from perdure.engine.erasing.receipts import Checked
     from perdure.engine.exporting import Exported
@@ -75,6 +74,7 @@ if TYPE_CHECKING:
     from perdure.model import RelationEdge
     from perdure.model.anchors import Anchors, Checkout, Origin, Verdict
     from perdure.storage import Locator
+    from perdure.storage.sweep import Edits
 
 
 Searched = Literal["own", "all"]
@@ -305,7 +305,7 @@ class Memory(Readable):
 
         `TextsGoneError` if more than a tenth of the texts are gone, unless that is accepted.
         """
-        from perdure.engine.edits import record_edits
+        from perdure.storage.sweep import record_edits
 
         found = record_edits(self._parts.recorded, accept_removals=accept_removals)
         if found.recorded or found.lost:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from perdure.engine.saving.outcome import Learning
     from perdure.engine.upkeep import Checkup, ListedIndex, StatusPart, Upkeep
     from perdure.engine.versions import Log
-    from perdure.engine.watch import ChangeWatcher
+    from perdure.engine.watcher import ChangeWatcher
     from perdure.index.contract import Embedder
     from perdure.model import RequestContext
     from perdure.model.aliases import Identity
