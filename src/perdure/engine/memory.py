@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from perdure.engine.answering import Lag
     from perdure.engine.briefing import Briefing
     from perdure.engine.browse import Browser, Edges, Entry
+    from perdure.engine.conflicts import Conflict
     from perdure.engine.edits import Edits
     from perdure.engine.erasing.planning import Forgotten
     from perdure.engine.erasing.receipts import Checked
@@ -1071,6 +1072,34 @@ class Memory(Readable):
         reader = self._parts.reader
         place = None if folder is None else reader.reach.seen(self.uri(folder), self.caller)
         return Lint(reader, self.caller).run(place)
+
+    def conflicts(self) -> "tuple[Conflict, ...]":
+        """Return the copies that a sync client left when two machines changed one file.
+
+        Only for ROOT, because the files are those of all accounts.
+        """
+        from perdure.engine.conflicts import conflicts
+
+        self._demand_root("see the files of all accounts", "ask the owner of the store")
+        recorded = self._parts.recorded
+        return tuple(conflicts(recorded.inner, recorded.earlier))
+
+    def conflict(self, path: str) -> "Conflict":
+        """Return the conflict of a copy, or of a file that has one copy."""
+        from perdure.engine.conflicts import chosen
+
+        return chosen(self.conflicts(), path)
+
+    def settle_conflict(self, path: str, keep: str) -> "Conflict":
+        """Keep `mine`, `theirs` or a `merge` of both in the file, and remove the copy.
+
+        Nothing is lost: the text of the copy is a version of the file before it is removed.
+        """
+        from perdure.engine.conflicts import settle
+
+        found = self.conflict(path)
+        settle(self._parts.recorded.inner, found, keep, self.record_edits)
+        return found
 
     def repair(self, *, apply: bool = False) -> "Repaired":
         """Find what is wrong with nodes and, with `apply`, repair it.
