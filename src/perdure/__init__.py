@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from perdure.engine.async_memory import AsyncMemory, AsyncPastMemory
     from perdure.engine.briefing import BriefingItem
     from perdure.engine.browse import Edges, Entry
+    from perdure.engine.conflicts import Conflict
     from perdure.engine.conversation import Conversation, read_conversation, session_id_for
     from perdure.engine.erasing.planning import Erased, ErasurePlan, Forgotten
     from perdure.engine.exporting import is_export
@@ -92,6 +93,7 @@ else:
             "engine.async_memory": "AsyncMemory AsyncPastMemory",
             "engine.briefing": "BriefingItem",
             "engine.browse": "Edges Entry",
+            "engine.conflicts": "Conflict",
             "engine.conversation": "Conversation read_conversation session_id_for",
             "engine.arriving": "Migrated MigrationPlan",
             "storage.sweep": "Edits",
@@ -135,7 +137,7 @@ __all__ += ["Cited", "Outcome", "Pending", "Planned", "Remembered", "Saved", "Se
 __all__ += ["Conversation", "LeftOut", "SessionInfo", "read_conversation", "session_id_for"]
 __all__ += ["INTRODUCTION", "Hint", "HintKind", "Hit", "Lag", "RecallResult", "tokens_in"]
 __all__ += ["Anchors", "BriefingItem", "Origin", "Verdict"]
-__all__ += ["ContextNode", "Edges", "Edits", "Entry", "Note", "Written", "presentable"]
+__all__ += ["Conflict", "ContextNode", "Edges", "Edits", "Entry", "Note", "Written", "presentable"]
 __all__ += ["Deleted", "Erased", "ErasurePlan", "Forgotten", "TenantKind", "Tenants"]
 __all__ += ["CID", "BlamedLine", "Event", "Fate", "Log", "RewindStep", "Rewound", "Version"]
 __all__ += ["Claim", "Former", "Merged", "Provenance", "Quote", "Said"]

@@ -66,6 +66,60 @@ def blame(versions: Iterable[str | None]) -> list[BlamedLine]:
     return list(map(BlamedLine, lines, writers))
 
 
+class Merged(NamedTuple):
+    """A text that has the changes of both; where they clash, both, between markers."""
+
+    text: str
+    clashes: int
+
+
+def merge(base: str, mine: str, theirs: str) -> Merged:
+    """Return `base` with the changes of two texts that were made from it.
+
+    Lines that only one of them changed are as that one has them, and so are lines that both
+    changed alike. Where both changed the same lines, or lines side by side, differently, it is a
+    clash.
+    """
+    old, here, there = split(base), split(mine), split(theirs)
+    out: list[str] = []
+    clashes = 0
+    at = left = right = 0  # up to where each of the three is in `out`
+    for start, stop, mine_start, theirs_start in _agreed(old, here, there):
+        before, ours, others = old[at:start], here[left:mine_start], there[right:theirs_start]
+        if ours in (before, others):
+            out += others
+        elif others == before:
+            out += ours
+        else:
+            clashes += 1
+            out += ["<<<<<<< mine\n", *_ended(ours), "=======\n", *_ended(others)]
+            out.append(">>>>>>> theirs\n")
+        out += old[start:stop]
+        at, left, right = stop, mine_start + stop - start, theirs_start + stop - start
+    return Merged("".join(out), clashes)
+
+
+def _agreed(
+    old: Sequence[str], here: Sequence[str], there: Sequence[str]
+) -> Iterator[tuple[int, int, int, int]]:
+    """Yield the lines of `old` that both others kept, and where they have them; then the end."""
+    ours, others = matches(old, here), matches(old, there)
+    while ours and others:
+        one, other = ours[0], others[0]
+        start, stop = (
+            max(one.old, other.old),
+            min(one.old + one.length, other.old + other.length),
+        )
+        if start < stop:
+            yield start, stop, one.new + start - one.old, other.new + start - other.old
+        (ours if one.old + one.length <= other.old + other.length else others).pop(0)
+    yield len(old), len(old), len(here), len(there)
+
+
+def _ended(lines: Sequence[str]) -> list[str]:
+    return [line if line.endswith("\n") else f"{line}\n" for line in lines]
+
+
 # ---------------------------------------------------------------- what two texts share
 class _Region(NamedTuple):
     """Parts of both texts that are still to be compared."""

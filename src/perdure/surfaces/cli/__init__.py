@@ -81,6 +81,9 @@ SECTIONS = {
         "history": _command(
             "history", "See, compare, restore and prove every version of every text."
         ),
+        "conflicts": _command(
+            "conflicts", "List and settle the copies that sync clients leave of files."
+        ),
         "lint": _command("lint", "Find what is wrong with notes by their own words."),
         "store": _command("store", "Decide which history a moved or copied memory has."),
         "migrate": _command("migrate", "Copy the memory to another backend, with its history."),

@@ -1,0 +1,88 @@
+"""`perdure conflicts`."""
+
+import click
+
+from perdure import Conflict, Memory
+from perdure.surfaces import out
+from perdure.surfaces.cli.options import OBJECT_PER_LINE, ONE_OBJECT, as_json, with_memory
+from perdure.surfaces.telling import counted, picked, shown
+
+
+@click.group("conflicts")
+def conflicts_command() -> None:
+    """List and settle the copies that sync clients leave of files.
+
+    When two machines changed one file, a sync client keeps one version under the file's name and
+    the other one in a copy beside it. Mine is what the file has, theirs is what the copy has. A
+    copy is not a memory. Whatever you keep, the other text stays in the file's history.
+    """
+
+
+@conflicts_command.command("list")
+@as_json(OBJECT_PER_LINE)
+@with_memory
+def _list(memory: Memory, *, as_json: bool) -> None:
+    """List the copies, and the file that each is a copy of."""
+    found = memory.conflicts()
+    if as_json:
+        out.json(*(_json(each) for each in found))
+        return
+    rows = ((shown(each.path), shown(each.original), _state(each)) for each in found)
+    if not out.table(("copy", "of", "changes"), rows):
+        out.mention("there is none")
+
+
+@conflicts_command.command("show")
+@click.argument("copy")
+@as_json(ONE_OBJECT)
+@with_memory
+def _show(memory: Memory, copy: str, *, as_json: bool) -> None:
+    """Show what each side changed since the version that both were made from."""
+    found = memory.conflict(copy)
+    if as_json:
+        out.json({**_json(found), **picked(found, "base mine theirs")})
+        return
+    for changed in found.changes:
+        out.diff(changed)
+    out.mention(_state(found))
+
+
+@conflicts_command.command("keep")
+@click.argument("which", type=click.Choice(["mine", "theirs"]))
+@click.argument("copy")
+@as_json(ONE_OBJECT)
+@with_memory
+def _keep(memory: Memory, which: str, copy: str, *, as_json: bool) -> None:
+    """Let the file have one of the two texts, and remove the copy."""
+    _settle(memory, copy, which, as_json=as_json)
+
+
+@conflicts_command.command("merge")
+@click.argument("copy")
+@as_json(ONE_OBJECT)
+@with_memory
+def _merge(memory: Memory, copy: str, *, as_json: bool) -> None:
+    """Let the file have the changes of both, and remove the copy.
+
+    It is refused if both changed the same lines.
+    """
+    _settle(memory, copy, "merge", as_json=as_json)
+
+
+def _settle(memory: Memory, copy: str, keep: str, *, as_json: bool) -> None:
+    done = memory.settle_conflict(copy, keep)
+    line = f"{shown(done.original)} has {'both' if keep == 'merge' else keep}; the copy is removed"
+    out.answer({**_json(done), "kept": keep}, line, as_json=as_json)
+
+
+def _json(conflict: Conflict) -> dict[str, object]:
+    return {**picked(conflict, "path original"), "clashes": conflict.merged.clashes}
+
+
+def _state(conflict: Conflict) -> str:
+    if conflict.mine is None:
+        return "the file is gone"
+    if conflict.mine == conflict.theirs:
+        return "none: both are the same"
+    clashes = conflict.merged.clashes
+    return f"clash in {counted(clashes, 'place')}" if clashes else "they can be merged"
