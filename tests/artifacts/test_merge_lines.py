@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from perdure.artifacts.lines import merge
 
-LINES = st.lists(st.sampled_from("abcdef"), max_size=12).map(lambda lines: "\n".join(lines))
+LINES = st.lists(st.sampled_from("abcdef"), max_size=12).map("\n".join)
 
 
 def test_changes_of_different_lines_are_both_there() -> None:

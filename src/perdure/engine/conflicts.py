@@ -5,13 +5,17 @@ the file that it is a copy of.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from perdure.artifacts.lines import Merged, diff, merge
+from perdure.context.files import CONTENT
 from perdure.errors import AbsentError, ConcurrentModificationError, InvalidValueError
+from perdure.frontmatter import split
 from perdure.storage import ABSENT, FindingKind, Locator, StorageBackend, content_hash
-from perdure.storage.contract import is_directory
+from perdure.storage.contract import Layout, is_directory
 from perdure.storage.undo import look
+from perdure.storage.wrappers.recorded import Recorded
 
 KEEPS = ("mine", "theirs", "merge")
 
@@ -27,26 +31,42 @@ class Conflict(NamedTuple):
     theirs: str
     """What the copy has."""
     base: str
-    """The newest version that is neither of them: what both were made from; empty if none is."""
+    """The body of the newest version that is neither of them: what both were made from."""
 
     @property
     def merged(self) -> Merged:
-        return merge(self.base, self.mine or "", self.theirs)
+        """The file with the changes of both in its body; its frontmatter stays."""
+        head, body = _parted(self.mine or "")
+        text, clashes = merge(self.base, body, _parted(self.theirs)[1])
+        return Merged(head + text, clashes)
 
     @property
     def changes(self) -> tuple[str, str]:
         """What each side changed, as unified diffs: in the file, and in the copy."""
-        mine, name = self.mine or "", self.original
+        name = self.original
+        mine, theirs = _parted(self.mine or "")[1], _parted(self.theirs)[1]
         return (
             diff(self.base, mine, old_name=f"{name} before", new_name=f"{name} (mine)"),
-            diff(self.base, self.theirs, old_name=f"{name} before", new_name=f"{name} (theirs)"),
+            diff(self.base, theirs, old_name=f"{name} before", new_name=f"{name} (theirs)"),
         )
 
 
-def conflicts(
-    files: StorageBackend, earlier: Callable[[Locator], Iterator[str]]
-) -> Iterator[Conflict]:
-    """Yield the conflict copies of a store; `earlier` gives the texts that a file had."""
+def _parted(text: str) -> tuple[str, str]:
+    """Return the frontmatter of a text with its fences, and its body with an end of line."""
+    body = split(text)[1]
+    head = text.removesuffix(body)
+    return head, body if body.endswith("\n") else f"{body}\n"
+
+
+def files_of(recorded: Recorded) -> StorageBackend:
+    """Return the backend with the files that people and sync clients see."""
+    inner = recorded.inner
+    return inner.inner if isinstance(inner, Layout) else inner
+
+
+def conflicts(recorded: Recorded) -> Iterator[Conflict]:
+    """Yield the conflict copies of a store."""
+    files = files_of(recorded)
     pending = [Locator("")]
     while pending:
         directory = pending.pop()
@@ -54,7 +74,7 @@ def conflicts(
         for finding in files.findings(directory):
             if finding.kind is FindingKind.CONFLICT_COPY and finding.original is not None:
                 copies.add(finding.name)
-                found = _conflict(files, directory.child(finding.name), finding.original, earlier)
+                found = _conflict(recorded, directory.child(finding.name), finding.original)
                 if found is not None:
                     yield found
         pending += [
@@ -66,18 +86,25 @@ def conflicts(
         ]
 
 
-def _conflict(
-    files: StorageBackend,
-    copy: Locator,
-    original: Locator,
-    earlier: Callable[[Locator], Iterator[str]],
-) -> Conflict | None:
+def _conflict(recorded: Recorded, copy: Locator, original: Locator) -> Conflict | None:
+    files = files_of(recorded)
     mine, theirs = look(files, original), look(files, copy)
     if not isinstance(theirs, str):  # it is not a text, or was removed since
         return None
     text = mine if isinstance(mine, str) else None
-    base = next((one for one in earlier(original) if one not in (text, theirs)), "")
+    known = {_parted(each)[1] for each in (text, theirs) if each is not None}
+    earlier = (_parted(each)[1] for each in _earlier(recorded, original))
+    base = next((each for each in earlier if each not in known), "")
     return Conflict(copy.key, original.key, text, theirs, base)
+
+
+def _earlier(recorded: Recorded, file: Locator) -> Iterator[str]:
+    """Yield the contents that a file had, newest first."""
+    inner = recorded.inner
+    if not isinstance(inner, Layout):
+        return recorded.earlier(file)
+    texts = [each for each in inner.logical([file.key]) if each.name == CONTENT]
+    return chain.from_iterable(map(recorded.earlier, texts))
 
 
 def chosen(found: Sequence[Conflict], path: str) -> Conflict:

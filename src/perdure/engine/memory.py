@@ -38,11 +38,7 @@ if TYPE_CHECKING:
     from perdure.engine.answering import Lag
     from perdure.engine.briefing import Briefing, BriefingItem
     from perdure.engine.browse import Browser, Edges, Entry
-<<<<<<< HEAD
-=======
     from perdure.engine.conflicts import Conflict
-    from perdure.engine.edits import Edits
->>>>>>> sync
     from perdure.engine.erasing.planning import Forgotten
     from perdure.engine.erasing.receipts import Checked
     from perdure.engine.exporting import Exported
@@ -1107,9 +1103,6 @@ class Memory(Readable):
         place = None if folder is None else reader.reach.seen(self.uri(folder), self.caller)
         return Lint(reader, self.caller).run(place)
 
-<<<<<<< HEAD
-    def repair(self, *, apply: bool = False, accept_removals: bool = False) -> "Repaired":
-=======
     def conflicts(self) -> "tuple[Conflict, ...]":
         """Return the copies that a sync client left when two machines changed one file.
 
@@ -1118,8 +1111,7 @@ class Memory(Readable):
         from perdure.engine.conflicts import conflicts
 
         self._demand_root("see the files of all accounts", "ask the owner of the store")
-        recorded = self._parts.recorded
-        return tuple(conflicts(recorded.inner, recorded.earlier))
+        return tuple(conflicts(self._parts.recorded))
 
     def conflict(self, path: str) -> "Conflict":
         """Return the conflict of a copy, or of a file that has one copy."""
@@ -1132,14 +1124,13 @@ class Memory(Readable):
 
         Nothing is lost: the text of the copy is a version of the file before it is removed.
         """
-        from perdure.engine.conflicts import settle
+        from perdure.engine.conflicts import files_of, settle
 
         found = self.conflict(path)
-        settle(self._parts.recorded.inner, found, keep, self.record_edits)
+        settle(files_of(self._parts.recorded), found, keep, self.record_edits)
         return found
 
-    def repair(self, *, apply: bool = False) -> "Repaired":
->>>>>>> sync
+    def repair(self, *, apply: bool = False, accept_removals: bool = False) -> "Repaired":
         """Find what is wrong with nodes and, with `apply`, repair it.
 
         An edit made by hand becomes the next version; a note in a folder of nodes becomes a node;
