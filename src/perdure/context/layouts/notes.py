@@ -198,10 +198,10 @@ class NotesLayout(Closing, Reading, Layout):
         self._settle(key)
         if node_at(key) is not None and self._texts_in(key):
             return True
-        below = self.places.children(key)
-        if _session(key) and below == [FIRST_NODE]:
-            return bool(self._note(f"{key}/{FIRST_NODE}").texts)
-        return bool(below)
+        session = _session(key)
+        if session and self.places.children(key) == [FIRST_NODE]:
+            return bool(self._note(session).texts) or self.places.has_below(session)
+        return self.places.has_below(key)
 
     def _note(self, place: str) -> _Note:
         self._prepare()

@@ -82,6 +82,11 @@ class Places(Closing):
                 start = None if start is None else f"{above}{start}0"
         return sorted(names)
 
+    def has_below(self, place: str) -> bool:
+        above = f"{place}/" if place else ""
+        with self._reading() as db:
+            return bool(db.execute(f"{_BELOW} LIMIT 1", (above, f"{above}\U0010ffff")).fetchone())
+
     def archived(self, place: str) -> list[str]:
         """Return the names of archived nodes directly below a place."""
         above = f"{place}/"
@@ -93,12 +98,8 @@ class Places(Closing):
 
     def unsure(self, place: str) -> list[Row]:
         """Return the rows at a place and below that a writer may have left behind."""
-        return self._asked(
-            f"{_ROWS} WHERE unsure AND (place = ?1 OR (place > ?1 || '/' AND place < ?1 || '0'))"
-            if place
-            else f"{_ROWS} WHERE unsure",
-            *([place] if place else []),
-        )
+        rows = self._asked(f"{_ROWS} WHERE unsure")  # hardly ever any
+        return [row for row in rows if not place or f"{row.place}/".startswith(f"{place}/")]
 
     @property
     def is_complete(self) -> bool:
