@@ -24,6 +24,7 @@ NAMES = [
     "home",
     "writing",
     "history",
+    "edits",
     "index",
     "outbox",
     "worker",
