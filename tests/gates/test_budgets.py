@@ -15,18 +15,18 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 4_653,
-    "app": 3_520,
+    "agents": 4_645,
+    "app": 3_792,
     "artifacts": 7_049,
-    "context": 3_077,
-    "engine": 28_357,
+    "context": 4_761,
+    "engine": 28_534,
     "harness": 2_128,
     "index": 4_244,
-    "model": 2_959,
+    "model": 2_965,
     "process": 528,
-    "storage": 4_804,
-    "surfaces": 7_160,
-    "testing": 4_239,
+    "storage": 5_447,
+    "surfaces": 7_213,
+    "testing": 4_295,
 }
 
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 70_805
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 74_255
