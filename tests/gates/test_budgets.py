@@ -25,7 +25,7 @@ BUDGETS = {
     "model": 2_965,
     "process": 528,
     "storage": 5_447,
-    "surfaces": 7_213,
+    "surfaces": 7_214,
     "testing": 4_295,
 }
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 74_255
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 74_256
