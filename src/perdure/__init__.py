@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from perdure.engine.briefing import BriefingItem
     from perdure.engine.browse import Edges, Entry
     from perdure.engine.conversation import Conversation, read_conversation, session_id_for
-    from perdure.engine.edits import Edits
     from perdure.engine.erasing.planning import Erased, ErasurePlan, Forgotten
     from perdure.engine.exporting import is_export
     from perdure.engine.importing.importing import Imported, import_formats
@@ -81,6 +80,7 @@ if TYPE_CHECKING:
     from perdure.model.anchors import Anchors, Origin, Verdict
     from perdure.model.messages import LeftOut
     from perdure.storage.history import BlamedLine, Event, Version
+    from perdure.storage.sweep import Edits
 else:
     __getattr__ = exports(
         __name__,
@@ -94,7 +94,7 @@ else:
             "engine.browse": "Edges Entry",
             "engine.conversation": "Conversation read_conversation session_id_for",
             "engine.arriving": "Migrated MigrationPlan",
-            "engine.edits": "Edits",
+            "storage.sweep": "Edits",
             "engine.erasing.planning": "Erased ErasurePlan Forgotten",
             "engine.exporting": "is_export",
             "engine.importing.importing": "Imported import_formats",

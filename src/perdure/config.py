@@ -113,7 +113,7 @@ class Config:
     """The folder of a vault in which memories are notes."""
     user: str = ""
     """Whose the memories at the top of a new store are."""
-    check_seconds: float = 0.5
+    check_seconds: float = 1.0
     """For how long a recall looks for edits made outside Perdure; 0 is not at all."""
 
 
@@ -209,7 +209,7 @@ def config_of(file: ConfigFile, environ: Mapping[str, str]) -> Config:
         _layout(file, storage, environ),
         _folder(file, storage),
         user_name(environ),
-        float(str(_index(file, index).get("check_seconds", 0.5))),
+        float(str(_index(file, index).get("check_seconds", 1.0))),
     )
 
 

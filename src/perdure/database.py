@@ -28,7 +28,6 @@ from perdure.errors import (
     StorageFullError,
     StorageUnavailableError,
 )
-from perdure.files import set_aside
 
 PATIENCE_SECONDS = 30.0
 _PAUSE_SECONDS = 0.005
@@ -429,6 +428,8 @@ class DerivedFile:
         with self._lock:
             self.close()
             if self._path:
+                from perdure.files import set_aside  # noqa: PLC0415 - who begins anew pays
+
                 set_aside(Path(self._path), unless=Path.is_file)
                 for name in (self._path, f"{self._path}-wal", f"{self._path}-shm"):
                     Path(name).unlink(missing_ok=True)

@@ -3,13 +3,16 @@
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from perdure.app import Context
+from perdure.engine import edits, watcher
 from perdure.engine.edits import look_for_edits
 from perdure.engine.recall.result import HintKind, RecallResult
 from perdure.errors import TextsGoneError
+from perdure.storage.seen import Checked
 from tests.engine.remembering import of, opened, save_all
 
 TABS = "ctx://local/users/ana/memories/preference/indentation"
@@ -214,3 +217,73 @@ def test_erasing_leaves_nothing_in_the_table(context: Context, tmp_path: Path) -
     assert TABS not in found(context, "tabs")
     found_now = look_for_edits(context.recorded.inner, context.recorded.history, context.seen)
     assert found_now.found == ()
+
+
+class TestWatcher:
+    @pytest.fixture
+    def watched(self, context: Context) -> Context:
+        pytest.importorskip("watchfiles")
+        context.keep_watch()
+        assert context._watching is not None
+        context._watching.join()
+        assert context.watcher is not None
+        return context
+
+    def test_it_misses_nothing_and_lets_recalls_look_at_nothing(
+        self, watched: Context, memories: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        looks: list[int] = []
+        look = edits.look_for_edits
+
+        def counted(*given: Any) -> Checked:  # noqa: ANN401 - passed on
+            looks.append(1)
+            return look(*given)
+
+        monkeypatch.setattr(edits, "look_for_edits", counted)
+        found(watched, "tabs")
+        before = len(looks)
+        for _ in range(5):
+            found(watched, "tabs")
+        assert len(looks) - before <= 1  # what was young or made by the first look is looked at
+
+        file = memories / "preference" / "indentation" / "content.md"
+        for number in range(5):
+            file.write_text(f"A zebra{number} is here.\n")
+            assert found(watched, f"zebra{number}") == [TABS]
+        folder = memories / "preference" / "deep"
+        shutil.copytree(file.parent, folder)
+        (folder / "content.md").write_text("A tapir.\n")
+        assert found(watched, "tapir")[0].endswith("/deep")
+        (folder / "content.md").write_text("An okapi.\n")
+        assert found(watched, "okapi")[0].endswith("/deep")
+
+    def test_one_that_is_dead_is_not_believed(
+        self, watched: Context, memories: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        found(watched, "tabs")
+        telling = watched.watcher
+        assert telling is not None
+        monkeypatch.setattr(watcher, "_LONGEST_ANSWER", 0.0)
+        file = memories / "preference" / "indentation" / "content.md"
+        file.write_text("A zebra is here.\n")
+
+        assert telling.changes() is None
+        assert found(watched, "zebra") == [TABS]
+
+    def test_a_disk_that_others_write_to_is_not_watched(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(watcher, "_disk_of", lambda _: "nfs4")
+
+        assert watcher.change_watcher(str(tmp_path), tmp_path / "own") is None
+
+    def test_it_starts_where_looking_takes_long(
+        self, context: Context, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        context.memory.keep_watch()
+        monkeypatch.setattr(edits, "WORTH_WATCHING", 1e9)
+        found(context, "tabs")
+        assert context._watching is None
+        monkeypatch.setattr(edits, "WORTH_WATCHING", 0.0)
+        found(context, "tabs")
+        assert context._watching is not None

@@ -16,16 +16,16 @@ def lines_in(*paths: Path) -> int:
 
 BUDGETS = {
     "agents": 4_645,
-    "app": 3_792,
+    "app": 3_819,
     "artifacts": 7_049,
-    "context": 4_761,
-    "engine": 28_534,
+    "context": 4_770,
+    "engine": 28_630,
     "harness": 2_128,
     "index": 4_244,
     "model": 2_965,
     "process": 528,
-    "storage": 5_447,
-    "surfaces": 7_214,
+    "storage": 5_469,
+    "surfaces": 7_215,
     "testing": 4_295,
 }
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 74_256
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 74_412

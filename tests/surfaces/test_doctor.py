@@ -25,6 +25,7 @@ NAMES = [
     "writing",
     "store",
     "history",
+    "edits",
     "index",
     "outbox",
     "worker",

@@ -62,6 +62,7 @@ class TestStatus:
             "newest": status["newest"],
             "places": 3,
             "behind": 0,
+            "unrecorded": 0,
             "waiting": 0,
             "dead": 0,
             "indexes": status["indexes"],
@@ -93,7 +94,7 @@ class TestStatus:
         )
 
         assert str(one("index", "status")["index"]).startswith("My M-")
-        assert "index     My M-" in told("index", "status")
+        assert "index       My M-" in told("index", "status")
 
     def test_the_dead_are_counted(self, indexed: Path) -> None:
         told("write", "preference/tea", "Likes tea.")

@@ -180,7 +180,7 @@ def test_a_vault_that_is_gone_leaves_the_rest(folder: Path, memory: Path) -> Non
 
     code, said = status()
 
-    assert (code, broken(said)) == (1, {"storage", "nodes"})
+    assert (code, broken(said)) == (1, {"storage", "nodes", "edits"})
     assert said["history"]["versions"] == 18
 
 

@@ -17,6 +17,7 @@ from perdure.storage.wrappers.recorded import Recorded
 
 if TYPE_CHECKING:
     from datetime import datetime
+    from threading import Thread
 
     from perdure.app.indexes import Indexes
     from perdure.app.llm import LanguageModel
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from perdure.engine.saving.outcome import Learning
     from perdure.engine.upkeep import Checkup, StatusPart
     from perdure.engine.versions import Log
+    from perdure.engine.watcher import ChangeWatcher
     from perdure.index.contract import Embedder
     from perdure.model.aliases import Identity
     from perdure.model.anchors import Checkout
@@ -68,6 +70,10 @@ class Context(Closing):
         self._unfinished = ""
         self._lock = Lock()
         self._memories = 0
+        self._is_closed = False
+        self.may_watch = False
+        self.watcher: ChangeWatcher | None = None
+        self._watching: Thread | None = None
         self._closing = ExitStack()
         self._closing.callback(recorded.close)
 
@@ -78,6 +84,20 @@ class Context(Closing):
     @property
     def agents(self) -> "AgentSettings":
         return self.config.agents
+
+    def keep_watch(self) -> None:
+        from threading import Thread
+
+        with self._lock:
+            if self._watching is None and not self._is_closed:
+                self._watching = Thread(target=self._watch, name="perdure watcher", daemon=True)
+                self._watching.start()
+
+    def _watch(self) -> None:
+        """Begin to watch, which takes the longer the more folders there are."""
+        from perdure.engine.watcher import change_watcher
+
+        self.watcher = change_watcher(self.recorded.identity, self._folder / "watching")
 
     @property
     def check_seconds(self) -> float:
@@ -293,6 +313,12 @@ class Context(Closing):
         return model.on(Occasion(caller.account_id, owner, caller.session_id, purpose))
 
     def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
+        if self._watching is not None:
+            self._watching.join()
+        if self.watcher is not None:
+            self.watcher.close()
         self._closing.close()
 
 

@@ -88,7 +88,8 @@ def census_of(recorded: "Recorded") -> tuple[int, Mapping[str, int]]:
     from perdure.context.layouts.notes import NotesLayout
 
     layout = recorded.inner
-    return tuple(layout.census()) if isinstance(layout, NotesLayout) else (0, {})
+    found = layout.census() if isinstance(layout, NotesLayout) else None
+    return (found.notes, found.others) if found else (0, {})
 
 
 def open_recorded(environ: Mapping[str, str]) -> "Recorded":

@@ -16,11 +16,11 @@ from perdure.app.setup import alone_in
 from perdure.config import LAYOUTS, Config, load_config
 from perdure.context.layouts.notes import NotesLayout
 from perdure.engine.arriving import note_of
-from perdure.engine.edits import record_edits
 from perdure.errors import StorageError, StorageFaultError
 from perdure.files import write_whole
 from perdure.storage import Locator, StorageBackend, select_backend
 from perdure.storage.history import History
+from perdure.storage.sweep import record_edits
 
 __all__ = ["LAYOUTS", "Relaid", "change_layout"]
 _TREES = ("_meta", "accounts", "projects")

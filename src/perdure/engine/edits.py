@@ -14,37 +14,16 @@ from perdure.storage import Locator, StorageBackend
 from perdure.storage.contract import Layout
 from perdure.storage.history import History
 from perdure.storage.seen import UNKNOWN, Checked, Row, Seen, check, settle
-from perdure.storage.sweep import Found, Kind, batches, sweep
-from perdure.storage.wrappers.recorded import Recorded
+from perdure.storage.sweep import batches
 
 if TYPE_CHECKING:
     from perdure.engine.parts import Parts
 
 NODES = Locator("accounts")
 """Where all texts of nodes are, in the layout `agfs`."""
+WORTH_WATCHING = 0.02
+"""Seconds of a check, above which a process that lives long has a watcher instead."""
 _OTHER_HASH = b"-"
-
-
-class Edits(NamedTuple):
-    """What a sweep of the texts found."""
-
-    recorded: tuple[Found, ...]
-    """Texts that were new, edited or removed; each is a version now."""
-    unreadable: tuple[Locator, ...]
-    """Files that are not text, or may not be read. They are left alone."""
-    lost: tuple[Locator, ...]
-    """Those of the unreadable that were texts before."""
-
-
-def record_edits(recorded: Recorded, *, accept_removals: bool = False) -> Edits:
-    """Compare every text of the tree with its last version, and record what others wrote."""
-    found = sweep(recorded, accept_removals=accept_removals)
-    unreadable = tuple(each.locator for each in found if each.kind is Kind.UNREADABLE)
-    return Edits(
-        tuple(each for each in found if each.kind is not Kind.UNREADABLE),
-        unreadable,
-        tuple(each for each in unreadable if recorded.history.current(each) is not None),
-    )
 
 
 class Noticed(NamedTuple):
@@ -60,12 +39,18 @@ class Noticed(NamedTuple):
 def notice_edits(parts: "Parts", *, seconds: float | None) -> Noticed:
     """Record what others wrote to nodes since the last check, as far as the time allows.
 
-    A text that says something and is not a node yet becomes one.
+    A text that says something and is not a node yet becomes one. Where a watcher knows that nothing
+    changed, nothing is looked at.
     """
     if seconds == 0:
         why = "edits were not looked for. Fix: set check_seconds in [index] of the config file"
         return Noticed(0, 1, (Hint(HintKind.EDITS_UNCHECKED, why),))
-    deadline = None if seconds is None else time.monotonic() + seconds
+    watcher = parts.watcher
+    changes = None if watcher is None else watcher.changes()
+    if watcher is not None and changes is not None and changes == watcher.settled:
+        return Noticed()
+    began = time.monotonic()
+    deadline = None if seconds is None else began + seconds
     try:
         checked = look_for_edits(parts.recorded.inner, parts.recorded.history, parts.seen, deadline)
         recorded = _record(parts, checked) if checked.found else 0
@@ -73,9 +58,13 @@ def notice_edits(parts: "Parts", *, seconds: float | None) -> Noticed:
         return Noticed(0, 1, (Hint(HintKind.TEXTS_GONE, str(error)),))
     except StorageError as error:
         return Noticed(0, 1, (unrecorded(error),))
+    if parts.may_watch and time.monotonic() - began > WORTH_WATCHING:
+        parts.keep_watch()
     with suppress(StorageError):  # then the next check looks at the same texts again
         settle(parts.seen, checked)
     if not checked.left:
+        if watcher is not None and changes is not None:
+            watcher.settled = changes
         return Noticed(recorded)
     text = (
         f"{checked.left:,} texts were not looked at for edits within {seconds:g} s. "

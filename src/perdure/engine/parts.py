@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from perdure.engine.saving.outcome import Learning
     from perdure.engine.upkeep import Checkup, ListedIndex, StatusPart, Upkeep
     from perdure.engine.versions import Log
+    from perdure.engine.watcher import ChangeWatcher
     from perdure.index.contract import Embedder
     from perdure.model import RequestContext
     from perdure.model.aliases import Identity
@@ -99,6 +100,16 @@ class Parts(Protocol):
     @property
     def seen(self) -> "Seen":
         """What was last seen of each text."""
+
+    @property
+    def watcher(self) -> "ChangeWatcher | None":
+        """What tells whether files changed; None if every recall looks at them."""
+
+    may_watch: bool
+    """Whether a watcher may be started once looking at all files takes long."""
+
+    def keep_watch(self) -> None:
+        """Let a watcher tell of changes from soon on, if one can; twice is once."""
 
     @property
     def check_seconds(self) -> float:

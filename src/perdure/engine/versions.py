@@ -19,7 +19,6 @@ from perdure.artifacts.proof import InclusionProof, Proven, Prover, verify_proof
 from perdure.artifacts.store import CATALOGUE
 from perdure.artifacts.verify import Fault, Report, verify
 from perdure.context.files import CONTENT
-from perdure.engine.edits import Edits, record_edits
 from perdure.errors import (
     AbsentError,
     DamageError,
@@ -32,6 +31,7 @@ from perdure.errors import (
 from perdure.storage import ABSENT, Locator, content_hash
 from perdure.storage.content import Expectation
 from perdure.storage.history import BlamedLine, Event, History, Version
+from perdure.storage.sweep import Edits, record_edits
 from perdure.storage.wrappers.recorded import Recorded
 
 if TYPE_CHECKING:

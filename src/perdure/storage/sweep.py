@@ -102,6 +102,28 @@ def _found(discrepancy: Discrepancy) -> Found:
     return Found(discrepancy.locator, kind)
 
 
+class Edits(NamedTuple):
+    """What a sweep of the texts found."""
+
+    recorded: tuple[Found, ...]
+    """Texts that were new, edited or removed; each is a version now."""
+    unreadable: tuple[Locator, ...]
+    """Files that are not text, or may not be read. They are left alone."""
+    lost: tuple[Locator, ...]
+    """Those of the unreadable that were texts before."""
+
+
+def record_edits(recorded: Recorded, *, accept_removals: bool = False) -> Edits:
+    """Compare every text of the tree with its last version, and record what others wrote."""
+    found = sweep(recorded, accept_removals=accept_removals)
+    unreadable = tuple(each.locator for each in found if each.kind is Kind.UNREADABLE)
+    return Edits(
+        tuple(each for each in found if each.kind is not Kind.UNREADABLE),
+        unreadable,
+        tuple(each for each in unreadable if recorded.history.current(each) is not None),
+    )
+
+
 @dataclass(slots=True)
 class Landed:
     written: int = 0
