@@ -16,7 +16,7 @@ def lines_in(*paths: Path) -> int:
 
 BUDGETS = {
     "agents": 4_645,
-    "app": 3_819,
+    "app": 3_820,
     "artifacts": 7_049,
     "context": 4_770,
     "engine": 28_630,
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 74_412
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 74_413

@@ -284,8 +284,9 @@ def arriving_into(config: Config) -> "Arriving":
         for log in ("", "-wal", "-shm")
     )
     derived = [folder / name for name in (*DERIVED, *databases)]
-    introducer(store, backend, config)()
     layout = laid_out(config, backend, store)
+    if layout is not backend:  # then its note must name the layout, or nobody would find a node
+        introducer(store, backend, config)()
     return Arriving(layout, History.open(str(folder)), folder, derived)
 
 
