@@ -107,6 +107,18 @@ def test_frontmatter_of_a_note_grants_nothing(memory: Memory) -> None:
     assert "rye" not in memory.briefing().text
 
 
+def test_a_link_leads_to_a_note_by_its_name_or_path(memory: Memory, vault: Path) -> None:
+    memory.recall("oven")
+    (vault / "Daily/2026-03-04.md").write_text("Cleaned [[Kitchen/Oven#Heat|the oven]].\n")
+    memory.recall("cleaned")
+
+    edges = memory.relations("resources/Kitchen/Oven").incoming
+    assert {edge.from_uri for edge in edges} == {
+        "ctx://local/resources/Kitchen/Sourdough",
+        "ctx://local/resources/Daily/2026-03-04",
+    }
+
+
 def test_no_verb_changes_a_note(memory: Memory, vault: Path) -> None:
     uri = "resources/Kitchen/Oven"
     memory.recall("oven")

@@ -9,7 +9,6 @@ import pytest
 
 import perdure
 from perdure.errors import NodeNotFoundError
-
 from tests.vault.machines import Machine, SyncClient
 
 STEPS = 14

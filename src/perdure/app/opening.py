@@ -88,7 +88,8 @@ def census_of(recorded: "Recorded") -> tuple[int, Mapping[str, int]]:
     from perdure.context.layouts.notes import NotesLayout
 
     layout = recorded.inner
-    return layout.census() if isinstance(layout, NotesLayout) else (0, {})
+    found = layout.census() if isinstance(layout, NotesLayout) else None
+    return (found.notes, found.others) if found else (0, {})
 
 
 def open_recorded(environ: Mapping[str, str]) -> "Recorded":
@@ -283,8 +284,9 @@ def arriving_into(config: Config) -> "Arriving":
         for log in ("", "-wal", "-shm")
     )
     derived = [folder / name for name in (*DERIVED, *databases)]
-    introducer(store, backend, config)()
     layout = laid_out(config, backend, store)
+    if layout is not backend:  # then its note must name the layout, or nobody would find a node
+        introducer(store, backend, config)()
     return Arriving(layout, History.open(str(folder)), folder, derived)
 
 

@@ -88,6 +88,15 @@ def _candidates(target: str, start: Uri, places: Places) -> Iterator[Uri]:
     yield from _owned_candidates(above[-1] if above else "", name, start, places)
     if not above or above[-1] == "resources":
         yield Uri(start.account, ("resources", name))
+    yield from _note_candidates(_segments(target), start)
+
+
+def _note_candidates(names: list[str], start: Uri) -> Iterator[Uri]:
+    """Yield notes with just this name or path: beside the one with the link, then further up."""
+    folder = start.path[1:-1] if start.path[0] == "resources" else ()
+    for above in range(len(folder), -1, -1):
+        with suppress(InvalidValueError):  # too long for a place
+            yield Uri(start.account, ("resources", *folder[:above], *names))
 
 
 def _owned_candidates(category: str, name: str, start: Uri, places: Places) -> Iterator[Uri]:

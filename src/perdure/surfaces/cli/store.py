@@ -43,8 +43,8 @@ def adopt_command(folder: str, moved_from: str | None, *, as_json: bool) -> None
 def separate_command(folder: str, *, as_json: bool) -> None:
     """Say that FOLDER has a copy of a memory.
 
-    It gets an id of its own, and goes on by itself. Its history begins with all versions that the
-    memory had of which it is a copy.
+    It gets an id of its own, and goes on by itself. Its history begins with all versions that
+    the memory had of which it is a copy.
     """
     _show(separate_store(os.environ, folder), as_json=as_json)
 
