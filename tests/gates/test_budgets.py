@@ -18,8 +18,8 @@ BUDGETS = {
     "agents": 4_656,
     "app": 3_814,
     "artifacts": 7_103,
-    "context": 4_771,
-    "engine": 30_532,
+    "context": 4_805,
+    "engine": 30_548,
     "harness": 2_173,
     "index": 4_247,
     "model": 3_030,
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 76_789
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 76_839

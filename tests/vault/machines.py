@@ -79,8 +79,8 @@ class SyncClient:
             loser = self._sides[1] if other is None else self._sides[0]
         else:
             self._copies += 1
-            stem, suffix = os.path.splitext(path)
-            copy = stem + MARK.format(number=self._copies) + suffix
+            stem = path.removesuffix(".md")
+            copy = f"{stem}{MARK.format(number=self._copies)}.md"
             shutil.copyfile(loser / path, loser / copy)
         self._copy(path, winner, loser)
 
@@ -127,7 +127,8 @@ class Machine:
         self.vault.mkdir(parents=True, exist_ok=True)
         self.home.mkdir(exist_ok=True)
         (self.home / "config.toml").write_text(
-            f'[storage]\nbackend = "vault"\nlayout = "notes"\n\n[storage.vault]\npath = "{self.vault}"\n'
+            '[storage]\nbackend = "vault"\nlayout = "notes"\n\n'
+            f'[storage.vault]\npath = "{self.vault}"\n'
         )
         self.memory = perdure.open(home=self.home)
 
@@ -140,7 +141,7 @@ class Machine:
         return self.folder / "home"
 
     def notes(self) -> list[Path]:
-        """The notes in the vault that are not ours and not conflict copies."""
+        """Return the notes in the vault that are not ours and not conflict copies."""
         return sorted(p for p in self.vault.glob("*.md") if "sync-conflict" not in p.name)
 
     def memories(self) -> list[Path]:
@@ -151,7 +152,7 @@ class Machine:
         return self.memory.recall(token, top_k=20)
 
     def holders(self, token: str) -> list[Path]:
-        """The files that have a word, conflict copies left out."""
+        """Return the files that have a word, conflict copies left out."""
         return [
             path
             for path in self.vault.rglob("*.md")
@@ -159,7 +160,7 @@ class Machine:
         ]
 
     def everything(self) -> str:
-        """All that is in the vault, and all that its history has."""
+        """Return all that is in the vault, and all that its history has."""
         texts = [path.read_text(encoding="utf-8") for path in self.vault.rglob("*.md")]
         log = self.memory.log
         keys = {event.key for event in log.entries()}

@@ -122,12 +122,28 @@ def _record(parts: "Parts", checked: Checked) -> int:
     layout = parts.recorded.inner
     laid_out = layout if isinstance(layout, Layout) else None
     found = laid_out.logical(checked.found) if laid_out else list(map(Locator, checked.found))
+    same = set(found)
     for locators in batches(found):
-        noticed += len(parts.recorded.notice(locators))
-    if laid_out is None:  # else every note is a node
+        discrepancies = parts.recorded.notice(locators)
+        noticed += len(discrepancies)
+        same.difference_update(each.locator for each in discrepancies)
+    if laid_out is not None:  # every note is a node
+        _index_again(parts, same)
+    else:
         written = (*checked.new, *checked.changed)
         make_nodes(parts, (key for key in written if key.endswith(f"/{CONTENT}")))
     return noticed
+
+
+def _index_again(parts: "Parts", texts: Iterable[Locator]) -> None:
+    """Index nodes whose file has another name: the index may have read them between the two."""
+    places: dict[str, set[Uri]] = {}
+    for text in texts:
+        place = Uri.of_key(text.parent.key) if text.name == CONTENT else None
+        if place is not None and place.is_node and parts.reader.is_active(place):
+            places.setdefault(place.account, set()).add(place)
+    for account, renamed in places.items():
+        parts.present(account).following.catch_up(account, also=renamed)
 
 
 def make_nodes(parts: "Parts", contents: Iterable[str]) -> list[Uri]:

@@ -5,7 +5,7 @@ Below are notes. History is above, so it records logical texts, and no past know
 """
 
 import json
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
@@ -390,7 +390,17 @@ class NotesLayout(Closing, Reading, Layout):
         """Make the table again from the files."""
         known = {row.path: row for row in self.places.rows()}
         places: dict[str, Row] = {}
+        behind: list[str] = []
         for path in self._files():
+            row = self._row_of(path, known.get(path), lambda _place: False)
+            if row is not None:
+                taken = places.get(row.place)
+                if taken is not None:
+                    first, second = sorted((taken, row), key=self._claim)
+                    row = first
+                    behind.append(second.path)
+                places[row.place] = row
+        for path in sorted(behind):
             row = self._row_of(path, known.get(path), lambda place: place in places)
             if row is not None:
                 places[row.place] = row
@@ -444,7 +454,7 @@ class NotesLayout(Closing, Reading, Layout):
         place = next((each for each in places if each is not None and not is_taken(each)), None)
         if place is None or (real is not None and self._is_too_long(path, real)):
             return None
-        row = Row(place, path)
+        row = Row(place, path, claim="" if place == places[0] else places[0] or "")
         return row if real is None else row._replace(archived=ARCHIVED in self._split(real, row))
 
     def _is_too_long(self, path: str, real: str) -> bool:
@@ -452,11 +462,14 @@ class NotesLayout(Closing, Reading, Layout):
 
     def _place_in(self, path: str, real: str | None = None) -> str | None:
         """Return the place that a file says it is of."""
+        return self._place_of(path, self._id_in(path, real))
+
+    def _id_in(self, path: str, real: str | None = None) -> str | None:
         if real is None:
             with suppress(StorageError):
                 real = self.inner.read(Locator(path))
         said = notefile.NoteFile.parse(real).value(notefile.ID) if real is not None else None
-        return self._place_of(path, said if isinstance(said, str) else None)
+        return said if isinstance(said, str) else None
 
     def _place_of(self, path: str, said: str | None = None) -> str | None:
         if not self._is_memory(path):
@@ -478,7 +491,9 @@ class NotesLayout(Closing, Reading, Layout):
         """Take in what others did to these files; return the texts that may have changed."""
         self._prepare()
         changed: dict[str, None] = {}
-        for path in sorted(paths, key=lambda path: not self._is_there(path)):
+        pending = deque(sorted(paths, key=lambda path: not self._is_there(path)))
+        while pending:
+            path = pending.popleft()
             known = self.places.at_path(path)
             found = None
             if self._is_note(path) and self._is_there(path):
@@ -488,8 +503,12 @@ class NotesLayout(Closing, Reading, Layout):
             if known is not None and (found is None or found.place != known.place):
                 self.places.change([], [known.place])
                 changed.update(dict.fromkeys(self._keys(known.place)))
+                pending.extend(row.path for row in self.places.claiming(known.place))
             if found is not None and found != known:
+                before = self.places.at(found.place)
                 self.places.change([found])
+                if before is not None and folded(before.path) != folded(path):
+                    pending.append(before.path)  # it has the same id, and comes second
             if found is not None:
                 changed.update(dict.fromkeys(self._keys(found.place)))
         return [Locator(key) for key in changed]
@@ -529,9 +548,16 @@ class NotesLayout(Closing, Reading, Layout):
         return self.inner.exists(Locator(path))
 
     def _is_others(self, path: str, place: str) -> bool:
-        """Whether another file that is still there has a place."""
+        """Whether another file that is still there has a place, and comes before this one."""
         row = self.places.at(place)
-        return row is not None and folded(row.path) != folded(path) and self._is_there(row.path)
+        if row is None or folded(row.path) == folded(path) or not self._is_there(row.path):
+            return False
+        return self._claim(row) < self._claim(Row(place, path))
+
+    def _claim(self, row: Row) -> tuple[bool, bool, int, str]:
+        """Order the files that have one id, or the name of one: the same on every machine."""
+        said = self._id_in(row.path)
+        return said is None, self._place_of(row.path) != row.place, len(row.path), row.path
 
     def _keys(self, place: str) -> Sequence[str]:
         """Return the keys of every text that a place can have."""

@@ -9,24 +9,26 @@ from perdure.context.layouts.names import folded
 from perdure.database import DerivedFile, Tables
 from perdure.files import Closing
 
-_VERSION = 1
+_VERSION = 2
 _TABLES = Tables(
     name="the table of notes",
     version=_VERSION,
     statements=(
         """CREATE TABLE note (
             place TEXT PRIMARY KEY, path TEXT NOT NULL, folded TEXT NOT NULL UNIQUE,
-            digest BLOB NOT NULL, archived INTEGER NOT NULL, unsure INTEGER NOT NULL
+            digest BLOB NOT NULL, archived INTEGER NOT NULL, unsure INTEGER NOT NULL,
+            claim TEXT NOT NULL
         ) WITHOUT ROWID""",
         "CREATE INDEX note_archived ON note (place) WHERE archived",
         "CREATE INDEX note_unsure ON note (place) WHERE unsure",
+        "CREATE INDEX note_claim ON note (claim) WHERE claim != ''",
         "CREATE TABLE state (complete INTEGER NOT NULL)",
         f"PRAGMA user_version = {_VERSION}",
     ),
     without="every note is then read once more",
 )
-_ROWS = "SELECT place, path, digest, archived, unsure FROM note"
-_PUT = "INSERT OR REPLACE INTO note VALUES (?, ?, ?, ?, ?, ?)"
+_ROWS = "SELECT place, path, digest, archived, unsure, claim FROM note"
+_PUT = "INSERT OR REPLACE INTO note VALUES (?, ?, ?, ?, ?, ?, ?)"
 _BELOW = "SELECT place FROM note WHERE place > ? AND place < ? ORDER BY place"
 
 
@@ -38,6 +40,8 @@ class Row(NamedTuple):
     archived: bool = False
     unsure: bool = False
     """Whether a writer may have ended before the file was as the row says."""
+    claim: str = ""
+    """The place that its id names, if another file with that id has it."""
 
 
 class Places(Closing):
@@ -101,6 +105,10 @@ class Places(Closing):
         rows = self._asked(f"{_ROWS} WHERE unsure")  # hardly ever any
         return [row for row in rows if not place or f"{row.place}/".startswith(f"{place}/")]
 
+    def claiming(self, place: str) -> list[Row]:
+        """Return the rows of files whose id names a place that another file has."""
+        return self._asked(f"{_ROWS} WHERE claim != '' AND claim = ?", place)
+
     @property
     def is_complete(self) -> bool:
         """Whether every file was looked at once."""
@@ -110,8 +118,8 @@ class Places(Closing):
     def _asked(self, statement: str, *values: str) -> list[Row]:
         with self._reading() as db:
             return [
-                Row(place, path, digest, bool(archived), bool(unsure))
-                for place, path, digest, archived, unsure in db.execute(statement, values)
+                Row(place, path, digest, bool(archived), bool(unsure), claim)
+                for place, path, digest, archived, unsure, claim in db.execute(statement, values)
             ]
 
     # ------------------------------------------------------------ changing
