@@ -17,6 +17,7 @@ from perdure.frontmatter import (
     split,
     with_frontmatter,
 )
+from perdure.testing.suite import examples
 
 TEXTS = st.text(max_size=60)
 LINES = st.sampled_from(["", "title: x\n", "a: 1\r\nb: 2\r\n", "# only a comment\n"])
@@ -141,7 +142,7 @@ def test_what_cannot_be_read_is_a_finding_and_its_body_is_there(lines: str, said
 
 
 @given(TEXTS | YAMLISH, TEXTS)
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 def test_any_text_is_read(lines: str, body: str) -> None:
     for text in (lines, f"---\n{lines}\n---\n{body}"):
         found = frontmatter(text)
@@ -186,7 +187,7 @@ KEPT = (
 
 
 @given(st.dictionaries(NAMES, VALUES, max_size=4), st.sampled_from(["", KEPT]), TEXTS)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_what_was_set_is_read_and_the_rest_stays(
     changes: dict[str, Value], lines: str, body: str
 ) -> None:

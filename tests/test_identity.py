@@ -128,7 +128,7 @@ def test_the_first_save_writes_one_note_that_names_the_store(machine: Machine) -
     text = machine.note.read_text()
 
     assert machine.histories == [machine.id]
-    assert text.startswith(f"---\nperdure-store: {machine.id}\n---\n# About this folder\n")
+    assert text.startswith(f"---\nperdure-store: {machine.id}\nperdure-layout: agfs\n---\n")
     assert machine.json("status")["storage"]["store"] == machine.id
     assert machine.json("status")["history"]["where"].endswith(machine.id)
     assert f"store {machine.id[:8]}\n" in machine.run("status").stdout
@@ -181,12 +181,15 @@ def test_a_deleted_note_is_written_again_by_a_write_and_not_by_a_read(machine: M
 @pytest.mark.parametrize(
     ("edited", "expected"),
     [
-        ("My words.\n", "---\nperdure-store: {id}\n---\nMy words.\n"),
+        ("My words.\n", "---\nperdure-store: {id}\nperdure-layout: agfs\n---\nMy words.\n"),
         (
             "---\ntags: [a]\n# mine\n---\nMy words.\n",
-            "---\nperdure-store: {id}\ntags: [a]\n# mine\n---\nMy words.\n",
+            "---\nperdure-store: {id}\nperdure-layout: agfs\ntags: [a]\n# mine\n---\nMy words.\n",
         ),
-        ("---\ntags: x\nperdure-store: 7\n---\n", "---\nperdure-store: {id}\ntags: x\n---\n"),
+        (
+            "---\ntags: x\nperdure-store: 7\n---\n",
+            "---\nperdure-store: {id}\nperdure-layout: agfs\ntags: x\n---\n",
+        ),
         ("---\nperdure-store: '{id}'\n---\n", "---\nperdure-store: '{id}'\n---\n"),
         ("---\r\nperdure-store: {id}\r\n---\r\n", "---\r\nperdure-store: {id}\r\n---\r\n"),
     ],

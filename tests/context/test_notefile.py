@@ -24,6 +24,7 @@ from perdure.context.layouts.notefile import NoteFile, compose, split
 from perdure.frontmatter import join
 from perdure.model import ContextNode, NodeStatus, RelationEdge, Uri
 from perdure.model.values import frozen
+from perdure.testing.suite import examples
 
 PLACE = "accounts/local/users/ana/memories/preference/indentation"
 SESSION = "accounts/local/sessions/2026-03-02-a/messages"
@@ -166,7 +167,7 @@ def written(draw: st.DrawFn) -> tuple[str, dict[str, str]]:
 
 
 @given(written())
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 def test_what_was_written_is_read(drawn: tuple[str, dict[str, str]]) -> None:
     place, wanted = drawn
 
@@ -177,7 +178,7 @@ def test_what_was_written_is_read(drawn: tuple[str, dict[str, str]]) -> None:
 
 
 @given(written(), st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_any_of_the_texts_may_be_missing_or_change(
     drawn: tuple[str, dict[str, str]], data: st.DataObject
 ) -> None:
@@ -193,7 +194,7 @@ def test_any_of_the_texts_may_be_missing_or_change(
 
 
 @given(written(), written(), st.sampled_from(["tags: [ a,b ] # mine\n", "'k': >\n  a\n\n  b\n"]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_one_state_follows_another(
     drawn: tuple[str, dict[str, str]], after: tuple[str, dict[str, str]], added: str
 ) -> None:
@@ -324,7 +325,7 @@ def places(draw: st.DrawFn) -> str:
 
 
 @given(places(), st.text(max_size=30))
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_a_note_is_found_at_its_place_again(place: str, title: str) -> None:
     path = "/".join((*NAMES.folder(place), NAMES.stem(place, title, "2026-03-02") + MARKDOWN))
 
@@ -332,7 +333,7 @@ def test_a_note_is_found_at_its_place_again(place: str, title: str) -> None:
 
 
 @given(slugs, slugs)
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_a_slug_can_be_told_from_the_name_of_its_file(category: str, slug: str) -> None:
     if category == "profile":
         return

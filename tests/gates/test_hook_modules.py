@@ -23,12 +23,12 @@ from perdure.surfaces.start import main
 main()
 """
 MOST_OF_OURS = {
-    "session-start": 123,
-    "prompt": 140,
-    "action, silent": 56,
-    "action, a rule": 133,
-    "failure": 57,
-    "subagent": 121,
+    "session-start": 129,
+    "prompt": 147,
+    "action, silent": 59,
+    "action, a rule": 136,
+    "failure": 59,
+    "subagent": 125,
     "stop": 21,
 }
 """How many of our modules a hook may load."""

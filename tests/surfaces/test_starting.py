@@ -84,6 +84,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "config.toml").write_text('[embedding]\nprovider = "none"\n')
     with perdure.open(home=home) as memory:
         memory.save("Tabs, never spaces.", category="preference", slug="indentation")
+        memory.recall("tabs")  # the first one looks at every file
     return home
 
 

@@ -13,8 +13,7 @@ from perdure.model import RequestContext, Role, Uri
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.contract import Layout
 from perdure.storage.history import History
-from perdure.storage.seen import UNKNOWN, Checked, Row, Seen, check, settle
-from perdure.storage.sweep import batches
+from perdure.storage.seen import UNKNOWN, Checked, Row, Seen, batches, check, settle
 
 if TYPE_CHECKING:
     from perdure.engine.parts import Parts

@@ -5,8 +5,9 @@ The table is derived. Without it everything is looked at again, and nothing else
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
+from itertools import islice
 from typing import Final, NamedTuple
 
 from perdure.database import DatabaseFile, DerivedFile, Tables
@@ -20,6 +21,8 @@ from perdure.errors import (
 from perdure.files import Closing
 from perdure.storage.contract import ROOT, Skip, Stamp, StorageBackend
 from perdure.storage.locator import Locator
+
+_BATCH = 256
 
 UNKNOWN: Final = b""
 """The stamp of a text whose content must be compared; the digest of one that is not a text."""
@@ -381,3 +384,10 @@ def _passes(start: str, skip: Skip) -> Sequence[Skip]:
         return tuple(key.split("/")) >= begin or skip(key)
 
     return skip_before, skip_rest
+
+
+def batches(locators: Iterable[Locator]) -> Iterator[list[Locator]]:
+    """Yield as many as are recorded in one commit, and again."""
+    rest = iter(locators)
+    while batch := list(islice(rest, _BATCH)):
+        yield batch

@@ -1,11 +1,10 @@
 """Files and history in step: what others wrote enters it, and what came with it is written."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from enum import Enum
 from hashlib import sha256
-from itertools import islice
 from typing import NamedTuple
 
 from perdure.artifacts import IndexState
@@ -20,11 +19,10 @@ from perdure.storage.contract import Layout, StorageBackend, walk
 from perdure.storage.history import Event, History
 from perdure.storage.joint import Discrepancy, keys_among
 from perdure.storage.locator import Locator
-from perdure.storage.seen import refuse_loss, was_moved
+from perdure.storage.seen import batches, refuse_loss, was_moved
 from perdure.storage.undo import UNREADABLE, is_of
 from perdure.storage.wrappers.recorded import Recorded
 
-_BATCH = 256
 _ROOT = Locator("")
 
 
@@ -86,13 +84,6 @@ def _places(recorded: Recorded) -> Iterator[Locator]:
     for locator in recorded.joint.known():
         if locator not in seen:
             yield locator
-
-
-def batches(locators: Iterable[Locator]) -> Iterator[list[Locator]]:
-    """Yield as many as are recorded in one commit, and again."""
-    rest = iter(locators)
-    while batch := list(islice(rest, _BATCH)):
-        yield batch
 
 
 def _found(discrepancy: Discrepancy) -> Found:

@@ -17,6 +17,7 @@ from perdure.context.files import CONTENT, META
 from perdure.dataclass import dataclass
 from perdure.errors import UnreadableSourceError, explain_reading
 from perdure.model.values import shown
+from perdure.storage.locator import STORE_NOTE
 
 MOST_BYTES = 8_000_000_000
 """Of one file, as it is when it is unpacked."""
@@ -232,6 +233,10 @@ class Source:
     def _paths(self) -> Iterator[Path]:
         for above, folders, names in os.walk(self.path, onerror=self._note):
             place = Path(above)
+            if STORE_NOTE.name in names and _names_a_store(place / STORE_NOTE.name):
+                self.own += sum(len(below) for _, _, below in os.walk(place))
+                folders.clear()
+                continue
             is_node = {META, CONTENT} <= {*names}
             self.own += len(names) if is_node else 0
             files = [] if is_node else names
@@ -277,13 +282,28 @@ class Source:
         names = [packed.filename for packed in archive.infolist()]
         nodes = {name.removesuffix(META) for name in names if name.endswith(f"/{META}")}
         nodes &= {name.removesuffix(CONTENT) for name in names}
+        stores = [
+            name.removesuffix(STORE_NOTE.name)
+            for name in names
+            if f"/{name}".endswith(f"/{STORE_NOTE.key}")
+        ]
         for packed in archive.infolist():
             if packed.is_dir():
                 continue
-            if packed.filename.rpartition("/")[0] + "/" in nodes:
+            name = packed.filename
+            if name.rpartition("/")[0] + "/" in nodes or name.startswith(tuple(stores)):
                 self.own += 1
             else:
                 yield Entry(packed.filename, packed.file_size, _unpacking(archive, packed))
+
+
+def _names_a_store(note: Path) -> bool:
+    """Whether a note is that of a memory: its folder holds memories, and nothing to import."""
+    try:
+        with note.open("rb") as file:
+            return b"\nperdure-store:" in file.read(HEAD)
+    except OSError:
+        return False
 
 
 _Identity = tuple[int, int]
