@@ -255,11 +255,24 @@ def sections(text: str) -> list[Section]:
     return found
 
 
+_HEADING_1 = later(r"^#[ \t]+([^\s#].*?)[ \t]*#*[ \t]*$", re.MULTILINE)
+_UNDERLINE = later(r"^ {0,3}=+[ \t]*$|^ {1,3}#[ \t]|^#[ \t]+#", re.MULTILINE)
+_NOT_PROSE = later(r"^[ \t]*(?:```|~~~|<|\$\$|%%|=+[ \t]*$|[>+*-]|\d+[.)])|<!--|%%", re.MULTILINE)
+"""What may hold a heading that is none, or a heading that comes first: the parser decides."""
+_MAY_BE_TAG = later(r"(?<![^\s(\[{,;])#[^\s#]")
+
+
 def title(text: str, name: str) -> str:
     """Return the title in the frontmatter, else the first heading of level 1, else the name."""
     said = frontmatter(text).values.get("title")
     if isinstance(said, str | int | float) and str(said).strip():
         return " ".join(str(said).split())
+    body = split(text)[1]
+    first = _HEADING_1.search(body)
+    if first is None and not _UNDERLINE.search(body):
+        return name
+    if first is not None and not _NOT_PROSE.search(body, 0, first.end()):
+        return plain(first[1])
     return next(
         (plain(each.info) for each in headings(text) if each.level == 1 and each.info), name
     )
@@ -389,7 +402,7 @@ def _markdown_link(text: str, piece: _Piece, line: int) -> Link | None:
 def tags(text: str) -> list[str]:
     """Return the tags of the frontmatter and those within lines, without #, each once."""
     found = [each.removeprefix("#") for each in _named(text, "tags", "tag", separators=r"[,\s]+")]
-    if "#" in text:
+    if _MAY_BE_TAG.search(text):
         pieces = (piece for piece in _pieces(text) if piece.kind == "tag")
         found += (text[slice(*piece.inner)] for piece in pieces)
     once: dict[str, str] = {}

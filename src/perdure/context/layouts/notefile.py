@@ -60,6 +60,8 @@ _SPOKEN = {spelled: name for name, spelled in _SPELLED.items()}
 _TITLES = frozenset({"title", "aliases"})
 _ATTEMPTS = 5
 _NEVER = "1970-01-01T00:00:00Z"
+_HEAD = 4_000
+"""A title is looked for in so many characters: to parse a whole note takes most of indexing it."""
 """When something was made that does not say it: sync clients set any time of a file."""
 
 _OPENING = re.compile(r"\A(\ufeff?---[ \t]*(\r?\n))")
@@ -389,12 +391,12 @@ def split_in_place(real: str, place: str, name: str) -> dict[str, str]:
     node = node_at(place)
     assert node is not None  # noqa: S101 - it is a resource
     found = frontmatter(real)
-    called = shortened(title(real, name), MAX_ABSTRACT)
+    called = shortened(title(real[:_HEAD], name), MAX_ABSTRACT)
     values = {key: _as_json(found.values.get(key)) for key in ("created", "date")}
     daily = _DAILY.match(name)
     day = next(filter(None, map(_time, (*values.values(), daily[1] if daily else None))), None)
     abstract = "" if title_of(found.body, "", node) == called else called
-    texts = {CONTENT: real, RELATIONS: "[]\n", ABSTRACT: abstract, OVERVIEW: ""}
+    texts = {CONTENT: real, **({ABSTRACT: abstract} if abstract else {})}
     metadata: dict[str, JSON] = {"date": day} if day else {}
     metadata |= {"tags": found_tags} if (found_tags := tags(real)) else {}
     metadata |= {"aliases": others} if (others := aliases(real)) else {}
@@ -406,7 +408,7 @@ def split_in_place(real: str, place: str, name: str) -> dict[str, str]:
         begun,
         begun,
         title_of(found.body, abstract, node),
-        {part: cid_of(texts[part]) for part in PARTS},
+        {part: cid_of(text) for part, text in texts.items()},
         {**metadata, IN_PLACE: True},
     )
     return {**texts, META: meta.text()}

@@ -77,7 +77,7 @@ _BESIDE = (OWNER, LEARNED)
 _UNREADABLE = (NotTextError, LinkRefusedError, AccessRefusedError)
 
 _split = lru_cache(maxsize=16)(notefile.split)
-_split_in_place = lru_cache(maxsize=16)(notefile.split_in_place)
+_split_in_place = lru_cache(maxsize=256)(notefile.split_in_place)  # a batch of the indexer
 
 
 class _Note(NamedTuple):
@@ -188,7 +188,8 @@ class NotesLayout(Closing, Reading, Layout):
         """Return the names of a node's files."""
         if node_at(key) is None:
             return []
-        return [name for name in FILES if self._has(Part(key, name))]
+        note = self._note(key)
+        return [name for name in FILES if note.real is UNREADABLE or name in note.texts]
 
     def _is_directory(self, key: str) -> bool:
         above, _, name = key.rpartition("/")
@@ -455,7 +456,9 @@ class NotesLayout(Closing, Reading, Layout):
         if place is None or (real is not None and self._is_too_long(path, real)):
             return None
         row = Row(place, path, claim="" if place == places[0] else places[0] or "")
-        return row if real is None else row._replace(archived=ARCHIVED in self._split(real, row))
+        if real is None or not self._is_memory(path):
+            return row
+        return row._replace(archived=ARCHIVED in self._split(real, row))
 
     def _is_too_long(self, path: str, real: str) -> bool:
         return not self._is_memory(path) and len(real) > MAX_CONTENT
