@@ -168,11 +168,52 @@ def test_memories_lie_beside_the_notes(memory: Memory, vault: Path) -> None:
     assert (finding.uri, "UTF-8" in finding.detail) == ("ctx://local/resources/latin", True)
 
 
+def perdure_says(*words: str) -> str:
+    ran = [str(Path(sys.executable).with_name("perdure")), *words]
+    return subprocess.run(ran, capture_output=True, text=True, check=True).stdout
+
+
+def test_a_note_without_a_date_shows_none(memory: Memory, vault: Path) -> None:
+    rule = vault / "Perdure/Rules/Fridays.md"
+    rule.parent.mkdir(parents=True)
+    rule.write_text("Never deploy on Fridays.\n")
+    (vault / "Perdure/Preferences").mkdir()
+    (vault / "Perdure/Preferences/Tabs.md").write_text("---\ncreated: 2026-02-03\n---\nTabs.\n")
+    assert {hit.date for hit in memory.recall("deploy fridays").hits} == {None}
+    memory.close()
+
+    assert "- Never deploy on Fridays. ~" in (said := perdure_says("briefing"))
+    assert "6y" not in said  # which is how old something of 1970 would be
+    for words in (
+        ["recall", "heat degrees"],
+        ["recall", "deploy fridays", "--json"],
+        ["list", "pattern"],
+        ["list", "resources/Kitchen", "--json"],
+        ["read", "pattern/fridays", "--all"],
+        ["read", "pattern/fridays", "--json"],
+        ["why", "pattern/fridays"],
+    ):
+        assert "1970" not in perdure_says(*words), words
+    assert "2026-02-03" in perdure_says("list", "preference")
+
+
+def test_status_counts_notes_and_nothing_else(memory: Memory, vault: Path) -> None:
+    memory.close()
+    (vault / "latin.md").unlink()
+    (vault / "Long.md").unlink()
+    perdure_says("init")
+
+    assert "edits     5 notes not indexed yet; the next recall does it" in perdure_says("status")
+    perdure_says("recall", "rye")
+    assert "edits     none that is not indexed" in perdure_says("status")
+    (vault / "Kitchen/bread.png").write_text("another png")
+    assert json.loads(perdure_says("status", "--json"))["edits"]["unrecorded"] == 0
+
+
 def test_init_says_what_it_found(memory: Memory, vault: Path) -> None:
     memory.close()
-    ran = [str(Path(sys.executable).with_name("perdure")), "init", "--vault", str(vault)]
-    said = subprocess.run(ran, capture_output=True, text=True, check=True).stdout
-    told = json.loads(subprocess.run([*ran, "--json"], capture_output=True, check=True).stdout)
+    said = perdure_says("init", "--vault", str(vault))
+    told = json.loads(perdure_says("init", "--vault", str(vault), "--json"))
 
     assert "notes    6 notes are memory now" in said
     assert told["notes"] == 6

@@ -90,7 +90,14 @@ def look_for_edits(
         def expected(paths: Sequence[str]) -> Mapping[str, bytes | None]:
             return {row.key: row.digest for row in seen.rows(paths)} | backend.expected(paths)
 
-        return check(backend.inner, seen, deadline=deadline, skip=backend.skips, expected=expected)
+        return check(
+            backend.inner,
+            seen,
+            deadline=deadline,
+            skip=backend.skips,
+            takes=backend.is_note,
+            expected=expected,
+        )
 
     def written(keys: Sequence[str]) -> Mapping[str, bytes | None]:
         contents = history.store.catalogue.contents(list(keys), history.position())

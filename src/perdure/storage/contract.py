@@ -385,6 +385,10 @@ class Layout(StorageBackend):
     def skips(self, directory: str) -> bool:
         """Whether nothing below a directory is a text of the tree."""
 
+    @abstractmethod
+    def is_note(self, path: str) -> bool:
+        """Whether a file holds texts of the tree, by its name; others are never read."""
+
 
 class TransactionalBackend(StorageBackend):
     """A backend where several texts change as one: all of it is there afterwards, or none."""

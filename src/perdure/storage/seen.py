@@ -226,6 +226,7 @@ def check(  # noqa: PLR0913 - what is compared with what, and within which bound
     deadline: float | None = None,
     directory: Locator = ROOT,
     skip: Skip = lambda _: False,
+    takes: Skip = lambda _: True,
     expected: Expected | None = None,
     accept_removals: bool = False,
     clock: Callable[[], float] = time.monotonic,
@@ -235,12 +236,12 @@ def check(  # noqa: PLR0913 - what is compared with what, and within which bound
     Stamps are compared, and contents where stamps differ or can't tell. Without `expected`, a
     change is what differs from the content that was seen; else, what differs from that. After the
     `deadline`, a time of `clock`, the rest is left to the next check, which begins there; a
-    directory that was begun is finished.
+    directory that was begun is finished. Files that it does not take are never read.
 
     `TextsGoneError` if more than a tenth of the texts are gone and were not moved, or all of them
     are, unless that is accepted.
     """
-    found = _scan(backend, seen, _Bounds(directory, skip, deadline, clock))
+    found = _scan(backend, seen, _Bounds(directory, skip, takes, deadline, clock))
     asked = [*found.differing, *found.missing]
     ours = None if expected is None else expected(asked) if asked else {}
     before = {row.key: row for row in seen.rows(asked)} if asked else {}
@@ -312,6 +313,7 @@ def _digest(backend: StorageBackend, key: str) -> bytes | None:
 class _Bounds(NamedTuple):
     directory: Locator
     skip: Skip
+    takes: Skip
     deadline: float | None
     clock: Callable[[], float]
 
@@ -337,7 +339,9 @@ class _Scan:
             return
         for name, stamp in stamps.items():
             if not stamp or known.get(name) != stamp:
-                self.differing[_joined(directory, name)] = stamp
+                key = _joined(directory, name)
+                if self.bounds.takes(key):
+                    self.differing[key] = stamp
         self.missing += [_joined(directory, name) for name in known.keys() - stamps.keys()]
 
 

@@ -401,7 +401,7 @@ class NotesLayout(Closing, Reading, Layout):
         for directory, stamps in self.inner.scan(_ROOT, skip=self.skips):
             for name in stamps or ():
                 path = directory.child(name).key
-                if self._is_note(path):
+                if self.is_note(path):
                     yield path
 
     def skips(self, directory: str) -> bool:
@@ -421,7 +421,7 @@ class NotesLayout(Closing, Reading, Layout):
     def _is_memory(self, path: str) -> bool:
         return not self._folder.key or path.startswith(f"{self._folder.key}/")
 
-    def _is_note(self, path: str) -> bool:
+    def is_note(self, path: str) -> bool:
         """Whether a file is a memory or a note in place, by its name."""
         name = path.rpartition("/")[2]
         return (
@@ -481,7 +481,7 @@ class NotesLayout(Closing, Reading, Layout):
         for path in sorted(paths, key=lambda path: not self._is_there(path)):
             known = self.places.at_path(path)
             found = None
-            if self._is_note(path) and self._is_there(path):
+            if self.is_note(path) and self._is_there(path):
                 found = self._row_of(path, known, partial(self._is_others, path))
             elif known is not None and known.path != path:
                 continue  # a rename that changed only the case of letters
@@ -522,7 +522,7 @@ class NotesLayout(Closing, Reading, Layout):
             for path in (directory.child(name).key for name in stamps or ()):
                 if path not in notes and not self._is_memory(path):
                     ending = path.rpartition("/")[2][1:].rpartition(".")[2]
-                    others["too long" if self._is_note(path) else f".{ending}"] += 1
+                    others["too long" if self.is_note(path) else f".{ending}"] += 1
         return Census(len(notes), dict(others.most_common()))
 
     def _is_there(self, path: str) -> bool:
