@@ -10,7 +10,7 @@ import pytest
 
 import perdure
 from perdure import Memory
-from perdure.errors import AccessRefusedError, NodeNotFoundError
+from perdure.errors import AccessRefusedError, ConfigError, NodeNotFoundError
 
 SOURDOUGH = """\
 ---
@@ -208,6 +208,28 @@ def test_status_counts_notes_and_nothing_else(memory: Memory, vault: Path) -> No
     assert "edits     none that is not indexed" in perdure_says("status")
     (vault / "Kitchen/bread.png").write_text("another png")
     assert json.loads(perdure_says("status", "--json"))["edits"]["unrecorded"] == 0
+
+
+def test_what_its_owner_ignores_is_not_memory(memory: Memory, vault: Path) -> None:
+    for number in range(30):
+        (vault / f"Archive {number}.md").write_text(f"An old zebra, number {number}.\n")
+    memory.save("Zebras are striped.", category="entity", slug="zebra")
+    assert len(found(memory, "zebra")) > 1
+    memory.close()
+    config = vault.parent / "home/config.toml"
+    before = config.read_text()
+    config.write_text(before + '[vault]\nignore = ["Archive*", "/Kitchen/", "Perdure/", "*"]\n')
+
+    with perdure.open() as opened:  # and that so many are gone is no loss
+        assert found(opened, "zebra") == ["ctx://local/users/ana/memories/entity/zebra"]
+        assert found(opened, "rye starter") == []
+        assert opened.recall("zebra").hints == opened.recall("rye").hints
+    config.write_text(before + '[vault]\nignore = ["*.tmp.md"]\n')
+    with perdure.open() as opened:
+        assert found(opened, "rye starter")
+    config.write_text(before + '[vault]\nignore = ["!"]\n')
+    with pytest.raises(ConfigError, match=r"ignore in .vault.*Fix"), perdure.open() as opened:
+        opened.recall("rye")
 
 
 def test_init_says_what_it_found(memory: Memory, vault: Path) -> None:

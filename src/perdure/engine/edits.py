@@ -13,7 +13,7 @@ from perdure.model import RequestContext, Role, Uri
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.contract import Layout
 from perdure.storage.history import History
-from perdure.storage.seen import UNKNOWN, Checked, Row, Seen, check, settle
+from perdure.storage.seen import UNKNOWN, Checked, Row, Seen, Taking, check, settle
 from perdure.storage.sweep import batches
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def look_for_edits(
             seen,
             deadline=deadline,
             skip=backend.skips,
-            takes=backend.is_note,
+            takes=Taking(backend.is_note, backend.rule),
             expected=expected,
         )
 

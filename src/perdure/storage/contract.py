@@ -364,6 +364,8 @@ class Layout(StorageBackend):
     """A logical tree on a backend whose files are others; both are trees of texts."""
 
     inner: StorageBackend
+    rule: str = ""
+    """Differs where `is_note` may say otherwise of a file than before."""
 
     @abstractmethod
     def refresh(self) -> None:

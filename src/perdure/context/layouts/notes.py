@@ -95,7 +95,7 @@ class NotesLayout(Closing, Reading, Layout):
     can be read, and are written by their owner only.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it lies on, and what it leaves out
         self,
         inner: StorageBackend,
         places: Places,
@@ -103,6 +103,8 @@ class NotesLayout(Closing, Reading, Layout):
         folder: Locator = _ROOT,
         *,
         ignored: Iterable[str] = (),
+        ignores: Callable[[str], bool] | None = None,
+        rule: str = "",
     ) -> None:
         self.inner = inner
         self.places = places
@@ -110,6 +112,8 @@ class NotesLayout(Closing, Reading, Layout):
         self._folder = folder
         self._is_ready = False
         self._ignored = frozenset(ignored)
+        self._ignores = ignores
+        self.rule = rule
         self._templates: frozenset[str] | None = None
 
     def close(self) -> None:
@@ -405,11 +409,18 @@ class NotesLayout(Closing, Reading, Layout):
                     yield path
 
     def skips(self, directory: str) -> bool:
-        """Leave out folders of tools, whose names begin with a dot, and that of templates."""
+        """Leave out folders of tools (with a dot), the one of templates, and ignored ones."""
         if self._templates is None:
             self._templates = frozenset(self._configured())
         ignored = directory in self._ignored or folded(directory) in self._templates
-        return ignored or directory.rpartition("/")[2].startswith(".")
+        hidden = directory.rpartition("/")[2].startswith(".")
+        return ignored or hidden or self._is_ignored(f"{directory}/")
+
+    def _is_ignored(self, path: str) -> bool:
+        """Whether a pattern of its owner leaves out a note or a folder; memories never are."""
+        if self._ignores is None or self._is_memory(path):
+            return False
+        return not f"{self._folder.key}/".startswith(path) and self._ignores(path)
 
     def _configured(self) -> Iterator[str]:
         """Yield the folder that Obsidian takes templates from, if one is configured."""
@@ -429,6 +440,7 @@ class NotesLayout(Closing, Reading, Layout):
             and not name.startswith(".")
             and name != ABOUT
             and marked_original(name) is None
+            and not self._is_ignored(path)
         )
 
     def _row_of(self, path: str, known: Row | None, is_taken: Callable[[str], bool]) -> Row | None:
