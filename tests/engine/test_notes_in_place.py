@@ -232,6 +232,37 @@ def test_what_its_owner_ignores_is_not_memory(memory: Memory, vault: Path) -> No
         opened.recall("rye")
 
 
+def test_list_tree_and_read_notice_what_changed(memory: Memory, vault: Path) -> None:
+    memory.save("Prefers tabs.", category="preference", slug="tabs")
+    memory.list("resources")
+    (vault / "Kitchen/Pan.md").write_text("Iron.\n")
+    (vault / "Kitchen/Oven.md").unlink()
+    (vault / "Perdure/Preferences/Tabs.md").rename(vault / "Perdure/Preferences/Indentation.md")
+
+    assert memory.read("preference/tabs").content == "Prefers tabs."
+    (vault / "Kitchen/Wok.md").write_text("Steel.\n")
+    (kitchen,) = (each for each in memory.list("resources") if each.name == "resources/Kitchen")
+    names = [each.name for each in kitchen.below]
+    assert names == [f"resources/Kitchen/{each}" for each in ("Pan", "Sourdough", "Wok")]
+    (vault / "Kitchen/Wok.md").rename(vault / "Kitchen/Big wok.md")
+    assert "resources/Kitchen/Big wok" in str(memory.tree("/"))
+    with pytest.raises(NodeNotFoundError):
+        memory.read("resources/Kitchen/Wok")
+    assert memory.warnings() == ""
+
+
+def test_a_list_that_may_be_behind_says_so(memory: Memory, vault: Path) -> None:
+    memory.recall("rye")
+    for number in range(30):
+        (vault / f"{number}.md").write_text(f"{number}\n")
+    memory.list("resources")
+    for number in range(30):
+        (vault / f"{number}.md").unlink()
+
+    memory.list("resources")
+    assert "texts are gone" in memory.warnings()
+
+
 def test_init_says_what_it_found(memory: Memory, vault: Path) -> None:
     memory.close()
     said = perdure_says("init", "--vault", str(vault))
