@@ -263,6 +263,30 @@ def test_a_list_that_may_be_behind_says_so(memory: Memory, vault: Path) -> None:
     assert "texts are gone" in memory.warnings()
 
 
+def test_links_lead_to_the_only_note_of_that_name(memory: Memory, vault: Path) -> None:
+    (vault / "Daily/Links.md").write_text(
+        "[[oven]], [[Levain|it]], [rule](../Rule.md), [far](<../日本/ノート.md>), [no](https://a.b/Rule.md)\n"
+        "`[[2026-03-02]]` [[Twice]]\n"
+    )
+    (vault / "Twice.md").write_text("Once.\n")
+    (vault / "Kitchen/Twice.md").write_text("Twice.\n")
+    (vault / "Kitchen/Guess.md").write_text("See [[Twice]] and [[Nowhere]].\n")
+    (vault / "Deep/Er").mkdir(parents=True)
+    (vault / "Deep/Er/Twice.md").write_text("[[Kitchen/Twice]]\n")
+    (vault / "Twice.md").rename(vault / "Deep/Twice.md")
+    memory.recall("rye")
+
+    def led(name: str) -> set[str]:
+        edges = memory.relations(f"resources/{name}").outgoing
+        return {memory.name(edge.to_uri).removeprefix("resources/") for edge in edges}
+
+    assert led("Daily/Links") == {"Kitchen/Oven", "Kitchen/Sourdough", "Rule", "日本/ノート"}
+    assert led("Kitchen/Guess") == {"Kitchen/Twice"}  # which is beside it
+    assert led("Deep/Er/Twice") == {"Kitchen/Twice"}
+    incoming = memory.relations("resources/Kitchen/Sourdough").incoming
+    assert [edge.from_uri for edge in incoming] == ["ctx://local/resources/Daily/Links"]
+
+
 def test_init_says_what_it_found(memory: Memory, vault: Path) -> None:
     memory.close()
     said = perdure_says("init", "--vault", str(vault))

@@ -388,6 +388,14 @@ class Layout(StorageBackend):
         """Whether nothing below a directory is a text of the tree."""
 
     @abstractmethod
+    def named(self, name: str) -> Sequence[str]:
+        """Return the folders of all nodes whose file has a name, or which say that they have it."""
+
+    @abstractmethod
+    def names_of(self, place: str) -> Sequence[str]:
+        """Return the names by which `named` finds the folder of a node."""
+
+    @abstractmethod
     def is_note(self, path: str) -> bool:
         """Whether a file holds texts of the tree, by its name; others are never read."""
 

@@ -456,8 +456,23 @@ class NotesLayout(Closing, Reading, Layout):
         place = next((each for each in places if each is not None and not is_taken(each)), None)
         if place is None or (real is not None and self._is_too_long(path, real)):
             return None
-        row = Row(place, path)
+        row = Row(place, path, aliases=self._aliases(path, real))
         return row if real is None else row._replace(archived=ARCHIVED in self._split(real, row))
+
+    def _aliases(self, path: str, real: str | None) -> str:
+        if real is None or self._is_memory(path):
+            return ""
+        said = notefile.NoteFile.parse(real).value("aliases")
+        given = said if isinstance(said, list) else [said]
+        return "\n".join(each.strip() for each in given if isinstance(each, str))
+
+    def named(self, name: str) -> Sequence[str]:
+        self._prepare()
+        return self.places.named(name)
+
+    def names_of(self, place: str) -> Sequence[str]:
+        row = self.places.at(place)
+        return sorted(row.names) if row else ()
 
     def _is_too_long(self, path: str, real: str) -> bool:
         return not self._is_memory(path) and len(real) > MAX_CONTENT
