@@ -287,6 +287,34 @@ def test_links_lead_to_the_only_note_of_that_name(memory: Memory, vault: Path) -
     assert [edge.from_uri for edge in incoming] == ["ctx://local/resources/Daily/Links"]
 
 
+def test_a_conflict_copy_without_a_mark_is_not_a_note(memory: Memory, vault: Path) -> None:
+    said = "Knead the dough for ten minutes, then let it rest in the fridge over night.\n"
+    oven, rest = vault / "Kitchen/Dough.md", vault / "Kitchen/Dough 2.md"
+    oven.write_text(said)
+    rest.write_text(said.replace("ten", "twelve"))
+    name = "ctx://local/resources/Kitchen/Dough"
+    assert found(memory, "knead dough fridge") == [name]
+    assert [each.path for each in memory.conflicts()] == ["Kitchen/Dough 2.md"]
+
+    rest.write_text("Pizza dough wants a hot stone instead, and another flour.\n")
+    assert {*found(memory, "dough")} == {name, f"{name}%202"}
+    oven.write_text(rest.read_text())
+    assert found(memory, "pizza dough stone") == [name]
+    oven.unlink()
+    assert found(memory, "pizza dough stone") == [f"{name}%202"]
+
+
+def test_memories_with_numbers_are_not_copies(memory: Memory, vault: Path) -> None:
+    for slug in ("python", "python-2"):
+        memory.save("Use the newest Python, with a venv.", category="rule", slug=slug)
+    path = next(vault.glob("Perdure/**/Python*2*.md"))
+    path.rename(path.with_name("Python 2.md"))
+
+    assert memory.recall("newest python").hits
+    names = {each.name for each in memory.list("rule")}
+    assert names == {"rule/python", "rule/python-2"}
+
+
 def test_init_says_what_it_found(memory: Memory, vault: Path) -> None:
     memory.close()
     said = perdure_says("init", "--vault", str(vault))

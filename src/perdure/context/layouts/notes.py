@@ -43,7 +43,7 @@ from perdure.files import Closing
 from perdure.model.anchors import FIRST_NODE
 from perdure.model.values import MAX_CONTENT
 from perdure.storage import Locator, StorageBackend
-from perdure.storage.conflicts import marked_original
+from perdure.storage.conflicts import alike, marked_original, unmarked_original
 from perdure.storage.content import (
     ABSENT,
     Change,
@@ -72,6 +72,8 @@ ABOUT: Final = "About this folder.md"
 """The note that has the id of the store."""
 _ROOT = Locator("")
 _TEMPLATES = Locator(".obsidian/templates.json")
+TOO_LONG, COPY = "too long", "conflict copy"
+"""Why a note is not memory."""
 _ATTEMPTS = 3
 _BESIDE = (OWNER, LEARNED)
 _UNREADABLE = (NotTextError, LinkRefusedError, AccessRefusedError)
@@ -454,7 +456,7 @@ class NotesLayout(Closing, Reading, Layout):
         if known is not None and (real is None or places[0] is None):
             places.insert(0, known.place)
         place = next((each for each in places if each is not None and not is_taken(each)), None)
-        if place is None or (real is not None and self._is_too_long(path, real)):
+        if place is None or (real is not None and self._is_left_out(path, real)):
             return None
         row = Row(place, path, aliases=self._aliases(path, real))
         return row if real is None else row._replace(archived=ARCHIVED in self._split(real, row))
@@ -474,8 +476,32 @@ class NotesLayout(Closing, Reading, Layout):
         row = self.places.at(place)
         return sorted(row.names) if row else ()
 
+    def _is_left_out(self, path: str, real: str) -> bool:
+        return self._is_too_long(path, real) or self._is_copy(path, real)
+
     def _is_too_long(self, path: str, real: str) -> bool:
         return not self._is_memory(path) and len(real) > MAX_CONTENT
+
+    def _is_copy(self, path: str, real: str) -> bool:
+        """Whether a file is a conflict copy of the one beside it, though its name has no mark."""
+        original = unmarked_original(path.rpartition("/")[2])
+        if original is None:
+            return False
+        try:
+            beside = self.inner.read(Locator(path).parent.child(original))
+        except StorageError:  # it is not there, or not a text
+            return False
+        ids = (notefile.NoteFile.parse(text).value(notefile.ID) for text in (beside, real))
+        return (not self._is_memory(path) or len(set(map(str, ids))) == 1) and alike(beside, real)
+
+    def _copies_of(self, paths: Iterable[str]) -> Iterator[str]:
+        """Yield files beside these that may be, or have been, conflict copies of them."""
+        changed = set(paths)
+        for directory in {Locator(path).parent for path in changed}:
+            for child in self.inner.list(directory):
+                original = unmarked_original(child.name)
+                if original is not None and directory.child(original).key in changed:
+                    yield child.key
 
     def _place_in(self, path: str, real: str | None = None) -> str | None:
         """Return the place that a file says it is of."""
@@ -505,6 +531,8 @@ class NotesLayout(Closing, Reading, Layout):
         """Take in what others did to these files; return the texts that may have changed."""
         self._prepare()
         changed: dict[str, None] = {}
+        paths = set(paths)
+        paths.update(self._copies_of(paths))
         for path in sorted(paths, key=lambda path: not self._is_there(path)):
             known = self.places.at_path(path)
             found = None
@@ -549,8 +577,15 @@ class NotesLayout(Closing, Reading, Layout):
             for path in (directory.child(name).key for name in stamps or ()):
                 if path not in notes and not self._is_memory(path):
                     ending = path.rpartition("/")[2][1:].rpartition(".")[2]
-                    others["too long" if self.is_note(path) else f".{ending}"] += 1
+                    left_out = self.is_note(path) and self._why_left_out(path)
+                    others[left_out or f".{ending}"] += 1
         return Census(len(notes), dict(others.most_common()))
+
+    def _why_left_out(self, path: str) -> str:
+        with suppress(StorageError):
+            real = self.inner.read(Locator(path))
+            return TOO_LONG if self._is_too_long(path, real) else COPY
+        return "not UTF-8"
 
     def _is_there(self, path: str) -> bool:
         return self.inner.exists(Locator(path))
