@@ -41,7 +41,7 @@ LAYOUTS = ("notes", "agfs")
 """How nodes lie in a backend: each as a note, or as the five files of the seed."""
 MEMORY_FOLDER = "Perdure"
 _OF_STORAGE = ("backend", "layout", "folder")
-_TABLES = ("storage", "embedding", "index", "llm", "agents")
+_TABLES = ("storage", "embedding", "index", "llm", "agents", "vault")
 _STATE_MODE = "state_mode"
 _KINDS = {str: "a text in quotes", int: "a number", float: "a number", bool: "true or false"}
 _MAX_DOLLARS = 1_000_000
@@ -115,6 +115,8 @@ class Config:
     """Whose the memories at the top of a new store are."""
     check_seconds: float = 1.0
     """For how long a recall looks for edits made outside Perdure; 0 is not at all."""
+    ignore: tuple[str, ...] = ()
+    """Which notes of a vault are not memory, as patterns of gitignore."""
 
 
 class ConfigFile(NamedTuple):
@@ -187,7 +189,7 @@ def config_of(file: ConfigFile, environ: Mapping[str, str]) -> Config:
     """Return what a config file says, in an environment; `ConfigError` if it is wrong."""
     home = file.path.parent
     tables = _tables(file)
-    storage, embedding, index, llm, agents = (
+    storage, embedding, index, llm, agents, of_vault = (
         _table(file, [name], tables.get(name, {})) for name in _TABLES
     )
     vault = environ.get(VAULT_VARIABLE)
@@ -210,6 +212,7 @@ def config_of(file: ConfigFile, environ: Mapping[str, str]) -> Config:
         _folder(file, storage),
         user_name(environ),
         float(str(_index(file, index).get("check_seconds", 1.0))),
+        _ignore(file, of_vault),
     )
 
 
@@ -280,7 +283,8 @@ def _tables(file: ConfigFile) -> dict[str, object]:
     tables = file.parse()
     for name in tables:
         if name not in {*_TABLES, _STATE_MODE}:
-            fix = "use [storage], [embedding], [index], [llm], [agents] or state_mode, or remove it"
+            known = ", ".join(f"[{each}]" for each in _TABLES)
+            fix = f"use {known} or state_mode, or remove it"
             raise file.refuse([name], f"{name!a} is not known here", fix)
     return tables
 
@@ -437,6 +441,16 @@ def _folder(file: ConfigFile, storage: Mapping[str, object]) -> str:
         return folder
     what = f"folder is {folder!r}, not the name of a folder in the vault"
     raise file.refuse(["storage", "folder"], what, f'write it as "{MEMORY_FOLDER}"')
+
+
+def _ignore(file: ConfigFile, vault: Mapping[str, object]) -> tuple[str, ...]:
+    rest = {name: value for name, value in vault.items() if name != "ignore"}
+    _values(file, "vault", {"ignore": list}, rest)  # which refuses any other
+    patterns = vault.get("ignore", [])
+    if isinstance(patterns, list) and all(isinstance(each, str) for each in patterns):
+        return tuple(patterns)
+    what = f"ignore is {patterns!r}, not a list of patterns"
+    raise file.refuse(["vault", "ignore"], what, 'write it as ["Archive/", "*.tmp.md"]')
 
 
 def _options(

@@ -26,6 +26,9 @@ class Known:
     def categories(self, owner: Uri) -> list[str]:
         return sorted({place.path[3] for place in self._places if owner.contains(place)})
 
+    def named(self, account: str, name: str) -> list[Uri]:
+        return [place for place in self._places if (place.account, place.name) == (account, name)]
+
 
 @pytest.mark.parametrize(
     ("content", "targets"),

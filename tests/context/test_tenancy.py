@@ -38,6 +38,7 @@ TRUSTED = {
     "nodes": {
         # They take no request: whoever calls has asked `reach`, or works for nobody.
         *("active", "load", "is_active", "walk", "categories", "hidden", "leading_to"),
+        *("named", "names_of"),
         *("look", "files", "file", "folder", "marker", "clear", "settle", "because"),
         # They take a plan that asks by itself.
         *("write", "change", "owned", "archive_nodes", "plan_archive"),

@@ -81,6 +81,7 @@ def test_settled_the_file_has_what_was_kept_and_history_has_all(
 
     assert (vault / "Plan.md").read_text() == text
     assert not (vault / COPY).exists()
+    assert len(memory.edits()) == 2  # which `conflicting` made; what was settled is not an edit
     assert memory.conflicts() == ()
     assert {BASE, MINE, THEIRS, text} <= {*versions(memory)}
 

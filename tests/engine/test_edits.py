@@ -193,7 +193,7 @@ def test_status_doctor_and_index_count_what_is_not_recorded(
     memory = context.memory
     memory.recall("tabs")
     parts = {part.name: part for part in memory.status()}
-    assert parts["edits"].facts == {"unrecorded": 0, "unchecked": 0}
+    assert parts["edits"].facts == {"unrecorded": 0, "unchecked": 0, "unit": "text"}
     file = memories / "preference" / "indentation" / "content.md"
     file.write_text(file.read_text() + "\nZebras are allowed.\n")
 

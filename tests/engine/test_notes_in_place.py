@@ -10,7 +10,7 @@ import pytest
 
 import perdure
 from perdure import Memory
-from perdure.errors import AccessRefusedError, NodeNotFoundError
+from perdure.errors import AccessRefusedError, ConfigError, NodeNotFoundError
 
 SOURDOUGH = """\
 ---
@@ -168,11 +168,157 @@ def test_memories_lie_beside_the_notes(memory: Memory, vault: Path) -> None:
     assert (finding.uri, "UTF-8" in finding.detail) == ("ctx://local/resources/latin", True)
 
 
+def perdure_says(*words: str) -> str:
+    ran = [str(Path(sys.executable).with_name("perdure")), *words]
+    return subprocess.run(ran, capture_output=True, text=True, check=True).stdout
+
+
+def test_a_note_without_a_date_shows_none(memory: Memory, vault: Path) -> None:
+    rule = vault / "Perdure/Rules/Fridays.md"
+    rule.parent.mkdir(parents=True)
+    rule.write_text("Never deploy on Fridays.\n")
+    (vault / "Perdure/Preferences").mkdir()
+    (vault / "Perdure/Preferences/Tabs.md").write_text("---\ncreated: 2026-02-03\n---\nTabs.\n")
+    assert {hit.date for hit in memory.recall("deploy fridays").hits} == {None}
+    memory.close()
+
+    assert "- Never deploy on Fridays. ~" in (said := perdure_says("briefing"))
+    assert "6y" not in said  # which is how old something of 1970 would be
+    for words in (
+        ["recall", "heat degrees"],
+        ["recall", "deploy fridays", "--json"],
+        ["list", "pattern"],
+        ["list", "resources/Kitchen", "--json"],
+        ["read", "pattern/fridays", "--all"],
+        ["read", "pattern/fridays", "--json"],
+        ["why", "pattern/fridays"],
+    ):
+        assert "1970" not in perdure_says(*words), words
+    assert "2026-02-03" in perdure_says("list", "preference")
+
+
+def test_status_counts_notes_and_nothing_else(memory: Memory, vault: Path) -> None:
+    memory.close()
+    (vault / "latin.md").unlink()
+    (vault / "Long.md").unlink()
+    perdure_says("init")
+
+    assert "edits     5 notes not indexed yet; the next recall does it" in perdure_says("status")
+    perdure_says("recall", "rye")
+    assert "edits     none that is not indexed" in perdure_says("status")
+    (vault / "Kitchen/bread.png").write_text("another png")
+    assert json.loads(perdure_says("status", "--json"))["edits"]["unrecorded"] == 0
+
+
+def test_what_its_owner_ignores_is_not_memory(memory: Memory, vault: Path) -> None:
+    for number in range(30):
+        (vault / f"Archive {number}.md").write_text(f"An old zebra, number {number}.\n")
+    memory.save("Zebras are striped.", category="entity", slug="zebra")
+    assert len(found(memory, "zebra")) > 1
+    memory.close()
+    config = vault.parent / "home/config.toml"
+    before = config.read_text()
+    config.write_text(before + '[vault]\nignore = ["Archive*", "/Kitchen/", "Perdure/", "*"]\n')
+
+    with perdure.open() as opened:  # and that so many are gone is no loss
+        assert found(opened, "zebra") == ["ctx://local/users/ana/memories/entity/zebra"]
+        assert found(opened, "rye starter") == []
+        assert opened.recall("zebra").hints == opened.recall("rye").hints
+    config.write_text(before + '[vault]\nignore = ["*.tmp.md"]\n')
+    with perdure.open() as opened:
+        assert found(opened, "rye starter")
+    config.write_text(before + '[vault]\nignore = ["!"]\n')
+    with pytest.raises(ConfigError, match=r"ignore in .vault.*Fix"), perdure.open() as opened:
+        opened.recall("rye")
+
+
+def test_list_tree_and_read_notice_what_changed(memory: Memory, vault: Path) -> None:
+    memory.save("Prefers tabs.", category="preference", slug="tabs")
+    memory.list("resources")
+    (vault / "Kitchen/Pan.md").write_text("Iron.\n")
+    (vault / "Kitchen/Oven.md").unlink()
+    (vault / "Perdure/Preferences/Tabs.md").rename(vault / "Perdure/Preferences/Indentation.md")
+
+    assert memory.read("preference/tabs").content == "Prefers tabs."
+    (vault / "Kitchen/Wok.md").write_text("Steel.\n")
+    (kitchen,) = (each for each in memory.list("resources") if each.name == "resources/Kitchen")
+    names = [each.name for each in kitchen.below]
+    assert names == [f"resources/Kitchen/{each}" for each in ("Pan", "Sourdough", "Wok")]
+    (vault / "Kitchen/Wok.md").rename(vault / "Kitchen/Big wok.md")
+    assert "resources/Kitchen/Big wok" in str(memory.tree("/"))
+    with pytest.raises(NodeNotFoundError):
+        memory.read("resources/Kitchen/Wok")
+    assert memory.warnings() == ""
+
+
+def test_a_list_that_may_be_behind_says_so(memory: Memory, vault: Path) -> None:
+    memory.recall("rye")
+    for number in range(30):
+        (vault / f"{number}.md").write_text(f"{number}\n")
+    memory.list("resources")
+    for number in range(30):
+        (vault / f"{number}.md").unlink()
+
+    memory.list("resources")
+    assert "texts are gone" in memory.warnings()
+
+
+def test_links_lead_to_the_only_note_of_that_name(memory: Memory, vault: Path) -> None:
+    (vault / "Daily/Links.md").write_text(
+        "[[oven]], [[Levain|it]], [rule](../Rule.md), [far](<../日本/ノート.md>), [no](https://a.b/Rule.md)\n"
+        "`[[2026-03-02]]` [[Twice]]\n"
+    )
+    (vault / "Twice.md").write_text("Once.\n")
+    (vault / "Kitchen/Twice.md").write_text("Twice.\n")
+    (vault / "Kitchen/Guess.md").write_text("See [[Twice]] and [[Nowhere]].\n")
+    (vault / "Deep/Er").mkdir(parents=True)
+    (vault / "Deep/Er/Twice.md").write_text("[[Kitchen/Twice]]\n")
+    (vault / "Twice.md").rename(vault / "Deep/Twice.md")
+    memory.recall("rye")
+
+    def led(name: str) -> set[str]:
+        edges = memory.relations(f"resources/{name}").outgoing
+        return {memory.name(edge.to_uri).removeprefix("resources/") for edge in edges}
+
+    assert led("Daily/Links") == {"Kitchen/Oven", "Kitchen/Sourdough", "Rule", "日本/ノート"}
+    assert led("Kitchen/Guess") == {"Kitchen/Twice"}  # which is beside it
+    assert led("Deep/Er/Twice") == {"Kitchen/Twice"}
+    incoming = memory.relations("resources/Kitchen/Sourdough").incoming
+    assert [edge.from_uri for edge in incoming] == ["ctx://local/resources/Daily/Links"]
+
+
+def test_a_conflict_copy_without_a_mark_is_not_a_note(memory: Memory, vault: Path) -> None:
+    said = "Knead the dough for ten minutes, then let it rest in the fridge over night.\n"
+    oven, rest = vault / "Kitchen/Dough.md", vault / "Kitchen/Dough 2.md"
+    oven.write_text(said)
+    rest.write_text(said.replace("ten", "twelve"))
+    name = "ctx://local/resources/Kitchen/Dough"
+    assert found(memory, "knead dough fridge") == [name]
+    assert [each.path for each in memory.conflicts()] == ["Kitchen/Dough 2.md"]
+
+    rest.write_text("Pizza dough wants a hot stone instead, and another flour.\n")
+    assert {*found(memory, "dough")} == {name, f"{name}%202"}
+    oven.write_text(rest.read_text())
+    assert found(memory, "pizza dough stone") == [name]
+    oven.unlink()
+    assert found(memory, "pizza dough stone") == [f"{name}%202"]
+
+
+def test_memories_with_numbers_are_not_copies(memory: Memory, vault: Path) -> None:
+    for slug in ("python", "python-2"):
+        memory.save("Use the newest Python, with a venv.", category="rule", slug=slug)
+    path = next(vault.glob("Perdure/**/Python*2*.md"))
+    path.rename(path.with_name("Python 2.md"))
+
+    assert memory.recall("newest python").hits
+    names = {each.name for each in memory.list("rule")}
+    assert names == {"rule/python", "rule/python-2"}
+
+
 def test_init_says_what_it_found(memory: Memory, vault: Path) -> None:
     memory.close()
-    ran = [str(Path(sys.executable).with_name("perdure")), "init", "--vault", str(vault)]
-    said = subprocess.run(ran, capture_output=True, text=True, check=True).stdout
-    told = json.loads(subprocess.run([*ran, "--json"], capture_output=True, check=True).stdout)
+    said = perdure_says("init", "--vault", str(vault))
+    told = json.loads(perdure_says("init", "--vault", str(vault), "--json"))
 
     assert "notes    6 notes are memory now" in said
     assert told["notes"] == 6

@@ -102,7 +102,37 @@ def test_a_vault_is_chosen_and_gets_nothing_but_its_id(config: Path, vault: Path
     assert done["storage"] == str(vault)
     assert texts_in(vault) == [STORE_NOTE.key]
     told("save", "Tea, no milk.")
-    assert (vault / "accounts").is_dir()
+    assert not (vault / "accounts").exists()
+
+
+def test_a_new_vault_has_notes_and_its_own_are_memory(config: Path, vault: Path) -> None:
+    (vault / "Oven.md").write_text("Heat it to 240 degrees.\n")
+
+    assert one("init", "--vault", str(vault))["notes"] == 1
+
+    assert tomllib.loads(config.read_text())["storage"]["layout"] == "notes"
+    assert "resources/Oven lines 1-1" in told("recall", "heat degrees")
+
+
+def test_a_layout_that_was_chosen_or_is_there_stays(
+    config: Path, vault: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given(config, '[storage]\nlayout = "agfs"\n')
+    told("init", "--vault", str(vault))
+    assert tomllib.loads(config.read_text())["storage"]["layout"] == "agfs"
+    told("save", "Tea, no milk.")
+    config.unlink()
+
+    told("init", "--vault", str(vault))
+    assert "layout" not in tomllib.loads(config.read_text())["storage"]
+    assert "Tea" in told("recall", "tea milk")
+
+    config.unlink()
+    other = vault.with_name("Other")
+    other.mkdir()
+    monkeypatch.setenv("PERDURE_LAYOUT", "agfs")
+    told("init", "--vault", str(other))
+    assert "layout" not in tomllib.loads(config.read_text())["storage"]
 
 
 def test_a_vault_may_be_named_from_here(
@@ -161,12 +191,12 @@ def test_comments_and_all_else_survive(config: Path, vault: Path) -> None:
 
     done = one("init", "--vault", str(vault))
 
-    assert done["changed"] == ["storage.backend", "storage.vault.path"]
+    assert done["changed"] == ["storage.backend", "storage.vault.path", "storage.layout"]
     text = config.read_text()
     assert [line for line in mine.splitlines() if line not in text.splitlines()] == []
     assert tomllib.loads(text) == {
         "embedding": {"provider": "none"},
-        "storage": {"backend": "vault", "vault": {"path": str(vault)}},
+        "storage": {"backend": "vault", "layout": "notes", "vault": {"path": str(vault)}},
     }
 
 
@@ -200,6 +230,7 @@ def test_however_it_is_written_it_is_changed_rightly_or_refused(
     wanted = tomllib.loads(mine)
     wanted["storage"]["backend"] = "vault"
     wanted["storage"].setdefault("vault", {})["path"] = str(vault)
+    wanted["storage"]["layout"] = "notes"
 
     done = perdure("init", "--vault", str(vault), "--force")
 

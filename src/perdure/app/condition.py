@@ -44,6 +44,7 @@ from perdure.index.models.installed import find
 from perdure.model import RequestContext, Uri
 from perdure.model.values import JSON
 from perdure.storage import Capabilities, StorageBackend, select_backend, storage_preview
+from perdure.storage.contract import Layout
 from perdure.storage.history import History
 from perdure.storage.lock.mutex import abandoned_locks
 from perdure.storage.seen import Seen
@@ -192,8 +193,9 @@ class Standing:
 
     def _edits(self) -> Facts:
         """Count what was edited outside Perdure and is not recorded; it is not recorded here."""
+        unit = "note" if isinstance(self._backend, Layout) else "text"
         if not self._folder.is_dir():
-            return {"unrecorded": 0, "unchecked": 0}
+            return {"unrecorded": 0, "unchecked": 0, "unit": unit}
         path = self._folder / SEEN
         with (
             History.open(str(self._folder)) as history,
@@ -201,7 +203,7 @@ class Standing:
         ):
             deadline = None if self._exact else time.monotonic() + _LONGEST_LOOK
             found = look_for_edits(self._backend, history, seen, deadline)
-        return {"unrecorded": len(found.found), "unchecked": found.left}
+        return {"unrecorded": len(found.found), "unchecked": found.left, "unit": unit}
 
     def _history(self) -> Facts:
         with History.open(str(self._folder)) as history:
@@ -415,12 +417,12 @@ class _Checking:
         if found.trouble:
             return Check("edits", Severity.WARN, found.trouble)
         if facts["unrecorded"]:
-            fix = "Fix: none needed; the next recall records them"
-            what = f"{facts['unrecorded']:,} texts were edited outside Perdure"
-            return Check("edits", Severity.NOTE, f"{what}, and are not recorded yet. {fix}")
+            fix = "Fix: none needed; the next recall indexes them"
+            what = f"{facts['unrecorded']:,} {facts['unit']}s edited outside Perdure"
+            return Check("edits", Severity.NOTE, f"{what} are not indexed yet. {fix}")
         if facts["unchecked"]:
             fix = "Fix: `perdure worker --once` looks at all of them"
-            what = f"{facts['unchecked']:,} texts were not looked at for edits in time"
+            what = f"{facts['unchecked']:,} {facts['unit']}s were not looked at for edits in time"
             return Check("edits", Severity.NOTE, f"{what}. {fix}")
         return Check("edits", Severity.OK, "none that is not recorded")
 

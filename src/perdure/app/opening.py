@@ -1,6 +1,6 @@
 """From a user's environment to the parts that work for it."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -80,7 +80,22 @@ def laid_out(
     folder = Locator(config.folder if backend.capabilities.sync else "")
     places = Places(str(store.folder / PLACES))
     names = Names(ACCOUNT, store.owner or config.user)
-    return NotesLayout(backend, places, names, folder, ignored=ignored)
+    ignores = _matcher(config.ignore) if config.ignore else None
+    rule = "\n".join(config.ignore)
+    return NotesLayout(backend, places, names, folder, ignored=ignored, ignores=ignores, rule=rule)
+
+
+def _matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
+    """Return what tells whether gitignore would leave out a path; a folder ends with a slash."""
+    from pathspec import GitIgnoreSpec
+
+    try:
+        return GitIgnoreSpec.from_lines(patterns).match_file
+    except ValueError as error:
+        raise ConfigError(
+            f"ignore in [vault] has a pattern that can't be read: {error}. "
+            "Fix: write each as in a .gitignore, such as Archive/ or *.tmp.md."
+        ) from error
 
 
 def census_of(recorded: "Recorded") -> tuple[int, Mapping[str, int]]:

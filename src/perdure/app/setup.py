@@ -10,6 +10,7 @@ from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import Any
 
+from perdure.app.identity import find_store
 from perdure.app.opening import arriving_into, census_of, open_recorded, recorded_of, store_of
 from perdure.config import (
     FILE_NAME,
@@ -35,7 +36,7 @@ from perdure.errors import (
 )
 from perdure.files import write_whole
 from perdure.storage import ABSENT, Locator, StorageBackend, content_hash, registry, select_backend
-from perdure.storage.contract import is_directory
+from perdure.storage.contract import Layout, is_directory
 
 Place = tuple[str, ...]
 Entries = Mapping[Place, str]
@@ -166,6 +167,7 @@ PROBED = "Perdure looks whether it can write here; this may be removed.\n"
 
 _BACKEND: Place = ("storage", "backend")
 _VAULT: Place = ("storage", "vault", "path")
+_LAYOUT: Place = ("storage", "layout")
 
 _LISTS = (".config/obsidian/obsidian.json", "Library/Application Support/obsidian/obsidian.json")
 """Where Obsidian keeps the list of its vaults, below a user's home."""
@@ -223,7 +225,8 @@ def begin(
     """Make sure that there is a config file that names this storage, and a store that works.
 
     The store is opened and written first: nothing is configured that could not be used. What the
-    file says otherwise is an error, unless it is to be changed by force.
+    file says otherwise is an error, unless it is to be changed by force. A new vault has the layout
+    of notes, unless another is configured.
     """
     named = backend if vault is None else "vault"
     wanted = {} if named is None else Target(named, vault).entries()
@@ -241,9 +244,13 @@ def begin(
         # Else somebody may be trying to write there just now; alone, it is looked at again.
     with alone_in(config.home):
         file, text, changed, config = _planned(environ, wanted, force=force)
+        if named == "vault" and _may_have_notes(config):
+            wanted = {**wanted, _LAYOUT: "notes"}
+            file, text, changed, config = _planned(environ, wanted, force=force)
         was_there = os.path.lexists(file.path)
         with recorded_of(config) as recorded:
-            _try_writing(recorded.inner)
+            layout = recorded.inner
+            _try_writing(layout.inner if isinstance(layout, Layout) else layout)
             recorded.introduce()
             recorded.history.position()
             found = census_of(recorded)
@@ -261,6 +268,13 @@ def begin(
         store.folder,
         *found,
     )
+
+
+def _may_have_notes(config: Config) -> bool:
+    """Whether a store has no layout yet, and nobody chose another than that of notes."""
+    backend = select_backend(config.storage)
+    store = find_store(config.home, backend.identity, backend)
+    return not store.layout and config.layout in {None, "notes"}
 
 
 def find_vault() -> str:

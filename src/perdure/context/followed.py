@@ -6,6 +6,7 @@ wrong.
 """
 
 import sqlite3
+from collections.abc import Iterable
 from contextlib import suppress
 
 from perdure.context import links
@@ -21,7 +22,7 @@ from perdure.model import Uri
 from perdure.storage import Locator
 from perdure.storage.history import Event, History
 
-_VERSION = 2
+_VERSION = 3
 _TABLES = Tables(
     name="the database of links",
     version=_VERSION,
@@ -48,13 +49,16 @@ class FollowedLinks:
         self._prefix = f"{root.key}/" if root.key else ""
         self._file = DerivedFile(path, _TABLES, _check)
 
-    def leading_to(self, place: Uri) -> list[Uri]:
-        def look(file: DatabaseFile) -> list[tuple[str]]:
+    def leading_to(self, place: Uri, called: Iterable[str] = ()) -> list[Uri]:
+        names = {links.name_of(place), *map(links.name_in, called)}
+
+        def look(file: DatabaseFile) -> set[str]:
             self._follow(file)
             with file.reading() as database:
-                return database.execute(_LEADING, (place.account, links.name_of(place))).fetchall()
+                rows = (database.execute(_LEADING, (place.account, name)) for name in names)
+                return {folder for found in rows for (folder,) in found}
 
-        places = (Uri.of_key(folder) for (folder,) in self._file.ask(look))
+        places = map(Uri.of_key, sorted(self._file.ask(look)))
         return [found for found in places if found is not None]
 
     # ------------------------------------------------------------ forgetting

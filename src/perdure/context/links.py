@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Protocol
+from urllib.parse import unquote
 
 from perdure.context.reading import NodeReader
 from perdure.errors import BrokenNodeError, InvalidValueError
@@ -18,7 +19,10 @@ _LINK = (
     r"|(?<!\\)\[\[(?P<target>[^\[\]|#^\n\\]+)(?P<rest>[#^][^\[\]|\n\\]*)?"
     r"(?P<shown>\\?\|[^\[\]\n]*)?\]\]"
 )
+_OR_PATH = r"|(?<!\\)\[[^\[\]\n]*\]\((?:<(?P<angled>[^<>\n]+)>|(?P<path>[^()<>\s]+))[^()\n]*\)"
+"""A link of Markdown to a file."""
 _FILE = "content"
+_MARKDOWN = ".md"
 _OWNERS = frozenset({"users", "agents"})
 
 
@@ -30,14 +34,26 @@ class Places(Protocol):
     def categories(self, owner: Uri) -> list[str]:
         """Return the categories in which a user or an agent has memories."""
 
+    def named(self, account: str, name: str) -> list[Uri]:
+        """Return the nodes whose note has a name or an alias, wherever it is."""
+
 
 def targets(content: str) -> Iterator[str]:
     """Return what the links of a content name; what stands in code is none."""
-    return (target for _, target in located(content))
+    if _MARKDOWN not in content:
+        return (target for _, target in located(content))
+    found = re.finditer(_LINK + _OR_PATH, content)
+    return filter(None, ((match["target"] or _file_in(match)).strip() for match in found))
+
+
+def _file_in(match: re.Match[str]) -> str:
+    """Return the note that a link of Markdown leads to; empty if it leads elsewhere."""
+    path = unquote((match["angled"] or match["path"] or "").partition("#")[0])
+    return path if path.endswith(_MARKDOWN) and "://" not in path else ""
 
 
 def located(content: str) -> Iterator[tuple[int, str]]:
-    """Yield the same, each with the line of the content that it stands in, from 1."""
+    """Yield what `[[links]]` name, each with the line of the content, from 1."""
     if "[[" in content:
         line, before = 1, 0
         for match in re.finditer(_LINK, content):
@@ -67,12 +83,25 @@ def resolve(target: str, start: Uri, places: Places) -> Uri | None:
 
     A link says a URI, a slug, or a category and a slug. A slug is looked for beside the node that
     holds the link, then in the other categories of its owner and among the owner's skills, then in
-    what the account shares.
+    what the account shares. Last, a note anywhere has this name or alias, if it is the only one.
     """
     for place in _candidates(target, start, places):
         if place != start and places.is_active(place):
             return place
-    return None
+    if target.startswith(SCHEME):
+        return None
+    found = [place for place in _notes(target, start, places) if places.is_active(place)]
+    return found[0] if len(found) == 1 and found[0] != start else None
+
+
+def _notes(target: str, start: Uri, places: Places) -> Iterator[Uri]:
+    """Yield the notes anywhere that a target may name, with the folders that it says."""
+    *above, name = [part for part in _segments(target) if part not in {".", ".."}] or [target]
+    for place in places.named(start.account, name):
+        folders = place.path[1:-1][-len(above) :] if above else ()
+        same = [each.casefold() for each in folders] == [each.casefold() for each in above]
+        if same and (place.path[0] == "resources" or place.path[:2] == start.path[:2]):
+            yield place
 
 
 def _candidates(target: str, start: Uri, places: Places) -> Iterator[Uri]:
@@ -94,6 +123,8 @@ def _candidates(target: str, start: Uri, places: Places) -> Iterator[Uri]:
 def _note_candidates(names: list[str], start: Uri) -> Iterator[Uri]:
     """Yield notes with just this name or path: beside the one with the link, then further up."""
     folder = start.path[1:-1] if start.path[0] == "resources" else ()
+    while names[1:] and names[0] in {".", ".."}:
+        folder, names = folder if names[0] == "." else folder[:-1], names[1:]
     for above in range(len(folder), -1, -1):
         with suppress(InvalidValueError):  # too long for a place
             yield Uri(start.account, ("resources", *folder[:above], *names))
@@ -116,7 +147,7 @@ def _owned_candidates(category: str, name: str, start: Uri, places: Places) -> I
 
 def _segments(target: str) -> list[str]:
     """Return the parts of a target; the name of the file in a node's folder is none."""
-    parts = [part for part in target.removesuffix(".md").split("/") if part.strip()]
+    parts = [part for part in target.removesuffix(_MARKDOWN).split("/") if part.strip()]
     if len(parts) > 1 and parts[-1] == _FILE:
         parts.pop()
     return parts or [target]
@@ -150,8 +181,11 @@ def _said(place: Uri, start: Uri) -> str:
 
 
 class Backlinks(Protocol):
-    def leading_to(self, place: Uri) -> Iterable[Uri]:
-        """Return all nodes of the account that may lead to a place, and perhaps others."""
+    def leading_to(self, place: Uri, called: Iterable[str] = ()) -> Iterable[Uri]:
+        """Return all nodes of the account that may lead to a place, and perhaps others.
+
+        Links may call it by these names, too.
+        """
 
 
 class ScannedLinks:
@@ -160,10 +194,10 @@ class ScannedLinks:
     def __init__(self, reader: NodeReader) -> None:
         self._reader = reader
 
-    def leading_to(self, place: Uri) -> list[Uri]:
-        name = name_of(place)
+    def leading_to(self, place: Uri, called: Iterable[str] = ()) -> list[Uri]:
+        names = {name_of(place), *map(name_in, called)}
         return [
-            other for other in self._reader.walk(Uri(place.account)) if name in self._names(other)
+            other for other in self._reader.walk(Uri(place.account)) if names & self._names(other)
         ]
 
     def _names(self, place: Uri) -> set[str]:

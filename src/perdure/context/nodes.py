@@ -240,9 +240,9 @@ class Nodes(NodeReader):
                 with suppress(NodeNotFoundError, BrokenNodeError):
                     yield self._unbroken(follower)
 
-    def leading_to(self, place: Uri) -> Iterator[Uri]:
+    def leading_to(self, place: Uri, called: Iterable[str] = ()) -> Iterator[Uri]:
         """Yield the places of nodes that lead to a place; what they are, reading them tells."""
-        return iter(self._backlinks.leading_to(place))
+        return iter(self._backlinks.leading_to(place, called))
 
     def _unbroken(self, place: Uri) -> Stored:
         stored = self.active(place)

@@ -1,6 +1,6 @@
 """Nodes as their files say they are, for callers who may see them."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -40,7 +40,7 @@ from perdure.model import ContextNode, NodeStatus, RelationEdge, RequestContext,
 from perdure.model.uri import SLUG, name_of
 from perdure.patterns import later
 from perdure.storage import Locator, StorageBackend, TransactionalBackend
-from perdure.storage.contract import is_directory
+from perdure.storage.contract import Layout, is_directory
 
 _LOOKS = 50
 _SIBLINGS = 20
@@ -139,6 +139,8 @@ class NodeReader:
         self.backend = backend
         self.root = root
         self.reach = Reach(backend, root)
+        inner = getattr(backend, "inner", backend)
+        self._layout = inner if isinstance(inner, Layout) else None
         self._committed = backend.committed if isinstance(backend, TransactionalBackend) else None
 
     # ------------------------------------------------------------ the verbs
@@ -197,6 +199,16 @@ class NodeReader:
                 yield here
             names = reversed(self._named(here, segments))
             pending.extend(filter(None, (_child(here, name) for name in names)))
+
+    def named(self, account: str, name: str) -> list[Uri]:
+        """Return the nodes whose note has a name or an alias; none where nodes are not notes."""
+        places = self._layout.named(name) if self._layout else ()
+        found = (Uri.of_key(place) for place in places)
+        return [each for each in found if each is not None and each.account == account]
+
+    def names_of(self, place: Uri) -> Sequence[str]:
+        """Return the names by which `named` finds a node."""
+        return self._layout.names_of(self.folder(place).key) if self._layout else ()
 
     def categories(self, owner: Uri) -> list[str]:
         return self._names(owner.child("memories"))

@@ -49,7 +49,7 @@ class RelationReader:
             return []
         found = (
             edge
-            for start in self._backlinks.leading_to(place)
+            for start in self._backlinks.leading_to(place, self._reader.names_of(place))
             for edge in self.get_edges(str(start), ctx)
             if edge.to_uri == uri
         )

@@ -13,7 +13,7 @@ from perdure.model import RequestContext, Role, Uri
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.contract import Layout
 from perdure.storage.history import History
-from perdure.storage.seen import UNKNOWN, Checked, Row, Seen, batches, check, settle
+from perdure.storage.seen import UNKNOWN, Checked, Row, Seen, Taking, batches, check, settle
 
 if TYPE_CHECKING:
     from perdure.engine.parts import Parts
@@ -89,7 +89,14 @@ def look_for_edits(
         def expected(paths: Sequence[str]) -> Mapping[str, bytes | None]:
             return {row.key: row.digest for row in seen.rows(paths)} | backend.expected(paths)
 
-        return check(backend.inner, seen, deadline=deadline, skip=backend.skips, expected=expected)
+        return check(
+            backend.inner,
+            seen,
+            deadline=deadline,
+            skip=backend.skips,
+            takes=Taking(backend.is_note, backend.rule),
+            expected=expected,
+        )
 
     def written(keys: Sequence[str]) -> Mapping[str, bytes | None]:
         contents = history.store.catalogue.contents(list(keys), history.position())

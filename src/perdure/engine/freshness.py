@@ -33,7 +33,7 @@ def _stated(confirming: Confirming, uri: str, message: int | None, text: str) ->
     first = confirming.stored(str(Uri(place.account, ("sessions", place.session, FIRST_NODE))))
     if first is None:
         return Stated(text, "")
-    return Stated(text, _kind(text), first.node.updated_at, session_anchors(first.node.metadata))
+    return Stated(text, _kind(text), first.node.date, session_anchors(first.node.metadata))
 
 
 def _kind(text: str) -> str:
@@ -46,4 +46,4 @@ def _kind(text: str) -> str:
 def stated_in(node: ContextNode, text: str, support: Support) -> Stated:
     """Return a statement of a node with what it names of a checkout."""
     kind = support.kind or text_of(node.metadata.get("kind")) or kind_of(node.category)
-    return Stated(text, kind, support.when or node.updated_at, support.all_anchors)
+    return Stated(text, kind, support.when or node.date, support.all_anchors)

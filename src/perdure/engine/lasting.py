@@ -54,10 +54,10 @@ def lines_of(node: ContextNode) -> list[dict[str, JSON]]:
     """Return the statements of a memory, or how it begins, with what it takes to choose them."""
     given, until = node.metadata.get("kind"), read_moment(node.metadata.get(VALID_UNTIL))
     dates = (read_moment(node.metadata.get(name)) for name in (VALID_FROM, "date"))
-    date = next((each for each in dates if each), node.updated_at)
+    date = next((each for each in dates if each), node.date)
     common: dict[str, JSON] = {
         "kind": str(given) if given in KIND_TITLES else kind_of(node.category),
-        "date": date.isoformat(),
+        "date": date.isoformat() if date else None,
         "until": until.isoformat() if until else None,
         "pinned": node.declared("pinned") in {True, "true", "yes"} or None,
     }

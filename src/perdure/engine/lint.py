@@ -414,6 +414,9 @@ class _Places:
             self._asked[place] = self._reader.is_active(place)
         return self._asked[place]
 
+    def named(self, account: str, name: str) -> list[Uri]:
+        return self._reader.named(account, name)
+
     def categories(self, owner: Uri) -> list[str]:
         if owner not in self._categories:
             self._categories[owner] = self._reader.categories(owner)

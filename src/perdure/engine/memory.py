@@ -29,6 +29,7 @@ from perdure.model import ContextNode, RequestContext, Role, Uri
 from perdure.model.aliases import Aliases, Identity
 from perdure.model.uri import MESSAGE, OF_THE_PERSON, slug_of
 from perdure.model.values import JSON, encodable, read_moment
+from perdure.storage.contract import Layout
 from perdure.storage.history import RESTORE, BlamedLine, Version
 
 if TYPE_CHECKING:
@@ -97,6 +98,10 @@ class Readable:
     def _browser(self) -> "Browser":
         raise NotImplementedError
 
+    def _notice_files(self) -> bool:
+        """Take in which notes are new, renamed or gone; whether there was any."""
+        return False
+
     def uri(self, name: str) -> str:
         """Return the URI that a short name stands for."""
         return str(self._browser.place(name))
@@ -111,7 +116,13 @@ class Readable:
 
     def read(self, uri: str) -> ContextNode:
         """Return an active node; `NodeNotFoundError` if there is none."""
-        return self._browser.node(self._browser.node_place(uri))
+        place = self._browser.node_place(uri)
+        try:
+            return self._browser.node(place)
+        except NodeNotFoundError:
+            if not self._notice_files():
+                raise
+            return self._browser.node(place)
 
     def version(self, uri: str) -> int:
         """Return the version of a node; 0 if there is none."""
@@ -132,6 +143,7 @@ class Readable:
         project, "" for none, those in folders below too. With `projects="own"`, without what
         belongs to other projects than the memory's.
         """
+        self._notice_files()
         found = self._browser.entries(folder, archived=archived)[1]
         if projects == "own":
             own = (*self._names(self.project), "")
@@ -186,6 +198,7 @@ class Readable:
         """Return a folder with all that is below it, or of a project; `/` is the whole account."""
         from perdure.engine.browse import Entry
 
+        self._notice_files()
         place, below = self._browser.entries(folder)
         if project is not None:
             names = self._names(self._named(project))
@@ -219,6 +232,7 @@ class Memory(Readable):
         self._identity = Identity(project) if isinstance(project, str) else project
         self._open_parts: Parts | None = parts
         self._edits: list[Edits] = []
+        self._behind = ""
         parts.retain()
 
     @property
@@ -297,7 +311,17 @@ class Memory(Readable):
 
     def warnings(self) -> str:
         """Return, once, what was quarantined or could not be finished; empty if nothing was."""
-        return self._parts.warnings()
+        behind, self._behind = self._behind, ""
+        return "; ".join(filter(None, (self._parts.warnings(), behind)))
+
+    def _notice_files(self) -> bool:
+        if not isinstance(self._parts.recorded.inner, Layout):
+            return False  # then a node is where its files are
+        from perdure.engine.edits import notice_edits
+
+        noticed = notice_edits(self._parts, seconds=self._parts.check_seconds)
+        self._behind = "; ".join(hint.text for hint in noticed.hints)
+        return noticed.recorded > 0
 
     def edits(self) -> "tuple[Edits, ...]":
         """Return, once, the edits made outside Perdure that this memory's verbs recorded."""
@@ -1125,9 +1149,10 @@ class Memory(Readable):
         Nothing is lost: the text of the copy is a version of the file before it is removed.
         """
         from perdure.engine.conflicts import files_of, settle
+        from perdure.storage.sweep import record_edits
 
-        found = self.conflict(path)
-        settle(files_of(self._parts.recorded), found, keep, self.record_edits)
+        found, recorded = self.conflict(path), self._parts.recorded
+        settle(files_of(recorded), found, keep, lambda: record_edits(recorded))
         return found
 
     def repair(self, *, apply: bool = False, accept_removals: bool = False) -> "Repaired":

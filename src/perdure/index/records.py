@@ -327,7 +327,7 @@ def _payload(node: ContextNode, cid: str) -> dict[str, JSON]:
         "title": node.title,
         "cid": cid,
         "version": node.version,
-        "date": node.updated_at.isoformat(),
+        **({"date": node.date.isoformat()} if node.date else {}),
         "updated_at": node.updated_at.isoformat(),
     }
     if node.place.session:

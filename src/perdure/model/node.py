@@ -191,6 +191,11 @@ class ContextNode:
     def title(self) -> str:
         return title_of(self.content, self.abstract, self.place)
 
+    @property
+    def date(self) -> datetime | None:
+        """When it last changed; None for a note of a person's that names no time."""
+        return self.updated_at if self.updated_at != _EPOCH else None
+
     # ------------------------------------------------------------ making the next one
     @property
     def project(self) -> str:

@@ -50,13 +50,18 @@ def marked_original(name: str) -> str | None:
     return _original(name, _MARKED)
 
 
+def unmarked_original(name: str) -> str | None:
+    """Return the name of the original, if `name` may be that of a copy; their texts must tell."""
+    return _original(name, _UNMARKED)
+
+
 def original_of(
     name: str, siblings: Collection[str], read: Callable[[str], str | None]
 ) -> str | None:
     """Return the name of which `name` is a conflict copy, if any; `read` gives a sibling's text."""
     if marked := marked_original(name):
         return marked
-    original = _original(name, _UNMARKED)
+    original = unmarked_original(name)
     if original is None or original not in siblings:
         return None
     ours, theirs = read(original), read(name)

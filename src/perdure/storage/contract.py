@@ -364,6 +364,8 @@ class Layout(StorageBackend):
     """A logical tree on a backend whose files are others; both are trees of texts."""
 
     inner: StorageBackend
+    rule: str = ""
+    """Differs where `is_note` may say otherwise of a file than before."""
 
     @abstractmethod
     def refresh(self) -> None:
@@ -384,6 +386,18 @@ class Layout(StorageBackend):
     @abstractmethod
     def skips(self, directory: str) -> bool:
         """Whether nothing below a directory is a text of the tree."""
+
+    @abstractmethod
+    def named(self, name: str) -> Sequence[str]:
+        """Return the folders of all nodes whose file has a name, or which say that they have it."""
+
+    @abstractmethod
+    def names_of(self, place: str) -> Sequence[str]:
+        """Return the names by which `named` finds the folder of a node."""
+
+    @abstractmethod
+    def is_note(self, path: str) -> bool:
+        """Whether a file holds texts of the tree, by its name; others are never read."""
 
 
 class TransactionalBackend(StorageBackend):

@@ -47,6 +47,7 @@ _DROP = "DELETE FROM seen WHERE directory = ? AND name = ?"
 _STAMPS = "SELECT directory, name, stamp FROM seen"
 _ROWS = "SELECT directory, name, stamp, digest, place FROM seen"
 _GOES_ON = "goes on at"
+_RULE = "rule"
 _CHECKED = "checked"
 _FEW_GONE = 10
 _SHARE_GONE = 10
@@ -202,10 +203,20 @@ class Checked:
     """What to forget: texts that are not there any more."""
     goes_on: str = ""
     """The directory at which the next check begins."""
+    rule: str = ""
+    """Which files were taken."""
 
     @property
     def found(self) -> tuple[str, ...]:
         return (*self.removed, *self.changed, *self.new)
+
+
+class Taking(NamedTuple):
+    """Which files hold texts, by their keys."""
+
+    matches: Skip
+    rule: str
+    """Differs where other files match; else a file that was seen is not asked about again."""
 
 
 Expected = Callable[[Sequence[str]], Mapping[str, bytes | None]]
@@ -217,6 +228,8 @@ def settle(seen: Seen, checked: Checked) -> None:
     notes = {}
     if seen.note(_GOES_ON) != checked.goes_on:
         notes[_GOES_ON] = checked.goes_on
+    if not checked.left and seen.note(_RULE) != checked.rule:
+        notes[_RULE] = checked.rule
     if not checked.left and (checked.rows or checked.gone or not seen.checked):
         notes[_CHECKED] = repr(time.time())
     seen.change(checked.rows, checked.gone, notes)
@@ -229,6 +242,7 @@ def check(  # noqa: PLR0913 - what is compared with what, and within which bound
     deadline: float | None = None,
     directory: Locator = ROOT,
     skip: Skip = lambda _: False,
+    takes: Taking | None = None,
     expected: Expected | None = None,
     accept_removals: bool = False,
     clock: Callable[[], float] = time.monotonic,
@@ -238,12 +252,13 @@ def check(  # noqa: PLR0913 - what is compared with what, and within which bound
     Stamps are compared, and contents where stamps differ or can't tell. Without `expected`, a
     change is what differs from the content that was seen; else, what differs from that. After the
     `deadline`, a time of `clock`, the rest is left to the next check, which begins there; a
-    directory that was begun is finished.
+    directory that was begun is finished. Files that are not taken are never read, and removed if
+    they were taken before.
 
     `TextsGoneError` if more than a tenth of the texts are gone and were not moved, or all of them
     are, unless that is accepted.
     """
-    found = _scan(backend, seen, _Bounds(directory, skip, deadline, clock))
+    found = _scan(backend, seen, _Bounds(directory, skip, takes, deadline, clock))
     asked = [*found.differing, *found.missing]
     ours = None if expected is None else expected(asked) if asked else {}
     before = {row.key: row for row in seen.rows(asked)} if asked else {}
@@ -271,7 +286,8 @@ def check(  # noqa: PLR0913 - what is compared with what, and within which bound
     if not accept_removals:
         arrived = set(new)
         moved = Counter(row.digest for row in rows if row.key in arrived)
-        lost = [key for key in removed if not was_moved(before[key].digest, moved)]
+        taken = [key for key in removed if takes is None or takes.matches(key)]
+        lost = [key for key in taken if not was_moved(before[key].digest, moved)]
         refuse_loss(backend, lost, known=found.met + len(lost), met=found.met)
     return Checked(
         new=tuple(sorted(new)),
@@ -282,6 +298,7 @@ def check(  # noqa: PLR0913 - what is compared with what, and within which bound
         rows=tuple(rows),
         gone=tuple(gone),
         goes_on=found.goes_on,
+        rule=takes.rule if takes else "",
     )
 
 
@@ -315,6 +332,7 @@ def _digest(backend: StorageBackend, key: str) -> bytes | None:
 class _Bounds(NamedTuple):
     directory: Locator
     skip: Skip
+    takes: Taking | None
     deadline: float | None
     clock: Callable[[], float]
 
@@ -325,6 +343,8 @@ class _Bounds(NamedTuple):
 @dataclass(slots=True)
 class _Scan:
     bounds: _Bounds
+    is_other_rule: bool = False
+    """Whether other files may be taken than when these were seen."""
     met: int = 0
     differing: dict[str, Stamp] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
@@ -335,18 +355,28 @@ class _Scan:
     def compare(
         self, directory: str, stamps: Mapping[str, Stamp], known: Mapping[str, Stamp]
     ) -> None:
+        if self.is_other_rule:
+            names = [name for name in stamps if self._takes(_joined(directory, name))]
+            stamps = {name: stamps[name] for name in names}
         self.met += len(stamps)
         if stamps == known and UNKNOWN not in stamps.values():
             return
         for name, stamp in stamps.items():
             if not stamp or known.get(name) != stamp:
-                self.differing[_joined(directory, name)] = stamp
+                key = _joined(directory, name)
+                if self._takes(key):
+                    self.differing[key] = stamp
         self.missing += [_joined(directory, name) for name in known.keys() - stamps.keys()]
+
+    def _takes(self, key: str) -> bool:
+        return self.bounds.takes is None or self.bounds.takes.matches(key)
 
 
 def _scan(backend: StorageBackend, seen: Seen, bounds: _Bounds) -> _Scan:
     """Look at every stamp, first from where the check before was out of time."""
-    found, known, entered = _Scan(bounds), seen.stamps(), set[str]()
+    rule = bounds.takes.rule if bounds.takes else ""
+    found = _Scan(bounds, seen.note(_RULE) != rule)
+    known, entered = seen.stamps(), set[str]()
     start = seen.note(_GOES_ON)
     for skip in _passes(start, bounds.skip):
         for locator, stamps in backend.scan(bounds.directory, skip=skip):

@@ -184,7 +184,7 @@ def plain(value: object) -> object:
 
     match value:
         case datetime():
-            return utc_time(value)
+            return utc_time(value) if value.timestamp() else None  # a note may name no time
         case Enum():
             return value.value
         case CID() | Path() | bytes():

@@ -43,7 +43,7 @@ from perdure.files import Closing
 from perdure.model.anchors import FIRST_NODE
 from perdure.model.values import MAX_CONTENT
 from perdure.storage import Locator, StorageBackend
-from perdure.storage.conflicts import marked_original
+from perdure.storage.conflicts import alike, marked_original, unmarked_original
 from perdure.storage.content import (
     ABSENT,
     Change,
@@ -72,6 +72,8 @@ ABOUT: Final = "About this folder.md"
 """The note that has the id of the store."""
 _ROOT = Locator("")
 _TEMPLATES = Locator(".obsidian/templates.json")
+TOO_LONG, COPY = "too long", "conflict copy"
+"""Why a note is not memory."""
 _ATTEMPTS = 3
 _BESIDE = (OWNER, LEARNED)
 _UNREADABLE = (NotTextError, LinkRefusedError, AccessRefusedError)
@@ -95,7 +97,7 @@ class NotesLayout(Closing, Reading, Layout):
     can be read, and are written by their owner only.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it lies on, and what it leaves out
         self,
         inner: StorageBackend,
         places: Places,
@@ -103,6 +105,8 @@ class NotesLayout(Closing, Reading, Layout):
         folder: Locator = _ROOT,
         *,
         ignored: Iterable[str] = (),
+        ignores: Callable[[str], bool] | None = None,
+        rule: str = "",
     ) -> None:
         self.inner = inner
         self.places = places
@@ -110,6 +114,8 @@ class NotesLayout(Closing, Reading, Layout):
         self._folder = folder
         self._is_ready = False
         self._ignored = frozenset(ignored)
+        self._ignores = ignores
+        self.rule = rule
         self._templates: frozenset[str] | None = None
 
     def close(self) -> None:
@@ -412,15 +418,22 @@ class NotesLayout(Closing, Reading, Layout):
         for directory, stamps in self.inner.scan(_ROOT, skip=self.skips):
             for name in stamps or ():
                 path = directory.child(name).key
-                if self._is_note(path):
+                if self.is_note(path):
                     yield path
 
     def skips(self, directory: str) -> bool:
-        """Leave out folders of tools, whose names begin with a dot, and that of templates."""
+        """Leave out folders of tools (with a dot), the one of templates, and ignored ones."""
         if self._templates is None:
             self._templates = frozenset(self._configured())
         ignored = directory in self._ignored or folded(directory) in self._templates
-        return ignored or directory.rpartition("/")[2].startswith(".")
+        hidden = directory.rpartition("/")[2].startswith(".")
+        return ignored or hidden or self._is_ignored(f"{directory}/")
+
+    def _is_ignored(self, path: str) -> bool:
+        """Whether a pattern of its owner leaves out a note or a folder; memories never are."""
+        if self._ignores is None or self._is_memory(path):
+            return False
+        return not f"{self._folder.key}/".startswith(path) and self._ignores(path)
 
     def _configured(self) -> Iterator[str]:
         """Yield the folder that Obsidian takes templates from, if one is configured."""
@@ -432,7 +445,7 @@ class NotesLayout(Closing, Reading, Layout):
     def _is_memory(self, path: str) -> bool:
         return not self._folder.key or path.startswith(f"{self._folder.key}/")
 
-    def _is_note(self, path: str) -> bool:
+    def is_note(self, path: str) -> bool:
         """Whether a file is a memory or a note in place, by its name."""
         name = path.rpartition("/")[2]
         return (
@@ -440,6 +453,7 @@ class NotesLayout(Closing, Reading, Layout):
             and not name.startswith(".")
             and name != ABOUT
             and marked_original(name) is None
+            and not self._is_ignored(path)
         )
 
     def _row_of(self, path: str, known: Row | None, is_taken: Callable[[str], bool]) -> Row | None:
@@ -453,15 +467,55 @@ class NotesLayout(Closing, Reading, Layout):
         if known is not None and (real is None or places[0] is None):
             places.insert(0, known.place)
         place = next((each for each in places if each is not None and not is_taken(each)), None)
-        if place is None or (real is not None and self._is_too_long(path, real)):
+        if place is None or (real is not None and self._is_left_out(path, real)):
             return None
-        row = Row(place, path, claim="" if place == places[0] else places[0] or "")
+        claim = "" if place == places[0] else places[0] or ""
+        row = Row(place, path, claim=claim, aliases=self._aliases(path, real))
         if real is None or not self._is_memory(path):
             return row
         return row._replace(archived=ARCHIVED in self._split(real, row))
 
+    def _aliases(self, path: str, real: str | None) -> str:
+        if real is None or self._is_memory(path):
+            return ""
+        said = notefile.NoteFile.parse(real).value("aliases")
+        given = said if isinstance(said, list) else [said]
+        return "\n".join(each.strip() for each in given if isinstance(each, str))
+
+    def named(self, name: str) -> Sequence[str]:
+        self._prepare()
+        return self.places.named(name)
+
+    def names_of(self, place: str) -> Sequence[str]:
+        row = self.places.at(place)
+        return sorted(row.names) if row else ()
+
+    def _is_left_out(self, path: str, real: str) -> bool:
+        return self._is_too_long(path, real) or self._is_copy(path, real)
+
     def _is_too_long(self, path: str, real: str) -> bool:
         return not self._is_memory(path) and len(real) > MAX_CONTENT
+
+    def _is_copy(self, path: str, real: str) -> bool:
+        """Whether a file is a conflict copy of the one beside it, though its name has no mark."""
+        original = unmarked_original(path.rpartition("/")[2])
+        if original is None:
+            return False
+        try:
+            beside = self.inner.read(Locator(path).parent.child(original))
+        except StorageError:  # it is not there, or not a text
+            return False
+        ids = (notefile.NoteFile.parse(text).value(notefile.ID) for text in (beside, real))
+        return (not self._is_memory(path) or len(set(map(str, ids))) == 1) and alike(beside, real)
+
+    def _copies_of(self, paths: Iterable[str]) -> Iterator[str]:
+        """Yield files beside these that may be, or have been, conflict copies of them."""
+        changed = set(paths)
+        for directory in {Locator(path).parent for path in changed}:
+            for child in self.inner.list(directory):
+                original = unmarked_original(child.name)
+                if original is not None and directory.child(original).key in changed:
+                    yield child.key
 
     def _place_in(self, path: str, real: str | None = None) -> str | None:
         """Return the place that a file says it is of."""
@@ -494,12 +548,14 @@ class NotesLayout(Closing, Reading, Layout):
         """Take in what others did to these files; return the texts that may have changed."""
         self._prepare()
         changed: dict[str, None] = {}
+        paths = set(paths)
+        paths.update(self._copies_of(paths))
         pending = deque(sorted(paths, key=lambda path: not self._is_there(path)))
         while pending:
             path = pending.popleft()
             known = self.places.at_path(path)
             found = None
-            if self._is_note(path) and self._is_there(path):
+            if self.is_note(path) and self._is_there(path):
                 found = self._row_of(path, known, partial(self._is_others, path))
             elif known is not None and known.path != path:
                 continue  # a rename that changed only the case of letters
@@ -544,8 +600,15 @@ class NotesLayout(Closing, Reading, Layout):
             for path in (directory.child(name).key for name in stamps or ()):
                 if path not in notes and not self._is_memory(path):
                     ending = path.rpartition("/")[2][1:].rpartition(".")[2]
-                    others["too long" if self._is_note(path) else f".{ending}"] += 1
+                    left_out = self.is_note(path) and self._why_left_out(path)
+                    others[left_out or f".{ending}"] += 1
         return Census(len(notes), dict(others.most_common()))
+
+    def _why_left_out(self, path: str) -> str:
+        with suppress(StorageError):
+            real = self.inner.read(Locator(path))
+            return TOO_LONG if self._is_too_long(path, real) else COPY
+        return "not UTF-8"
 
     def _is_there(self, path: str) -> bool:
         return self.inner.exists(Locator(path))

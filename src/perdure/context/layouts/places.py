@@ -17,8 +17,11 @@ _TABLES = Tables(
         """CREATE TABLE note (
             place TEXT PRIMARY KEY, path TEXT NOT NULL, folded TEXT NOT NULL UNIQUE,
             digest BLOB NOT NULL, archived INTEGER NOT NULL, unsure INTEGER NOT NULL,
-            claim TEXT NOT NULL
+            claim TEXT NOT NULL, aliases TEXT NOT NULL
         ) WITHOUT ROWID""",
+        """CREATE TABLE named (
+            name TEXT NOT NULL, place TEXT NOT NULL, PRIMARY KEY (name, place)) WITHOUT ROWID""",
+        "CREATE INDEX named_place ON named (place)",
         "CREATE INDEX note_archived ON note (place) WHERE archived",
         "CREATE INDEX note_unsure ON note (place) WHERE unsure",
         "CREATE INDEX note_claim ON note (claim) WHERE claim != ''",
@@ -27,8 +30,8 @@ _TABLES = Tables(
     ),
     without="every note is then read once more",
 )
-_ROWS = "SELECT place, path, digest, archived, unsure, claim FROM note"
-_PUT = "INSERT OR REPLACE INTO note VALUES (?, ?, ?, ?, ?, ?, ?)"
+_ROWS = "SELECT place, path, digest, archived, unsure, claim, aliases FROM note"
+_PUT = "INSERT OR REPLACE INTO note VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _BELOW = "SELECT place FROM note WHERE place > ? AND place < ? ORDER BY place"
 
 
@@ -42,6 +45,14 @@ class Row(NamedTuple):
     """Whether a writer may have ended before the file was as the row says."""
     claim: str = ""
     """The place that its id names, if another file with that id has it."""
+    aliases: str = ""
+    """Other names that a note in place says it has, one in each line."""
+
+    @property
+    def names(self) -> set[str]:
+        """What a link may call it: the name of its file, or an alias."""
+        stem = self.path.rpartition("/")[2].rpartition(".")[0]
+        return {folded(each) for each in (stem, *self.aliases.splitlines())}
 
 
 class Places(Closing):
@@ -86,6 +97,12 @@ class Places(Closing):
                 start = None if start is None else f"{above}{start}0"
         return sorted(names)
 
+    def named(self, name: str) -> list[str]:
+        """Return the places of notes that have a name or an alias."""
+        with self._reading() as db:
+            found = db.execute("SELECT place FROM named WHERE name = ?", (folded(name),))
+            return [place for (place,) in found]
+
     def has_below(self, place: str) -> bool:
         above = f"{place}/" if place else ""
         with self._reading() as db:
@@ -118,8 +135,8 @@ class Places(Closing):
     def _asked(self, statement: str, *values: str) -> list[Row]:
         with self._reading() as db:
             return [
-                Row(place, path, digest, bool(archived), bool(unsure), claim)
-                for place, path, digest, archived, unsure, claim in db.execute(statement, values)
+                Row(place, path, digest, bool(archived), bool(unsure), *more)
+                for place, path, digest, archived, unsure, *more in db.execute(statement, values)
             ]
 
     # ------------------------------------------------------------ changing
@@ -133,12 +150,17 @@ class Places(Closing):
         with self._changing() as db:
             db.executemany("DELETE FROM note WHERE place = ?", ((place,) for place in drop))
             db.executemany(_PUT, ((r.place, r.path, folded(r.path), *r[2:]) for r in put))
+            changed = ((place,) for place in (*drop, *(r.place for r in put)))
+            db.executemany("DELETE FROM named WHERE place = ?", changed)
+            names = ((name, r.place) for r in put for name in r.names)
+            db.executemany("INSERT OR IGNORE INTO named VALUES (?, ?)", names)
             if complete and not db.execute("SELECT 1 FROM state").fetchone():
                 db.execute("INSERT INTO state VALUES (1)")
 
     def clear(self) -> None:
         with self._changing() as db:
             db.execute("DELETE FROM note")
+            db.execute("DELETE FROM named")
             db.execute("DELETE FROM state")
 
 

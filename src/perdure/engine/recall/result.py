@@ -105,7 +105,7 @@ def hit_of(stored: "Stored") -> Hit:
         uri=node.uri,
         cid=str(stored.cid),
         title=node.title,
-        date=node.updated_at if node.updated_at.timestamp() else None,  # a note may have none
+        date=node.date,
         snippet=node.content.strip(),
         score=0.0,
         category=node.category,

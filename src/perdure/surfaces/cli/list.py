@@ -118,7 +118,7 @@ def _row(entry: Entry) -> tuple[str, str, str, str]:
     if entry.node is None:
         return f"{entry.name}/", "", "", ""
     node = entry.node
-    return entry.name, str(node.version), local_date(node.updated_at), node.project
+    return entry.name, str(node.version), local_date(node.date) if node.date else "", node.project
 
 
 def gist_of(entry: Entry) -> str:

@@ -56,8 +56,9 @@ def _lines(reading: Memory | PastMemory, node: ContextNode, edges: Edges) -> Ite
     yield _line("uri", node.uri)
     yield _line("key", reading.key(node.uri))
     yield _line("version", str(node.version))
-    yield _line("created", local_time(node.created_at))
-    yield _line("updated", local_time(node.updated_at))
+    for name, time in (("created", node.created_at), ("updated", node.updated_at)):
+        if time.timestamp():  # a note may name none
+            yield _line(name, local_time(time))
     for name, text in (("abstract", node.abstract), ("overview", node.overview)):
         if text:
             yield _line(name, text)

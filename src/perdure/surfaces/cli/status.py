@@ -78,12 +78,11 @@ def _nodes(facts: Facts) -> list[str]:
 
 
 def _edits(facts: Facts) -> list[str]:
-    unchecked = f"{_many(facts['unchecked'], 'text')} not looked at" if facts["unchecked"] else ""
+    unit = facts["unit"]
+    unchecked = f"{_many(facts['unchecked'], unit)} not looked at" if facts["unchecked"] else ""
     if not facts["unrecorded"]:
-        return [unchecked or "none outside Perdure that is not recorded"]
-    told = (
-        f"{_many(facts['unrecorded'], 'text')} edited outside Perdure; the next recall records it"
-    )
+        return [unchecked or "none that is not indexed"]
+    told = f"{_many(facts['unrecorded'], unit)} not indexed yet; the next recall does it"
     return [told, *([unchecked] if unchecked else [])]
 
 

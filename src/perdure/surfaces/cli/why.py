@@ -125,7 +125,8 @@ class _Reasons:
             *_part("relations", [*self._edges()]),
             *_part("versions of its text", [*self._versions()]),
         )
-        version = f"version {found.version} of {local_time(found.updated_at)}"
+        when = f" of {local_time(found.updated_at)}" if found.updated_at.timestamp() else ""
+        version = f"version {found.version}{when}"
         return _Twig(f"{self.memory.name(found.uri)}, {version}", parts)
 
     # ------------------------------------------------------------ what it is

@@ -366,7 +366,7 @@ def _entry(found: Entry, session: SessionInfo | None) -> Answer:
         says = "it can't be read; the user should run `perdure repair`"
     else:
         says = presentable(shortened(gist(node), _LONGEST_GIST))
-    changed = node.updated_at if node else session.date if session else None
+    changed = node.date if node else session.date if session else None
     return {
         "uri": found.uri,
         "name": found.name,
