@@ -315,6 +315,18 @@ def test_memories_with_numbers_are_not_copies(memory: Memory, vault: Path) -> No
     assert names == {"rule/python", "rule/python-2"}
 
 
+def test_doctor_counts_notes_that_are_not_memory(memory: Memory, vault: Path) -> None:
+    (vault / "Kitchen/Oven 2.md").write_text((vault / "Kitchen/Oven.md").read_text())
+    (vault / "Rule.sync-conflict-20260302-101500-ABCDEF7.md").write_text("Another.\n")
+
+    said = {check.message for check in memory.doctor().checks if check.name == "notes"}
+
+    assert said == {
+        "1 too long to be memory. Fix: split what has more than 100,000 characters",
+        "2 left as copies by sync. Fix: `perdure conflicts list` names them",
+    }
+
+
 def test_init_says_what_it_found(memory: Memory, vault: Path) -> None:
     memory.close()
     said = perdure_says("init", "--vault", str(vault))

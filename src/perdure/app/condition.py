@@ -21,6 +21,7 @@ from perdure.app.indexes import LEXICAL, index_name
 from perdure.app.opening import (
     DERIVED,
     SEEN,
+    census_of,
     default_request,
     preview_storage,
     storage_of,
@@ -42,7 +43,7 @@ from perdure.errors import (
 )
 from perdure.index.models.installed import find
 from perdure.model import RequestContext, Uri
-from perdure.model.values import JSON
+from perdure.model.values import JSON, MAX_CONTENT
 from perdure.storage import Capabilities, StorageBackend, select_backend, storage_preview
 from perdure.storage.contract import Layout
 from perdure.storage.history import History
@@ -191,6 +192,9 @@ class Standing:
     def _nodes(self) -> Facts:
         return _count_nodes(NodeReader(self._backend), self._request)
 
+    def _notes(self) -> Facts:
+        return dict(census_of(self._backend)[1])
+
     def _edits(self) -> Facts:
         """Count what was edited outside Perdure and is not recorded; it is not recorded here."""
         unit = "note" if isinstance(self._backend, Layout) else "text"
@@ -337,6 +341,7 @@ class _Checking:
             yield self._store()
             yield self._history()
             yield self._edits()
+            yield from self._notes()
             yield self._index()
             yield from self._outbox()
         yield self._locks()
@@ -425,6 +430,18 @@ class _Checking:
             what = f"{facts['unchecked']:,} {facts['unit']}s were not looked at for edits in time"
             return Check("edits", Severity.NOTE, f"{what}. {fix}")
         return Check("edits", Severity.OK, "none that is not recorded")
+
+    def _notes(self) -> Iterator[Check]:
+        """Count the notes of a vault that are not memory."""
+        from perdure.context.layouts.notes import COPY, TOO_LONG
+
+        facts: Mapping[str, Any] = self._standing.part("notes").facts
+        if number := facts.get(TOO_LONG):
+            fix = f"Fix: split what has more than {MAX_CONTENT:,} characters"
+            yield Check("notes", Severity.NOTE, f"{number:,} too long to be memory. {fix}")
+        if number := facts.get(COPY):
+            fix = "Fix: `perdure conflicts list` names them"
+            yield Check("notes", Severity.NOTE, f"{number:,} left as copies by sync. {fix}")
 
     def _index(self) -> Check:
         found = self._standing.part("index")

@@ -98,11 +98,10 @@ def _matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
         ) from error
 
 
-def census_of(recorded: "Recorded") -> tuple[int, Mapping[str, int]]:
+def census_of(layout: StorageBackend) -> tuple[int, Mapping[str, int]]:
     """Count the notes that are memory in place, and the files beside them that are not."""
     from perdure.context.layouts.notes import NotesLayout
 
-    layout = recorded.inner
     found = layout.census() if isinstance(layout, NotesLayout) else None
     return (found.notes, found.others) if found else (0, {})
 

@@ -253,7 +253,7 @@ def begin(
             _try_writing(layout.inner if isinstance(layout, Layout) else layout)
             recorded.introduce()
             recorded.history.position()
-            found = census_of(recorded)
+            found = census_of(layout)
         store = store_of(config)
         if changed or not was_there:
             put(file, text)

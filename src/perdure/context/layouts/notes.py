@@ -600,11 +600,14 @@ class NotesLayout(Closing, Reading, Layout):
             for path in (directory.child(name).key for name in stamps or ()):
                 if path not in notes and not self._is_memory(path):
                     ending = path.rpartition("/")[2][1:].rpartition(".")[2]
-                    left_out = self.is_note(path) and self._why_left_out(path)
-                    others[left_out or f".{ending}"] += 1
+                    others[self._why_left_out(path) or f".{ending}"] += 1
         return Census(len(notes), dict(others.most_common()))
 
     def _why_left_out(self, path: str) -> str:
+        """Return why a note is not memory; empty for what is not a note."""
+        if not self.is_note(path):
+            name = path.rpartition("/")[2]
+            return COPY if name.endswith(MARKDOWN) and marked_original(name) else ""
         with suppress(StorageError):
             real = self.inner.read(Locator(path))
             return TOO_LONG if self._is_too_long(path, real) else COPY
