@@ -23,7 +23,6 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -41,6 +40,7 @@ from perdure.agents.moments import (
     before_tool,
 )
 from perdure.app import caller_for, open_memory
+from perdure.dataclass import dataclass, replace
 from perdure.engine.briefing import BUDGET, Briefing
 from perdure.engine.emissions import Emitted, key_of
 from perdure.engine.importing.reading import ShellCalls
