@@ -42,7 +42,7 @@ _FENCED = re.compile(
 )
 _COMMAND = re.compile(r"(?P<settings>(?:\w+=\S* )*)(?P<program>pip install|[\w-]+)(?P<rest>.*)")
 _PLAIN_PROGRAMS = frozenset(
-    {"cat", "date", "echo", "perdure", "ls", "mkdir", "mv", "pytest", "python", "rm", "sleep"}
+    {"cat", "cp", "date", "echo", "perdure", "ls", "mkdir", "mv", "pytest", "python", "rm", "sleep"}
 )
 _PATIENCE_SECONDS = 240
 _KEPT_VARIABLES = ("COVERAGE_", "PYTEST_")
