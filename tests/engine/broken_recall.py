@@ -13,9 +13,10 @@ from perdure.app import index_folders, indexes
 from perdure.app.embedding import reopened
 from perdure.artifacts import ArtifactStore, IndexState
 from perdure.config import Config, EmbeddingSettings
-from perdure.engine import building, indexing, past, sessions, summaries, upkeep, worker
+from perdure.engine import answering, building, indexing, past, sessions, summaries, upkeep, worker
 from perdure.engine.answering import Answering
 from perdure.engine.building import Building, Caught, Logged, Made
+from perdure.engine.edits import Noticed
 from perdure.engine.indexing import Following, Indexer
 from perdure.engine.parts import Present
 from perdure.engine.recall import holding, packing, planning, recalling, scoring
@@ -56,7 +57,13 @@ def confirms_nothing(patch: Patch) -> None:
     patch.setattr(Confirming, "hits", hits)
 
 
+def _edited_after_the_check(patch: Patch) -> None:
+    """Let no check before a recall find edits, as if they came after it."""
+    patch.setattr(answering, "notice_edits", lambda *_, **__: Noticed())
+
+
 def hides_what_is_stale(patch: Patch) -> None:
+    _edited_after_the_check(patch)
     hits = Confirming.hits
 
     def quietly(self: Confirming, candidates: Iterable[Any]) -> Iterator[Hit]:
@@ -181,6 +188,7 @@ def never_says_that_it_is_behind(patch: Patch) -> None:
 
 
 def cites_what_history_has_not(patch: Patch) -> None:
+    _edited_after_the_check(patch)
     patch.setattr(Answering, "_unrecorded", lambda *_: set())
 
 

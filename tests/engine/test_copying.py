@@ -1,5 +1,6 @@
 """The index of a moment, made out of one that is near, is what it would be if made of nothing."""
 
+import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from perdure.app import Context, index_folders
+from perdure.app import Context
 from perdure.app.index_folders import SqliteMoments
 from perdure.artifacts import IndexState
 from perdure.engine import past
@@ -244,7 +245,7 @@ def test_a_copy_that_was_cut_off_is_never_taken_for_one(
 
     with monkeypatch.context() as patch:
         patch.setattr(SqliteIndex, when, cut)
-        patch.setattr(index_folders, "rmtree", lambda *_, **__: None)  # the dead tidy nothing
+        patch.setattr(shutil, "rmtree", lambda *_, **__: None)  # the dead tidy nothing
         with pytest.raises(Killed):
             of(context).recall("tabs", at=state)
     assert not list(tmp_path.rglob(f"past/*/{state.position}/*.sqlite"))

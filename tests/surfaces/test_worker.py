@@ -39,11 +39,12 @@ class TestOnce:
         assert told("worker", "--once") == DONE.format("0 events", "0 places")
 
     @pytest.mark.timeout(60)
-    def test_it_ends_where_files_lie_that_no_log_tells_of(self, memory: Path) -> None:
+    def test_files_that_no_log_tells_of_become_nodes(self, memory: Path) -> None:
         folder = memory / "accounts/local/users/ana/memories/preference/tea"
         folder.mkdir(parents=True)
         (folder / "content.md").write_text("Likes tea.")
 
+        assert told("worker", "--once") == DONE.format("1 event", "4 places")
         assert told("worker", "--once") == DONE.format("0 events", "0 places")
 
     def test_it_works_for_all_accounts(self, tabs: Path) -> None:

@@ -353,18 +353,17 @@ class NotesLayout(Closing, Reading, Layout):
             expect={Locator(step.after.path): step.guard for step in steps},
         )
         gone = [step for step in steps if step.real is None]
-        self.places.change(
-            [step.after for step in steps if step.real is not None],
-            [step.place for step in gone],
-        )
-        for step in gone:
+        self.places.change([step.after for step in steps if step.real is not None])
+        for step in gone:  # its row goes last, so that who dies here is followed by `_settle`
             self._clear(Locator(step.after.path).parent)
+        self.places.change([], [step.place for step in gone])
 
     def _clear(self, directory: Locator) -> None:
         """Remove the folders that a note left empty, up to the memory folder."""
         with suppress(StorageError, OSError):
             while directory.key and directory != self._folder and not self.inner.list(directory):
-                self.inner.remove(directory)
+                with suppress(FileNotFoundError):  # who died before us removed it
+                    self.inner.remove(directory)
                 directory = directory.parent
 
     def _new_path(self, place: str, texts: notefile.Texts) -> str:
@@ -543,6 +542,7 @@ class NotesLayout(Closing, Reading, Layout):
                 self.places.change([] if found is None else [found], [row.place])
             else:
                 self.places.change([], [row.place])
+                self._clear(Locator(row.path).parent)  # as the writer would have
 
     def logical(self, paths: Iterable[str]) -> Sequence[Locator]:
         """Take in what others did to these files; return the texts that may have changed."""
