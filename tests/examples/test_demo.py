@@ -75,7 +75,7 @@ EVIDENCE = (
     (8, r"ok: \d+ commits, .* every byte is as it was written"),
     (8, r"it is version 1 of accounts/local/users/mara/memories/profile/content\.md"),
     (8, r"proven: 'accounts/local/users/mara/memories/profile/content\.md'"),
-    (9, r"rm -r histories/\w+/index"),
+    (9, r"rm -r histories/[\w-]+/index"),
     (9, r"identical, byte for byte"),
     (10, r"is not at version 1 but at version 2"),
     (10, r"was committed with other messages"),

@@ -24,7 +24,7 @@ main()
 """
 MOST_OF_OURS = {
     "session-start": 129,
-    "prompt": 147,
+    "prompt": 148,
     "action, silent": 59,
     "action, a rule": 136,
     "failure": 59,
