@@ -19,7 +19,7 @@ BUDGETS = {
     "app": 3_863,
     "artifacts": 7_103,
     "context": 4_948,
-    "engine": 30_604,
+    "engine": 30_606,
     "harness": 2_173,
     "index": 4_247,
     "model": 3_035,
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_170
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_172

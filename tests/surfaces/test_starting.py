@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "config.toml").write_text('[embedding]\nprovider = "none"\n')
     with perdure.open(home=home) as memory:
         memory.save("Tabs, never spaces.", category="preference", slug="indentation")
+        time.sleep(0.3)  # a file that is younger than the last check is looked at again
         memory.recall("tabs")  # the first one looks at every file
     return home
 

@@ -75,7 +75,9 @@ class Answering:
     def _answer(self, question: Question, ctx: RequestContext) -> RecallResult:
         """Record edits, bring the index up to date, ask it, and say how far it is behind."""
         # The first look at a store may take as long as its first index, which is waited for too.
-        seconds = None if self._parts.seen.is_new else self._parts.check_seconds
+        seconds: float | None = self._parts.check_seconds
+        if seconds and self._parts.seen.is_new:
+            seconds = None
         noticed = notice_edits(self._parts, seconds=seconds)
         present, behind, hints = self._caught_up(ctx.account_id)
         unfinished = self._parts.outbox.list_unfinished(ctx.account_id)
