@@ -61,7 +61,7 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
 
 def test_who_has_only_the_readme_gets_in_and_out_again(terminal: Terminal, tmp_path: Path) -> None:
     home = tmp_path / "home"
-    install = "pip install --quiet --no-deps --no-index --no-build-isolation"
+    install = "pip --no-cache-dir install --quiet --no-deps --no-index --no-build-isolation"
     terminal.type(f"{install} {REPOSITORY}")  # as in the README, but with what is here already
     assert "site-packages" in terminal.type("python -c 'import perdure; print(perdure.__file__)'")
 
@@ -85,7 +85,7 @@ def test_who_has_only_the_readme_gets_in_and_out_again(terminal: Terminal, tmp_p
     seen = terminal.type("perdure status")
     assert re.search(r"nodes\s+1 memory", seen)
 
-    terminal.type("pip uninstall --yes --quiet perdure && rm -r ~/.perdure")
+    terminal.type("pip --no-cache-dir uninstall --yes --quiet perdure && rm -r ~/.perdure")
     assert "not found" in terminal.type("perdure", code=127)
     assert [each.name for each in home.iterdir()] == []
 
