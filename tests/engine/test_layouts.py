@@ -212,14 +212,51 @@ class TestByHand:
         assert not note.exists()
         assert len(memory.history("preference/indentation")) == 2
 
-    def test_a_note_in_another_folder_is_of_its_category(self, memory: Memory, note: Path) -> None:
-        (note.parent.parent / "Rules" / note.name).write_text(note.read_text())
-        note.unlink()
+    @pytest.mark.parametrize("folder", ["Rules", "Cars/Old", "Resources", "Sessions", "."])
+    def test_a_note_in_another_folder_is_the_same_node(
+        self, memory: Memory, note: Path, folder: str
+    ) -> None:
+        there = note.parent.parent / folder / "Moved.md"
+        there.parent.mkdir(parents=True, exist_ok=True)
+        note.rename(there)
         memory.record_edits()
 
-        assert memory.read("pattern/indentation").content == "Prefers tabs over spaces."
-        with pytest.raises(NodeNotFoundError):
-            memory.read("preference/indentation")
+        assert memory.read("preference/indentation").content == "Prefers tabs over spaces."
+        memory.save("Prefers tabs of width 4.", category="preference", slug="indentation")
+        assert "width 4" in there.read_text()
+        assert len(memory.history("preference/indentation")) == 2
+
+    def test_a_session_in_another_folder_is_the_same_session(
+        self, memory: Memory, note: Path
+    ) -> None:
+        memory.commit_session([{"role": "user", "content": "Zebras are striped."}], session_id="s1")
+        (session,) = (note.parent.parent / "Sessions").glob("*s1*")
+        session.rename(note.with_name("Zebras.md"))
+        memory.record_edits()
+
+        assert "striped" in memory.read("ctx://local/sessions/s1/messages").content
+        assert "ctx://local/sessions/s1/messages" in [h.uri for h in memory.recall("zebras").hits]
+
+    @pytest.mark.parametrize("verb", ["save", "write", "read", "history", "archive", "delete"])
+    def test_a_renamed_note_is_found_before_anything_looked_for_edits(
+        self, memory: Memory, note: Path, verb: str
+    ) -> None:
+        memory.recall("tabs")
+        there = note.parent.parent / "Tabs or spaces.md"
+        note.rename(there)
+
+        if verb == "save":
+            memory.save("Prefers tabs of width 4.", category="preference", slug="indentation")
+            assert "width 4" in there.read_text()
+        elif verb == "write":
+            node = memory.read("preference/indentation")
+            memory.write("preference/indentation", "Width 4.", version=node.version)
+            assert "Width 4" in there.read_text()
+        else:
+            getattr(memory, verb)("preference/indentation")
+            assert there.exists() == (verb != "delete")
+        assert not note.exists()
+        assert verb == "delete" or len(memory.history("preference/indentation")) <= 2
 
     def test_a_copy_with_the_same_id_is_another_node(self, memory: Memory, note: Path) -> None:
         note.with_name("Aaa.md").write_text(note.read_text().replace("tabs", "nothing"))

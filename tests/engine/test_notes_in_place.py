@@ -335,3 +335,27 @@ def test_init_says_what_it_found(memory: Memory, vault: Path) -> None:
     assert "notes    6 notes are memory now" in said
     assert told["notes"] == 6
     assert told["others"] == {".png": 1, "too long": 1}
+
+
+def test_a_memory_outside_of_its_folder_is_a_note_until_it_comes_back(
+    memory: Memory, vault: Path
+) -> None:
+    memory.save("Never feed zebras.", category="pattern", slug="zebras")
+    inside, outside = vault / "Perdure/Rules/Zebras.md", vault / "Kitchen/Zebras.md"
+    assert inside.exists()
+    memory.recall("zebras")
+    inside.rename(outside)
+
+    assert found(memory, "zebras") == ["ctx://local/resources/Kitchen/Zebras"]
+    with pytest.raises(NodeNotFoundError):
+        memory.read("pattern/zebras")
+    with pytest.raises(AccessRefusedError):
+        memory.write("resources/Kitchen/Zebras", "Feed them.", replace=True)
+    assert "Never feed zebras." in outside.read_text()
+
+    outside.rename(inside.parent.parent / "My zebras.md")
+
+    assert [memory.name(uri) for uri in found(memory, "zebras")] == ["pattern/zebras"]
+    memory.save("Feed zebras.", category="pattern", slug="zebras")
+    contents = [version.cid for version in memory.history("pattern/zebras") if version.cid]
+    assert contents[0] == contents[-2] != contents[-1]

@@ -1,7 +1,7 @@
 """Where nodes lie in layout `notes`: folders and file names as a person would choose them.
 
 A place is the key of a node's logical folder, or of any other logical text. The folders of a path
-decide whose a note is and what it is; the id in its frontmatter only says which one of these.
+decide whose a note is; the id in its frontmatter says which one of theirs, wherever it was moved.
 """
 
 import re
@@ -44,6 +44,7 @@ _TAKEN = frozenset(
         *(SYSTEM, SESSIONS, RESOURCES, _ACCOUNTS, _USERS, _AGENTS, _SKILLS, _PROFILE),
     )
 )
+_NOT_OF_CATEGORIES = frozenset(map(str.casefold, ("", SESSIONS, RESOURCES, _SKILLS)))
 _OWNERS = {_USERS.casefold(): "users", _AGENTS.casefold(): "agents"}
 _OF_SESSIONS = frozenset({OWNER, LEARNED})
 _WORDS = re.compile(r"[a-z0-9_]+(?:-[a-z0-9_]+)*")
@@ -170,7 +171,7 @@ class Names:
     def place(self, path: str, said: str | None) -> str | None:
         """Return the place of a note at a path below the memory folder, with the id that it says.
 
-        None if no node can be there. An id that does not fit the folders names nothing.
+        None if no node can be there. An id that no node can have names nothing.
         """
         *folders, file = path.split("/")
         if not file.endswith(MARKDOWN):
@@ -186,14 +187,14 @@ class Names:
         try:
             if first == SYSTEM.casefold():
                 return _system(said)
-            if first == SESSIONS.casefold():
-                return _shared(account, "sessions", said) or _key(
-                    account, "sessions", name, FIRST_NODE
-                )
-            if first == RESOURCES.casefold():
-                return _shared(account, "resources", said) or _key(
-                    account, "resources", *folders[1:], name
-                )
+            if named := _named(account, (kind, owner), folders, said):
+                return named
+            shared = {
+                SESSIONS.casefold(): ("sessions", name, FIRST_NODE),
+                RESOURCES.casefold(): ("resources", *folders[1:], name),
+            }
+            if first in shared:
+                return _key(account, *shared[first])
             return _owned(Uri(account, (kind, owner)), folders, name, said).key
         except InvalidValueError:
             return None
@@ -204,12 +205,26 @@ def _system(said: str | None) -> str | None:
     return said if said and not _is_node(said) and part_of(said) == Part(said, "") else None
 
 
-def _shared(account: str, kind: str, said: str | None) -> str | None:
+def _named(
+    account: str, owner: tuple[str, str], folders: list[str], said: str | None
+) -> str | None:
+    """Return the place that an id names, whatever the folder; None if no node can have it."""
+    kind, _, name = (said or "").rpartition("/")
+    folder = folders[0] if folders else ""
+    is_own = folder.casefold() not in _NOT_OF_CATEGORIES and category_in(folder) == kind
     try:
-        found = Uri.parse(f"{Uri(account)}/{said}") if said else None
+        if said == PROFILE:
+            return _key(account, *owner, "memories", PROFILE)
+        if kind.partition("/")[0] in {"sessions", "resources"} and not is_own:
+            found = Uri.parse(f"{Uri(account)}/{said}")
+            return found.key if found.is_node else None
+        if not SLUG.fullmatch(kind) or not SLUG.fullmatch(name):
+            return None
+        if (owner[0], kind) == ("agents", "skill") and not is_own:
+            return _key(account, *owner, "skills", name)
+        return _key(account, *owner, "memories", kind, name)
     except InvalidValueError:
         return None
-    return found.key if found is not None and found.is_node and found.path[0] == kind else None
 
 
 def _key(account: str, *path: str) -> str:

@@ -213,15 +213,36 @@ class NotesLayout(Closing, Reading, Layout):
     def _note(self, place: str) -> _Note:
         self._prepare()
         row = self.places.at(place)
-        if row is None:
-            return _Note(None, None, {})
+        return _Note(None, None, {}) if row is None else self._note_of(row)
+
+    def _note_of(self, row: Row) -> _Note:
         try:
             real = self.inner.read(Locator(row.path))
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
-            return _Note(row, None, {})
+            moved = self._moved(row)
+            return _Note(row, None, {}) if moved is None else self._note_of(moved)
         except _UNREADABLE:
             return _Note(row, UNREADABLE, {})
         return _Note(row, real, self._split(real, row))
+
+    def _moved(self, row: Row) -> Row | None:
+        """Return the row of a memory whose file others renamed or moved since the last check.
+
+        Of the files that the table does not know, each is read once. What they say enters history
+        with the next check, which finds them by itself.
+        """
+        if not self._is_memory(row.path):
+            return None  # a note in place is its path
+        known = {each.path for each in self.places.rows()}
+        found: dict[str, Row] = {}
+        for path in self._files(self._folder):
+            if path not in known:
+                with suppress(FileNotFoundError):  # gone since it was listed
+                    new = self._row_of(path, None, partial(self._is_others, path))
+                    if new is not None and new.place not in found:
+                        found[new.place] = new
+        self.places.change(found.values())
+        return found.get(row.place)
 
     def _split(self, real: str, row: Row) -> notefile.Texts:
         if self._is_memory(row.path):
@@ -413,8 +434,8 @@ class NotesLayout(Closing, Reading, Layout):
         self.places.clear()
         self.places.change(places.values(), complete=True)
 
-    def _files(self) -> Iterator[str]:
-        for directory, stamps in self.inner.scan(_ROOT, skip=self.skips):
+    def _files(self, below: Locator = _ROOT) -> Iterator[str]:
+        for directory, stamps in self.inner.scan(below, skip=self.skips):
             for name in stamps or ():
                 path = directory.child(name).key
                 if self.is_note(path):
