@@ -122,8 +122,13 @@ def test_a_link_leads_to_a_note_by_its_name_or_path(memory: Memory, vault: Path)
 def test_no_verb_changes_a_note(memory: Memory, vault: Path) -> None:
     uri = "resources/Kitchen/Oven"
     memory.recall("oven")
+    (vault / "Kitchen/Oven.md").write_text("Heat it to 250 degrees.\n")
+    memory.recall("oven")
+    first, _ = memory.history(uri)
+    before = len(list(memory.log.entries()))
 
     for change in (
+        lambda: memory.restore(uri, str(first.cid)),
         lambda: memory.write(uri, "Colder.", replace=True),
         lambda: memory.delete(uri),
         lambda: memory.archive(uri),
@@ -133,7 +138,9 @@ def test_no_verb_changes_a_note(memory: Memory, vault: Path) -> None:
     ):
         with pytest.raises(AccessRefusedError, match="note of its owner's"):
             change()
-    assert (vault / "Kitchen/Oven.md").read_text() == "Heat it to 240 degrees.\n"
+    assert (vault / "Kitchen/Oven.md").read_text() == "Heat it to 250 degrees.\n"
+    assert len(list(memory.log.entries())) == before
+    assert found(memory, "heat degrees")[0] == f"ctx://local/{uri}"
 
 
 def test_an_edit_of_a_note_is_found_by_the_next_recall(memory: Memory, vault: Path) -> None:

@@ -376,6 +376,13 @@ class Layout(StorageBackend):
         """Take in what others did to these files; return the texts that may have changed."""
 
     @abstractmethod
+    def refuse(self, changes: Changes) -> None:
+        """Raise `AccessRefusedError` if one of these changes is of a file that is not written here.
+
+        It is asked before history has anything of them.
+        """
+
+    @abstractmethod
     def expected(self, paths: Sequence[str]) -> dict[str, bytes | None]:
         """Return the digests of those files that were last written here, and not by others."""
 

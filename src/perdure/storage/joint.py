@@ -25,7 +25,7 @@ from perdure.errors import (
     PerdureError,
 )
 from perdure.storage.content import Expectation, check_found
-from perdure.storage.contract import StorageBackend
+from perdure.storage.contract import Layout, StorageBackend
 from perdure.storage.history import EXTERNAL, UNDONE, Circumstances, Event, History, decoded
 from perdure.storage.locator import Locator
 from perdure.storage.undo import (
@@ -249,6 +249,8 @@ class Joint:
         state = self.history.store.current()
         again = Circumstances(origin=EXTERNAL, more={DURING: state.position})
         parts = self._parts(wanted)
+        if isinstance(self.inner, Layout):
+            self.inner.refuse({locator: wish.content for locator, wish in wanted.items()})
         for attempt in range(_ATTEMPTS):
             said = again if attempt else _EXTERNAL
             changes = [change for part in parts for change in part.changes(circumstances, said)]

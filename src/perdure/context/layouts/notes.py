@@ -338,9 +338,20 @@ class NotesLayout(Closing, Reading, Layout):
                 )
             above = above.rpartition("/")[0]
 
+    def refuse(self, changes: Changes) -> None:
+        self._prepare()
+        for locator, text in changes.items():
+            part = part_of(locator.key)
+            row = self.places.at(part.place)
+            if row is None or self._is_memory(row.path):
+                continue
+            if self._note_of(row).texts.get(part.name) != text:
+                raise _not_ours(row)
+
     def _step(self, place: str, note: _Note, texts: notefile.Texts) -> "_Step | None":
         if note.row is not None and not self._is_memory(note.row.path):
-            self._refuse_change(note, texts)
+            if texts != note.texts:  # to write what it says already is fine
+                raise _not_ours(note.row)
             return None
         if not texts:
             if note.row is None or note.real is None:
@@ -353,16 +364,6 @@ class NotesLayout(Closing, Reading, Layout):
         path = self._new_path(place, texts) if note.row is None else note.row.path
         after = Row(place, path, _digest(real), ARCHIVED in texts)
         return _Step(place, note.row, after, note.real, real)
-
-    def _refuse_change(self, note: _Note, texts: notefile.Texts) -> None:
-        """Refuse to change a note in place; to write what it says already is fine."""
-        assert note.row is not None  # noqa: S101 - it has a file
-        if texts != note.texts:
-            raise AccessRefusedError(
-                f"{note.row.path!a} is a note of its owner's, which Perdure reads and does not "
-                "change. Nothing was changed. Fix: edit it in its editor, or save a memory beside "
-                "it with `perdure save`."
-            )
 
     def _land(self, steps: "Sequence[_Step]") -> None:
         if not steps:
@@ -736,6 +737,13 @@ def _described(said: str | None) -> tuple[str, str]:
     title, day = meta.metadata.get("title"), meta.metadata.get("date")
     began = day if isinstance(day, str) and len(day) >= 10 else meta.created_at.isoformat()  # noqa: PLR2004 - of a date
     return title if isinstance(title, str) and title else meta.title, began[:10]
+
+
+def _not_ours(row: Row) -> AccessRefusedError:
+    return AccessRefusedError(
+        f"{row.path!a} is a note of its owner's, which Perdure reads and does not change. Nothing "
+        "was changed. Fix: edit it in its editor, or save a memory beside it with `perdure save`."
+    )
 
 
 def _absent(locator: Locator) -> AbsentError:
