@@ -1148,11 +1148,11 @@ class Memory(Readable):
 
         Nothing is lost: the text of the copy is a version of the file before it is removed.
         """
-        from perdure.engine.conflicts import files_of, settle
+        from perdure.engine.conflicts import settle
         from perdure.storage.sweep import record_edits
 
         found, recorded = self.conflict(path), self._parts.recorded
-        settle(files_of(recorded), found, keep, lambda: record_edits(recorded))
+        settle(recorded, found, keep, lambda: record_edits(recorded))
         return found
 
     def repair(self, *, apply: bool = False, accept_removals: bool = False) -> "Repaired":

@@ -383,6 +383,14 @@ class Layout(StorageBackend):
         """
 
     @abstractmethod
+    def held(self, path: str, text: str) -> dict[Locator, str]:
+        """Return the texts of the tree that a file would hold with this text."""
+
+    @abstractmethod
+    def composed(self, path: str, texts: Mapping[Locator, str], before: str) -> str:
+        """Return what a file was that held these texts, written as the text that it has."""
+
+    @abstractmethod
     def expected(self, paths: Sequence[str]) -> dict[str, bytes | None]:
         """Return the digests of those files that were last written here, and not by others."""
 

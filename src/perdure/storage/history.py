@@ -25,6 +25,8 @@ UNDONE = "undone"
 """Answers a version whose file was never written, or was undone: it says what the file says."""
 MOVED_FROM = "moved_from"
 """Among what others say: the key that a text had before."""
+CONFLICT_COPY = "conflict_copy"
+"""Of a text that the file never had: the conflict copy that had it, and was removed."""
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -259,7 +261,8 @@ class History(Closing):
         from perdure.artifacts import lines  # noqa: PLC0415 - as before
 
         every = self.versions(locator)
-        kept = [v for v in every[:-1] if v.cid is None or self.store.has(v.cid)] + every[-1:]
+        own = [v for v in every[:-1] if CONFLICT_COPY not in v.circumstances.more] + every[-1:]
+        kept = [v for v in own[:-1] if v.cid is None or self.store.has(v.cid)] + own[-1:]
         texts = (None if version.unbound else self.text(version) for version in kept)
         return [BlamedLine(line.text, kept[line.version]) for line in lines.blame(texts)]
 

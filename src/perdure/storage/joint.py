@@ -16,6 +16,8 @@ from contextlib import contextmanager, suppress
 from typing import Final, NamedTuple
 
 from perdure.artifacts import CID, ArtifactStore, Change, IndexState
+from perdure.artifacts.canonical import Value
+from perdure.dataclass import replace
 from perdure.errors import (
     ConcurrentModificationError,
     FileAboveError,
@@ -346,6 +348,21 @@ class Joint:
             found = self._answer(locators, self.history.position(), {})
             self.history.fence.settle(self.history.position())
             return found
+
+    def put_aside(self, texts: Mapping[Locator, str], why: Mapping[str, Value]) -> None:
+        """Let texts enter history that no file has; what the files have follows in one commit."""
+        said = replace(_EXTERNAL, more=why).to_mapping()
+        with self.alone():
+            changes: list[Change] = []
+            for locator, text in texts.items():
+                now = self._bound(locator)
+                if not is_of(now, text):
+                    changes.append(Change(locator.key, text.encode(), said))
+                    kept = None if now is None else self.history.store.get(now)
+                    changes.append(Change(locator.key, kept, said))
+            if changes:
+                self.history.record(changes)
+                self.history.fence.settle(self.history.position())
 
     def _answer(
         self, locators: Iterable[Locator], at: int, former: Mapping[Locator, CID | None]

@@ -6,13 +6,13 @@ Below are notes. History is above, so it records logical texts, and no past know
 
 import json
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from perdure.context.files import ARCHIVED, FILES, LEARNED, META, OWNER, Meta
+from perdure.context.files import ARCHIVED, CONTENT, FILES, LEARNED, META, OWNER, Meta
 from perdure.context.layouts import notefile
 from perdure.context.layouts.names import (
     MARKDOWN,
@@ -593,6 +593,24 @@ class NotesLayout(Closing, Reading, Layout):
             if found is not None:
                 changed.update(dict.fromkeys(self._keys(found.place)))
         return [Locator(key) for key in changed]
+
+    def held(self, path: str, text: str) -> dict[Locator, str]:
+        row = self._row_for(path, text)
+        texts = self._split(text, row) if row else {}
+        return {Locator(key_of(Part(row.place, name))): texts[name] for name in texts if row}
+
+    def composed(self, path: str, texts: Mapping[Locator, str], before: str) -> str:
+        row = self._row_for(path, before)
+        named = {part_of(locator.key).name: text for locator, text in texts.items()}
+        if row is None or not self._is_memory(path):
+            return named.get(CONTENT, "")
+        return notefile.compose(named, row.place, before)
+
+    def _row_for(self, path: str, text: str) -> Row | None:
+        """Return the row of a file, or the one that it would have with a text."""
+        self._prepare()
+        place = self._place_in(path, text) or self._place_of(path)
+        return self.places.at_path(path) or (Row(place, path) if place else None)
 
     def refresh(self) -> None:
         """Look at every file again: at new ones, renamed ones, and those that are gone."""

@@ -71,7 +71,10 @@ def _merge(memory: Memory, copy: str, *, as_json: bool) -> None:
 
 def _settle(memory: Memory, copy: str, keep: str, *, as_json: bool) -> None:
     done = memory.settle_conflict(copy, keep)
-    line = f"{shown(done.original)} has {'both' if keep == 'merge' else keep}; the copy is removed"
+    has = f"has {'both' if keep == 'merge' else keep}"
+    if done.mine is None and keep == "mine":
+        has = "stays gone"
+    line = f"{shown(done.original)} {has}; the copy is removed"
     out.answer({**_json(done), "kept": keep}, line, as_json=as_json)
 
 
