@@ -366,3 +366,26 @@ def test_a_memory_outside_of_its_folder_is_a_note_until_it_comes_back(
     memory.save("Feed zebras.", category="pattern", slug="zebras")
     contents = [version.cid for version in memory.history("pattern/zebras") if version.cid]
     assert contents[0] == contents[-2] != contents[-1]
+
+
+def test_notes_that_are_memory_are_not_imported(
+    memory: Memory, vault: Path, tmp_path: Path
+) -> None:
+    (vault / "Kitchen/New.md").write_text("Nobody recalled this.\n")
+    (tmp_path / "link").symlink_to(vault)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "Other.md").write_text("Of another folder.\n")
+
+    for path, number in (
+        (vault / "Kitchen", "3 notes are memory already"),
+        (tmp_path / "link/Kitchen", "3 notes are memory already"),
+        (vault / "Kitchen/Oven.md", "1 note is memory already"),
+    ):
+        report = memory.import_from(path)
+        assert report.totals() == {}
+        assert any(number in finding.what for finding in report.findings)
+    assert not (vault / "Perdure/Resources").exists()
+    assert memory.import_from(outside).totals()["documents"]["new"] == 1
+    templates = memory.import_from(vault / "Templates")
+    assert templates.totals()["documents"]["new"] == 1  # they are not memory

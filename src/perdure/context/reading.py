@@ -210,6 +210,10 @@ class NodeReader:
         """Return the names by which `named` finds a node."""
         return self._layout.names_of(self.folder(place).key) if self._layout else ()
 
+    def place_at(self, path: str) -> Uri | None:
+        """Return the node that the note at a path holds; None where nodes are not notes."""
+        return Uri.of_key(self._layout.place_at(path)) if self._layout else None
+
     def categories(self, owner: Uri) -> list[str]:
         return self._names(owner.child("memories"))
 

@@ -1372,6 +1372,7 @@ class Memory(Readable):
         from perdure.engine.edits import notice_edits
         from perdure.engine.importing.importing import Importing, Wishes, import_from
 
+        self._notice_files()  # so that notes that are memory in place are known
         agents = self._parts.agents
         wishes = Wishes(dry_run, into, of, archive_gone, learn, mask_secrets, agents)
         importing = Importing(self, self._parts.nodes, self._parts.relations, wishes)

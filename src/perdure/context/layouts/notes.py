@@ -511,6 +511,11 @@ class NotesLayout(Closing, Reading, Layout):
         row = self.places.at(place)
         return sorted(row.names) if row else ()
 
+    def place_at(self, path: str) -> str:
+        self._prepare()
+        row = self.places.at_path(path)
+        return row.place if row else ""
+
     def _is_left_out(self, path: str, real: str) -> bool:
         return self._is_too_long(path, real) or self._is_copy(path, real)
 

@@ -187,6 +187,8 @@ def import_from(
             f"{str(path)!a} is a whole memory. Fix: `perdure import`, where there is none yet."
         )
     with closing(Source(path, importing.store)) as source:
+        if name is None and not source.is_folder and importing.is_in_place(source, path.name):
+            name = Markdown.name
         format_ = detected(source) if name is None else format_named(name)
         if progress is None:
             return importing.run(format_, source)
@@ -213,6 +215,13 @@ class Importing:
         self._seen: dict[tuple[str, str], str] = {}
         self._waiting: list[Relation] = []
         self._owners: Counter[str] = Counter()
+        self._in_place = 0
+
+    def is_in_place(self, source: Source, name: str) -> bool:
+        """Whether a file of a source is a node where it lies, so that a copy would be another."""
+        tree = Path(self._nodes.backend.whereabouts)
+        path = source.below(tree, name) if tree.is_absolute() else None
+        return path is not None and self._nodes.place_at(path) is not None
 
     @property
     def store(self) -> tuple[Path, ...]:
@@ -262,11 +271,18 @@ class Importing:
                 self._owners[found.owner] += 1
                 if self._wishes.of not in {"", found.owner}:
                     continue
+            if isinstance(found, Document) and self.is_in_place(source, found.file):
+                self._in_place += 1
+                continue
             yield found
         yield from self._left_out(source)
 
     def _left_out(self, source: Source) -> Iterator[Finding]:
         """Yield what of a source did not go in, each with how many there are."""
+        if self._in_place:
+            are = "note is" if self._in_place == 1 else "notes are"
+            what = f"{self._in_place:,} {are} memory already, and not copied"
+            yield Finding("", "", what, "nothing; a recall finds them", refused=False)
         if source.own:
             what = f"files of a memory were left out: {source.own:,}"
             yield Finding("", "", what, "nothing; they are remembered already", refused=False)

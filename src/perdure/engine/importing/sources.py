@@ -184,6 +184,14 @@ class Source:
         except UnreadableSourceError:
             return b""
 
+    def below(self, folder: Path, name: str) -> str | None:
+        """Return the path of a file below a folder, by whatever path that is reached; else None."""
+        if self._archive is not None:
+            return None
+        wanted, file = _identity(folder), self.path / name if self.is_folder else self.path
+        above = next((each for each in file.parents if _identity(each) == wanted), None)
+        return None if wanted is None or above is None else file.relative_to(above).as_posix()
+
     def _count(self, read: int) -> None:
         self.bytes_read += read
 
