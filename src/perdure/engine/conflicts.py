@@ -119,10 +119,10 @@ def _base(earlier: Iterator[str], mine: str, theirs: str) -> str:
     A newer one than the copy was made from would have its own lines removed by a merge. Without
     one, it is what both share, so that a merge has the lines of both.
     """
-    lines = Counter(theirs.splitlines())
+    lines = Counter(filter(str.strip, theirs.splitlines()))
 
     def distance(text: str) -> int:
-        has = Counter(text.splitlines())
+        has = Counter(filter(str.strip, text.splitlines()))
         return (lines - has).total() + (has - lines).total()
 
     texts = [each for each in islice(earlier, _MOST_VERSIONS) if each not in {mine, theirs}]

@@ -13,9 +13,9 @@ from perdure.context import links
 from perdure.context.files import CONTENT, FILES, META, RELATIONS
 from perdure.context.links import located
 from perdure.context.reading import NodeReader, Stored
-from perdure.dataclass import dataclass, field
+from perdure.dataclass import dataclass, field, replace
 from perdure.errors import BrokenNodeError, ConcurrentModificationError, InvalidValueError
-from perdure.frontmatter import properties
+from perdure.frontmatter import frontmatter, properties
 from perdure.model import SUPERSEDED_BY, ContextNode, RequestContext, Role, Uri, slugify
 from perdure.model.node import NodeStatus
 from perdure.model.record import VALID_FROM, VALID_UNTIL
@@ -28,6 +28,7 @@ class Code(Enum):
     """What may be wrong, by the name that people and programs know it by."""
 
     CONTENT_EMPTY = "content-empty"
+    FRONTMATTER_UNREADABLE = "frontmatter-unreadable"
     TITLE_MISSING = "title-missing"
     NAME_DIFFERS = "name-differs"
     """The frontmatter calls it otherwise than its folder does."""
@@ -49,6 +50,7 @@ class Code(Enum):
 
 
 _WARNINGS = {
+    Code.FRONTMATTER_UNREADABLE,
     Code.TITLE_MISSING,
     Code.NAME_DIFFERS,
     Code.DATE_FUTURE,
@@ -135,12 +137,12 @@ _NAMES = ("slug", "name", "id")
 @dataclass(frozen=True, slots=True)
 class Note:
     node: ContextNode
-    folder: str
+    file: "_File"
     content: str
     meta: str
 
-    def problem(self, code: Code, file: str, line: int, what: str, fix: str) -> Problem:
-        return Problem(f"{self.folder}/{file}", line, code.value, what, fix, self.node.uri)
+    def problem(self, code: Code, name: str, line: int, what: str, fix: str) -> Problem:
+        return Problem(*self.file.at(name, line), code.value, what, fix, self.node.uri)
 
     def meta_line(self, name: str) -> int:
         return line_with(self.meta, f'"{name}"')
@@ -166,6 +168,12 @@ def line_with(text: str, words: str) -> int:
 # ---------------------------------------------------------------- fields
 def fields(note: Note) -> Iterator[Problem]:
     """Expect that a note says something, and has a title if somebody wrote a frontmatter."""
+    if finding := frontmatter(note.content).finding:
+        what, _, fix = finding.partition(" Fix: ")
+        code = Code.FRONTMATTER_UNREADABLE
+        yield note.problem(code, CONTENT, 1, f"its {what.rstrip('.')}", fix.rstrip("."))
+    if note.file.in_place:  # its owner follows no rules of ours
+        return
     if not note.node.content.strip():
         fix = f"write something, or `perdure delete` {note.node.uri}"
         yield note.problem(Code.CONTENT_EMPTY, CONTENT, 1, "it says nothing", fix)
@@ -177,7 +185,7 @@ def fields(note: Note) -> Iterator[Problem]:
 
 def names(note: Note) -> Iterator[Problem]:
     said, name = _frontmatter(note), Uri.parse(note.node.uri).name
-    for key in _NAMES:
+    for key in () if note.file.in_place else _NAMES:
         value = said.get(key)
         if isinstance(value, str) and value.strip() and value.strip() not in {name, note.node.uri}:
             what = f"its {key} is {shown(value)}, but its folder is called {shown(name)}"
@@ -244,6 +252,7 @@ _KINDS = {
     FindingKind.UNUSABLE_NAME: Code.NAME_UNUSABLE,
     FindingKind.LINK: Code.FILE_LINK,
     FindingKind.LEFTOVER: Code.LEFTOVER,
+    FindingKind.CLOSED: Code.NODE_UNREADABLE,
 }
 _NOTE = ".md"
 
@@ -272,7 +281,7 @@ def _between(reader: NodeReader, ctx: RequestContext, place: Uri) -> Iterator[Pr
         findings = backend.findings(folder)
         yield from map(_told, findings)
         children = [child for child in backend.list(folder) if not child.name.startswith(".")]
-        if own.contains(folder):
+        if own.contains(folder) and not reader.is_laid_out:
             yield from _strays(folder, children, {finding.name for finding in findings})
         pending += filter(is_to_be_seen, children)
 
@@ -300,8 +309,23 @@ def _told(finding: Finding) -> Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _File:
+    """Where the texts of a node are: in a folder, or all in one note."""
+
     folder: str
+    path: str
+    in_place: bool = False
+
+    def at(self, name: str, line: int) -> tuple[str, int]:
+        """Return the file that has a text, and the line; 0 where properties come before it."""
+        if not self.path:
+            return f"{self.folder}/{name}", line
+        return self.path, line if self.in_place and name == CONTENT else 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    file: _File
     links: tuple[tuple[int, str], ...]
     edges: tuple[tuple[int, str, str], ...]
     """Line, type and target of each."""
@@ -343,14 +367,15 @@ class Lint:
 
     # ------------------------------------------------------------ one note
     def _look(self, place: Uri, seen: dict[str, _Seen]) -> Iterator[Problem]:
-        folder = self._reader.folder(place).key
+        path = self._reader.path_of(place)
+        file = _File(self._reader.folder(place).key, path)
         try:
             stored = self._reader.load(place)
         except BrokenNodeError as error:
             what, _, fix = str(error).partition(" Fix: ")
             fix = fix.rstrip(".") or "`perdure repair` says what can be done"
             code = Code.NODE_UNREADABLE.value
-            yield Problem(f"{folder}/{META}", 0, code, what.rstrip("."), fix, str(place))
+            yield Problem(*file.at(META, 0), code, what.rstrip("."), fix, str(place))
             return
         except ConcurrentModificationError:  # somebody is at it
             return
@@ -358,12 +383,12 @@ class Lint:
             if self._reader.look(place, CONTENT) is not None:
                 what, fix = "it is no node yet, so nobody finds it", "`perdure repair --apply`"
                 code = Code.NO_NODE.value
-                yield Problem(f"{folder}/{CONTENT}", 0, code, what, fix, str(place))
+                yield Problem(*file.at(CONTENT, 0), code, what, fix, str(place))
             return
         if stored.meta.status is NodeStatus.ACTIVE:
             self._places.active.add(place)
-            note = _note(stored, folder)
-            seen[str(place)] = _Seen(folder, tuple(note.links()), tuple(_edges(stored)))
+            note = _note(stored, file)
+            seen[str(place)] = _Seen(note.file, tuple(note.links()), tuple(_edges(stored)))
             for check in ALONE:
                 yield from check(note)
             yield from dates(note, self._now)
@@ -375,15 +400,15 @@ class Lint:
             if not self._is_known(target, place):
                 what = f"[[{shown(target)[1:-1]}]] leads nowhere"
                 fix = "correct the link, or write the note that it names"
-                file, code = f"{note.folder}/{CONTENT}", Code.LINK_BROKEN.value
-                yield Problem(file, line, code, what, fix, uri)
+                code = Code.LINK_BROKEN.value
+                yield Problem(*note.file.at(CONTENT, line), code, what, fix, uri)
         for line, kind, to in note.edges:
             end = Uri.parse(to)
             if self._may_see(end) and not self._places.is_active(end):
                 what = f"it is {kind} {to}, where no node is in use"
                 fix = f"`perdure relate --remove --type {kind}` takes the relation away"
-                file, code = f"{note.folder}/{RELATIONS}", Code.RELATION_BROKEN.value
-                yield Problem(file, line, code, what, fix, uri)
+                code = Code.RELATION_BROKEN.value
+                yield Problem(*note.file.at(RELATIONS, line), code, what, fix, uri)
 
     def _is_known(self, target: str, start: Uri) -> bool:
         """Whether a link leads somewhere, or it is not for the caller to know."""
@@ -423,11 +448,12 @@ class _Places:
         return self._categories[owner]
 
 
-def _note(stored: Stored, folder: str) -> Note:
+def _note(stored: Stored, file: _File) -> Note:
     content, meta = stored.files[CONTENT], stored.files[META]
+    in_place = bool(stored.node.metadata.get("in_place"))
     return Note(
         stored.node,
-        folder,
+        replace(file, in_place=in_place),
         content if isinstance(content, str) else "",
         meta if isinstance(meta, str) else "",
     )
@@ -446,12 +472,12 @@ def _chained(seen: dict[str, _Seen]) -> Iterator[Problem]:
         for uri, note in seen.items()
     }
     for ring in cycles(edges):
-        file = f"{seen[ring[0]].folder}/{RELATIONS}"
+        file, _ = seen[ring[0]].file.at(RELATIONS, 0)
         what = f"it was superseded by what it superseded: {' -> '.join((*ring, ring[0]))}"
         fix = f"`perdure relate --remove --type {SUPERSEDED_BY}` takes one of these away"
         yield Problem(file, 0, Code.SUPERSESSION_CYCLE.value, what, fix, ring[0])
     for start, targets in forks(edges):
-        file = f"{seen[start].folder}/{RELATIONS}"
+        file, _ = seen[start].file.at(RELATIONS, 0)
         what = f"several superseded it: {', '.join(targets)}"
         fix = "look which of them holds, and let it supersede the others"
         yield Problem(file, 0, Code.SUPERSESSION_FORK.value, what, fix, start)

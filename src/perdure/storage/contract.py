@@ -97,6 +97,7 @@ class FindingKind(Enum):
     UNUSABLE_NAME = "unusable name"
     LINK = "link"
     LEFTOVER = "leftover"
+    CLOSED = "folder that may not be read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,6 +304,9 @@ class StorageBackend(ABC):
     def mkdir(self, locator: Locator) -> Locator:
         """Make a directory, and those above; a file: `FileExistsError` or `NotADirectoryError`."""
 
+    is_past: bool = False
+    """Whether this is how a tree was at some moment, out of its history."""
+
     @property
     @abstractmethod
     def capabilities(self) -> Capabilities: ...
@@ -366,6 +370,8 @@ class Layout(StorageBackend):
     inner: StorageBackend
     rule: str = ""
     """Differs where `is_note` may say otherwise of a file than before."""
+    holds_personal: bool = False
+    """Whether `write_personal` writes files of this tree."""
 
     @abstractmethod
     def refresh(self) -> None:
@@ -405,6 +411,18 @@ class Layout(StorageBackend):
     @abstractmethod
     def named(self, name: str) -> Sequence[str]:
         """Return the folders of all nodes whose file has a name, or which say that they have it."""
+
+    @abstractmethod
+    def path_of(self, key: str) -> str:
+        """Return the path of the file that holds a text, or a node; empty if there is none."""
+
+    @abstractmethod
+    def key_at(self, path: str) -> str:
+        """Return the key of the content that a file holds; empty if it holds none."""
+
+    @abstractmethod
+    def text_in(self, path: str, real: str, key: str) -> str | None:
+        """Return the text of a key, if the file at a path said this; None if it has none."""
 
     @abstractmethod
     def names_of(self, place: str) -> Sequence[str]:

@@ -28,7 +28,15 @@ from perdure.errors import (
 )
 from perdure.storage.content import Expectation, check_found
 from perdure.storage.contract import Layout, StorageBackend
-from perdure.storage.history import EXTERNAL, UNDONE, Circumstances, Event, History, decoded
+from perdure.storage.history import (
+    EXTERNAL,
+    MOVED_FROM,
+    UNDONE,
+    Circumstances,
+    Event,
+    History,
+    decoded,
+)
 from perdure.storage.locator import Locator
 from perdure.storage.undo import (
     UNREADABLE,
@@ -342,10 +350,12 @@ class Joint:
         return mark if mark is not None and mark <= self.history.position() else None
 
     # ------------------------------------------------------------ answering
-    def notice(self, locators: Iterable[Locator]) -> list[Discrepancy]:
+    def notice(
+        self, locators: Iterable[Locator], said: Circumstances = _EXTERNAL
+    ) -> list[Discrepancy]:
         """Let what others did to these places enter history; return what that was."""
         with self.alone():
-            found = self._answer(locators, self.history.position(), {})
+            found = self._answer(locators, self.history.position(), {}, said)
             self.history.fence.settle(self.history.position())
             return found
 
@@ -365,7 +375,11 @@ class Joint:
                 self.history.fence.settle(self.history.position())
 
     def _answer(
-        self, locators: Iterable[Locator], at: int, former: Mapping[Locator, CID | None]
+        self,
+        locators: Iterable[Locator],
+        at: int,
+        former: Mapping[Locator, CID | None],
+        by: Circumstances = _EXTERNAL,
     ) -> list[Discrepancy]:
         """Let history say what the files say.
 
@@ -383,8 +397,11 @@ class Joint:
             discrepancy = self._discrepancy(locator, earlier)
             if discrepancy is not None:
                 found.append(discrepancy)
+        moved = _moved(found)
         for locator, bound, after in sorted(found, key=lambda one: one.after is not None):
-            said = _UNDONE if is_of(before[locator], after) else _EXTERNAL.derived(bound)
+            said = _UNDONE if is_of(before[locator], after) else by.derived(bound)
+            if locator in moved and said is not _UNDONE:
+                said = replace(said, more={**said.more, MOVED_FROM: moved[locator].key})
             changes.append(Change(locator.key, after, said.to_mapping()))
         if changes:
             self.history.record(changes)
@@ -446,6 +463,28 @@ class Joint:
     def _bound(self, locator: Locator, position: int | None = None) -> CID | None:
         at = self.history.position() if position is None else position
         return self.history.store.catalogue.content(locator.key, at)
+
+
+def _moved(found: Iterable[Discrepancy]) -> dict[Locator, Locator]:
+    """Return where new texts were before: where the only text is gone that had the same bytes.
+
+    Else, of a note that was moved and edited, where the only one is gone with its name and slug.
+    """
+    new = [one for one in found if one.before is None and one.after is not None]
+    gone = [one for one in found if one.before is not None and one.after is None]
+    if not (new and gone):
+        return {}
+    ways: dict[tuple[object, ...], list[Locator]] = {}
+    for locator, cid, _ in gone:
+        for way in ((locator.name, cid), (locator.name, locator.parent.name)):
+            ways.setdefault(way, []).append(locator)
+    moved: dict[Locator, Locator] = {}
+    for locator, _, after in new:
+        same = ways.get((locator.name, CID.of(after or b"")))
+        same = same or ways.get((locator.name, locator.parent.name), [])
+        if len(same) == 1:
+            moved[locator] = same[0]
+    return moved
 
 
 def _bytes(text: str | None) -> bytes | None:

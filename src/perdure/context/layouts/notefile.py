@@ -36,7 +36,8 @@ from perdure.frontmatter import join, properties
 from perdure.frontmatter import split as halves
 from perdure.model import NodeStatus, Uri
 from perdure.model.node import title_of
-from perdure.model.values import JSON, MAX_ABSTRACT, plain, shortened
+from perdure.model.request import check_owner_space
+from perdure.model.values import JSON, MAX_ABSTRACT, frozen, plain, shortened
 
 ID = "id"
 _CREATED, _UPDATED, _VERSION, _STATUS = "created", "updated", "version", "status"
@@ -60,9 +61,9 @@ _SPOKEN = {spelled: name for name, spelled in _SPELLED.items()}
 _TITLES = frozenset({"title", "aliases"})
 _ATTEMPTS = 5
 _NEVER = "1970-01-01T00:00:00Z"
+"""When something was made that does not say it: sync clients set any time of a file."""
 _HEAD = 4_000
 """A title is looked for in so many characters: to parse a whole note takes most of indexing it."""
-"""When something was made that does not say it: sync clients set any time of a file."""
 
 _OPENING = re.compile(r"\A(\ufeff?---[ \t]*(\r?\n))")
 _CLOSING = re.compile(r"^---[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
@@ -153,7 +154,7 @@ def _entries(lines: str) -> Iterator[Entry]:
 def _value(entry: Entry) -> JSON:
     try:
         return _own_value(entry.raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         return _any_value(entry)
 
 
@@ -178,9 +179,13 @@ def _item(line: str) -> str:
 
 def _read(said: str) -> JSON:
     if said[0] in '"{[':
-        return json.loads(_BARE.sub(_quoted_name, said))  # type: ignore[no-any-return] # it is JSON
+        found: JSON = json.loads(_BARE.sub(_quoted_name, said))
+        frozen({"": found}, "value")  # `ValueError` if a meta can't have it
+        return found
     if said in {"true", "false"} or _NUMBER.fullmatch(said):
-        return said if _TIME.fullmatch(said) else json.loads(said)
+        found = said if _TIME.fullmatch(said) else json.loads(said)
+        frozen({"": found}, "value")
+        return found
     if _is_plain(said):
         return said
     raise ValueError
@@ -193,9 +198,11 @@ def _quoted_name(found: re.Match[str]) -> str:
 def _any_value(entry: Entry) -> JSON:
     """Return a value in any form of YAML; None if it can't be read."""
     try:
-        return _as_json(properties(entry.raw).get(entry.name))
+        found = _as_json(properties(entry.raw).get(entry.name))
+        frozen({"": found}, "value")
     except InvalidValueError:
         return None
+    return found
 
 
 def _as_json(value: object) -> JSON:
@@ -245,17 +252,29 @@ def _same(one: JSON, other: JSON) -> bool:
 
 
 # ---------------------------------------------------------------- reading
-def split(real: str, place: str) -> dict[str, str]:
-    """Return the texts of a place that its file holds."""
+def split(real: str, place: str, owner: str = "") -> dict[str, str]:
+    """Return the texts of a place that its file holds.
+
+    `owner` has a session whose file names nobody, or was not written here.
+    """
     file = NoteFile.parse(real)
     node = node_at(place)
     if node is None:
         found = _FENCED.search(file.body)
         return {"": found["text"] if found else file.content}
-    return _split_node(file, node)
+    return _split_node(file, node, _session_owner(file, node, owner) if node.session else "")
 
 
-def _split_node(file: NoteFile, node: Uri) -> dict[str, str]:
+def _session_owner(file: NoteFile, node: Uri, owner: str) -> str:
+    said = file.value(_OWNER)
+    try:
+        return check_owner_space(said)
+    except InvalidValueError:
+        is_ours = said is None and file.value(ID) == id_of(node.key)
+        return "" if is_ours else owner
+
+
+def _split_node(file: NoteFile, node: Uri, owner: str) -> dict[str, str]:
     ours = file.value(_OURS)
     ours = ours if isinstance(ours, Mapping) else {}
     literal = ours.get("texts")
@@ -265,12 +284,12 @@ def _split_node(file: NoteFile, node: Uri) -> dict[str, str]:
     if ours.get("node") is not False:
         texts = _parts(file, node, own, lines=ours.get("lines") is not False)
         _put(texts, {name: each for name, each in literal.items() if name in PARTS})
-        texts[META] = _meta(file, node, texts, _metadata(file, own, ours)).text()
+        texts[META] = _meta(file, node, texts, _metadata(file, own, ours), owner).text()
         if _status(file) is NodeStatus.ARCHIVED:
             texts[ARCHIVED] = f"{node}\n"
     if node.session and node.path[2:] == ("messages",):
-        for name, key in ((OWNER, _OWNER), (LEARNED, _LEARNED)):
-            if isinstance(said := file.value(key), str):
+        for name, said in ((OWNER, owner or None), (LEARNED, file.value(_LEARNED))):
+            if isinstance(said, str):
                 texts[name] = f"{said}\n"
     _put(texts, {name: each for name, each in literal.items() if name not in PARTS})
     return texts
@@ -334,7 +353,9 @@ def _status(file: NoteFile) -> NodeStatus:
     return NodeStatus(said) if said in NodeStatus.__members__ else NodeStatus.ACTIVE
 
 
-def _meta(file: NoteFile, node: Uri, parts: Texts, metadata: Mapping[str, JSON]) -> Meta:
+def _meta(
+    file: NoteFile, node: Uri, parts: Texts, metadata: Mapping[str, JSON], owner: str
+) -> Meta:
     _, body = halves(parts.get(CONTENT, ""))
     version = file.value(_VERSION)
     created = _time(file.value(_CREATED)) or _time(file.value("date"))
@@ -342,8 +363,8 @@ def _meta(file: NoteFile, node: Uri, parts: Texts, metadata: Mapping[str, JSON])
     begun = read_time(created or _NEVER)
     return Meta(
         _status(file),
-        version if isinstance(version, int) and not isinstance(version, bool) and version else 1,
-        _text(file.value(_OWNER)) if node.session else node.owner_space,
+        max(int(version), 1) if isinstance(version, int) else 1,
+        owner if node.session else node.owner_space,
         begun,
         read_time(updated) if updated else begun,
         _title(node, body, parts.get(ABSTRACT, "")),
