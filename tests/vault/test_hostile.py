@@ -147,6 +147,7 @@ def test_broken_frontmatter_is_a_finding_with_its_file(home: Home) -> None:
     assert "Broken/No end.md:1: warning frontmatter-unreadable" in found
     assert "Latin.md: error node-unreadable" in found
     assert "Perdure/Facts/Pipe.md: warning file-link" in found
+    assert "its path has more than 1024 bytes" in found
 
 
 def test_names_that_differ_by_case_are_notes_of_their_own(home: Home) -> None:

@@ -9,7 +9,7 @@ import click
 
 from perdure import CID, Event, Log, Version
 from perdure.app import open_log
-from perdure.harness.commits import GitCommit, commits_beside
+from perdure.app.commits import GitCommit, commits_beside
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import (
     OBJECT_PER_LINE,
