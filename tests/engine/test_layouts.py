@@ -258,6 +258,20 @@ class TestByHand:
         assert not note.exists()
         assert verb == "delete" or len(memory.history("preference/indentation")) <= 2
 
+    def test_a_new_note_with_the_name_of_a_renamed_one_is_another_node(
+        self, memory: Memory, note: Path
+    ) -> None:
+        memory.recall("tabs")
+        note.rename(note.with_name("Tabs or spaces.md"))
+        note.write_text("---\nid: preference/quotes\n---\nPrefers single quotes.\n")
+
+        memory.save("Prefers tabs of width 4.", category="preference", slug="indentation")
+
+        assert "width 4" in note.with_name("Tabs or spaces.md").read_text()
+        assert "single quotes" in note.read_text()
+        memory.recall("quotes")
+        assert memory.read("preference/quotes").content == "Prefers single quotes."
+
     def test_a_copy_with_the_same_id_is_another_node(self, memory: Memory, note: Path) -> None:
         note.with_name("Aaa.md").write_text(note.read_text().replace("tabs", "nothing"))
         memory.record_edits()

@@ -240,9 +240,9 @@ class NodeReader:
         others = others if isinstance(others, (list, tuple)) else ()
         return sorted({_folded(str(each)) for each in (place.name, *others)})
 
-    def place_at(self, path: str) -> Uri | None:
-        """Return the node that the note at a path holds; None where nodes are not notes."""
-        return Uri.of_key(self._layout.place_at(path)) if self._layout else None
+    def is_note(self, path: str) -> bool:
+        """Whether the file at a path is a node where it lies."""
+        return self._layout is not None and bool(self._layout.key_at(path))
 
     def categories(self, owner: Uri) -> list[str]:
         return self._names(owner.child("memories"))

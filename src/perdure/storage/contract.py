@@ -429,10 +429,6 @@ class Layout(StorageBackend):
         """Return the names by which `named` finds the folder of a node."""
 
     @abstractmethod
-    def place_at(self, path: str) -> str:
-        """Return the folder of the node that the file at a path holds; empty if it holds none."""
-
-    @abstractmethod
     def is_note(self, path: str) -> bool:
         """Whether a file holds texts of the tree, by its name; others are never read."""
 

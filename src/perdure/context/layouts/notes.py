@@ -230,6 +230,11 @@ class NotesLayout(Closing, Reading, Layout):
             return _Note(row, None, {}) if moved is None else self._note_of(moved)
         except _UNREADABLE:
             return _Note(row, UNREADABLE, {})
+        if self._is_memory(row.path) and row.digest != _digest(real):
+            says = self._place_in(row.path, real)
+            moved = self._moved(row) if says not in {None, row.place, row.claim} else None
+            if moved is not None:  # and another file has its name
+                return self._note_of(moved)
         return _Note(row, real, self._split(real, row))
 
     def _moved(self, row: Row) -> Row | None:
@@ -534,11 +539,6 @@ class NotesLayout(Closing, Reading, Layout):
         row = self.places.at(place)
         return sorted(row.names) if row else ()
 
-    def place_at(self, path: str) -> str:
-        self._prepare()
-        row = self.places.at_path(path)
-        return row.place if row else ""
-
     def _is_left_out(self, path: str, real: str) -> bool:
         return self._is_too_long(path, real) or self._is_copy(path, real)
 
@@ -713,6 +713,8 @@ class NotesLayout(Closing, Reading, Layout):
         row = self.places.at(place)
         if row is None or self._are_one(row.path, path) or not self._is_there(row.path):
             return False
+        if not row.claim and self._place_in(row.path) != place:
+            return False  # it is of another place now
         return self._claim(row) < self._claim(Row(place, path))
 
     def _claim(self, row: Row) -> tuple[bool, bool, int, str]:
