@@ -18,14 +18,14 @@ BUDGETS = {
     "agents": 4_656,
     "app": 3_959,
     "artifacts": 7_103,
-    "context": 5_077,
-    "engine": 30_673,
+    "context": 5_125,
+    "engine": 30_747,
     "harness": 2_173,
     "index": 4_247,
     "model": 3_035,
     "process": 528,
-    "storage": 5_618,
-    "surfaces": 7_345,
+    "storage": 5_654,
+    "surfaces": 7_348,
     "testing": 4_344,
 }
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_591
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_752
