@@ -21,6 +21,7 @@ SEAM_VERBS = frozenset(
         "earlier",
         "findings",
         "identity",
+        "is_past",
         "scan",
         "whereabouts",
         "write_all",

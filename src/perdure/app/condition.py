@@ -438,8 +438,9 @@ class _Checking:
         facts: Mapping[str, Any] = self._standing.part("notes").facts
         note, warn = Severity.NOTE, Severity.WARN
         lint = "`perdure lint` names them"
+        most = f"split what has more than {MAX_CONTENT:,} characters"
         for kind, level, what, fix in (
-            (TOO_LONG, note, "too long to be memory", f"split what has more than {MAX_CONTENT:,}"),
+            (TOO_LONG, note, "too long to be memory", most),
             (COPY, note, "left as copies by sync", "`perdure conflicts list` names them"),
             (FindingKind.LINK.value, note, "links or devices, never followed", lint),
             (NOT_UTF8, warn, "not UTF-8, so not memory", f"save them as UTF-8; {lint}"),

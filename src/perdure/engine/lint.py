@@ -168,7 +168,8 @@ def line_with(text: str, words: str) -> int:
 # ---------------------------------------------------------------- fields
 def fields(note: Note) -> Iterator[Problem]:
     """Expect that a note says something, and has a title if somebody wrote a frontmatter."""
-    if finding := frontmatter(note.content).finding:
+    finding = None if note.node.problems else frontmatter(note.content).finding
+    if finding:
         what, _, fix = finding.partition(" Fix: ")
         code = Code.FRONTMATTER_UNREADABLE
         yield note.problem(code, CONTENT, 1, f"its {what.rstrip('.')}", fix.rstrip("."))
