@@ -20,7 +20,7 @@ class View(Unchangeable):
     A state that can't be asked for is a `StateError`, at once or when it is no longer retained.
     """
 
-    is_past = True
+    is_past: bool = True
 
     def __init__(self, history: History, state: IndexState) -> None:
         self._history = history
