@@ -54,7 +54,7 @@ def megabytes_per_second(texts: list[str], look: Callable[[str], object]) -> flo
 
 
 def scanning() -> float:
-    """Print how fast secrets are looked for; return how many times a bare pass the slowest takes."""
+    """Print how fast secrets are looked for; return the slowest in bare passes."""
     most = 0.0
     root = Path(__file__).parents[1]
     words = re.compile("|".join(sorted({word for words in BEGINS.values() for word in words})))
