@@ -1,7 +1,7 @@
 """What a log can say, and how it is written."""
 
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType, UnionType
 from typing import Any, NamedTuple
 
@@ -88,7 +88,7 @@ class Unknown(NamedTuple):
 Known = Put | Register | Bind | Tombstone | Lift | SnapshotAnchor | Result | Sweep
 Entry = Known | Unknown
 
-_KINDS: dict[type[Known], int] = {
+KINDS: dict[type[Known], int] = {
     Put: PUT,
     Register: 2,
     Bind: 3,
@@ -105,7 +105,7 @@ def encode(entry: Entry) -> bytes:
     if isinstance(entry, Unknown):
         return _PREFIX.pack(entry.kind, len(entry.body)) + entry.body
     body = _body(entry)
-    return _PREFIX.pack(_KINDS[type(entry)], len(body)) + body
+    return _PREFIX.pack(KINDS[type(entry)], len(body)) + body
 
 
 def _body(entry: Known) -> bytes:  # noqa: PLR0911 - one for each kind
@@ -187,18 +187,47 @@ def encode_put(cid: bytes, offset: int, length: int, crc: int) -> bytes:
     return _WHOLE_PUT.pack(PUT, _PUT.size, cid, offset, length, crc)
 
 
-def raw_entries(records: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the kind and the body of each entry."""
-    at, stop = 0, len(records)
+def raw_entries(records: bytes) -> list[tuple[int, bytes]]:
+    """Return the kind and the body of each entry."""
+    found: list[tuple[int, bytes]] = []
+    at, stop, skip, unpack = 0, len(records), _PREFIX.size, _PREFIX.unpack_from
     while at < stop:
-        if at + _PREFIX.size > stop:
+        if at + skip > stop:
             raise DamageError("a log entry breaks off in its first bytes")
-        kind, length = _PREFIX.unpack_from(records, at)
-        at += _PREFIX.size
-        if at + length > stop:
-            raise DamageError(f"a log entry of {length} bytes breaks off after {stop - at}")
-        yield kind, records[at : at + length]
-        at += length
+        kind, length = unpack(records, at)
+        start = at + skip
+        at = start + length
+        if at > stop:
+            raise DamageError(f"a log entry of {length} bytes breaks off after {stop - start}")
+        found.append((kind, records[start:at]))
+    return found
+
+
+def raw_puts(
+    records: bytes, first: int, kinds: frozenset[int]
+) -> tuple[list[tuple[int, bytes, int, int, int]], list[tuple[int, int, bytes]]]:
+    """Return the puts, and position, kind and body of entries of other kinds."""
+    puts: list[tuple[int, bytes, int, int, int]] = []
+    others: list[tuple[int, int, bytes]] = []
+    at, stop, position = 0, len(records), first
+    prefix, put, skip, size = _PREFIX.unpack_from, _PUT.unpack_from, _PREFIX.size, _PUT.size
+    try:
+        while at < stop:
+            kind, length = prefix(records, at)
+            at += skip
+            if kind == PUT:
+                if length != size:
+                    raise DamageError("a put has the wrong length")
+                puts.append((position, *put(records, at)))
+            elif kind in kinds:
+                others.append((position, kind, records[at : at + length]))
+            at += length
+            position += 1
+    except struct.error:
+        at += stop
+    if at != stop:
+        raise DamageError(f"a log entry breaks off after {stop} bytes of records")
+    return puts, others
 
 
 def whole_records(records: bytes) -> list[bytes]:
