@@ -28,7 +28,8 @@ from perdure.model.record import NOTED, VALID_FROM, VALID_UNTIL
 from perdure.model.speech import Kind, speech_of
 from perdure.model.transcript import parse
 from perdure.model.uri import KIND_TITLES, kind_of
-from perdure.model.values import JSON, read_moment, shortened
+from perdure.model.values import JSON, shortened
+from perdure.times import read_moment
 
 LONGEST_LINE = 132
 """Characters of one line; a longer sentence is a description rather than a remark."""

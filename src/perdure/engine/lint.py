@@ -19,9 +19,10 @@ from perdure.frontmatter import properties
 from perdure.model import SUPERSEDED_BY, ContextNode, RequestContext, Role, Uri, slugify
 from perdure.model.node import NodeStatus
 from perdure.model.record import VALID_FROM, VALID_UNTIL
-from perdure.model.values import read_moment, shown
+from perdure.model.values import shown
 from perdure.storage import Finding, FindingKind, Locator
 from perdure.storage.contract import is_directory
+from perdure.times import read_moment
 
 
 class Code(Enum):

@@ -11,7 +11,8 @@ from perdure.model import ContextNode, ContextType, IndexRecord, Level, Uri
 from perdure.model.record import ACCOUNT, OWNER_SPACE, VALID_FROM, VALID_UNTIL, record_id
 from perdure.model.speech import SAID, Kind, speech_of
 from perdure.model.transcript import HIDDEN, Said, parse
-from perdure.model.values import JSON, read_moment
+from perdure.model.values import JSON
+from perdure.times import read_moment
 
 CHARACTERS = 900
 """About two hundred tokens of English."""

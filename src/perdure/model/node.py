@@ -20,12 +20,12 @@ from perdure.model.values import (
     encodable,
     frozen,
     moment,
-    read_moment,
     share,
     shortened,
     shown,
 )
 from perdure.patterns import later
+from perdure.times import read_moment
 
 MENTIONS = "mentions"
 """The type of the edges that `[[links]]` in a content are; nobody writes those."""

@@ -11,17 +11,9 @@ from datetime import datetime
 
 from perdure.dataclass import dataclass, replace
 from perdure.errors import InvalidValueError
-from perdure.model.values import (
-    MAX_ABSTRACT,
-    MAX_SHOWN,
-    ROLES,
-    bounded,
-    moment,
-    read_moment,
-    shortened,
-    shown,
-)
+from perdure.model.values import MAX_ABSTRACT, MAX_SHOWN, ROLES, bounded, moment, shortened, shown
 from perdure.patterns import later
+from perdure.times import read_moment
 
 _ROLE = "|".join(ROLES)
 _HEADING = later(

@@ -55,15 +55,8 @@ from perdure.model import (
 from perdure.model.anchors import Origin
 from perdure.model.messages import read_messages
 from perdure.model.uri import stable_name, stable_slug
-from perdure.model.values import (
-    JSON,
-    MAX_ABSTRACT,
-    MAX_CONTENT,
-    MAX_OVERVIEW,
-    plain,
-    read_moment,
-    shortened,
-)
+from perdure.model.values import JSON, MAX_ABSTRACT, MAX_CONTENT, MAX_OVERVIEW, plain, shortened
+from perdure.times import read_moment
 
 if TYPE_CHECKING:
     from perdure.engine.projects import Projects

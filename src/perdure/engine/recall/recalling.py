@@ -1,7 +1,7 @@
 """Recall: from a question to hits that hold in canonical state."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from itertools import islice
 
 from perdure.context.reading import NodeReader, Stored
@@ -22,7 +22,8 @@ from perdure.index.memo import embed
 from perdure.index.words import stems
 from perdure.model import SUPERSEDED_BY, ContextType, RequestContext, Uri
 from perdure.model.record import ACCOUNT, OWNER_SPACE, PROJECT, VALID_AT, VALID_FROM, VALID_UNTIL
-from perdure.model.values import JSON, counted, encodable, moment, read_moment
+from perdure.model.values import JSON, counted, encodable, moment
+from perdure.times import read_moment
 
 _FILTERS = ("category", "context_type", "session_id", "uri")
 _MOST_SUPERSEDING = 50
@@ -34,8 +35,11 @@ class Question:
     text: str
     top_k: int = 10
     budget_tokens: int | None = None
-    valid_at: datetime | None = None
-    """Only what held at that time is of interest; if it is None, what holds now comes first."""
+    valid_at: date | None = None
+    """Only what held at that time, or on that day, is of interest; None: what holds now is first.
+
+    A `datetime` is a `date` too.
+    """
     filters: Mapping[str, JSON] | None = None
     """Only what is filed so: category, context_type, session_id, uri."""
     project: str = ""
@@ -49,7 +53,7 @@ class Question:
         counted(self.top_k, "number of hits", least=1)
         if self.budget_tokens is not None:
             counted(self.budget_tokens, "budget of tokens")
-        if self.valid_at is not None:
+        if type(self.valid_at) is not date and self.valid_at is not None:
             object.__setattr__(self, "valid_at", moment(self.valid_at, "valid time"))
         given = set(self.filters or {})
         if {ACCOUNT, OWNER_SPACE} & given:
