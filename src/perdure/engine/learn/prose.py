@@ -185,7 +185,8 @@ def _own_lines(text: str, quoted: Collection[str]) -> Iterator[tuple[int, str]]:
     start, pasted, headed = 0, False, 0
     is_long = len(text) > LONGEST_OWN
     lines = text.split("\n")
-    is_log = sum(map(_is_foreign, lines)) > _MANY_LINES
+    foreign = [*map(_is_foreign, lines)]
+    is_log = sum(foreign) > _MANY_LINES
     is_dialogue = sum(_SPEAKER.match(line) is not None for line in lines) > 1
     for number, line in enumerate(lines):
         begin, start = start, start + len(line) + 1
@@ -195,7 +196,7 @@ def _own_lines(text: str, quoted: Collection[str]) -> Iterator[tuple[int, str]]:
         if (is_log and number > _MANY_LINES) or _HEADER.match(line):
             return
         is_others = is_dialogue and _SPEAKER.match(line)
-        if pasted or is_others or _is_foreign(line) or words_key(line) in quoted:
+        if pasted or is_others or foreign[number] or words_key(line) in quoted:
             pasted = pasted and bool(line.strip())
             continue
         pasted = _PASTE_LEAD.search(line) is not None
@@ -211,7 +212,7 @@ def _is_foreign(line: str) -> bool:
     is_code = line.startswith(("    ", "\t")) and not _LIST.match(line)
     if not bare or is_code or _FOREIGN.match(line):
         return True
-    letters = sum(letter.isalpha() or letter == " " for letter in bare)
+    letters = sum(map(str.isalpha, bare)) + bare.count(" ")
     return letters < _PROSE_SHARE * len(bare) and not _CODE.search(bare)
 
 
