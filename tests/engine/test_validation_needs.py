@@ -13,7 +13,6 @@ from tests.support.validate.scoring import labelled
 
 ORDERS = [(needed, each) for needed, patterns in instructions._orders() for _, each in patterns]
 TEXTS = [each.text for each in labelled(Path(__file__).parents[1] / "data" / "secrets.json")]
-URL = re.compile(passwords._IN_URL.pattern)
 
 
 @pytest.mark.parametrize("number", range(len(ORDERS)))
@@ -39,13 +38,6 @@ def test_a_pattern_finds_the_same_from_where_its_words_begin(name: str) -> None:
         assert found == [each.span() for each in pattern.finditer(text)]
 
     check()
-
-
-@given(text=st.lists(st.from_regex(URL) | st.sampled_from(TEXTS), max_size=3).map("".join))
-@settings(max_examples=examples(50), deadline=None)
-def test_addresses_are_found_where_their_schemes_end(text: str) -> None:
-    found = [each.span() for each in passwords._urls(text)]
-    assert found == [each.span() for each in URL.finditer(text)]
 
 
 def test_words_are_found_in_every_letter_that_a_pattern_takes_for_theirs() -> None:

@@ -63,7 +63,6 @@ _NAMED = later(r"(?:[a-z]{2,}|\d{1,4})(?:[-_.:](?:[a-z]{2,}|\d{1,4}))*")
 _PHRASE = later(r"[a-z]{3,}(?:[-_.][a-z]{3,}){2,}[-_.]?\d{1,4}")
 _UUID = later(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _ENCODED = later(r"(?i)(?:base\d\d|sha-?\d|utf-?\d|md5|argon2|bcrypt|oauth|\d+[a-z]{0,2}$).*")
-_LONGEST_SCHEME, _LONGEST_LOGIN = 21, 300
 _SHORTEST = 6
 _SHORTEST_TOKEN = 16
 _BITS = 3.0
@@ -107,14 +106,8 @@ def named(text: str) -> Named:
     elif not text.isascii():
         small = text.encode("ascii", "replace").decode("ascii")  # 4x faster to search
     small = small.lower()
-    return Named(text, {word: [*places(word, small)] for word in _WORDS if word in small})
-
-
-def places(word: str, text: str) -> Iterator[int]:
-    at = text.find(word)
-    while at >= 0:
-        yield at
-        at = text.find(word, at + len(word))
+    places = {word: re.finditer(word, small) for word in _WORDS if word in small}
+    return Named(text, {word: [each.start() for each in found] for word, found in places.items()})
 
 
 def assigned_in(text: Named) -> Iterator[Place]:
@@ -128,7 +121,7 @@ def assigned_in(text: Named) -> Iterator[Place]:
 
 
 def in_urls(text: str) -> Iterator[Place]:
-    for match in _urls(text):
+    for match in _IN_URL.finditer(text):
         value = match["bare"]
         if (
             "&lt;" not in match[0]
@@ -137,18 +130,6 @@ def in_urls(text: str) -> Iterator[Place]:
             and not refers(value)
         ):
             yield "password in an address", *match.span("bare")
-
-
-def _urls(text: str) -> Iterator[re.Match[str]]:
-    """Yield what `finditer` does: only where a scheme ends and an `@` is near, one may begin."""
-    end = 0
-    for at in places("://", text):
-        if "@" in text[at : at + _LONGEST_LOGIN]:
-            for start in range(max(end, at - _LONGEST_SCHEME), at):
-                if match := _IN_URL.match(text, start):
-                    yield match
-                    end = match.end()
-                    break
 
 
 def _judged(match: re.Match[str], kind: str, *, said: bool = False) -> Iterator[Place]:

@@ -62,7 +62,8 @@ def secrets_in(text: str) -> list[Secret]:
 
 def _places(text: str) -> Iterator[Place]:
     yield from _of_services(text)
-    yield from in_urls(text)
+    if "://" in text and "@" in text:
+        yield from in_urls(text)
     yield from (("card number", *place) for place in _cards_in(text))
     yield from (("IBAN", *place) for place in _ibans_in(text))
     if (names := named(text)).words:
