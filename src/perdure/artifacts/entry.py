@@ -1,7 +1,7 @@
 """What a log can say, and how it is written."""
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType, UnionType
 from typing import Any, NamedTuple
 
@@ -179,28 +179,22 @@ _READERS: dict[int, Callable[[bytes], Known]] = {
 
 
 # ---------------------------------------------------------------- in bulk, without a value of each
-RawPut = tuple[bytes, int, int, int]
-"""The CID as bytes, offset in the payload, length, checksum."""
-
-
 def encode_put(cid: bytes, offset: int, length: int, crc: int) -> bytes:
     return _WHOLE_PUT.pack(PUT, _PUT.size, cid, offset, length, crc)
 
 
-def raw_entries(records: bytes) -> list[tuple[int, bytes]]:
-    """Return the kind and the body of each entry."""
-    found: list[tuple[int, bytes]] = []
-    at, stop, skip, unpack = 0, len(records), _PREFIX.size, _PREFIX.unpack_from
+def raw_entries(records: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the kind and the body of each entry."""
+    at, stop = 0, len(records)
     while at < stop:
-        if at + skip > stop:
+        if at + _PREFIX.size > stop:
             raise DamageError("a log entry breaks off in its first bytes")
-        kind, length = unpack(records, at)
-        start = at + skip
-        at = start + length
-        if at > stop:
-            raise DamageError(f"a log entry of {length} bytes breaks off after {stop - start}")
-        found.append((kind, records[start:at]))
-    return found
+        kind, length = _PREFIX.unpack_from(records, at)
+        at += _PREFIX.size
+        if at + length > stop:
+            raise DamageError(f"a log entry of {length} bytes breaks off after {stop - at}")
+        yield kind, records[at : at + length]
+        at += length
 
 
 def raw_puts(
@@ -238,12 +232,6 @@ def whole_records(records: bytes) -> list[bytes]:
         found.append(records[at:stop])
         at = stop
     return found
-
-
-def decode_put(body: bytes) -> RawPut:
-    if len(body) != _PUT.size:
-        raise DamageError("a put has the wrong length")
-    return _PUT.unpack(body)
 
 
 def unpack_puts(records: bytes, count: int) -> list[tuple[int, int, bytes, int, int, int]] | None:

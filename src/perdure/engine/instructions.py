@@ -68,10 +68,6 @@ class InstructionFile:
     globs: tuple[str, ...] = ()
     """The files that it is for; empty if it is for all."""
 
-    def is_for(self, path: str) -> bool:
-        """Whether it is for a file, by its path below the project."""
-        return not self.globs or any(_glob(each).fullmatch(path) for each in self.globs)
-
 
 class InstructionLine(NamedTuple):
     """One sentence of an instruction file."""
@@ -195,11 +191,3 @@ def _limits(text: str) -> Iterator[frozenset[str]]:
 def is_limited(text: str) -> bool:
     """Whether a sentence holds somewhere or sometimes only."""
     return any(_limits(text))
-
-
-def _glob(glob: str) -> re.Pattern[str]:
-    """Return what a glob matches: `*` stays in one name, `**` goes over names."""
-    parts = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    tokens = re.split(r"(\*\*/|\*\*|\*|\?)", glob.removeprefix("./"))
-    anywhere = "" if "/" in glob else "(?:.*/)?"
-    return re.compile(anywhere + "".join(parts.get(each, re.escape(each)) for each in tokens))

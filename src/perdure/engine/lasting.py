@@ -191,32 +191,26 @@ def _mark(
 ) -> None:
     """Score the sentences of a message that is in the records at `spots`, and note the best."""
     known = [before.get(records[at].id) for at in spots]
-    lasting: JSON = None
-    directed: JSON = None
-    occasions: JSON = None
+    noted: dict[str, JSON] = {}
     if all(old and old.text == records[at].text for at, old in zip(spots, known, strict=True)):
         scores = [old.payload.get("lasting", 0.0) for old in known if old]
         first = known[0].payload if known[0] else {}
-        lasting, directed = first.get("sentences"), first.get("directed")
-        occasions = first.get("occasions")
+        noted = {name: first.get(name) for name in _PROPOSED}
     else:
         texts = [records[at].text for at in spots]
         found = scored("\n".join(texts))
         scores = best_of(found, texts)
         if project:
-            lasting, directed = likely_in(found), directed_in(found)
-            occasions = occasions_in("\n".join(texts), found)
+            rows = likely_in(found), directed_in(found), occasions_in("\n".join(texts), found)
+            noted = dict(zip(_PROPOSED, rows, strict=True))
     for at, score in zip(spots, scores, strict=True):
         if score:
             records[at] = records[at].with_payload({"lasting": score})
     if not project:
         return
-    names = _names_in(directed, lambda text: directive_in(text).keys)
-    names |= _names_in(occasions, names_in)
-    noted = {"sentences": lasting, "directed": directed, "occasions": occasions}
-    noted["names"] = [*sorted(names)]
-    more = {name: value for name, value in noted.items() if value}
-    if more:
+    names = _names_in(noted["directed"], lambda text: directive_in(text).keys)
+    noted["names"] = [*sorted(names | _names_in(noted["occasions"], names_in))]
+    if more := {name: value for name, value in noted.items() if value}:
         records[spots[0]] = _noted(records[spots[0]], project, more)
 
 

@@ -109,20 +109,12 @@ def _services() -> list[tuple[str, tuple[str, ...], str, bool]]:
     return found
 
 
-@cache
-def _spaced() -> list[tuple[str, tuple[str, ...], str, bool]]:
-    return [each for each in _services() if each[3]]
-
-
 def _of_services(text: str) -> Iterator[Place]:
     words = [(each.start(), each[0]) for each in _LONG.finditer(text)]
     long = " ".join([word for _, word in words])
-    for kind, hints, looks_like, spaced in _services() if long else _spaced():
+    for kind, hints, looks_like, spaced in _services():
         looked_in = text if spaced else long
-        for hint in hints:
-            if hint in looked_in:
-                break
-        else:
+        if not looked_in or not any(map(looked_in.__contains__, hints)):
             continue
         pattern = re.compile(looks_like)  # most processes meet none of them
         group = "value" if "value" in pattern.groupindex else 0
