@@ -109,8 +109,8 @@ def decode_head(data: bytes, salt: int) -> Head | None:
         return None
     if len(data) < HEAD_BYTES:
         raise DamageError("a frame breaks off in its head")
-    packed = data[: _HEAD.size]
-    if data[_HEAD.size : HEAD_BYTES] != extend_crc32c(salt, packed).to_bytes(_CRC.size, "little"):
+    packed, crc = data[: _HEAD.size], data[_HEAD.size : HEAD_BYTES]
+    if _CRC.unpack(crc)[0] != extend_crc32c(salt, packed):
         raise DamageError("the head of a frame fails its checksum")
     fields = _HEAD.unpack(packed)
     if fields[:2] != (MAGIC, _VERSION):
@@ -249,17 +249,16 @@ class Reader:
             raise DamageError(f"entry {first} follows on entry {position}")
         if later < time or turn < epoch:
             raise DamageError("the log goes back in time")
-        begin = offset + HEAD_BYTES
-        ending = begin + length + payload
+        ending = offset + HEAD_BYTES + length + payload
         if ending + SEAL_BYTES > self._size:
             self._size = self._file.size()
-            if ending + SEAL_BYTES > self._size:
-                raise DamageError("a frame is longer than the file that it is in")
-        records = self._bytes(begin, length)
-        if crc32c(records) != crc:
+        if ending + SEAL_BYTES > self._size:
+            raise DamageError("a frame is longer than the file that it is in")
+        records = self._bytes(offset + HEAD_BYTES, length)
+        if records_checksum(records) != crc:
             raise DamageError("the records of a frame fail their checksum")
         found = self._bytes(ending, SEAL_BYTES)
-        if found != sha256(sealed + packed + records).digest():
+        if found != seal(sealed, packed, records):
             raise DamageError("a frame is not sealed to the one before it")
         return _NEW(Frame, (segment, offset, head, records, found))
 

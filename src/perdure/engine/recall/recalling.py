@@ -260,8 +260,8 @@ def _hit(candidate: Candidate, stored: Stored) -> Hit:
         category=stored.node.category,
         owner_space=stored.node.owner_space,
         project=stored.node.project,
-        valid_from=_time(stored, VALID_FROM),
-        valid_until=_time(stored, VALID_UNTIL),
+        valid_from=read_moment(stored.node.metadata.get(VALID_FROM)),
+        valid_until=read_moment(stored.node.metadata.get(VALID_UNTIL)),
     )
 
 
@@ -275,10 +275,6 @@ def _evidence(stored: Stored, passage: str) -> tuple[tuple[str, int], ...]:
     support = support_of(stored.node)
     found = (support[each.cid] for each in statements(passage) if each.cid in support)
     return tuple(dict.fromkeys(mention.key for each in found for mention in each.mentions))
-
-
-def _time(stored: Stored, name: str) -> datetime | None:
-    return read_moment(stored.node.metadata.get(name))
 
 
 def _lines(value: JSON) -> tuple[int, int] | None:
