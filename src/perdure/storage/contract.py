@@ -256,6 +256,21 @@ class StorageBackend(ABC):
         """
         _change_one_by_one(self, check_changes(changes, expect))
 
+    @property
+    def defers_sync(self) -> bool:
+        """Whether `write_unsynced` returns before its changes are durable."""
+        return False
+
+    def write_unsynced(self, changes: Changes, *, expect: Conditions = None) -> None:
+        """Do as `write_all`, for a caller that has the texts in a log: a power cut may undo it.
+
+        Then a text may be old, gone, or a part of the new one.
+        """
+        self.write_all(changes, expect=expect)
+
+    def sync(self, locators: Iterable[Locator]) -> None:
+        """Return when what `write_unsynced` did to these texts is durable."""
+
     @abstractmethod
     def list(self, locator: Locator) -> list[Locator]:
         """Return the immediate children in key order; `[]` for a file or nothing."""

@@ -157,6 +157,7 @@ class Recorded(Closing, Wrapped):
     def erase(self, chosen: Callable[[], Collection[CID]], reason: str) -> "Collected":
         """Erase contents from history; nobody writes from when they are chosen until they are."""
         with self.joint.alone():
+            self.joint.sync()  # no power cut brings back a file that had them
             return self.history.store.erase(chosen(), reason)
 
     # ------------------------------------------------------------ keeping history right
