@@ -1,6 +1,5 @@
 """A commit is all or nothing."""
 
-
 import pytest
 
 from perdure.artifacts import Change
@@ -47,9 +46,7 @@ class TestDying:
     def test_a_commit_in_the_log_is_done_wherever_its_writer_dies(self, scenario: Scenario) -> None:
         check_kills(scenario)
 
-    def test_a_redo_that_is_killed_is_finished_by_the_next(
-        self, scenario: Scenario
-    ) -> None:
+    def test_a_redo_that_is_killed_is_finished_by_the_next(self, scenario: Scenario) -> None:
         check_kills_while_redoing(scenario)
 
     def test_a_hand_edit_stays(self, scenario: Scenario) -> None:

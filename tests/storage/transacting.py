@@ -152,7 +152,7 @@ def _assert_settled(backend: Recorded, inner: Stepwise, disk: MemoryDisk) -> Non
 
 # ---------------------------------------------------------------- checks
 def check_kills(scenario: Scenario) -> None:
-    """A writer that is killed at any step after the log has the commit: all is new."""
+    """Kill a writer at any step after the log has the commit: all is new."""
     outcome = run(scenario)
     for moment in outcome.moments:
         inner, disk = moment.again()
@@ -164,7 +164,7 @@ def check_kills(scenario: Scenario) -> None:
 
 
 def check_kills_while_redoing(scenario: Scenario) -> None:
-    """A process that is killed while it redoes a commit is followed by one that goes on."""
+    """Kill a process while it redoes a commit: the next one goes on."""
     outcome = run(scenario)
     for moment in outcome.moments:
         inner, disk = moment.again()
@@ -208,7 +208,7 @@ def _raise_at(inner: Stepwise, step: int, error: BaseException) -> None:
 
 
 def check_hand_edits(scenario: Scenario) -> None:
-    """An owner edits after the writer died: the edit stays, all else is new."""
+    """Edit as the owner after the writer died: the edit stays, all else is new."""
     outcome = run(scenario)
     for moment in outcome.moments:
         for locator in scenario.changes:
@@ -298,7 +298,7 @@ def check_any_order(scenario: Scenario) -> None:
 
 
 def check_overtaken(scenario: Scenario) -> None:
-    """An owner edits in the middle: the edit is in the file, or a version in history."""
+    """Edit as the owner in the middle: the edit is in the file, or a version in history."""
     edited = list(scenario.changes)[2]
     for step in range(2, 5):
         inner, disk = prepared(scenario).again()

@@ -270,6 +270,7 @@ class StorageBackend(ABC):
 
     def sync(self, locators: Iterable[Locator]) -> None:
         """Return when what `write_unsynced` did to these texts is durable."""
+        del locators
 
     @abstractmethod
     def list(self, locator: Locator) -> list[Locator]:
@@ -423,9 +424,9 @@ class TransactionalBackend(StorageBackend):
         """Make all these changes, or none; None is a text to be removed.
 
         The files are written in this order. If a condition does not hold, nothing happens. If a
-        file can't be written, those before it become again what they were, the last one first;
-        what somebody else wrote meanwhile stays. Of a writer that died, the next one, or `settle`,
-        finds what it left; if it had written all, they stay.
+        file can't be written, those before it become again what they were; what their owner wrote
+        meanwhile stays. A commit whose writer is killed after it was logged is done: the next
+        writer, or `settle`, writes its files.
         """
 
     @abstractmethod
@@ -434,7 +435,7 @@ class TransactionalBackend(StorageBackend):
 
     @abstractmethod
     def settle(self) -> None:
-        """Undo what a writer that died left unfinished, if one did."""
+        """Write the files of a commit whose writer was killed, if there is one."""
 
     @abstractmethod
     def because(

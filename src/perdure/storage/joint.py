@@ -200,7 +200,7 @@ class _Stale(NamedTuple):
 
     locator: Locator
     bound: Binding
-    found: str | None
+    found: Text
     text: str | None
     whose: _Whose
 
@@ -209,7 +209,7 @@ class _Stale(NamedTuple):
         return self.whose is not _Whose.OWNERS
 
     def changes(self) -> Iterator[Change]:
-        if self.whose is not _Whose.OURS:
+        if self.whose is not _Whose.OURS and self.found is not UNREADABLE:
             said = _EXTERNAL.derived(self.bound.cid).to_mapping()
             yield Change(self.locator.key, _bytes(self.found), said)
         if self.whose is _Whose.UNDECIDED:
@@ -430,50 +430,50 @@ class Joint:
 
         What others wrote meanwhile stays, and becomes a version.
         """
-        for attempt in range(1, _ATTEMPTS + 1):
+        for attempt in range(_ATTEMPTS):
             names = self.history.store.catalogue.named_since(start)
             found = [each for each in map(self._stale, keys_among(names)) if each is not None]
-            to_write = [each for each in found if each.is_old]
             changes = [change for each in found for change in each.changes()]
             if changes:
                 self.history.record(changes)
             try:
-                self._write_files(
-                    {each.locator: each.text for each in to_write},
-                    {each.locator: guard_of(each.found) for each in to_write},
-                )
+                self._write_again([each for each in found if each.is_old])
                 break
             except (ConcurrentModificationError, LockLostError):
-                if attempt == _ATTEMPTS:
+                if attempt == _ATTEMPTS - 1:
                     raise
-        for each in to_write:
+        self._applied(self.history.position())
+
+    def _write_again(self, stale: "Sequence[_Stale]") -> None:
+        self._write_files(
+            {each.locator: each.text for each in stale},
+            {each.locator: guard_of(each.found) for each in stale},
+        )
+        for each in stale:
             if each.text is None and each.bound.circumstances.get("origin") == UNDONE:
                 remove_empty(self.inner, each.locator.parent)
-        self._applied(self.history.position())
 
     def _stale(self, locator: Locator) -> "_Stale | None":
         """Return what is at a place if it is not what history has there."""
         bound = self.history.store.catalogue.bound(locator.key, self.history.position())
         found = look(self.inner, locator)
-        if bound is None or found is UNREADABLE or is_of(bound.cid, found):
+        if bound is None or is_of(bound.cid, found):
             return None
         text = self._kept(bound.cid)
         if bound.cid is not None and text is None:  # it was erased
             return None
         is_new = found is not None and self._age(locator, bound.time) > _SLACK_MS
-        return _Stale(locator, bound, found, text, self._judged(bound, found, text, is_new=is_new))
-
-    def _judged(
-        self, bound: Binding, found: str | None, text: str | None, *, is_new: bool
-    ) -> "_Whose":
-        """Tell a file that was not written, or not wholly, from the edit of its owner."""
+        is_sure = is_new or not self.inner.defers_sync or self.history.fence.is_of_this_start()
+        if found is UNREADABLE:  # no version can say what it is
+            return None if is_sure else _Stale(locator, bound, found, text, _Whose.OURS)
         if found is None or is_torn(found, text):
-            return _Whose.OURS
+            return _Stale(locator, bound, found, text, _Whose.OURS)
         versions = self.history.store.catalogue.versions(bound.name, bound.position - 1)
         if not is_new and any(is_of(each.cid, found) for each in versions):
-            return _Whose.OURS
-        is_sure = is_new or not self.inner.defers_sync or self.history.fence.is_of_this_start()
-        return _Whose.OWNERS if is_sure else _Whose.UNDECIDED
+            whose = _Whose.OURS
+        else:
+            whose = _Whose.OWNERS if is_sure else _Whose.UNDECIDED
+        return _Stale(locator, bound, found, text, whose)
 
     def _age(self, locator: Locator, time: int) -> float:
         """Return how many milliseconds after a time a file was written."""
