@@ -22,6 +22,7 @@ from perdure.errors import (
     ConcurrentModificationError,
     FileAboveError,
     InvalidLocatorError,
+    LinkRefusedError,
     LockLostError,
     NotTextError,
     PerdureError,
@@ -42,6 +43,7 @@ from perdure.storage.undo import (
     remove_empty,
 )
 
+_OBSTACLES = (IsADirectoryError, NotADirectoryError, LinkRefusedError)
 Contents = dict[str, CID | None]
 """Of keys; None where there is no text."""
 
@@ -445,13 +447,31 @@ class Joint:
         self._applied(self.history.position())
 
     def _write_again(self, stale: "Sequence[_Stale]") -> None:
+        """Write these files, removals first; where something is in the way, history says so."""
+        removals = [each for each in stale if each.text is None]
+        writes = [each for each in stale if each.text is not None]
+        obstructed: list[_Stale] = []
+        for some in (removals, writes):
+            try:
+                self._write_stale(some)
+            except _OBSTACLES:
+                for each in some:
+                    try:
+                        self._write_stale([each])
+                    except _OBSTACLES:
+                        obstructed.append(each)
+        for each in removals:
+            if each.bound.circumstances.get("origin") == UNDONE:
+                remove_empty(self.inner, each.locator.parent)
+        changes = [Change(each.locator.key, None, _EXTERNAL.to_mapping()) for each in obstructed]
+        if changes:
+            self.history.record(changes)
+
+    def _write_stale(self, stale: "Sequence[_Stale]") -> None:
         self._write_files(
             {each.locator: each.text for each in stale},
             {each.locator: guard_of(each.found) for each in stale},
         )
-        for each in stale:
-            if each.text is None and each.bound.circumstances.get("origin") == UNDONE:
-                remove_empty(self.inner, each.locator.parent)
 
     def _stale(self, locator: Locator) -> "_Stale | None":
         """Return what is at a place if it is not what history has there."""
