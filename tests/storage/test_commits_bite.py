@@ -47,8 +47,8 @@ def redo_over_an_edit(patch: Patch) -> None:
 def forget_removals(patch: Patch) -> None:
     stale = Joint._stale
 
-    def forgetful(self: Joint, locator: Locator) -> object:
-        found = stale(self, locator)
+    def forgetful(self: Joint, locator: Locator, start: int) -> object:
+        found = stale(self, locator, start)
         return None if found is not None and found.text is None else found
 
     patch.setattr(Joint, "_stale", forgetful)

@@ -70,8 +70,8 @@ class Fence:
 
     def is_of_this_start(self) -> bool:
         """Whether a commit was applied since the machine started."""
-        mark = self._read(APPLIED)
-        return mark is not None and self._is_of_this_start(mark)
+        marks = self._read(APPLIED), self._read(SETTLED)
+        return any(mark is not None and self._is_of_this_start(mark) for mark in marks)
 
     def _is_of_this_start(self, mark: Mark) -> bool:
         boot = boot_of(self._disk)

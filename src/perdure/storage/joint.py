@@ -434,7 +434,8 @@ class Joint:
         """
         for attempt in range(_ATTEMPTS):
             names = self.history.store.catalogue.named_since(start)
-            found = [each for each in map(self._stale, keys_among(names)) if each is not None]
+            every = (self._stale(locator, start) for locator in keys_among(names))
+            found = [each for each in every if each is not None]
             changes = [change for each in found for change in each.changes()]
             if changes:
                 self.history.record(changes)
@@ -473,7 +474,7 @@ class Joint:
             {each.locator: guard_of(each.found) for each in stale},
         )
 
-    def _stale(self, locator: Locator) -> "_Stale | None":
+    def _stale(self, locator: Locator, start: int) -> "_Stale | None":
         """Return what is at a place if it is not what history has there."""
         bound = self.history.store.catalogue.bound(locator.key, self.history.position())
         found = look(self.inner, locator)
@@ -483,13 +484,19 @@ class Joint:
         if bound.cid is not None and text is None:  # it was erased
             return None
         is_new = found is not None and self._age(locator, bound.time) > _SLACK_MS
-        is_sure = is_new or not self.inner.defers_sync or self.history.fence.is_of_this_start()
+        has_restarted = not self.history.fence.is_of_this_start()
+        is_sure = is_new or not self.inner.defers_sync or not has_restarted
         if found is UNREADABLE:  # no version can say what it is
             return None if is_sure else _Stale(locator, bound, found, text, _Whose.OURS)
         if found is None or is_torn(found, text):
             return _Stale(locator, bound, found, text, _Whose.OURS)
         versions = self.history.store.catalogue.versions(bound.name, bound.position - 1)
-        if not is_new and any(is_of(each.cid, found) for each in versions):
+        former = versions
+        if not has_restarted:  # only files of these commits can be missing
+            former = versions[-1 - sum(each.position > start for each in versions) :]
+        elif is_new:
+            former = []
+        if any(is_of(each.cid, found) for each in former):
             whose = _Whose.OURS
         else:
             whose = _Whose.OWNERS if is_sure else _Whose.UNDECIDED
