@@ -434,8 +434,12 @@ class TransactionalBackend(StorageBackend):
         """Return the text as of the last commit that finished, if any; it waits for nobody."""
 
     @abstractmethod
-    def settle(self) -> None:
-        """Write the files of a commit whose writer was killed, if there is one."""
+    def settle(self, *, unacknowledged: bool = False) -> None:
+        """Write the files of a commit whose writer was killed, if there is one.
+
+        With `unacknowledged`, also if it was killed before any reader could know of the commit;
+        that waits for other writers.
+        """
 
     @abstractmethod
     def because(

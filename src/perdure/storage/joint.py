@@ -407,8 +407,11 @@ class Joint:
             self._followed = _Followed(self.history.store, self.history.position())
         return self._followed
 
-    def settle(self) -> None:
+    def settle(self, *, unacknowledged: bool = False) -> None:
         """Write the files that a writer which died left unwritten."""
+        if unacknowledged:
+            with self.alone():
+                return
         if self.history.fence.applied() == self.history.store.current().position:
             return  # nothing was logged since
         if self.history.store.catalogue.last_named() > (self._start() or 0):

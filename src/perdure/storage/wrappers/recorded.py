@@ -161,8 +161,8 @@ class Recorded(Closing, Wrapped):
             return self.history.store.erase(chosen(), reason)
 
     # ------------------------------------------------------------ keeping history right
-    def settle(self) -> None:
-        self.joint.settle()
+    def settle(self, *, unacknowledged: bool = False) -> None:
+        self.joint.settle(unacknowledged=unacknowledged)
 
     def notice(self, locators: Iterable[Locator]) -> list[Discrepancy]:
         """Let what others wrote at these places enter history, in one commit; say what it was."""
