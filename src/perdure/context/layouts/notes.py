@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from perdure.context.files import ARCHIVED, FILES, LEARNED, META, OWNER, Meta
 from perdure.context.layouts import notefile
@@ -262,11 +262,25 @@ class NotesLayout(Closing, Reading, Layout):
         return locator
 
     def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
+        self._write(changes, expect, self.inner.write_all)
+
+    @property
+    def defers_sync(self) -> bool:
+        return self.inner.defers_sync
+
+    def write_unsynced(self, changes: Changes, *, expect: Conditions = None) -> None:
+        self._write(changes, expect, self.inner.write_unsynced)
+
+    def sync(self, locators: Iterable[Locator]) -> None:
+        rows = map(self.places.at, {part_of(each.key).place for each in locators})
+        self.inner.sync(Locator(row.path) for row in rows if row is not None)
+
+    def _write(self, changes: Changes, expect: Conditions, write: "_WriteAll") -> None:
         wanted = check_changes(changes, expect)
         for attempt in range(_ATTEMPTS):
             plan = self._planned(wanted)
             try:
-                return self._land(plan)
+                return self._land(plan, write)
             except ConcurrentModificationError:  # a file changed since it was read
                 if attempt == _ATTEMPTS - 1:
                     raise
@@ -343,12 +357,12 @@ class NotesLayout(Closing, Reading, Layout):
                 "it with `perdure save`."
             )
 
-    def _land(self, steps: "Sequence[_Step]") -> None:
+    def _land(self, steps: "Sequence[_Step]", write: "_WriteAll") -> None:
         if not steps:
             return
         unsure = [step.after._replace(unsure=True) for step in steps if step.moves]
         self.places.change(unsure)
-        self.inner.write_all(
+        write(
             {Locator(step.after.path): step.real for step in steps},
             expect={Locator(step.after.path): step.guard for step in steps},
         )
@@ -663,6 +677,10 @@ class Census(NamedTuple):
     """How many notes outside of the memory folder are resources."""
     others: dict[str, int]
     """How many files are not notes, by the ending of their names."""
+
+
+class _WriteAll(Protocol):
+    def __call__(self, changes: Changes, *, expect: Conditions) -> None: ...
 
 
 class _Step(NamedTuple):
