@@ -18,6 +18,7 @@ from perdure.markdown import (
     finding,
     headings,
     links,
+    marks,
     plain,
     sections,
     tags,
@@ -46,6 +47,8 @@ MARKDOWN = st.lists(
             ),
             *("$$", "%%", "[l]: m", "[[n#o|p]]", "`", "[q](r.md)", "#tag", "\\[[s]]", "$t$", "***"),
             *("- [ ] u", "x ^id", "\ufeff", "|:-|", "![[v]]", "\x0b\u2028", "a\r", "\r# w", "$ $"),
+            *("````", "  ```", "- ```", "> ```", "# a | b", "``` | b", "<pre>", "</pre>", "<b> x"),
+            *("## y\r", "```\r", "---\r", "2. z", "$$ a $$", "-", "- # a", "   ~~~", "<!-- b -->"),
         ]
     ),
     max_size=12,
@@ -71,11 +74,10 @@ def test_blocks_have_every_line_that_is_not_blank_once(text: str) -> None:
 @given(MARKDOWN)
 @settings(max_examples=examples(500))
 def test_what_is_read_without_the_parser_is_read_as_with_it(text: str) -> None:
-    """The short ways of `headings` and `blocks` must agree with markdown-it-py."""
-    full = [each for each in blocks(text) if each.kind == "heading" and not each.depth]
-    assert [each._replace(content="") for each in headings(text)] == [
-        each._replace(content="") for each in full
-    ]
+    """The short ways of `marks`, `headings` and `blocks` must agree with markdown-it-py."""
+    top = [each._replace(content="") for each in blocks(text) if not each.depth]
+    assert [*marks(text)] == [each for each in top if each.kind in {"heading", "fence"}]
+    assert [*headings(text)] == [each for each in top if each.kind == "heading"]
     if not markdown._STRUCTURE.search(text) and not text.startswith("\ufeff"):
         starts = [0, *(each.end() for each in markdown._LINE_END.finditer(text))]
         starts += [len(text)] if starts[-1] < len(text) else []

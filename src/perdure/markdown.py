@@ -202,33 +202,92 @@ class Section(NamedTuple):
     """Where what is below the heading starts."""
 
 
-_ANY_HEADING = re.compile(
-    r"^[ \t]{0,3}(?:#{1,6}(?:[ \t]|\r?$)|(?:=+|-+)[ \t]*\r?$)|\r(?!\n)", re.MULTILINE
+_ANY_HEADING = later(
+    r"^ {0,3}(?:#{1,6}(?:[ \t]|\r?$)|(?:=+|-+)[ \t]*\r?$)|\r(?!\n)", re.MULTILINE
 )
-_UNSURE = re.compile(
-    r"^[ \t]+#|^[ \t]{0,3}(?:=+[ \t]*|[-:|][-:| \t]*)\r?$|```|~~~|<|\$\$|%%|\r(?!\n)", re.MULTILINE
+_MARK = later(
+    r"^(?:(?P<heading>#{1,6}(?=[ \t]|\r?$))"
+    r"|(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})"
+    r"|(?P<line> {0,3}(?:=+|-+)[ \t]*\r?$)"
+    r"|(?P<html> {0,3}<(?:(?P<whole>!|\?|(?:script|pre|style|textarea)\b)|[A-Za-z/]))"
+    r"|(?P<unsure> {1,3}(?:#{1,6}(?:[ \t]|\r?$)|```|~~~)| {0,3}(?P<pair>\$\$|%%)(?!.*(?P=pair))))",
+    re.MULTILINE | re.IGNORECASE,
 )
-"""What makes it unsure whether a line that begins with marks is a heading."""
-_MARKED = re.compile(r"^(?P<marks>#{1,6})(?:[ \t]+(?P<title>[^\r\n]*))?\r?$", re.MULTILINE)
+"""How a line begins that has a heading or a fence, or makes it unsure whether another one has."""
+_RETURN = later(r"\r(?!\n)")
+_BLANK_LINE = later(r"^[ \t]*\r?\n", re.MULTILINE)
+_DELIMITERS = later(r" {0,3}[-:|][-:| \t]*\r?$", re.MULTILINE)
 _MARKS_AFTER = later(r"(?:^|[ \t]+)#+[ \t]*$|[ \t]+$")
 
 
-def headings(text: str) -> list[Block]:
-    """Return the headings, but for those in lists and quotations."""
+def marks(text: str) -> Iterator[Block]:
+    """Yield the headings and fences that are in no list or quotation; fences without their content.
+
+    They are read line by line, up to a line of which only the parser knows whether it is a mark.
+    """
+    offset = len(text) - len(split(text)[1])
+    bound = offset + _bound(text[offset:]) if len(text) > MOST_LINES else len(text)
+    at = offset + text.startswith("\ufeff", offset)
+    line, counted, doubted, done = 1, 0, 0, at
+    is_sure = "\r" not in text or not _RETURN.search(text)
+    while is_sure and (found := _MARK.search(text, at, bound)):
+        start, kind = found.start(), found.lastgroup
+        if found["html"]:
+            doubted = max(doubted, _html_end(text, found, bound))
+            at = found.end()
+            continue
+        end = text.find("\n", start, bound) + 1 or bound
+        if kind == "line" and (start == done or not _has_text(text, start)):
+            at = end  # below a mark or a blank line it is a rule, or a paragraph
+            continue
+        is_table = "|" in text[start:end] and _DELIMITERS.match(text, end, bound)
+        if start < doubted or kind not in {"heading", "fence"} or is_table:
+            is_sure = False
+            break
+        line += text.count("\n", counted, start)
+        counted = start
+        said = text[found.end() : end].strip()
+        if kind == "heading":
+            said = " ".join(_MARKS_AFTER.sub("", f" {said}").split())
+            yield Block("heading", start, end, line, line, len(found[0]), 0, said)
+        else:
+            end = _fence_end(text, found, bound)
+            last = line + text.count("\n", start, end) - (text[end - 1] == "\n")
+            yield Block("fence", start, end, line, last, info=said)
+        at = done = end
+    for block in () if is_sure else blocks(text):
+        if block.start >= done and not block.depth and block.kind in {"heading", "fence"}:
+            yield block._replace(content="")
+
+
+def _has_text(text: str, start: int) -> bool:
+    """Whether the line before is not blank."""
+    return bool(text[text.rfind("\n", 0, max(start - 1, 0)) + 1 : start].strip(_BLANKS))
+
+
+def _html_end(text: str, found: re.Match[str], bound: int) -> int:
+    """Return where HTML ends at the latest: at a blank line, or what may have blank lines, never."""
+    if found["whole"]:
+        line = text[found.end() : text.find("\n", found.end(), bound)]
+        return found.end() if "-->" in line else bound
+    blank = _BLANK_LINE.search(text, found.end(), bound)
+    return blank.start() if blank else bound
+
+
+def _fence_end(text: str, fence: re.Match[str], bound: int) -> int:
+    mark = fence["fence"]
+    closing = rf"^ {{0,3}}{mark[0]}{{{len(mark)},}}[ \t]*(?:\r?\n|\r?\Z)"
+    if closed := re.compile(closing, re.MULTILINE).search(text, fence.end(), bound):
+        return closed.end()
+    last = len(text[fence.start() : bound].rstrip(_BLANKS)) + fence.start()
+    return text.find("\n", last, bound) + 1 or bound
+
+
+def headings(text: str) -> Iterator[Block]:
+    """Yield the headings that are in no list or quotation."""
     start = len(text) - len(split(text)[1])
-    if not _ANY_HEADING.search(text, start):
-        return []
-    if _UNSURE.search(text, start) or _bound(text) < len(text):
-        return [each for each in blocks(text) if each.kind == "heading" and not each.depth]
-    found: list[Block] = []
-    line, before = 1, 0
-    for each in _MARKED.finditer(text, start + text.startswith("\ufeff", start)):
-        line += text.count("\n", before, each.start())
-        before = each.start()
-        end = each.end() + 1 if each.end() < len(text) else each.end()
-        title = " ".join(_MARKS_AFTER.sub("", each["title"] or "").split())
-        found.append(Block("heading", before, end, line, line, len(each["marks"]), 0, title))
-    return found
+    if _ANY_HEADING.search(text, start):
+        yield from (each for each in marks(text) if each.kind == "heading")
 
 
 def sections(text: str) -> list[Section]:
@@ -236,7 +295,7 @@ def sections(text: str) -> list[Section]:
     body = len(text) - len(split(text)[1])
     found: list[Section] = []
     path: list[tuple[int, str]] = []
-    marks = headings(text)
+    marks = [*headings(text)]
     first = marks[0].start if marks else len(text)
     if text[body:first].strip(f"\ufeff{_BLANKS}"):
         marks.insert(0, Block("paragraph", body, body, text.count("\n", 0, body) + 1, 0))
@@ -255,10 +314,6 @@ def sections(text: str) -> list[Section]:
     return found
 
 
-_HEADING_1 = later(r"^#[ \t]+([^\s#].*?)[ \t]*#*[ \t]*$", re.MULTILINE)
-_UNDERLINE = later(r"^ {0,3}=+[ \t]*$|^ {1,3}#[ \t]|^#[ \t]+#", re.MULTILINE)
-_NOT_PROSE = later(r"^[ \t]*(?:```|~~~|<|\$\$|%%|=+[ \t]*$|[>+*-]|\d+[.)])|<!--|%%", re.MULTILINE)
-"""What may hold a heading that is none, or a heading that comes first: the parser decides."""
 _MAY_BE_TAG = later(r"(?<![^\s(\[{,;])#[^\s#]")
 
 
@@ -267,15 +322,8 @@ def title(text: str, name: str) -> str:
     said = frontmatter(text).values.get("title")
     if isinstance(said, str | int | float) and str(said).strip():
         return " ".join(str(said).split())
-    body = split(text)[1]
-    first = _HEADING_1.search(body)
-    if first is None and not _UNDERLINE.search(body):
-        return name
-    if first is not None and not _NOT_PROSE.search(body, 0, first.end()):
-        return plain(first[1])
-    return next(
-        (plain(each.info) for each in headings(text) if each.level == 1 and each.info), name
-    )
+    found = (_shown(each.info) for each in headings(text) if each.level == 1)
+    return next(filter(None, found), name)
 
 
 def aliases(text: str) -> list[str]:
@@ -561,6 +609,11 @@ def block_ids(text: str) -> dict[str, Block]:
 
 
 # ---------------------------------------------------------------- prose
+def unmarked(line: str) -> str:
+    """Return a line without the marks of the quotations, lists and tasks that it is in."""
+    return _PREFIX.sub("", line)
+
+
 _PREFIX = re.compile(
     r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*"
     r"(?:\[[^\r\n\]]\][ \t]+|\[![\w|-]{1,80}\][-+]?[ \t]*)?",
