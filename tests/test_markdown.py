@@ -49,6 +49,7 @@ MARKDOWN = st.lists(
             *("- [ ] u", "x ^id", "\ufeff", "|:-|", "![[v]]", "\x0b\u2028", "a\r", "\r# w", "$ $"),
             *("````", "  ```", "- ```", "> ```", "# a | b", "``` | b", "<pre>", "</pre>", "<b> x"),
             *("## y\r", "```\r", "---\r", "2. z", "$$ a $$", "-", "- # a", "   ~~~", "<!-- b -->"),
+            *("`a` [[b]]", "``", "`` ` `` [[c]]", "`[[d]]`", "`` [[e]] `"),
         ]
     ),
     max_size=12,
@@ -78,6 +79,12 @@ def test_what_is_read_without_the_parser_is_read_as_with_it(text: str) -> None:
     top = [each._replace(content="") for each in blocks(text) if not each.depth]
     assert [*marks(text)] == [each for each in top if each.kind in {"heading", "fence"}]
     assert [*headings(text)] == [each for each in top if each.kind == "heading"]
+    inside = [each for each in blocks(text) if each.kind in markdown._INLINE]
+    exact = [each for block in inside for each in markdown._pieces_in(text, block.start, block.end)]
+    kinds = {"wiki", "link", "tag"}
+    assert [each for each in markdown._pieces(text) if each.kind in kinds] == [
+        each for each in exact if each.kind in kinds
+    ]
     if not markdown._STRUCTURE.search(text) and not text.startswith("\ufeff"):
         starts = [0, *(each.end() for each in markdown._LINE_END.finditer(text))]
         starts += [len(text)] if starts[-1] < len(text) else []
@@ -192,11 +199,16 @@ def test_a_link_has_its_parts(text: str, said: tuple[object, ...]) -> None:
         "[[]] [[a\nb]] [[|x]]",
         "[a](https://b.c) [a](mailto:b@c.d) <https://a.b/[[x]]> [a](//b)",
         "[a]\n\n(b.md)",
-        "---\na: '[[b]]'\n---\n",
     ],
 )
 def test_what_is_no_link_is_not_taken_for_one(text: str) -> None:
     assert links(text) == []
+
+
+def test_a_property_may_link_to_a_note() -> None:
+    (link,) = links("---\nup: '[[b]]' # [c](d.md)\n---\n`[[e]]`\n")
+
+    assert (link.target, link.line) == ("b", 2)
 
 
 def test_links_in_one_line_each_have_their_place() -> None:

@@ -6,7 +6,6 @@ must be found again in its text. Every reader takes time in proportion to the te
 text. markdown-it-py takes 50 ms to import, so a text without anything to ask it for does without.
 """
 
-import html
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
@@ -63,9 +62,9 @@ _KINDS = {
     "comment": "comment",
 }
 _INLINE = frozenset({"heading", "paragraph", "table"})
-_LINE_END = re.compile(r"\r\n?|\n")
+_LINE_END = later(r"\r\n?|\n")
 _BLANKS = " \t\r\n"
-_STRUCTURE = re.compile(
+_STRUCTURE = later(
     r"^[ \t]*(?:[-*+_=#>|<:]|`{3}|~{3}|\$\$|%%|\[(?!\[)|\d{1,9}[.)])"
     r"|^(?: {4}|[ ]{0,3}\t)[ \t]*\S|\r(?!\n)",
     re.MULTILINE,
@@ -364,7 +363,7 @@ class _Piece(NamedTuple):
     target: str = ""
 
 
-_SPECIAL = re.compile(r"[\\`%$<!\[\]#]")
+_SPECIAL = later(r"[\\`%$<!\[\]#]")
 _PIECE = later(
     r"\\(?P<escape>[!-/:-@\[-`{-~])"
     r"|(?P<ticks>`+)"
@@ -385,7 +384,15 @@ _WIKI = later(
     r"(?P<target>[^#^|\\]*)(?:(?P<mark>#\^|\^|#)(?P<part>[^|\\]*))?(?:\\?\|(?P<alias>.*))?"
 )
 _FOREIGN = later(r"[A-Za-z][A-Za-z0-9+.-]+:|//")
-_NEEDS_BLOCKS = re.compile(r"[`$%<\t\\]|~~~|^ {4}", re.MULTILINE)
+_NEEDS_BLOCKS = later(
+    r"`|~~~|\$\$|%%|<!--|^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*<|<[A-Za-z/][^<>\n]*$"
+    r"|^(?: {4}| {0,3}\t)[^\n]*[\[#]",
+    re.MULTILINE,
+)
+"""What may be code, HTML, mathematics or a comment in more than one line."""
+_SPAN = later(r"(?<![`\\])(`+)(?!`)[^`\n](?:[^\n]*?[^`\n])?\1(?!`)")
+"""Code that begins and ends in one line."""
+_SHORT = 20_000
 _DEEPEST_BRACKET = 64
 
 
@@ -395,7 +402,9 @@ def links(text: str) -> list[Link]:
         return []
     found: list[Link] = []
     line, before = 1, 0
-    for piece in _pieces(text):
+    above = _pieces_in(text, 0, len(text) - len(split(text)[1]))
+    named = (piece for piece in above if piece.kind == "wiki")  # properties may link too
+    for piece in (*named, *_pieces(text)):
         if piece.kind in {"wiki", "link"}:
             line += len(_LINE_END.findall(text, before, piece.start))
             before = piece.start
@@ -463,9 +472,14 @@ def tags(text: str) -> list[str]:
 
 def _pieces(text: str) -> Iterator[_Piece]:
     """Yield what is not prose within the lines of a text."""
-    body = len(text) - len(split(text)[1])
-    if not _NEEDS_BLOCKS.search(text, body):
-        yield from _pieces_in(text, body, len(text))
+    start = len(text) - len(split(text)[1])
+    code = marks(text) if "```" in text or "~~~" in text else ()
+    fences = [each for each in code if each.kind == "fence"]
+    gaps = [*zip([start, *(f.end for f in fences)], [*(f.start for f in fences), len(text)])]
+    prose = "\n".join(text[slice(*gap)] for gap in gaps)
+    if not _NEEDS_BLOCKS.search(_SPAN.sub("", prose) if len(text) < _SHORT else prose):
+        for gap in gaps:
+            yield from _pieces_in(text, *gap)
         return
     for block in blocks(text):
         if block.kind in _INLINE:
@@ -553,7 +567,16 @@ class _Closers:
 
 def _unescaped(target: str) -> str:
     said = re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", target) if "\\" in target else target
-    return html.unescape(said) if "&" in said else said
+    return _unreferenced(said)
+
+
+def _unreferenced(said: str) -> str:
+    """Return a text with the characters that `&lt;` and its like stand for."""
+    if "&" not in said:
+        return said
+    from html import unescape  # noqa: PLC0415 - hooks wait, and few texts have such a reference
+
+    return unescape(said)
 
 
 # ---------------------------------------------------------------- tasks, fences, ids
@@ -570,11 +593,11 @@ class Task(NamedTuple):
         return self.mark in "xX"
 
 
-_BOX = re.compile(
+_BOX = later(
     r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)+\[(?P<mark>[^\r\n])\][ \t]+(?P<text>[^\s][^\r\n]*)",
     re.MULTILINE,
 )
-_ID = re.compile(r"(?:^|(?<=[ \t]))\^(?P<id>[A-Za-z0-9-]+)[ \t]*\r?$", re.MULTILINE)
+_ID = later(r"(?:^|(?<=[ \t]))\^(?P<id>[A-Za-z0-9-]+)[ \t]*\r?$", re.MULTILINE)
 
 
 def tasks(text: str) -> list[Task]:
@@ -614,21 +637,21 @@ def unmarked(line: str) -> str:
     return _PREFIX.sub("", line)
 
 
-_PREFIX = re.compile(
+_PREFIX = later(
     r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*"
     r"(?:\[[^\r\n\]]\][ \t]+|\[![\w|-]{1,80}\][-+]?[ \t]*)?",
     re.MULTILINE,
 )
 """The marks of quotations, callouts, lists and tasks."""
-_UNDERLINE = re.compile(r"\n[ \t>]*(?:=+|-+)[ \t]*\Z")
-_ROW = re.compile(
+_UNDERLINE = later(r"\n[ \t>]*(?:=+|-+)[ \t]*\Z")
+_ROW = later(
     r"^[ \t>]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*\n?", re.MULTILINE
 )
-_EMPHASIS = re.compile(
+_EMPHASIS = later(
     r"\*{1,3}(?=[^\s*])|(?<=[^\s*])\*{1,3}|(?<!\w)_{1,3}(?=[^\s_])|(?<=[^\s_])_{1,3}(?!\w)|~~|=="
 )
-_MARK_LINE = re.compile(r"\A[ \t>]*(?:\$\$)|(?:\$\$)[ \t]*\Z")
-_TAG = re.compile(r"<!--[\s\S]*?(?:-->|\Z)|</?[A-Za-z][^<>]{0,2000}>")
+_MARK_LINE = later(r"\A[ \t>]*(?:\$\$)|(?:\$\$)[ \t]*\Z")
+_TAG = later(r"<!--[\s\S]*?(?:-->|\Z)|</?[A-Za-z][^<>]{0,2000}>")
 
 
 def plain(text: str) -> str:
@@ -648,7 +671,7 @@ def _prose(text: str, block: Block) -> str:
         case "math":
             return _MARK_LINE.sub("", said.strip())
         case "html":
-            return html.unescape(_TAG.sub("", said))
+            return _unreferenced(_TAG.sub("", said))
         case "comment" | "rule":
             return ""
         case "heading":
@@ -679,8 +702,7 @@ def _shown(said: str) -> str:
         elif piece.kind not in {"html", "comment"}:
             out.append(said[slice(*piece.inner)])
     out.append(_EMPHASIS.sub("", said[at:]))
-    shown = "".join(out)
-    return html.unescape(shown) if "&" in shown else shown
+    return _unreferenced("".join(out))
 
 
 def _shown_link(link: Link) -> str:

@@ -17,7 +17,7 @@ from perdure.errors import (
     InvalidValueError,
     NotTextError,
 )
-from perdure.frontmatter import has_no_end, split
+from perdure.frontmatter import has_no_end
 from perdure.model import Uri
 from perdure.storage import Locator
 from perdure.storage.history import Event, History
@@ -141,7 +141,7 @@ class FollowedLinks:
                 return links.names_of_edges(parse_relations(text, str(place)))
             if has_no_end(text):
                 return None
-            return set(map(links.name_in, links.targets(split(text)[1])))
+            return set(map(links.name_in, links.targets(text)))
         return None
 
 

@@ -9,9 +9,9 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 
+from perdure import markdown
 from perdure.context import links
 from perdure.context.files import CONTENT, FILES, META, RELATIONS
-from perdure.context.links import located
 from perdure.context.reading import NodeReader, Stored
 from perdure.dataclass import dataclass, field
 from perdure.errors import BrokenNodeError, ConcurrentModificationError, InvalidValueError
@@ -154,8 +154,9 @@ class Note:
         return self.content.count("\n", 0, len(self.content) - len(body))
 
     def links(self) -> Iterator[tuple[int, str]]:
-        for line, target in located(self.node.content):
-            yield self.above + line, target
+        for link in markdown.links(self.node.content):
+            if link.kind == "wikilink" and link.target:
+                yield self.above + link.line, link.target
 
 
 def line_with(text: str, words: str) -> int:
