@@ -10,7 +10,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
-from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from perdure.frontmatter import Frontmatter, frontmatter, split, texts, with_frontmatter
@@ -185,25 +184,7 @@ def _enclosed(mark: str, kind: str) -> "Callable[[StateBlock, int, int, bool], b
 
 
 # ---------------------------------------------------------------- headings
-class Section(NamedTuple):
-    """A heading with what is below it, up to the next one of any level."""
-
-    level: int
-    """1 to 6; 0 for what comes before the first heading."""
-    title: str
-    path: tuple[str, ...]
-    """The titles of the headings that it is under, and its own."""
-    start: int
-    end: int
-    first_line: int
-    last_line: int
-    body: int
-    """Where what is below the heading starts."""
-
-
-_ANY_HEADING = later(
-    r"^ {0,3}(?:#{1,6}(?:[ \t]|\r?$)|(?:=+|-+)[ \t]*\r?$)|\r(?!\n)", re.MULTILINE
-)
+_ANY_HEADING = later(r"^ {0,3}(?:#{1,6}(?:[ \t]|\r?$)|(?:=+|-+)[ \t]*\r?$)|\r(?!\n)", re.MULTILINE)
 _MARK = later(
     r"^(?:(?P<heading>#{1,6}(?=[ \t]|\r?$))"
     r"|(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})"
@@ -216,7 +197,6 @@ _MARK = later(
 _RETURN = later(r"\r(?!\n)")
 _BLANK_LINE = later(r"^[ \t]*\r?\n", re.MULTILINE)
 _DELIMITERS = later(r" {0,3}[-:|][-:| \t]*\r?$", re.MULTILINE)
-_MARKS_AFTER = later(r"(?:^|[ \t]+)#+[ \t]*$|[ \t]+$")
 
 
 def marks(text: str) -> Iterator[Block]:
@@ -247,7 +227,7 @@ def marks(text: str) -> Iterator[Block]:
         counted = start
         said = text[found.end() : end].strip()
         if kind == "heading":
-            said = " ".join(_MARKS_AFTER.sub("", f" {said}").split())
+            said = " ".join(_unclosed(said).split())
             yield Block("heading", start, end, line, line, len(found[0]), 0, said)
         else:
             end = _fence_end(text, found, bound)
@@ -259,13 +239,19 @@ def marks(text: str) -> Iterator[Block]:
             yield block._replace(content="")
 
 
+def _unclosed(title: str) -> str:
+    """Return a title without the marks that may follow it."""
+    bare = title.rstrip("#")
+    return bare.rstrip() if bare[-1:] in {"", " ", "\t"} else title
+
+
 def _has_text(text: str, start: int) -> bool:
     """Whether the line before is not blank."""
     return bool(text[text.rfind("\n", 0, max(start - 1, 0)) + 1 : start].strip(_BLANKS))
 
 
 def _html_end(text: str, found: re.Match[str], bound: int) -> int:
-    """Return where HTML ends at the latest: at a blank line, or what may have blank lines, never."""
+    """Return where HTML ends at the latest: at a blank line, unless it may have some."""
     if found["whole"]:
         line = text[found.end() : text.find("\n", found.end(), bound)]
         return found.end() if "-->" in line else bound
@@ -287,30 +273,6 @@ def headings(text: str) -> Iterator[Block]:
     start = len(text) - len(split(text)[1])
     if _ANY_HEADING.search(text, start):
         yield from (each for each in marks(text) if each.kind == "heading")
-
-
-def sections(text: str) -> list[Section]:
-    """Return the sections of a text in order: all of its body but for blank lines before them."""
-    body = len(text) - len(split(text)[1])
-    found: list[Section] = []
-    path: list[tuple[int, str]] = []
-    marks = [*headings(text)]
-    first = marks[0].start if marks else len(text)
-    if text[body:first].strip(f"\ufeff{_BLANKS}"):
-        marks.insert(0, Block("paragraph", body, body, text.count("\n", 0, body) + 1, 0))
-    for mark, following in pairwise([*marks, None]):
-        end = following.start if following else len(text)
-        if mark is None:
-            break
-        path = [each for each in path if each[0] < mark.level]
-        if mark.level:
-            path.append((mark.level, mark.info))
-        last = mark.first_line + len(_LINE_END.findall(text, mark.start, end))
-        last -= text[end - 1] in "\r\n"
-        titles = tuple(title for _, title in path)
-        place = mark.start, end, mark.first_line, last, mark.end
-        found.append(Section(mark.level, mark.info, titles, *place))
-    return found
 
 
 _MAY_BE_TAG = later(r"(?<![^\s(\[{,;])#[^\s#]")
@@ -475,7 +437,11 @@ def _pieces(text: str) -> Iterator[_Piece]:
     start = len(text) - len(split(text)[1])
     code = marks(text) if "```" in text or "~~~" in text else ()
     fences = [each for each in code if each.kind == "fence"]
-    gaps = [*zip([start, *(f.end for f in fences)], [*(f.start for f in fences), len(text)])]
+    gaps = [
+        *zip(
+            [start, *(f.end for f in fences)], [*(f.start for f in fences), len(text)], strict=True
+        )
+    ]
     prose = "\n".join(text[slice(*gap)] for gap in gaps)
     if not _NEEDS_BLOCKS.search(_SPAN.sub("", prose) if len(text) < _SHORT else prose):
         for gap in gaps:
@@ -579,7 +545,7 @@ def _unreferenced(said: str) -> str:
     return unescape(said)
 
 
-# ---------------------------------------------------------------- tasks, fences, ids
+# ---------------------------------------------------------------- tasks and code
 class Task(NamedTuple):
     text: str
     mark: str
@@ -597,7 +563,6 @@ _BOX = later(
     r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)+\[(?P<mark>[^\r\n])\][ \t]+(?P<text>[^\s][^\r\n]*)",
     re.MULTILINE,
 )
-_ID = later(r"(?:^|(?<=[ \t]))\^(?P<id>[A-Za-z0-9-]+)[ \t]*\r?$", re.MULTILINE)
 
 
 def tasks(text: str) -> list[Task]:
@@ -611,24 +576,42 @@ def tasks(text: str) -> list[Task]:
     ]
 
 
-def fences(text: str) -> list[Block]:
-    """Return the code between fences."""
-    has_marks = "```" in text or "~~~" in text
-    return [each for each in blocks(text) if each.kind == "fence"] if has_marks else []
+_FENCE_LINE = later(
+    r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(?P<mark>`{3,}(?=[^`\n]*$)|~{3,})(?P<info>[^\n]*)",
+    re.MULTILINE,
+)
 
 
-def block_ids(text: str) -> dict[str, Block]:
-    """Return the blocks that have an id; an id alone in its lines is that of the block before."""
-    found: dict[str, Block] = {}
-    before: Block | None = None
-    for block in blocks(text) if _ID.search(text) else ():
-        said = text[block.start : block.end].rstrip()
-        named = _ID.search(said, said.rfind("\n") + 1)
-        if named and block.kind in _INLINE:
-            is_alone = not said[: named.start()].strip(" \t>")
-            found.setdefault(named["id"], before if is_alone and before else block)
-        before = block
-    return found
+class Fenced(NamedTuple):
+    start: int
+    end: int
+    is_closed: bool = True
+
+
+def fenced(text: str) -> Iterator[Fenced]:
+    """Yield where code between fences starts and ends, with its fences, line by line.
+
+    That is as the parser reads it if every fence is closed, and its code is indented as it is. Code
+    without an end reaches to the end of the text.
+    """
+    start, mark = -1, ""
+    for found in _FENCE_LINE.finditer(text):
+        if not mark:
+            start, mark = found.start(), found["mark"]
+        elif found["mark"].startswith(mark) and not found["info"].strip():
+            yield Fenced(start, min(found.end() + 1, len(text)))
+            mark = ""
+    if mark:
+        yield Fenced(start, len(text), is_closed=False)
+
+
+def without_code(text: str) -> str:
+    """Return a text with its lines between fences empty."""
+    parts, at = list[str](), 0
+    for start, end, _ in fenced(text):
+        parts += text[at:start], "\n" * text.count("\n", start, end)
+        at = end
+    return "".join((*parts, text[at:]))
 
 
 # ---------------------------------------------------------------- prose
@@ -643,43 +626,9 @@ _PREFIX = later(
     re.MULTILINE,
 )
 """The marks of quotations, callouts, lists and tasks."""
-_UNDERLINE = later(r"\n[ \t>]*(?:=+|-+)[ \t]*\Z")
-_ROW = later(
-    r"^[ \t>]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*\n?", re.MULTILINE
-)
 _EMPHASIS = later(
     r"\*{1,3}(?=[^\s*])|(?<=[^\s*])\*{1,3}|(?<!\w)_{1,3}(?=[^\s_])|(?<=[^\s_])_{1,3}(?!\w)|~~|=="
 )
-_MARK_LINE = later(r"\A[ \t>]*(?:\$\$)|(?:\$\$)[ \t]*\Z")
-_TAG = later(r"<!--[\s\S]*?(?:-->|\Z)|</?[A-Za-z][^<>]{0,2000}>")
-
-
-def plain(text: str) -> str:
-    """Return the words of a text as a person reads them, for search: without markup or comments.
-
-    Code, mathematics and tables keep their words. Blocks are separated by an empty line.
-    """
-    texts = (_prose(text, block).strip() for block in blocks(text))
-    return "\n\n".join(filter(None, texts))
-
-
-def _prose(text: str, block: Block) -> str:
-    said = text[block.start : block.end].replace("\r\n", "\n").replace("\r", "\n")
-    match block.kind:
-        case "fence" | "code":
-            return block.content
-        case "math":
-            return _MARK_LINE.sub("", said.strip())
-        case "html":
-            return _unreferenced(_TAG.sub("", said))
-        case "comment" | "rule":
-            return ""
-        case "heading":
-            said = _UNDERLINE.sub("", said.rstrip())
-            said = _MARKS_AFTER.sub("", re.sub(r"^[ \t>]*#{1,6}(?=[ \t]|$)", "", said))
-        case "table":
-            said = _ROW.sub("", said).replace("\\|", "\0").replace("|", " ").replace("\0", "|")
-    return _shown(_ID.sub("", _PREFIX.sub("", said)))
 
 
 def _shown(said: str) -> str:

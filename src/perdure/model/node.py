@@ -219,7 +219,8 @@ class ContextNode:
 
 def title_of(content: str, abstract: str, place: Uri) -> str:
     """Return what people call a node: its first heading, abstract, how it begins, or its name."""
-    said = next((each.info for each in headings(content) if each.info), "") or abstract.strip().partition("\n")[0]
+    heading = next((each.info for each in headings(content) if each.info), "")
+    said = heading or abstract.strip().partition("\n")[0]
     title = " ".join(said.split()) or _beginning(content) or place.words
     return shortened(title, _MAX_TITLE)
 
