@@ -46,7 +46,18 @@ MARKDOWN = st.lists(
             ),
             *("$$", "%%", "[l]: m", "[[n#o|p]]", "`", "[q](r.md)", "#tag", "\\[[s]]", "$t$", "***"),
             *("- [ ] u", "x ^id", "\ufeff", "|:-|", "![[v]]", "\x0b\u2028", "a\r", "\r# w", "$ $"),
-            *("````", "  ```", "- ```", "> ```", "# a | b", "``` | b", "<pre>", "</pre>", "<b> x"),
+            *(
+                "````",
+                "  ```",
+                "- ```",
+                "> ```",
+                "# a | b",
+                "\ufeff# q",
+                "``` | b",
+                "<pre>",
+                "</pre>",
+                "<b> x",
+            ),
             *("## y\r", "```\r", "---\r", "2. z", "$$ a $$", "-", "- # a", "   ~~~", "<!-- b -->"),
             *("`a` [[b]]", "``", "`` ` `` [[c]]", "`[[d]]`", "`` [[e]] `"),
         ]
@@ -359,7 +370,7 @@ def test_a_text_without_blocks_to_tell_apart_needs_no_parser() -> None:
     program = """
 import sys
 from perdure.markdown import headings, links, tags, title, without_code
-text = "# Title\\n\\n- an [[item]] `x`\\n- #tag\\n\\n## More\\n\\n```\\n# no\\n```\\nprose [a](b.md)\\n"
+text = "# Title\\n\\n- an [[item]] `x`\\n- #tag\\n\\n## More\\n\\n```\\n# no\\n```\\n[a](b.md)\\n"
 assert len([*headings(text)]) == 2 and len(links(text)) == 2 and tags(text) == ["tag"]
 assert title(text, "") == "Title" and "# no" not in without_code(text)
 assert "markdown_it" not in sys.modules, "the parser was imported"

@@ -77,7 +77,7 @@ def finding(text: str) -> str | None:
     if _bound(body) == len(body):
         return None
     return (
-        f"it has more than {MOST_LINES:,} lines or {MOST_CHARACTERS:,} characters, and what "
+        f"text has more than {MOST_LINES:,} lines or {MOST_CHARACTERS:,} characters, and what "
         "follows is read without its headings and code. Fix: split the note."
     )
 
@@ -92,7 +92,8 @@ def blocks(text: str) -> tuple[Block, ...]:
     starts = [offset, *(found.end() for found in _LINE_END.finditer(text, offset))]
     if starts[-1] < len(text):
         starts.append(len(text))
-    found = _parsed(text, offset, starts, above) if _STRUCTURE.search(text, offset) else []
+    has_more = _STRUCTURE.search(body.removeprefix("\ufeff"))
+    found = _parsed(text, offset, starts, above) if has_more else []
     return tuple(_with_gaps(text, found, starts, above))
 
 
@@ -184,7 +185,9 @@ def _enclosed(mark: str, kind: str) -> "Callable[[StateBlock, int, int, bool], b
 
 
 # ---------------------------------------------------------------- headings
-_ANY_HEADING = later(r"^ {0,3}(?:#{1,6}(?:[ \t]|\r?$)|(?:=+|-+)[ \t]*\r?$)|\r(?!\n)", re.MULTILINE)
+_ANY_HEADING = later(
+    r"^\ufeff? {0,3}(?:#{1,6}(?:[ \t]|\r?$)|(?:=+|-+)[ \t]*\r?$)|\r(?!\n)", re.MULTILINE
+)
 _MARK = later(
     r"^(?:(?P<heading>#{1,6}(?=[ \t]|\r?$))"
     r"|(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})"
@@ -208,7 +211,7 @@ def marks(text: str) -> Iterator[Block]:
     bound = offset + _bound(text[offset:]) if len(text) > MOST_LINES else len(text)
     at = offset + text.startswith("\ufeff", offset)
     line, counted, doubted, done = 1, 0, 0, at
-    is_sure = "\r" not in text or not _RETURN.search(text)
+    is_sure = at == offset and ("\r" not in text or not _RETURN.search(text))
     while is_sure and (found := _MARK.search(text, at, bound)):
         start, kind = found.start(), found.lastgroup
         if found["html"]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from perdure.engine.actions import Action
 from perdure.engine.commands import SHELLS
-from perdure.markdown import without_code
 from perdure.patterns import later
 
 if TYPE_CHECKING:
@@ -111,6 +110,8 @@ def _lines(path: Path) -> Iterator[str]:
         with os.fdopen(descriptor, "rb") as file:
             if stat.S_ISREG(os.fstat(descriptor).st_mode):
                 text = file.read(_MOST_BYTES).decode(errors="replace")
+    from perdure.markdown import without_code
+
     for line in without_code(text).splitlines():
         if line.lstrip().startswith(("#", "|", "<")):
             continue
