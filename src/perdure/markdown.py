@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from perdure.frontmatter import Frontmatter, frontmatter, split, texts, with_frontmatter
+from perdure.frontmatter import Frontmatter, frontmatter, split, texts
 from perdure.patterns import later
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from markdown_it.ruler import RuleOptionsType
     from markdown_it.rules_block import StateBlock
 
-__all__ = ["Frontmatter", "frontmatter", "split", "with_frontmatter"]
+__all__ = ["Frontmatter", "frontmatter", "split"]
 
 MOST_LINES, MOST_CHARACTERS = 50_000, 4_000_000
 """How much of a text is read for its blocks; what comes after it is read as paragraphs."""

@@ -11,8 +11,7 @@ from typing import NamedTuple
 from perdure.errors import ActivePlanError, InvalidValueError, PlanNameError, StorageError
 from perdure.harness.projects import HARNESS, read_mark
 from perdure.harness.state import StateDir, names_in, read_in
-from perdure.markdown import Task as Task
-from perdure.markdown import headings, tasks
+from perdure.markdown import Task, headings, tasks
 from perdure.model.uri import check_slug
 
 
