@@ -15,16 +15,16 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 4_656,
-    "app": 3_863,
+    "agents": 4_654,
+    "app": 3_868,
     "artifacts": 7_103,
-    "context": 4_948,
-    "engine": 30_606,
-    "harness": 2_173,
-    "index": 4_247,
-    "model": 3_035,
+    "context": 4_807,
+    "engine": 30_538,
+    "harness": 2_154,
+    "index": 4_230,
+    "model": 3_026,
     "process": 528,
-    "storage": 5_518,
+    "storage": 5_523,
     "surfaces": 7_318,
     "testing": 4_344,
 }
@@ -41,8 +41,8 @@ def test_every_package_has_a_budget() -> None:
 
 def test_learning_keeps_to_its_budget_with_its_tables() -> None:
     files = [file for file in (PACKAGE / "engine" / "learn").iterdir() if file.is_file()]
-    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_946
+    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_945
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_172
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 76_998
