@@ -24,7 +24,7 @@ BUDGETS = {
     "index": 4_230,
     "model": 3_026,
     "process": 528,
-    "storage": 5_523,
+    "storage": 5_522,
     "surfaces": 7_318,
     "testing": 4_344,
 }
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 76_998
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 76_997

@@ -24,7 +24,7 @@ main()
 """
 MOST_OF_OURS = {
     "session-start": 129,
-    "prompt": 148,
+    "prompt": 149,
     "action, silent": 60,
     "action, a rule": 137,
     "failure": 59,

@@ -9,8 +9,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection
 
-from perdure.frontmatter import split
-
 _EXTENSION = r"(?P<extension>\.[^.\s]+)?$"
 _BRACKETED = r"(?:[^()]|\([^()]*\))*"  # a device's name may hold brackets of its own
 _CONFLICTED_COPY = (  # Dropbox speaks the language of its user
@@ -43,6 +41,7 @@ _UNMARKED = tuple(
         r"^(?P<stem>.+) (?:[2-9]|[1-9]\d)",  # iCloud: name 2.md
     )
 )
+_FRONTMATTER = re.compile(r"\A---\n.*?^---\n", re.DOTALL | re.MULTILINE)
 _NEARLY_THE_SAME = 0.75
 
 
@@ -88,4 +87,4 @@ def alike(one: str, other: str) -> bool:
 
 
 def _words(text: str) -> Counter[str]:
-    return Counter(split(text)[1].split())
+    return Counter(_FRONTMATTER.sub("", text, count=1).split())
