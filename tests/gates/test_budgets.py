@@ -15,16 +15,16 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 4_656,
-    "app": 3_863,
-    "artifacts": 7_143,
-    "context": 4_944,
-    "engine": 30_625,
-    "harness": 2_173,
-    "index": 4_258,
-    "model": 3_012,
+    "agents": 4_654,
+    "app": 3_868,
+    "artifacts": 7_142,
+    "context": 4_829,
+    "engine": 30_553,
+    "harness": 2_154,
+    "index": 4_241,
+    "model": 3_004,
     "process": 528,
-    "storage": 5_499,
+    "storage": 5_743,
     "surfaces": 7_296,
     "testing": 4_351,
 }
@@ -41,8 +41,8 @@ def test_every_package_has_a_budget() -> None:
 
 def test_learning_keeps_to_its_budget_with_its_tables() -> None:
     files = [file for file in (PACKAGE / "engine" / "learn").iterdir() if file.is_file()]
-    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_959
+    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_958
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_226
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_313

@@ -15,7 +15,7 @@ from perdure.errors import (
     LinkRefusedError,
     NotTextError,
 )
-from perdure.frontmatter import frontmatter, quoted
+from perdure.frontmatter import quoted, split
 from perdure.model import ContextNode, NodeStatus, RelationEdge, Uri
 from perdure.model.values import (
     JSON,
@@ -341,10 +341,8 @@ class Parts:
 def edited_content(said: str | None) -> tuple[str, str]:
     if said is None:
         raise InvalidValueError("it is gone. Fix: restore it, or delete the node.")
-    found = frontmatter(said)
-    if found.finding:
-        raise InvalidValueError(f"its {found.finding}")
-    return found.lines, _within(found.body, MAX_CONTENT)
+    lines, body = split(said)
+    return lines, _within(body, MAX_CONTENT)
 
 
 def generated_lines(title: str) -> str:

@@ -412,6 +412,10 @@ class Layout(StorageBackend):
         """Return the names by which `named` finds the folder of a node."""
 
     @abstractmethod
+    def file_of(self, place: str) -> tuple[str, str] | None:
+        """Return the path and the text of the file that holds a node; None if it can't be read."""
+
+    @abstractmethod
     def is_note(self, path: str) -> bool:
         """Whether a file holds texts of the tree, by its name; others are never read."""
 

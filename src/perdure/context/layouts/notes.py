@@ -5,6 +5,7 @@ Below are notes. History is above, so it records logical texts, and no past know
 """
 
 import json
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -40,6 +41,7 @@ from perdure.errors import (
     StorageError,
 )
 from perdure.files import Closing
+from perdure.frontmatter import frontmatter
 from perdure.model.anchors import FIRST_NODE
 from perdure.model.values import MAX_CONTENT
 from perdure.storage import Locator, StorageBackend
@@ -502,6 +504,21 @@ class NotesLayout(Closing, Reading, Layout):
     def names_of(self, place: str) -> Sequence[str]:
         row = self.places.at(place)
         return sorted(row.names) if row else ()
+
+    def file_of(self, place: str) -> tuple[str, str] | None:
+        row, real, _ = self._note(place)
+        return (row.path, real) if row and isinstance(real, str) else None
+
+    def unreadable(self, seconds: float) -> Iterator[tuple[str, str]]:
+        """Yield files whose frontmatter can't be read, with the finding, as far as time allows."""
+        self._prepare()
+        until = time.monotonic() + seconds
+        for row in self.places.rows():
+            if time.monotonic() > until:
+                return
+            with suppress(StorageError):
+                if why := frontmatter(self.inner.read(Locator(row.path))).finding:
+                    yield row.path, why
 
     def _is_left_out(self, path: str, real: str) -> bool:
         return self._is_too_long(path, real) or self._is_copy(path, real)

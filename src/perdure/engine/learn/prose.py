@@ -6,6 +6,7 @@ from hashlib import sha256
 
 from perdure.dataclass import dataclass
 from perdure.engine.tables import table
+from perdure.markdown import fenced
 from perdure.model.speech import Kind, speech_of
 from perdure.model.transcript import Message
 from perdure.model.values import WORD as _WORD
@@ -24,9 +25,6 @@ SHORTEST_ANSWER = 5
 _COMMAND = later(r"\s*(?:/[a-z][\w:-]*(?:\s|\Z)|@(?:agent|workspace)\s)")
 """How a slash command or a call of another agent begins."""
 _TAGGED = later(r"<(?P<tag>[A-Za-z][\w-]*)(?:\s[^<>]{0,200})?>.*?</(?P=tag)>", re.DOTALL)
-_FENCE = later(
-    r"^[ \t]*(?P<mark>```+|~~~+).*?(?:^[ \t]*(?P=mark)[ \t]*$|\Z)", re.MULTILINE | re.DOTALL
-)
 _SPOKEN = later(r"[\"\u201c](?=\w)([^\"\u201c\u201d]{1,3000})[\"\u201d]")
 _ENDS = later(r"[.!?]\s")
 _HEADER = later(r"\s*(?:From|To|Subject|Sent|Cc|Betreff|Von): \S")
@@ -102,8 +100,9 @@ def sentences(content: str, message: int = 0, quoted: Collection[str] = ()) -> l
     if speech.kind is not Kind.USER or _COMMAND.match(content):
         return []
     text = _looked_at(speech.text)
-    for pattern in (_FENCE, _TAGGED):
-        text = pattern.sub(_blotted, text)
+    for start, end, _ in fenced(text):
+        text = text[:start] + _NO_BREAK.sub("\0", text[start:end]) + text[end:]
+    text = _TAGGED.sub(_blotted, text)
     text = _SPOKEN.sub(lambda found: _blotted(found) if _ENDS.search(found[1]) else found[0], text)
     spans = [
         span
