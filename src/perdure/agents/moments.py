@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perdure.agents.hook_input import HookInput
-from perdure.agents.pending import Pending, start_draining
+from perdure.agents.pending import Pending, start_checking, start_draining
 from perdure.agents.shown import Shown
 from perdure.dataclass import dataclass, field
 from perdure.engine.emissions import Emitted, key_of
 from perdure.errors import StorageError
 
 if TYPE_CHECKING:
-    from perdure import Hit, Memory
+    from perdure import Hint, Hit, Memory
     from perdure.engine.reminding import Reminder
 
 _LONGEST_PROMPT = 2_000
@@ -52,6 +52,8 @@ class Seen:
     user: str = ""
     project: str = ""
     position: int = 0
+    behind: bool = False
+    """Whether edits made outside Perdure were not looked for, as a hint of the answer has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +96,17 @@ class Moment:
 
         project = identity_at(self.given.cwd) if self.given.cwd else ""
         caller = caller_for(os.environ, role="member")
-        with open_memory(os.environ, caller, project=project) as memory:
+        with open_memory(os.environ, caller, project=project, leaves_checks=True) as memory:
             yield memory
             self.seen.account, self.seen.user = caller.account_id, caller.user_id
             self.seen.project, self.seen.position = memory.project, memory.position
+
+
+    def note_hints(self, hints: "Iterable[Hint]") -> None:
+        """Note whether the answer may not know of edits; then they are looked for from now on."""
+        self.seen.behind = any(hint.kind.value == "edits unchecked" for hint in hints)
+        if self.seen.behind:
+            start_checking(self.home, os.environ)
 
 
 # ---------------------------------------------------------------- at the start
@@ -122,6 +131,7 @@ def at_start(moment: Moment) -> Emission:
     known = instruction_files(moment.given.cwd, moment.agent)
     with moment.memory() as memory:
         found = memory.briefing(known=known)
+    moment.note_hints(found.hints)
     shown.brief(text for text in (*(item.text for item in found.items), found.last) if text)
     note_memories(home, moment.given.cwd, found.memories)
     lines = (*found.items, *([found.end] if found.end else []))
@@ -185,6 +195,7 @@ def recalled_for(prompt: str, moment: Moment) -> Emission:
         check = memory.checked
         lines = relevant_lines(news, result.words, is_known, goes_on=goes_on, check=check)
         lines = with_repeated(lines, memory.repeated(prompt, session=known), is_known)
+    moment.note_hints(result.hints)
     shown.add(line.key for line in lines)
     hint = "" if result.says_forgotten else hint_for(prompt, shown)
     text = "\n".join([*(line.text for line in lines), *([hint] if hint else [])])
@@ -314,6 +325,7 @@ def for_subagent(moment: Moment) -> Emission:
     known = instruction_files(moment.given.cwd, moment.agent)
     with moment.memory() as memory:
         found = memory.briefing(budget_tokens=_SUBAGENT, known=known, kinds=_BINDING)
+    moment.note_hints(found.hints)
     items = (Emitted(item.uri, item.message, key_of(item.text)) for item in found.items)
     return Emission(found.text, tuple(items), "a subagent starts")
 

@@ -25,6 +25,7 @@ from perdure.errors import (
     LockTimeout,
     NodeExistsError,
     PerdureError,
+    StorageError,
     VersionMismatchError,
 )
 from perdure.files import append_line, write_whole
@@ -49,6 +50,7 @@ _GIT_SECONDS = 1.0
 _MOST_FOLDERS = 8
 _GIVEN_UP_SECONDS = 7 * 24 * 3600.0
 FINISHED_AFTER = timedelta(minutes=30)
+_CHECK_AGAIN_SECONDS = 10.0
 _RUN = "from perdure.agents.hooks import run; run(['drain'])"
 
 
@@ -162,6 +164,16 @@ def start_draining(home: Path, environ: Mapping[str, str]) -> None:
     )
 
 
+def start_checking(home: Path, environ: Mapping[str, str]) -> None:
+    """Let that process look for edits made outside Perdure, unless one was started just now."""
+    mark = folder_of(home) / "checking"
+    with suppress(OSError, StorageError):  # on a read-only disk, nothing can be recorded either
+        if 0 <= time.time() - _age(mark)[0] < _CHECK_AGAIN_SECONDS:
+            return
+        mark.touch(mode=0o600)
+        start_draining(home, environ)
+
+
 @contextmanager
 def locked(home: Path) -> Iterator[bool]:
     """Say whether nobody else keeps sessions now; if so, nobody does until this ends."""
@@ -234,9 +246,23 @@ def _drain_once(home: Path, environ: Mapping[str, str], failed: set[str], ended:
                 record_run(home, waiting.agent, KEPT, Run(session_digest(waiting.session_id)))
                 with suppress(PerdureError, OSError):  # then it is counted when it goes on
                     _count_used(context, waiting, read)
+        _check_edits(home, context)
         context.memory.settle()
         for folder in islice(folders, _MOST_FOLDERS):
             _look_ahead(context, folder)
+
+
+def _check_edits(home: Path, context: "Context") -> None:
+    """Record edits made outside Perdure where hooks leave that to this process."""
+    from perdure.engine.edits import has_many, notice_edits
+
+    try:
+        hints = notice_edits(context, seconds=None).hints if has_many(context) else ()
+    except StorageError as error:
+        note(home, f"edits: {error}")
+        return
+    for hint in hints:
+        note(home, f"edits: {hint.text}")
 
 
 def _look_ahead(context: "Context", cwd: str) -> None:

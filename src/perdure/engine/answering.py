@@ -76,7 +76,7 @@ class Answering:
         """Record edits, bring the index up to date, ask it, and say how far it is behind."""
         # The first look at a store may take as long as its first index, which is waited for too.
         seconds: float | None = self._parts.check_seconds
-        if seconds and self._parts.seen.is_new:
+        if seconds and not self._parts.leaves_checks and self._parts.seen.is_new:
             seconds = None
         noticed = notice_edits(self._parts, seconds=seconds)
         present, behind, hints = self._caught_up(ctx.account_id)

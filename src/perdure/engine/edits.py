@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from perdure.artifacts.cid import Hash
@@ -22,6 +23,8 @@ NODES = Locator("accounts")
 """Where all texts of nodes are, in the layout `agfs`."""
 WORTH_WATCHING = 0.02
 """Seconds of a check, above which a process that lives long has a watcher instead."""
+INLINE_TEXTS = 2_000
+"""So many texts are looked at while an agent waits, which takes 8 ms; more, in the background."""
 _OTHER_HASH = b"-"
 
 
@@ -48,9 +51,11 @@ def notice_edits(parts: "Parts", *, seconds: float | None) -> Noticed:
     changes = None if watcher is None else watcher.changes()
     if watcher is not None and changes is not None and changes == watcher.settled:
         return Noticed()
-    began = time.monotonic()
+    began, now = time.monotonic(), time.time()
     deadline = None if seconds is None else began + seconds
     try:
+        if seconds is not None and parts.leaves_checks and has_many(parts):
+            return Noticed(0, 1, (Hint(HintKind.EDITS_UNCHECKED, _left_until(parts.seen.looked)),))
         checked = look_for_edits(parts.recorded.inner, parts.recorded.history, parts.seen, deadline)
         recorded = _record(parts, checked) if checked.found else 0
     except TextsGoneError as error:
@@ -60,7 +65,7 @@ def notice_edits(parts: "Parts", *, seconds: float | None) -> Noticed:
     if parts.may_watch and time.monotonic() - began > WORTH_WATCHING:
         parts.keep_watch()
     with suppress(StorageError):  # then the next check looks at the same texts again
-        settle(parts.seen, checked)
+        settle(parts.seen, checked, now if seconds is None else None)
     if not checked.left:
         if watcher is not None and changes is not None:
             watcher.settled = changes
@@ -70,6 +75,17 @@ def notice_edits(parts: "Parts", *, seconds: float | None) -> Noticed:
         "Fix: ask again, which goes on there; or run `perdure worker --once`"
     )
     return Noticed(recorded, checked.left, (Hint(HintKind.EDITS_UNCHECKED, text),))
+
+
+def has_many(parts: "Parts") -> bool:
+    """Whether there are more texts than are looked at while an agent waits; none is read for it."""
+    known = parts.seen.size(INLINE_TEXTS + 1) or parts.recorded.history.position()
+    return known > INLINE_TEXTS
+
+
+def _left_until(looked: float) -> str:
+    since = f" since {datetime.fromtimestamp(looked).astimezone():%Y-%m-%d %H:%M}" if looked else ""
+    return f"edits made outside Perdure{since} are looked for in the background. Fix: ask again soon"
 
 
 def unrecorded(error: StorageError) -> Hint:
