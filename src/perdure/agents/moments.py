@@ -101,7 +101,6 @@ class Moment:
             self.seen.account, self.seen.user = caller.account_id, caller.user_id
             self.seen.project, self.seen.position = memory.project, memory.position
 
-
     def note_hints(self, hints: "Iterable[Hint]") -> None:
         """Note whether the answer may not know of edits; then they are looked for from now on."""
         self.seen.behind = any(hint.kind.value == "edits unchecked" for hint in hints)

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from perdure.artifacts.cid import Hash
@@ -44,8 +44,7 @@ def notice_edits(parts: "Parts", *, seconds: float | None) -> Noticed:
     A text that says something and is not a node yet becomes one. Where a watcher knows that nothing
     changed, nothing is looked at.
     """
-    if seconds == 0:
-        why = "edits were not looked for. Fix: set check_seconds in [index] of the config file"
+    if seconds is not None and (why := _unchecked(parts, seconds)):
         return Noticed(0, 1, (Hint(HintKind.EDITS_UNCHECKED, why),))
     watcher = parts.watcher
     changes = None if watcher is None else watcher.changes()
@@ -54,8 +53,6 @@ def notice_edits(parts: "Parts", *, seconds: float | None) -> Noticed:
     began, now = time.monotonic(), time.time()
     deadline = None if seconds is None else began + seconds
     try:
-        if seconds is not None and parts.leaves_checks and has_many(parts):
-            return Noticed(0, 1, (Hint(HintKind.EDITS_UNCHECKED, _left_until(parts.seen.looked)),))
         checked = look_for_edits(parts.recorded.inner, parts.recorded.history, parts.seen, deadline)
         recorded = _record(parts, checked) if checked.found else 0
     except TextsGoneError as error:
@@ -77,15 +74,24 @@ def notice_edits(parts: "Parts", *, seconds: float | None) -> Noticed:
     return Noticed(recorded, checked.left, (Hint(HintKind.EDITS_UNCHECKED, text),))
 
 
+def _unchecked(parts: "Parts", seconds: float) -> str:
+    """Return why edits are not looked for before this answer; empty if they are."""
+    if seconds == 0:
+        return "edits were not looked for. Fix: set check_seconds in [index] of the config file"
+    if not parts.leaves_checks or not has_many(parts):
+        return ""
+    looked = parts.seen.looked
+    since = f" since {datetime.fromtimestamp(looked, UTC):%Y-%m-%d %H:%M} UTC" if looked else ""
+    what = f"edits made outside Perdure{since} are being looked for"
+    return f"{what}. Fix: none needed; a moment later they are known"
+
+
 def has_many(parts: "Parts") -> bool:
     """Whether there are more texts than are looked at while an agent waits; none is read for it."""
-    known = parts.seen.size(INLINE_TEXTS + 1) or parts.recorded.history.position()
-    return known > INLINE_TEXTS
-
-
-def _left_until(looked: float) -> str:
-    since = f" since {datetime.fromtimestamp(looked).astimezone():%Y-%m-%d %H:%M}" if looked else ""
-    return f"edits made outside Perdure{since} are looked for in the background. Fix: ask again soon"
+    with suppress(StorageError):  # as where the disk can't be written
+        known = parts.seen.size(INLINE_TEXTS + 1) or parts.recorded.history.position()
+        return known > INLINE_TEXTS
+    return False
 
 
 def unrecorded(error: StorageError) -> Hint:

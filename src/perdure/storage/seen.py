@@ -102,18 +102,17 @@ class Seen(Closing):
 
     def size(self, most: int) -> int:
         """Return how many rows there are, counted as far as `most`."""
-        asked = "SELECT count(*) FROM (SELECT 1 FROM seen LIMIT ?)"
-        return int(self._one(asked, most) or 0)
+        return int(self._one("SELECT count(*) FROM (SELECT 1 FROM seen LIMIT ?)", most) or 0)
 
     @property
     def looked(self) -> float:
         """When the last check began that was given all the time it took; 0.0 if none was."""
-        return float(str(self._one("SELECT value FROM note WHERE name = ?", _LOOKED) or 0.0))
+        return float(self._one("SELECT value FROM note WHERE name = ?", _LOOKED) or 0.0)
 
-    def _one(self, asked: str, value: object) -> object:
-        def ask(file: DatabaseFile) -> object:
+    def _one(self, asked: str, value: str | int) -> str | None:
+        def ask(file: DatabaseFile) -> str | None:
             with file.reading() as db:
-                return next(iter(db.execute(asked, (value,))), (None,))[0]
+                return next((str(found) for (found,) in db.execute(asked, (value,))), None)
 
         return self._file.ask(ask)
 
