@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perdure.agents.hook_input import HookInput
 from perdure.agents.pending import Pending, start_checking, start_draining
@@ -16,6 +16,7 @@ from perdure.errors import StorageError
 
 if TYPE_CHECKING:
     from perdure import Hint, Hit, Memory
+    from perdure.engine.briefing import Briefing
     from perdure.engine.reminding import Reminder
 
 _LONGEST_PROMPT = 2_000
@@ -45,7 +46,7 @@ NOTHING = Emission()
 
 
 @dataclass(slots=True)
-class Seen:
+class AnsweredFrom:
     """Whose memory a moment was answered from, and up to which position of the log."""
 
     account: str = ""
@@ -63,7 +64,7 @@ class Moment:
     agent: str
     home: Path
     given: HookInput
-    seen: Seen = field(default_factory=Seen, compare=False)
+    seen: AnsweredFrom = field(default_factory=AnsweredFrom, compare=False)
 
     @property
     def may_only_block(self) -> bool:
@@ -101,6 +102,17 @@ class Moment:
             self.seen.account, self.seen.user = caller.account_id, caller.user_id
             self.seen.project, self.seen.position = memory.project, memory.position
 
+    def briefing(self, **asked: Any) -> "Briefing":  # noqa: ANN401 - as `Memory.briefing` has them
+        """Return the briefing for the folder; its memory is opened only if a glance can't do."""
+        from perdure.agents.glance import briefing_at
+
+        found = briefing_at(self.given.cwd, self.seen, **asked)
+        if found is None:
+            with self.memory() as memory:
+                found = memory.briefing(**asked)
+        self.note_hints(found.hints)
+        return found
+
     def note_hints(self, hints: "Iterable[Hint]") -> None:
         """Note whether the answer may not know of edits; then they are looked for from now on."""
         self.seen.behind = any(hint.kind.value == "edits unchecked" for hint in hints)
@@ -128,9 +140,7 @@ def at_start(moment: Moment) -> Emission:
     from perdure.agents.statusline import note_memories
 
     known = instruction_files(moment.given.cwd, moment.agent)
-    with moment.memory() as memory:
-        found = memory.briefing(known=known)
-    moment.note_hints(found.hints)
+    found = moment.briefing(known=known)
     shown.brief(text for text in (*(item.text for item in found.items), found.last) if text)
     note_memories(home, moment.given.cwd, found.memories)
     lines = (*found.items, *([found.end] if found.end else []))
@@ -322,9 +332,7 @@ def for_subagent(moment: Moment) -> Emission:
     from perdure.agents.instruction_files import instruction_files
 
     known = instruction_files(moment.given.cwd, moment.agent)
-    with moment.memory() as memory:
-        found = memory.briefing(budget_tokens=_SUBAGENT, known=known, kinds=_BINDING)
-    moment.note_hints(found.hints)
+    found = moment.briefing(budget_tokens=_SUBAGENT, known=known, kinds=_BINDING)
     items = (Emitted(item.uri, item.message, key_of(item.text)) for item in found.items)
     return Emission(found.text, tuple(items), "a subagent starts")
 

@@ -44,8 +44,8 @@ def notice_edits(parts: "Parts", *, seconds: float | None) -> Noticed:
     A text that says something and is not a node yet becomes one. Where a watcher knows that nothing
     changed, nothing is looked at.
     """
-    if seconds is not None and (why := _unchecked(parts, seconds)):
-        return Noticed(0, 1, (Hint(HintKind.EDITS_UNCHECKED, why),))
+    if seconds is not None and (unchecked := _unchecked(parts, seconds)):
+        return Noticed(0, 1, (unchecked,))
     watcher = parts.watcher
     changes = None if watcher is None else watcher.changes()
     if watcher is not None and changes is not None and changes == watcher.settled:
@@ -74,16 +74,21 @@ def notice_edits(parts: "Parts", *, seconds: float | None) -> Noticed:
     return Noticed(recorded, checked.left, (Hint(HintKind.EDITS_UNCHECKED, text),))
 
 
-def _unchecked(parts: "Parts", seconds: float) -> str:
-    """Return why edits are not looked for before this answer; empty if they are."""
+def _unchecked(parts: "Parts", seconds: float) -> Hint | None:
+    """Return why edits are not looked for before this answer; None if they are."""
     if seconds == 0:
-        return "edits were not looked for. Fix: set check_seconds in [index] of the config file"
-    if not parts.leaves_checks or not has_many(parts):
-        return ""
-    looked = parts.seen.looked
+        why = "edits were not looked for. Fix: set check_seconds in [index] of the config file"
+        return Hint(HintKind.EDITS_UNCHECKED, why)
+    return left_to_background(parts.seen) if parts.leaves_checks and has_many(parts) else None
+
+
+def left_to_background(seen: Seen) -> Hint:
+    looked = seen.looked
     since = f" since {datetime.fromtimestamp(looked, UTC):%Y-%m-%d %H:%M} UTC" if looked else ""
     what = f"edits made outside Perdure{since} are being looked for"
-    return f"{what}. Fix: none needed; a moment later they are known"
+    return Hint(
+        HintKind.EDITS_UNCHECKED, f"{what}. Fix: none needed; a moment later they are known"
+    )
 
 
 def has_many(parts: "Parts") -> bool:
@@ -104,21 +109,7 @@ def look_for_edits(
 ) -> Checked:
     """Return what others wrote to nodes since the last check; nothing is recorded."""
     if isinstance(backend, Layout):
-        if seen.is_new:
-            with suppress(StorageError):  # as below
-                seen.put(Row(path, UNKNOWN, digest) for path, digest in backend.known())
-
-        def expected(paths: Sequence[str]) -> Mapping[str, bytes | None]:
-            return {row.key: row.digest for row in seen.rows(paths)} | backend.expected(paths)
-
-        return check(
-            backend.inner,
-            seen,
-            deadline=deadline,
-            skip=backend.skips,
-            takes=Taking(backend.is_note, backend.rule),
-            expected=expected,
-        )
+        return look_at_notes(backend, seen, deadline)
 
     def written(keys: Sequence[str]) -> Mapping[str, bytes | None]:
         contents = history.store.catalogue.contents(list(keys), history.position())
@@ -133,6 +124,25 @@ def look_for_edits(
         with suppress(StorageError):  # as where the disk can't be written
             seen.put(Row(key, UNKNOWN, digest) for key, digest in digests.items() if digest)
     return check(backend, seen, directory=NODES, deadline=deadline, skip=_skips, expected=written)
+
+
+def look_at_notes(layout: Layout, seen: Seen, deadline: float | None = None) -> Checked:
+    """As `look_for_edits`, where a layout tells what was last written."""
+    if seen.is_new:
+        with suppress(StorageError):  # as above
+            seen.put(Row(path, UNKNOWN, digest) for path, digest in layout.known())
+
+    def expected(paths: Sequence[str]) -> Mapping[str, bytes | None]:
+        return {row.key: row.digest for row in seen.rows(paths)} | layout.expected(paths)
+
+    return check(
+        layout.inner,
+        seen,
+        deadline=deadline,
+        skip=layout.skips,
+        takes=Taking(layout.is_note, layout.rule),
+        expected=expected,
+    )
 
 
 def _skips(directory: str) -> bool:
