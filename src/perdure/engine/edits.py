@@ -13,11 +13,11 @@ from perdure.errors import StorageError, TextsGoneError
 from perdure.model import RequestContext, Role, Uri
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.contract import Layout
-from perdure.storage.history import History
 from perdure.storage.seen import UNKNOWN, Checked, Row, Seen, Taking, batches, check, settle
 
 if TYPE_CHECKING:
     from perdure.engine.parts import Parts
+    from perdure.storage.history import History
 
 NODES = Locator("accounts")
 """Where all texts of nodes are, in the layout `agfs`."""
@@ -105,7 +105,7 @@ def unrecorded(error: StorageError) -> Hint:
 
 
 def look_for_edits(
-    backend: StorageBackend, history: History, seen: Seen, deadline: float | None = None
+    backend: StorageBackend, history: "History", seen: Seen, deadline: float | None = None
 ) -> Checked:
     """Return what others wrote to nodes since the last check; nothing is recorded."""
     if isinstance(backend, Layout):
