@@ -21,7 +21,7 @@ from perdure.model.aliases import Identity
 from perdure.storage.contract import Layout
 
 if TYPE_CHECKING:
-    from perdure.agents.moments import AnsweredFrom
+    from perdure.agents.shown import AnsweredFrom
     from perdure.engine.actions import Action
     from perdure.engine.briefing import Briefing
     from perdure.engine.instructions import InstructionFile

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from perdure.agents.hook_input import HookInput
 from perdure.agents.pending import Pending, start_checking, start_draining
-from perdure.agents.shown import Shown
+from perdure.agents.shown import AnsweredFrom, Shown
 from perdure.dataclass import dataclass, field
 from perdure.engine.emissions import Emitted, key_of
 from perdure.errors import StorageError
@@ -43,18 +43,6 @@ class Emission:
 
 
 NOTHING = Emission()
-
-
-@dataclass(slots=True)
-class AnsweredFrom:
-    """Whose memory a moment was answered from, and up to which position of the log."""
-
-    account: str = ""
-    user: str = ""
-    project: str = ""
-    position: int = 0
-    behind: bool = False
-    """Whether edits made outside Perdure were not looked for, as a hint of the answer has it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,6 +169,7 @@ def start_checking(home: Path, environ: Mapping[str, str]) -> None:
     with suppress(OSError, StorageError):  # on a read-only disk, nothing can be recorded either
         if 0 <= time.time() - _age(mark)[0] < _CHECK_AGAIN_SECONDS:
             return
+        mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         mark.touch(mode=0o600)
         start_draining(home, environ)
 
