@@ -15,17 +15,17 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 4_656,
-    "app": 3_863,
+    "agents": 4_787,
+    "app": 3_871,
     "artifacts": 7_103,
-    "context": 4_948,
-    "engine": 30_606,
+    "context": 4_950,
+    "engine": 30_651,
     "harness": 2_173,
     "index": 4_247,
     "model": 3_035,
     "process": 528,
-    "storage": 5_518,
-    "surfaces": 7_318,
+    "storage": 5_536,
+    "surfaces": 7_319,
     "testing": 4_344,
 }
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_172
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_377

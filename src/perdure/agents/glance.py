@@ -77,14 +77,16 @@ def briefing_at(
     reading = open_to_read(os.environ)
     databases, caller = reading.databases(), caller_for(os.environ, role="member")
     is_current = reading.waiting(1) == [] and not (reading.folder / "erasing").is_dir()
-    hints = _edits(reading) if is_current and len(databases) == 1 else None
-    if hints is None:
+    if not is_current or len(databases) != 1:
         return None
     identity, aliases = identity_at(cwd) if cwd else Identity(""), reading.aliases()
     project = aliases.project(identity) if identity.slug else ""
     tree = _checkout(identity.folder, reading.config.home)
     opened = SqliteIndex(str(databases[0].parent), kind=ReadOnlyFile)
     with suppress(DamageError, StorageError), closing(opened) as index:
+        hints = _edits(reading, index.places(caller.account_id))
+        if hints is None:
+            return None
         found = brief(
             NodeReader(reading.backend),
             index,
@@ -111,18 +113,23 @@ def _checkout(folder: str, home: Path) -> "Checkout | None":
     return working_tree(folder, home / "hooks" / "ancestry.json")
 
 
-def _edits(reading: Reading) -> "tuple[Hint, ...] | None":
-    """Return why edits may be missed; None if one may have to be recorded."""
+def _edits(reading: Reading, indexed: int) -> "tuple[Hint, ...] | None":
+    """Return why edits may be missed; None if one may have to be recorded.
+
+    Before the first look, nothing but the index tells how many texts there are.
+    """
     from perdure.engine.edits import INLINE_TEXTS, left_to_background, look_at_notes
     from perdure.storage.seen import Seen
 
-    seconds = reading.config.check_seconds
+    if not reading.config.check_seconds:  # then it is the owner who is to be told
+        return None
+    deadline = time.monotonic() + reading.config.check_seconds
     with suppress(StorageError), Seen(str(reading.folder / SEEN)) as texts:
         known = texts.size(INLINE_TEXTS + 1)
-        if known > INLINE_TEXTS:
+        if (known or indexed) > INLINE_TEXTS:
             return (left_to_background(texts),)
-        if known and seconds and isinstance(reading.layout, Layout):
-            checked = look_at_notes(reading.layout, texts, time.monotonic() + seconds)
+        if known and isinstance(reading.layout, Layout):
+            checked = look_at_notes(reading.layout, texts, deadline)
             if not (checked.found or checked.rows or checked.gone or checked.left):
                 return ()
     return None

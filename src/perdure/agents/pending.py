@@ -164,7 +164,14 @@ def start_draining(home: Path, environ: Mapping[str, str]) -> None:
 
 
 def start_checking(home: Path, environ: Mapping[str, str]) -> None:
-    """Let that process look for edits made outside Perdure, unless one was started just now."""
+    """Let that process look for edits made outside Perdure, unless one was started just now.
+
+    Nor does it where the owner switched that off.
+    """
+    from perdure.config import load_config
+
+    if not load_config(environ).check_seconds:
+        return
     mark = folder_of(home) / "checking"
     with suppress(OSError, StorageError):  # on a read-only disk, nothing can be recorded either
         if 0 <= time.time() - _age(mark)[0] < _CHECK_AGAIN_SECONDS:
@@ -256,7 +263,7 @@ def _check_edits(home: Path, context: "Context") -> None:
     """Record edits made outside Perdure where hooks leave that to this process."""
     from perdure.engine.edits import has_many, notice_edits
 
-    if has_many(context):
+    if context.check_seconds and has_many(context):
         for hint in notice_edits(context, seconds=None).hints:
             note(home, f"edits: {hint.text}")
 

@@ -125,7 +125,7 @@ class Answering:
     def _take_in(self, result: RecallResult, present: Present, account: str) -> bool:
         """Let edits that nobody told of enter history and the index; say if there were any."""
         edited = result.stale | self._unrecorded(result.hits)
-        file = self._parts.nodes.file
+        file = self._parts.reader.file
         files = [file(Uri.parse(uri), name) for uri in sorted(edited) for name in FILES]
         noticed = self._parts.recorded.notice(files) if files else ()
         if not noticed and not result.stale:

@@ -4,12 +4,14 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import perdure
 from perdure.agents import pending
 from perdure.agents.hook_input import HookInput
+from perdure.agents.hooks import run
 from perdure.agents.moments import Moment, at_prompt, at_start, for_subagent
 from perdure.agents.pending import locked, start_checking
 from perdure.engine import edits
@@ -40,7 +42,7 @@ def home(
     done(home)
 
 
-def moment(home: Path, **given: str) -> Moment:
+def moment(home: Path, **given: Any) -> Moment:  # noqa: ANN401 - fields of what agents send
     return Moment("claude-code", home, HookInput(session_id=os.urandom(4).hex(), **given))
 
 
@@ -113,6 +115,18 @@ def test_an_edit_is_in_what_a_glance_briefs(
     assert "tabs of strangers" in ask(moment(home)).text  # type: ignore[operator]
 
 
+def test_what_the_owner_switched_off_is_not_done_in_the_background(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = home / "config.toml"
+    config.write_text(f"{config.read_text()}[index]\ncheck_seconds = 0\n")
+    begun = list[object]()
+    monkeypatch.setattr(os, "posix_spawn", lambda *words, **_: begun.append(words))
+
+    assert "Fix: set check_seconds" in at_start(moment(home)).text
+    assert not begun
+
+
 def test_a_storm_of_hooks_starts_one_process(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun = list[object]()
     monkeypatch.setattr(os, "posix_spawn", lambda *words, **_: begun.append(words))
@@ -130,7 +144,7 @@ def test_the_process_in_the_background_holds_no_file_of_the_agent(
     head, named, rest = pending._RUN.partition("from perdure.agents.hooks")
     monkeypatch.setattr(pending, "_RUN", f"{head}{waits}{named}{rest}")
     read, write = os.pipe()
-    os.set_inheritable(write, True)
+    os.set_inheritable(write, True)  # noqa: FBT003 - it takes no names
     try:
         start_checking(home, os.environ)
         os.close(write)
@@ -143,8 +157,6 @@ def test_the_process_in_the_background_holds_no_file_of_the_agent(
 def test_nothing_runs_in_the_background_of_a_background_model(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from perdure.agents.hooks import run
-
     monkeypatch.setenv("PERDURE_INTERNAL", "1")
     run(["drain"])
     run(["session-start"])
