@@ -15,17 +15,17 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 4_654,
-    "app": 3_868,
+    "agents": 4_799,
+    "app": 3_876,
     "artifacts": 7_142,
-    "context": 4_829,
-    "engine": 30_553,
+    "context": 4_831,
+    "engine": 30_598,
     "harness": 2_154,
     "index": 4_241,
-    "model": 3_004,
+    "model": 3_003,
     "process": 528,
-    "storage": 5_743,
-    "surfaces": 7_296,
+    "storage": 5_761,
+    "surfaces": 7_297,
     "testing": 4_351,
 }
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_313
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_531

@@ -26,6 +26,7 @@ from perdure.errors import (
     StoreIdentityError,
 )
 from perdure.files import locked, write_whole
+from perdure.patterns import later
 from perdure.storage import ABSENT, Locator, StorageBackend, content_hash
 from perdure.storage.confined import identify
 from perdure.storage.locator import STORE_NOTE
@@ -36,12 +37,12 @@ _MOST_CHARACTERS = 100_000
 _INSIDE = "./"
 """Begins a path inside the home, which is remembered relative to it."""
 _ID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-_LINE = re.compile(rf"^perdure-store:[ \t]*[\"']?({_ID})[\"']?[ \t]*\r?$", re.MULTILINE)
-_LAYOUT_LINE = re.compile(r"^perdure-layout:(.*)$", re.MULTILINE)
-_OWNER_LINE = re.compile(r"^perdure-owner:(.*)$", re.MULTILINE)
+_LINE = later(rf"^perdure-store:[ \t]*[\"']?({_ID})[\"']?[ \t]*\r?$", re.MULTILINE)
+_LAYOUT_LINE = later(r"^perdure-layout:(.*)$", re.MULTILINE)
+_OWNER_LINE = later(r"^perdure-owner:(.*)$", re.MULTILINE)
 _ACCOUNTS = Locator("accounts")
 DEFAULT_LAYOUT = "agfs"
-_ANY_LINE = re.compile(r"^perdure-store:.*\n?", re.MULTILINE)
+_ANY_LINE = later(r"^perdure-store:.*\n?", re.MULTILINE)
 
 _ABOUT = (
     "# About this folder\n\n"

@@ -14,6 +14,7 @@ from perdure.dataclass import dataclass
 from perdure.errors import InvalidValueError
 from perdure.model.anchors import FIRST_NODE
 from perdure.model.uri import PROFILE, SCHEME, SLUG, Uri, name_of, segment_of, slug_of
+from perdure.patterns import later
 from perdure.storage.locator import is_key_segment
 
 MARKDOWN = ".md"
@@ -46,14 +47,14 @@ _TAKEN = frozenset(
 )
 _OWNERS = {_USERS.casefold(): "users", _AGENTS.casefold(): "agents"}
 _OF_SESSIONS = frozenset({OWNER, LEARNED})
-_WORDS = re.compile(r"[a-z0-9_]+(?:-[a-z0-9_]+)*")
+_WORDS = later(r"[a-z0-9_]+(?:-[a-z0-9_]+)*")
 """A slug that can be told from its words."""
-_IN_BRACKETS = re.compile(r".* \(([a-z0-9_-]{1,100})\)")
-_HASHED = re.compile(r"(?:.*-)?[0-9a-f]{8}")
+_IN_BRACKETS = later(r".* \(([a-z0-9_-]{1,100})\)")
+_HASHED = later(r"(?:.*-)?[0-9a-f]{8}")
 """A slug of a name that no slug can say; its title is what people know."""
-_DEVICE = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)", re.IGNORECASE)
-_UNUSABLE = re.compile(r'[\x00-\x1f\x7f-\x9f/\\:*?"<>|#^\[\]\u2028\u2029]+')
-_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_DEVICE = later(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)", re.IGNORECASE)
+_UNUSABLE = later(r'[\x00-\x1f\x7f-\x9f/\\:*?"<>|#^\[\]\u2028\u2029]+')
+_DAY = later(r"\d{4}-\d\d-\d\d", re.ASCII)
 _MAX_STEM, _MAX_STEM_BYTES = 80, 180
 
 

@@ -44,6 +44,7 @@ from perdure.frontmatter import split as halves
 from perdure.model import NodeStatus, Uri
 from perdure.model.node import title_of
 from perdure.model.values import JSON, MAX_ABSTRACT, plain, shortened
+from perdure.patterns import later
 
 ID = "id"
 _CREATED, _UPDATED, _VERSION, _STATUS = "created", "updated", "version", "status"
@@ -71,8 +72,8 @@ _HEAD = 4_000
 """A title is looked for in so many characters: to parse a whole note takes most of indexing it."""
 """When something was made that does not say it: sync clients set any time of a file."""
 
-_TIME = re.compile(r"\d{4}-\d\d-\d\d(?:T[\d:.]+(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII)
-_FENCED = re.compile(r"^(?P<fence>`{3,})text\n(?P<text>.*)\n(?P=fence)$", re.DOTALL | re.MULTILINE)
+_TIME = later(r"\d{4}-\d\d-\d\d(?:T[\d:.]+(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII)
+_FENCED = later(r"^(?P<fence>`{3,})text\n(?P<text>.*)\n(?P=fence)$", re.DOTALL | re.MULTILINE)
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 Texts = Mapping[str, str]
@@ -253,7 +254,7 @@ def _metadata_value(file: NoteFile, name: str) -> JSON:
 # ---------------------------------------------------------------- notes in place
 IN_PLACE = "in_place"
 """In the metadata of a note that its owner wrote: what it says of itself grants nothing."""
-_DAILY = re.compile(r"(\d{4}-\d\d-\d\d)(?!\d)")
+_DAILY = later(r"(\d{4}-\d\d-\d\d)(?!\d)")
 
 
 def split_in_place(real: str, place: str, name: str) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
-from copy import copy
 from typing import TYPE_CHECKING, Self
 
 from perdure.artifacts import CID, IndexState
@@ -111,8 +110,8 @@ class Recorded(Closing, Wrapped):
             now.derived_from if derived_from is None else tuple(derived_from),
             {**now.more, **more},
         )
-        same = copy(self)
-        same._circumstances = said  # noqa: SLF001 - it is one of us
+        same = object.__new__(type(self))  # `copy` would load modules
+        vars(same).update(vars(self), _circumstances=said)
         return same
 
     def close(self) -> None:
