@@ -40,7 +40,7 @@ _LINE = re.compile(rf"^perdure-store:[ \t]*[\"']?({_ID})[\"']?[ \t]*\r?$", re.MU
 _LAYOUT_LINE = re.compile(r"^perdure-layout:(.*)$", re.MULTILINE)
 _OWNER_LINE = re.compile(r"^perdure-owner:(.*)$", re.MULTILINE)
 _ACCOUNTS = Locator("accounts")
-DEFAULT_LAYOUT = "agfs"
+DEFAULT_LAYOUT = "notes"
 _ANY_LINE = re.compile(r"^perdure-store:.*\n?", re.MULTILINE)
 
 _ABOUT = (

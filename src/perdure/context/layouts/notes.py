@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from perdure.context.files import ARCHIVED, FILES, LEARNED, META, OWNER, Meta
+from perdure.context.files import ARCHIVED, CONTENT, FILES, LEARNED, META, OWNER, Meta
 from perdure.context.layouts import notefile
 from perdure.context.layouts.names import (
     MARKDOWN,
@@ -75,6 +75,7 @@ _TEMPLATES = Locator(".obsidian/templates.json")
 TOO_LONG, COPY = "too long", "conflict copy"
 """Why a note is not memory."""
 _ATTEMPTS = 3
+_DATE = len("2026-03-02")
 _BESIDE = (OWNER, LEARNED)
 _UNREADABLE = (NotTextError, LinkRefusedError, AccessRefusedError)
 
@@ -368,8 +369,8 @@ class NotesLayout(Closing, Reading, Layout):
 
     def _new_path(self, place: str, texts: notefile.Texts) -> str:
         """Return where the note of a place is to be: by its name, or told apart from another's."""
-        title, day = _described(texts.get(META))
-        folder = self._folder.child(*self._names.folder(place))
+        kind, title, day = _described(place, texts)
+        folder = self._folder.child(*self._names.folder(place, kind))
         stem = self._names.stem(place, title, day)
         apart = told_apart(stem, place)
         for name in (stem, apart, told_apart(apart, folder.key)):
@@ -704,17 +705,20 @@ def _session(key: str) -> str:
     return ""
 
 
-def _described(said: str | None) -> tuple[str, str]:
-    """Return the title and the day that a meta names."""
-    if said is None:
-        return "", ""
+def _described(place: str, texts: notefile.Texts) -> tuple[str, str, str]:
+    """Return the kind, title and day that a new note has its name from."""
     try:
-        meta = Meta.parse(said)
+        meta = Meta.parse(texts.get(META, ""))
     except InvalidValueError:
-        return "", ""
-    title, day = meta.metadata.get("title"), meta.metadata.get("date")
-    began = day if isinstance(day, str) and len(day) >= 10 else meta.created_at.isoformat()  # noqa: PLR2004 - of a date
-    return title if isinstance(title, str) and title else meta.title, began[:10]
+        return "", "", ""
+    kind, title, day = (str(meta.metadata.get(each) or "") for each in ("kind", "title", "date"))
+    day = day if len(day) >= _DATE else meta.created_at.isoformat()
+    if _session(place.rpartition("/")[0]):
+        from perdure.model.transcript import beginning  # noqa: PLC0415 - only sessions pay
+
+        began, words = beginning(texts.get(CONTENT, ""))
+        title, day = title or words, began or day
+    return kind, title or meta.title, day[:_DATE]
 
 
 def _absent(locator: Locator) -> AbsentError:
