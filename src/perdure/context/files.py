@@ -59,6 +59,7 @@ METADATA = (
     *("kind", "title", "project", "date", "valid_from", "valid_until", "by", "proposed"),
     *("source", "source_id", "source_digest", "source_gone", "origins", "branch", "commit"),
     *("always_load", "phases", "enforced", "kept_apart_from", "statements", "merges"),
+    *("source_created_at", "cwd", "foreign"),
 )
 """The metadata that Perdure itself writes or reads, in the order of a meta; others follow."""
 

@@ -261,22 +261,18 @@ def slug_in(name: str) -> str:
 
 def _spoken(slug: str, title: str) -> str:
     """Return the words of a title that a slug was made of, as they are written; else nothing."""
-    title = title.removesuffix("…").strip()
-    if title and _HASHED.fullmatch(slug):
-        return usable(title)
-    wanted = slug.split("-")
-    found = list(re.finditer(r"[\w']+", title))
-    spans, left = [], iter(found)
-    for word in wanted:
-        match = next((each for each in left if _plain(each[0]).startswith(word)), None)
-        if match is None:
-            return ""
-        spans.append(match)
-    if len(wanted) < _FEW_WORDS:
+    whole = title.strip("… ")
+    if whole and _HASHED.fullmatch(slug):
+        return usable(whole)
+    wanted, spans = slug.split("-"), list[re.Match[str]]()
+    for each in re.finditer(r"[\w']+", whole):
+        if len(spans) < len(wanted) and _plain(each[0]).startswith(wanted[len(spans)]):
+            spans.append(each)
+    if not _FEW_WORDS <= len(wanted) == len(spans):
         return ""
     start, end = spans[0].start(), spans[-1].end()
-    end = len(title) if len(title) - end < _SHORT_END else end
-    return usable(title[start].upper() + title[start + 1 : end].rstrip(".,;:!?"))
+    end = len(whole) if len(whole) - end < _SHORT_END else end
+    return usable(whole[start].upper() + whole[start + 1 : end].rstrip(".,;:!?"))
 
 
 def _plain(word: str) -> str:
@@ -316,7 +312,9 @@ def _plural(word: str) -> str:
 def usable(text: str) -> str:
     """Return a text as the name of a file or folder on every system, without its ending."""
     said = unicodedata.normalize("NFC", text)
-    said = " ".join(_UNUSABLE.sub(" ", said).split())[:_MAX_STEM]
+    said = " ".join(_UNUSABLE.sub(" ", said).split())
+    if len(said) > _MAX_STEM:
+        said = said[: max(said.rfind(" ", 0, _MAX_STEM), 0) or _MAX_STEM]
     if not is_key_segment(f"{said}{MARKDOWN}") or len(said.encode()) > _MAX_STEM_BYTES:
         said = "".join(each for each in said if each.isalnum() or each in " -_.,()'")
         said = said.encode()[:_MAX_STEM_BYTES].decode(errors="ignore")

@@ -718,7 +718,11 @@ def _described(place: str, texts: notefile.Texts) -> tuple[str, str, str]:
 
         began, words = beginning(texts.get(CONTENT, ""))
         title, day = title or words, began or day
-    return kind, title or meta.title, day[:_DATE]
+    title = title or meta.title
+    if title.endswith("…"):  # the line that it is the beginning of
+        lines = (line.strip("-*# ") for line in texts.get(CONTENT, "").splitlines())
+        title = next((line for line in lines if line.startswith(title[:-1])), title)
+    return kind, title, day[:_DATE]
 
 
 def _absent(locator: Locator) -> AbsentError:
