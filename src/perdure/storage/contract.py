@@ -396,6 +396,18 @@ class Layout(StorageBackend):
         """Return the names by which `named` finds the folder of a node."""
 
     @abstractmethod
+    def place_at(self, path: str) -> str:
+        """Return the folder of the node that a file holds; empty if it holds none."""
+
+    @abstractmethod
+    def path_of(self, place: str) -> str:
+        """Return the file that holds the node of a folder; empty if there is none."""
+
+    @abstractmethod
+    def has_file(self, name: str) -> bool:
+        """Whether a file beside the texts has a name, with or without its folders."""
+
+    @abstractmethod
     def is_note(self, path: str) -> bool:
         """Whether a file holds texts of the tree, by its name; others are never read."""
 

@@ -118,6 +118,7 @@ class NotesLayout(Closing, Reading, Layout):
         self._ignores = ignores
         self.rule = rule
         self._templates: frozenset[str] | None = None
+        self._beside: frozenset[str] | None = None
 
     def close(self) -> None:
         self.places.close()
@@ -415,11 +416,12 @@ class NotesLayout(Closing, Reading, Layout):
         self.places.change(places.values(), complete=True)
 
     def _files(self) -> Iterator[str]:
+        return filter(self.is_note, self._paths())
+
+    def _paths(self) -> Iterator[str]:
         for directory, stamps in self.inner.scan(_ROOT, skip=self.skips):
             for name in stamps or ():
-                path = directory.child(name).key
-                if self.is_note(path):
-                    yield path
+                yield directory.child(name).key
 
     def skips(self, directory: str) -> bool:
         """Leave out folders of tools (with a dot), the one of templates, and ignored ones."""
@@ -489,6 +491,16 @@ class NotesLayout(Closing, Reading, Layout):
     def names_of(self, place: str) -> Sequence[str]:
         row = self.places.at(place)
         return sorted(row.names) if row else ()
+
+    def place_at(self, path: str) -> str:
+        self._prepare()
+        row = self.places.at_path(path)
+        return row.place if row else ""
+
+    def path_of(self, place: str) -> str:
+        self._prepare()
+        row = self.places.at(place)
+        return row.path if row else ""
 
     def _is_left_out(self, path: str, real: str) -> bool:
         return self._is_too_long(path, real) or self._is_copy(path, real)
@@ -597,12 +609,17 @@ class NotesLayout(Closing, Reading, Layout):
         self._prepare()
         notes = {row.path for row in self.places.rows() if not self._is_memory(row.path)}
         others: Counter[str] = Counter()
-        for directory, stamps in self.inner.scan(_ROOT, skip=self.skips):
-            for path in (directory.child(name).key for name in stamps or ()):
-                if path not in notes and not self._is_memory(path):
-                    ending = path.rpartition("/")[2][1:].rpartition(".")[2]
-                    others[self._why_left_out(path) or f".{ending}"] += 1
+        for path in self._paths():
+            if path not in notes and not self._is_memory(path):
+                ending = path.rpartition("/")[2][1:].rpartition(".")[2]
+                others[self._why_left_out(path) or f".{ending}"] += 1
         return Census(len(notes), dict(others.most_common()))
+
+    def has_file(self, name: str) -> bool:
+        if self._beside is None:
+            paths = [f"/{folded(path)}" for path in self._paths() if not self.is_note(path)]
+            self._beside = frozenset(path[at:] for path in paths for at in _slashes(path))
+        return f"/{folded(name.strip('/'))}" in self._beside
 
     def _why_left_out(self, path: str) -> str:
         """Return why a note is not memory; empty for what is not a note."""
@@ -687,6 +704,10 @@ class _Step(NamedTuple):
         if self.found is UNREADABLE:
             return None
         return ABSENT if self.found is None else content_hash(self.found)
+
+
+def _slashes(path: str) -> Iterator[int]:
+    return (at for at, character in enumerate(path) if character == "/")
 
 
 def _digest(real: str) -> bytes:
