@@ -13,6 +13,8 @@ from perdure.storage.backends.memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.testing.requirement import requirement
 
+pytestmark = pytest.mark.usefixtures("agfs")
+
 NOTE = Locator("notes/today.md")
 
 

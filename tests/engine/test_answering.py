@@ -14,6 +14,8 @@ from tests.disks import refusing
 from tests.engine.remembering import of, opened, save_all, uris
 from tests.support.hints import texts_of
 
+pytestmark = pytest.mark.usefixtures("agfs")
+
 TABS = "ctx://local/users/ana/memories/preference/indentation"
 FULL = [errno.EROFS, errno.EACCES, errno.ENOSPC]
 

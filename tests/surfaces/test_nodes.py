@@ -23,6 +23,8 @@ from perdure.surfaces.lazy import Commands
 from tests.support.validate.tokens import token
 from tests.surfaces.nodes import MEMORIES, TABS, lines, one, perdure, position, refusal, told
 
+pytestmark = pytest.mark.usefixtures("agfs")
+
 
 # ---------------------------------------------------------------- names
 class TestNames:

@@ -67,18 +67,23 @@ def storage_of(config: Config, required: Capabilities | None = None) -> StorageB
 
 
 def laid_out(
-    config: Config, backend: StorageBackend, store: Store, *, ignored: Iterable[str] = ()
+    config: Config,
+    backend: StorageBackend,
+    store: Store,
+    *,
+    ignored: Iterable[str] = (),
+    read_only: bool = False,
 ) -> StorageBackend:
     """Return a backend with nodes as they lie in this store."""
     if store.layout_for(config) == "agfs":
         return backend
     from perdure.context.layouts.names import Names
     from perdure.context.layouts.notes import NotesLayout
-    from perdure.context.layouts.places import Places
+    from perdure.context.layouts.places import Places, ReadOnlyPlaces
     from perdure.storage import Locator
 
     folder = Locator(config.folder if backend.capabilities.sync else "")
-    places = Places(str(store.folder / PLACES))
+    places = (ReadOnlyPlaces if read_only else Places)(str(store.folder / PLACES))
     names = Names(ACCOUNT, store.owner or config.user)
     ignores = _matcher(config.ignore) if config.ignore else None
     rule = "\n".join(config.ignore)

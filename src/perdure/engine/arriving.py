@@ -33,7 +33,7 @@ from perdure.errors import (
     StorageUnavailableError,
 )
 from perdure.files import write_whole
-from perdure.storage.contract import StorageBackend, walk
+from perdure.storage.contract import Layout, StorageBackend, walk
 from perdure.storage.history import History
 from perdure.storage.locator import Locator
 from perdure.storage.sweep import land, sweep
@@ -145,9 +145,11 @@ class Arriving:
             )
 
     def _texts_in_the_way(self, known: Mapping[str, CID]) -> Iterator[str]:
+        in_place = self.storage.in_place() if isinstance(self.storage, Layout) else frozenset()
         for locator in walk(self.storage, Locator("")):
             cid = known.get(locator.key)
-            if cid is None and not locator.key.startswith("accounts/"):
+            is_own = not locator.key.startswith("accounts/") or locator.parent.key in in_place
+            if cid is None and is_own:
                 continue  # notes of somebody's own, which history takes in later
             if cid is None or self._cid(locator, cid) != cid:
                 yield f"{locator.key!a} is there"

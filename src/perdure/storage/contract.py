@@ -404,6 +404,10 @@ class Layout(StorageBackend):
         """Return the file that holds the node of a folder; empty if there is none."""
 
     @abstractmethod
+    def in_place(self) -> frozenset[str]:
+        """Return the folders of nodes whose files are their owner's, and are never written."""
+
+    @abstractmethod
     def has_file(self, name: str) -> bool:
         """Whether a file beside the texts has a name, with or without its folders."""
 

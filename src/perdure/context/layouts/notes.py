@@ -390,7 +390,12 @@ class NotesLayout(Closing, Reading, Layout):
     def _prepare(self) -> None:
         """Look at every file once, if nobody did since the table was made."""
         if not self._is_ready:
-            if not self.places.is_complete:
+            try:
+                if not self.places.is_complete:
+                    self.rebuild()
+            except StorageError:  # where it can't be written, it is made in memory
+                self.places.close()
+                self.places = Places()
                 self.rebuild()
             self._is_ready = True
 

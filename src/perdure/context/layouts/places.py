@@ -6,7 +6,8 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from perdure.context.layouts.names import folded
-from perdure.database import DerivedFile, Tables
+from perdure.database import DerivedFile, ReadOnlyFile, Tables
+from perdure.errors import AccessRefusedError
 from perdure.files import Closing
 
 _VERSION = 2
@@ -157,11 +158,40 @@ class Places(Closing):
             if complete and not db.execute("SELECT 1 FROM state").fetchone():
                 db.execute("INSERT INTO state VALUES (1)")
 
+    def wipe(self) -> None:
+        """Leave no byte of what was dropped."""
+        self._file.ask(lambda file: file.wipe())
+
     def clear(self) -> None:
         with self._changing() as db:
             db.execute("DELETE FROM note")
             db.execute("DELETE FROM named")
             db.execute("DELETE FROM state")
+
+
+class ReadOnlyPlaces(Places):
+    """The table as others left it: nothing is done to its file."""
+
+    def __init__(self, path: str) -> None:
+        self._only = ReadOnlyFile(path, _TABLES)
+
+    def close(self) -> None:
+        self._only.close()
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        with self._only.reading() as db:
+            yield db
+
+    def change(
+        self, rows: Iterable[Row], gone: Iterable[str] = (), *, complete: bool = False
+    ) -> None:
+        """Change nothing; a row that is behind is followed by who may write."""
+
+    def clear(self) -> None:
+        raise AccessRefusedError(
+            "the table of notes was opened to be read only. Fix: open it to be changed."
+        )
 
 
 def _taken(names: dict[str, None], below: Iterable[str]) -> str | None:
