@@ -13,8 +13,6 @@ from perdure.storage.backends.memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.testing.requirement import requirement
 
-pytestmark = pytest.mark.usefixtures("agfs")
-
 NOTE = Locator("notes/today.md")
 
 
@@ -53,6 +51,7 @@ def user(tmp_path: Path) -> User:
     return User(tmp_path)
 
 
+@pytest.mark.usefixtures("agfs")
 class TestOpen:
     @requirement("001-device-local-root", "001-select-default-device-local")
     def test_a_new_user_has_a_memory_in_the_home_folder(self, user: User) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from base64 import b32encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -250,6 +251,12 @@ def derived_abstract(place: Uri, content: str) -> str:
     from perdure.model.transcript import abstract_of  # noqa: PLC0415 - only sessions pay
 
     return abstract_of(content)
+
+
+def statement_cid(text: str) -> str:
+    """Return the CID of a text in base 32, by which a node keeps what its statements rest on."""
+    digest = bytes.fromhex(cid_of(text)[1:])
+    return f"b{b32encode(digest).decode().rstrip('=').lower()}"
 
 
 def cid_of(text: str) -> str:

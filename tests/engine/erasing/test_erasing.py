@@ -42,8 +42,6 @@ from tests.engine.erasing.homes import (
 )
 from tests.engine.remembering import ADMIN, ANA, BOB, EVE, of, opened, uris
 
-pytestmark = pytest.mark.usefixtures("agfs")
-
 
 @pytest.fixture(autouse=True)
 def no_syncs(monkeypatch: pytest.MonkeyPatch) -> None:

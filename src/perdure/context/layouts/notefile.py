@@ -11,7 +11,6 @@ from datetime import date
 from functools import lru_cache
 from typing import NamedTuple
 
-from perdure.artifacts import CID
 from perdure.context.files import (
     ABSTRACT,
     ARCHIVED,
@@ -29,6 +28,7 @@ from perdure.context.files import (
     derived_abstract,
     generated_lines,
     read_time,
+    statement_cid,
     written_time,
 )
 from perdure.context.layouts.names import id_of, node_at
@@ -444,7 +444,7 @@ class _Shortened:
 
     def __init__(self, body: str, kind: str) -> None:
         self._kind = kind
-        found = {str(CID.of(text.encode())): text for text in _STATED.findall(body)}
+        found = {statement_cid(text): text for text in _STATED.findall(body)}
         self._texts = {cid[_SHORT]: text for cid, text in found.items()}
         self._cids = {cid[_SHORT]: cid for cid in found}
 

@@ -30,6 +30,7 @@ from perdure.errors import (
     AbsentError,
     AccessRefusedError,
     ConcurrentModificationError,
+    DamageError,
     DirectoryInTheWayError,
     DirectoryNotEmptyError,
     FileAboveError,
@@ -393,7 +394,7 @@ class NotesLayout(Closing, Reading, Layout):
             try:
                 if not self.places.is_complete:
                     self.rebuild()
-            except StorageError:  # where it can't be written, it is made in memory
+            except (StorageError, DamageError):  # where it can't be made, it is made in memory
                 self.places.close()
                 self.places = Places()
                 self.rebuild()

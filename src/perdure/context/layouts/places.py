@@ -173,13 +173,16 @@ class ReadOnlyPlaces(Places):
     """The table as others left it: nothing is done to its file."""
 
     def __init__(self, path: str) -> None:
-        self._only = ReadOnlyFile(path, _TABLES)
+        self._path = path
+        self._only: ReadOnlyFile | None = None
 
     def close(self) -> None:
-        self._only.close()
+        if self._only is not None:
+            self._only.close()
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
+        self._only = self._only or ReadOnlyFile(self._path, _TABLES)
         with self._only.reading() as db:
             yield db
 
