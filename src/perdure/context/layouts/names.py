@@ -6,6 +6,7 @@ decide whose a note is and what it is; the id in its frontmatter only says which
 
 import re
 import unicodedata
+from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from perdure.dataclass import dataclass
 from perdure.errors import InvalidValueError
 from perdure.model.anchors import FIRST_NODE
 from perdure.model.uri import KINDS, PROFILE, SCHEME, SLUG, Uri, name_of, segment_of, slug_of
+from perdure.patterns import later
 from perdure.storage.locator import is_key_segment
 
 MARKDOWN = ".md"
@@ -48,20 +50,20 @@ _OF_KINDS = {"decision": "Decisions", "task": "Tasks", "rejected": "Rejected"}
 _TAKEN = frozenset((SYSTEM, SESSIONS, RESOURCES, _ACCOUNTS, _USERS, _AGENTS, _PROFILE))
 _OWNERS = {_USERS.casefold(): "users", _AGENTS.casefold(): "agents"}
 _OF_SESSIONS = frozenset({OWNER, LEARNED})
-_WORDS = re.compile(r"[a-z0-9_]+(?:-[a-z0-9_]+)*")
+_WORDS = later(r"[a-z0-9_]+(?:-[a-z0-9_]+)*")
 """A slug that can be told from its words."""
-_IN_BRACKETS = re.compile(r".* \(([a-z0-9_-]{1,100})\)")
-_HASHED = re.compile(r"(?:.*-)?[0-9a-f]{8}")
+_IN_BRACKETS = later(r".* \(([a-z0-9_-]{1,100})\)")
+_HASHED = later(r"(?:.*-)?[0-9a-f]{8}")
 """A slug of a name that no slug can say; its title is what people know."""
-_DEVICE = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)", re.IGNORECASE)
-_UNUSABLE = re.compile(r'[\x00-\x1f\x7f-\x9f/\\:*?"<>|#^\[\]\u2028\u2029]+')
-_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_DEVICE = later(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)", re.IGNORECASE)
+_UNUSABLE = later(r'[\x00-\x1f\x7f-\x9f/\\:*?"<>|#^\[\]\u2028\u2029]+')
+_DAY = later(r"\d{4}-\d\d-\d\d", re.ASCII)
 _MAX_STEM, _MAX_STEM_BYTES = 80, 180
 _FEW_WORDS = 3
 """A slug of fewer words is a name that a person chose."""
 _SHORT_END = 30
 """What follows the words of a slug in its title is left out if it is longer."""
-_PLURAL = re.compile(r"(?P<ies>(?<=\w)ies)$|(?<=\w)(?P<es>x|z|ch|sh)es$|(?<=[^siu])s$")
+_PLURAL = later(r"(?P<ies>(?<=\w)ies)$|(?<=\w)(?P<es>x|z|ch|sh)es$|(?<=[^siu])s$")
 
 
 class Part(NamedTuple):
@@ -72,6 +74,7 @@ class Part(NamedTuple):
     """The name of a file of a node, a name beside it, or "" where the place is the text."""
 
 
+@lru_cache(maxsize=4096)
 def part_of(key: str) -> Part:
     """Return which text of which place has a key; one note holds all texts of a place."""
     above, _, name = key.rpartition("/")
@@ -102,6 +105,7 @@ def key_of(part: Part) -> str:
     return f"{above if part.name in _OF_SESSIONS else part.place}/{part.name}"
 
 
+@lru_cache(maxsize=4096)
 def node_at(place: str) -> Uri | None:
     """Return the node of a place; None if the place is another text."""
     found = Uri.of_key(place)

@@ -38,6 +38,7 @@ from perdure.frontmatter import split as halves
 from perdure.model import NodeStatus, Uri
 from perdure.model.node import title_of
 from perdure.model.values import JSON, MAX_ABSTRACT, plain, shortened
+from perdure.patterns import later
 
 ID = "id"
 _CREATED, _UPDATED, _VERSION, _STATUS = "created", "updated", "version", "status"
@@ -66,20 +67,20 @@ _HEAD = 4_000
 """A title is looked for in so many characters: to parse a whole note takes most of indexing it."""
 """When something was made that does not say it: sync clients set any time of a file."""
 
-_OPENING = re.compile(r"\A(\ufeff?---[ \t]*(\r?\n))")
-_CLOSING = re.compile(r"^---[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
-_NAME = re.compile(
+_OPENING = later(r"\A(\ufeff?---[ \t]*(\r?\n))")
+_CLOSING = later(r"^---[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
+_NAME = later(
     r"""(?:(?P<bare>[^\s#\-'"{\[&*!|>%@`:,\]}?][^:\n]*?)|"(?P<quoted>[^"\n]*)")[ \t]*:(?=\s)"""
 )
-_ITEM = re.compile(r"  - (.*)")
-_BARE = re.compile(r'"(?:[^"\\]|\\.)*"|[A-Za-z_][\w-]*(?=: )')
-_KEY = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
-_PLAIN = re.compile(r"[^\W_][\w .,;()/@+'-]*(?::[^\s:][\w .,;()/@+'-]*)*")
-_NUMBER = re.compile(r"[-+.\d][\d_.,eExXoO+-]*")
-_TIME = re.compile(r"\d{4}-\d\d-\d\d(?:T[\d:.]+(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII)
+_ITEM = later(r"  - (.*)")
+_BARE = later(r'"(?:[^"\\]|\\.)*"|[A-Za-z_][\w-]*(?=: )')
+_KEY = later(r"[A-Za-z_][\w-]*", re.ASCII)
+_PLAIN = later(r"[^\W_][\w .,;()/@+'-]*(?::[^\s:][\w .,;()/@+'-]*)*")
+_NUMBER = later(r"[-+.\d][\d_.,eExXoO+-]*")
+_TIME = later(r"\d{4}-\d\d-\d\d(?:T[\d:.]+(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII)
 _WORDS = frozenset(["~", "null", "true", "false", "yes", "no", "on", "off", "y", "n"])
-_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-_FENCED = re.compile(r"^(?P<fence>`{3,})text\n(?P<text>.*)\n(?P=fence)$", re.DOTALL | re.MULTILINE)
+_UNPRINTABLE = later("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+_FENCED = later(r"^(?P<fence>`{3,})text\n(?P<text>.*)\n(?P=fence)$", re.DOTALL | re.MULTILINE)
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 Texts = Mapping[str, str]
@@ -369,7 +370,10 @@ def _metadata(
 ) -> dict[str, JSON]:
     values = ours.get("values")
     values = values if isinstance(values, Mapping) else {}
-    found = {n: values[n] if n in values else _metadata_value(file, node, n) for n in own}
+    said = {_SPOKEN.get(entry.name, entry.name) for entry in file.entries} | values.keys()
+    said |= {_STATEMENTS} if _EVIDENCE in said else set()
+    names = (name for name in own if name in said)
+    found = {n: values[n] if n in values else _metadata_value(file, node, n) for n in names}
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -397,7 +401,7 @@ def _metadata_value(file: NoteFile, node: Uri, name: str) -> JSON:
 # ---------------------------------------------------------------- notes in place
 IN_PLACE = "in_place"
 """In the metadata of a note that its owner wrote: what it says of itself grants nothing."""
-_DAILY = re.compile(r"(\d{4}-\d\d-\d\d)(?!\d)")
+_DAILY = later(r"(\d{4}-\d\d-\d\d)(?!\d)")
 
 
 def split_in_place(real: str, place: str, name: str) -> dict[str, str]:
@@ -431,7 +435,7 @@ def split_in_place(real: str, place: str, name: str) -> dict[str, str]:
 
 
 # ---------------------------------------------------------------- evidence
-_STATED = re.compile(
+_STATED = later(
     r"^[-*+][ \t]+(\S.*?)(?: \((?:may be outdated )?since [\d-]{10}\))*\r?$", re.MULTILINE
 )
 """A statement in one line, without the days at its end."""

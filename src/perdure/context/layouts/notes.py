@@ -63,6 +63,7 @@ from perdure.storage.contract import (
     Info,
     Layout,
 )
+from perdure.storage.locator import trusted
 from perdure.storage.undo import UNREADABLE, Unreadable
 from perdure.storage.wrappers.read_only import Reading
 
@@ -80,7 +81,7 @@ _DATE = len("2026-03-02")
 _BESIDE = (OWNER, LEARNED)
 _UNREADABLE = (NotTextError, LinkRefusedError, AccessRefusedError)
 
-_split = lru_cache(maxsize=16)(notefile.split)
+_split = lru_cache(maxsize=64)(notefile.split)  # those whose abstracts a save reads
 _split_in_place = lru_cache(maxsize=256)(notefile.split_in_place)  # a batch of the indexer
 
 
@@ -150,9 +151,13 @@ class NotesLayout(Closing, Reading, Layout):
         if locator.name == ARCHIVED:
             self._settle(locator.parent.key)
             return [locator.child(name) for name in self.places.archived(locator.parent.key)]
-        self._settle(key)
-        names = {*self.places.children(key), *self._texts_in(key)}
-        if self.places.archived(key):
+        self._prepare()
+        unsure, children, archived = self.places.listed(key)
+        if unsure:
+            self._settle(key)
+            _, children, archived = self.places.listed(key)
+        names = {*children, *self._texts_in(key)}
+        if archived:
             names.add(ARCHIVED)
         session = _session(key)
         if session and FIRST_NODE in names:
@@ -219,7 +224,7 @@ class NotesLayout(Closing, Reading, Layout):
         if row is None:
             return _Note(None, None, {})
         try:
-            real = self.inner.read(Locator(row.path))
+            real = self.inner.read(trusted(row.path))
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             return _Note(row, None, {})
         except _UNREADABLE:
@@ -282,8 +287,14 @@ class NotesLayout(Closing, Reading, Layout):
             place: self._note(place) for place in dict.fromkeys(p.place for p in parts.values())
         }
         texts = {place: dict(note.texts) for place, note in notes.items()}
+        bare = {place for place in notes if not self._has_below(place)}
+        for place, note in notes.items():
+            if note.row is None and any(texts is not None for _, texts, _ in wanted):
+                self._refuse_text_above(place)
         for locator, data, expect in wanted:
             part = parts[locator]
+            if part.place not in bare or part.name == ARCHIVED:
+                self._refuse_directory(locator, notes[part.place])
             self._compare(locator, data, expect, notes[part.place])
             if data is None:
                 texts[part.place].pop(part.name, None)
@@ -296,13 +307,6 @@ class NotesLayout(Closing, Reading, Layout):
         self, locator: Locator, data: bytes | None, expect: Expectation, note: _Note
     ) -> None:
         text = note.texts.get(part_of(locator.key).name)
-        if text is None and note.real is not UNREADABLE:
-            if self._is_directory(locator.key):
-                raise DirectoryInTheWayError(
-                    f"{locator.key!a} is a directory. Fix: name a text below it."
-                )
-            if data is not None and note.row is None:
-                self._refuse_text_above(locator.key)
         if note.real is UNREADABLE:
             if data is not None or expect is not None:
                 assert note.row is not None  # noqa: S101 - it has a file
@@ -310,15 +314,24 @@ class NotesLayout(Closing, Reading, Layout):
             return
         check_found(None if text is None else text.encode(), expect, locator)
 
+    def _has_below(self, place: str) -> bool:
+        self._settle(place)
+        return self.places.has_below(place)
+
+    def _refuse_directory(self, locator: Locator, note: _Note) -> None:
+        is_text = note.real is UNREADABLE or part_of(locator.key).name in note.texts
+        if not is_text and self._is_directory(locator.key):
+            raise DirectoryInTheWayError(
+                f"{locator.key!a} is a directory. Fix: name a text below it."
+            )
+
     def _refuse_text_above(self, key: str) -> None:
-        above = key.rpartition("/")[0]
-        while above:
+        for above in self.places.among([key[:at] for at in _slashes(key)]):
             if self._has(part_of(above)):
                 raise FileAboveError(
                     f"{above!a} is a text, so nothing can lie below it. "
                     "Fix: choose a place outside of it."
                 )
-            above = above.rpartition("/")[0]
 
     def _step(self, place: str, note: _Note, texts: notefile.Texts) -> "_Step | None":
         if note.row is not None and not self._is_memory(note.row.path):
