@@ -673,7 +673,7 @@ def _spliced(
     end = old.line_end
     ours = {*_RESERVED, *(_SPELLED.get(name, name) for name in own)}
     keeps_extra = _extra(old, own) == extra
-    entries, left, last = [], dict(values), 0
+    entries, left = list[Entry](), dict(values)
     for entry in old.entries:
         if entry.name in left:
             value = left.pop(entry.name)
@@ -681,11 +681,12 @@ def _spliced(
             entries.append(
                 entry if is_same else Entry(entry.name, _written(entry.name, value, end))
             )
-            last = len(entries)
         elif keeps_extra if entry.name not in ours else keeps_ours and entry.name != _OURS:
             entries.append(entry)
-    new = [Entry(name, _written(name, value, end)) for name, value in left.items()]
-    entries[last:last] = new
+    for before, name in zip(("", *values), values, strict=False):  # each after the one before it
+        if name in left:
+            at = next((n for n, each in enumerate(entries, 1) if each.name == before), 0)
+            entries.insert(at, Entry(name, _written(name, left[name], end)))
     if not keeps_extra:
         entries.extend(_entries(extra))
     same_body = old.content == body
