@@ -51,7 +51,6 @@ def user(tmp_path: Path) -> User:
     return User(tmp_path)
 
 
-@pytest.mark.usefixtures("agfs")
 class TestOpen:
     @requirement("001-device-local-root", "001-select-default-device-local")
     def test_a_new_user_has_a_memory_in_the_home_folder(self, user: User) -> None:

@@ -55,12 +55,17 @@ def open_storage(
     environ: Mapping[str, str], *, required: Capabilities | None = None
 ) -> StorageBackend:
     """Open the backend that this user configured; `StorageSelectionError` if it can't be had."""
-    return storage_of(load_config(environ), required)
+    return select_backend(load_config(environ).storage, required=required)
 
 
-def storage_of(config: Config, required: Capabilities | None = None) -> StorageBackend:
+def open_texts(environ: Mapping[str, str]) -> StorageBackend:
+    """Open the texts of the memory that this user configured, however nodes lie in its store."""
+    return storage_of(load_config(environ))
+
+
+def storage_of(config: Config) -> StorageBackend:
     """Return the configured backend with nodes in its layout; it has no history of its own."""
-    backend = select_backend(config.storage, required=required)
+    backend = select_backend(config.storage)
     if not backend.identity:
         return backend
     return laid_out(config, backend, find_store(config.home, backend.identity, backend))
