@@ -361,7 +361,7 @@ class TestRead:
         done = perdure("read", "preference/indentation", "--at", "2999-01-01")
 
         assert done.stdout == "Prefers both."
-        assert done.stderr.startswith("recorded 1 edit made outside Perdure: accounts/local/")
+        assert done.stderr.startswith("recorded 1 edit made outside Perdure: preference/")
 
     @pytest.mark.parametrize(("moment", "code"), [("yesterday", 2), ("999999", 1), ("0", 1)])
     def test_a_moment_that_can_not_be_asked_for(self, tabs: Path, moment: str, code: int) -> None:

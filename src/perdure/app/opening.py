@@ -309,9 +309,8 @@ def arriving_into(config: Config) -> "Arriving":
     )
     derived = [folder / name for name in (*DERIVED, *databases)]
     layout = laid_out(config, backend, store)
-    if layout is not backend:  # then its note must name the layout, or nobody would find a node
-        introducer(store, backend, config)()
-    return Arriving(layout, History.open(str(folder)), folder, derived)
+    history, introduce = History.open(str(folder)), introducer(store, backend, config)
+    return Arriving(layout, history, folder, derived, introduce)
 
 
 def preview_storage(
