@@ -253,8 +253,10 @@ class TestWrite:
     def test_the_history_of_a_node_is_found_by_its_name(self, tabs: Path) -> None:
         key = "accounts/local/users/ana/memories/preference/indentation/content.md"
 
-        for name in ("preference/indentation", key.removesuffix("/content.md")):
-            assert str(refusal("history", "log", name)).endswith(f"Fix: try '{key}'.")
+        for name in ("preference/indentation", key):
+            assert one("history", "log", name)["key"] == key
+        tried = str(refusal("history", "log", "preference/indentatio"))
+        assert tried.endswith("Fix: try 'preference/indentation'.")
 
     def test_what_is_a_little_too_long_is_cut_and_told(self, memory: Path) -> None:
         done = perdure("write", "a/b", "x", "--abstract", "a" * 210)
