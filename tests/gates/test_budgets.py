@@ -16,15 +16,15 @@ def lines_in(*paths: Path) -> int:
 
 BUDGETS = {
     "agents": 4_656,
-    "app": 3_872,
+    "app": 3_871,
     "artifacts": 7_103,
-    "context": 5_184,
-    "engine": 30_670,
+    "context": 5_194,
+    "engine": 30_682,
     "harness": 2_173,
     "index": 4_247,
     "model": 3_058,
     "process": 528,
-    "storage": 5_534,
+    "storage": 5_538,
     "surfaces": 7_340,
     "testing": 4_344,
 }
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_542
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_567

@@ -408,6 +408,10 @@ class Layout(StorageBackend):
         """Return the folders of nodes whose files are their owner's, and are never written."""
 
     @abstractmethod
+    def remove_copies(self, place: str) -> None:
+        """Remove the conflict copies that sync clients left beside the file of a node."""
+
+    @abstractmethod
     def has_file(self, name: str) -> bool:
         """Whether a file beside the texts has a name, with or without its folders."""
 

@@ -521,6 +521,16 @@ class NotesLayout(Closing, Reading, Layout):
         row = self.places.at(place)
         return row.path if row else ""
 
+    def remove_copies(self, place: str) -> None:
+        row = self.places.at(place)
+        if row is None or not self._is_memory(row.path):
+            return
+        folder, name = Locator(row.path).parent, Locator(row.path).name
+        found = {each.name for each in (*self.inner.list(folder), *self.inner.findings(folder))}
+        for copy in found:
+            if marked_original(copy) == name:
+                self.inner.remove(folder.child(copy))
+
     def _is_left_out(self, path: str, real: str) -> bool:
         return self._is_too_long(path, real) or self._is_copy(path, real)
 
