@@ -526,8 +526,8 @@ class NotesLayout(Closing, Reading, Layout):
         if row is None or not self._is_memory(row.path):
             return
         folder, name = Locator(row.path).parent, Locator(row.path).name
-        found = {each.name for each in (*self.inner.list(folder), *self.inner.findings(folder))}
-        for copy in found:
+        found = {each.name for each in self.inner.list(folder)}
+        for copy in found | {each.name for each in self.inner.findings(folder)}:
             if marked_original(copy) == name:
                 self.inner.remove(folder.child(copy))
 
