@@ -292,19 +292,6 @@ def test_a_memory_looks_as_a_person_would_write_it() -> None:
     )
 
 
-def test_evidence_of_a_statement_that_was_edited_is_not_that_of_another() -> None:
-    cid = str(CID.of(b"Prefers tabs."))
-    statements: Any = {cid: {"confidence": 0.9, "said": []}}
-    metadata = {"statements": statements}
-    meta = Meta(NodeStatus.ACTIVE, 1, "user:ana", NOON, NOON, "Prefers tabs.", {}, metadata)
-    real = compose({CONTENT: "- Prefers tabs.\n", META: meta.text()}, PLACE, None)
-    edited = real.replace("tabs", "spaces")
-
-    for text, name in ((real, cid), (edited, cid[7:19])):
-        found: Any = Meta.parse(split(text, PLACE)[META]).metadata["statements"]
-        assert list(found) == [name]
-
-
 @pytest.mark.parametrize(
     ("category", "kind", "folder"),
     [
