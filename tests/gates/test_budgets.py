@@ -16,16 +16,16 @@ def lines_in(*paths: Path) -> int:
 
 BUDGETS = {
     "agents": 4_799,
-    "app": 3_876,
+    "app": 3_883,
     "artifacts": 7_142,
-    "context": 4_831,
-    "engine": 30_598,
+    "context": 5_075,
+    "engine": 30_674,
     "harness": 2_154,
     "index": 4_241,
-    "model": 3_003,
+    "model": 3_026,
     "process": 528,
-    "storage": 5_761,
-    "surfaces": 7_297,
+    "storage": 5_781,
+    "surfaces": 7_319,
     "testing": 4_351,
 }
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_531
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_923

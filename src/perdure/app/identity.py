@@ -41,7 +41,8 @@ _LINE = later(rf"^perdure-store:[ \t]*[\"']?({_ID})[\"']?[ \t]*\r?$", re.MULTILI
 _LAYOUT_LINE = later(r"^perdure-layout:(.*)$", re.MULTILINE)
 _OWNER_LINE = later(r"^perdure-owner:(.*)$", re.MULTILINE)
 _ACCOUNTS = Locator("accounts")
-DEFAULT_LAYOUT = "agfs"
+_OF_ACCOUNTS = frozenset({"users", "agents", "resources", "sessions"})
+DEFAULT_LAYOUT = "notes"
 _ANY_LINE = later(r"^perdure-store:.*\n?", re.MULTILINE)
 
 _ABOUT = (
@@ -145,7 +146,10 @@ def find_store(home: Path, identity: str, backend: StorageBackend | None) -> Sto
 def _layout(text: str | None, backend: StorageBackend) -> str:
     """Return the layout that a note names; without one, the five files, if nodes lie so."""
     said = _said(_LAYOUT_LINE, text)
-    return said if said in LAYOUTS else "agfs" if backend.exists(_ACCOUNTS) else ""
+    if said in LAYOUTS:
+        return said
+    folders = (each.name for account in backend.list(_ACCOUNTS) for each in backend.list(account))
+    return "" if _OF_ACCOUNTS.isdisjoint(folders) else "agfs"
 
 
 def _said(line: re.Pattern[str], text: str | None) -> str:

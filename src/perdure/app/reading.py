@@ -61,5 +61,5 @@ def open_to_read(environ: Mapping[str, str]) -> Reading:
     config = load_config(environ)
     backend = select_backend(config.storage)
     store = find_store(config.home, backend.identity, backend).confirmed()
-    layout = laid_out(config, backend, store)
+    layout = laid_out(config, backend, store, read_only=True)
     return Reading(ReadOnly(layout), config, store.folder, config.user, layout)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from base64 import b32encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from hashlib import sha256
@@ -58,6 +59,7 @@ METADATA = (
     *("kind", "title", "project", "date", "valid_from", "valid_until", "by", "proposed"),
     *("source", "source_id", "source_digest", "source_gone", "origins", "branch", "commit"),
     *("always_load", "phases", "enforced", "kept_apart_from", "statements", "merges"),
+    *("source_created_at", "cwd", "foreign"),
 )
 """The metadata that Perdure itself writes or reads, in the order of a meta; others follow."""
 
@@ -245,6 +247,12 @@ def derived_abstract(place: Uri, content: str) -> str:
     from perdure.model.transcript import abstract_of  # noqa: PLC0415 - only sessions pay
 
     return abstract_of(content)
+
+
+def statement_cid(text: str) -> str:
+    """Return the CID of a text in base 32, by which a node keeps what its statements rest on."""
+    digest = bytes.fromhex(cid_of(text)[1:])
+    return f"b{b32encode(digest).decode().rstrip('=').lower()}"
 
 
 def cid_of(text: str) -> str:

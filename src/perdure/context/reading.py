@@ -217,6 +217,26 @@ class NodeReader:
         said = self.look(place, CONTENT)
         return (self.file(place, CONTENT).key, said) if isinstance(said, str) else None
 
+    def place_at(self, path: str) -> Uri | None:
+        """Return the node that the note at a path holds; None where nodes are not notes."""
+        return Uri.of_key(self._layout.place_at(path)) if self._layout else None
+
+    def path_of(self, place: Uri) -> str:
+        """Return the path of the note that holds a node; empty where nodes are not notes."""
+        return self._layout.path_of(self.folder(place).key) if self._layout else ""
+
+    def lines_above(self, place: Uri) -> int:
+        """Return how many more lines the note of a node has than its content."""
+        path, content = self.path_of(place), self.look(place, CONTENT)
+        if self._layout is None or not path or not isinstance(content, str):
+            return 0
+        real = self._layout.inner.read(Locator(path))
+        return real.rstrip("\n").count("\n") - content.rstrip("\n").count("\n")
+
+    def has_file(self, name: str) -> bool:
+        """Whether a file of a vault that is not a note has a name, such as an attachment."""
+        return self._layout is not None and self._layout.has_file(name)
+
     def categories(self, owner: Uri) -> list[str]:
         return self._names(owner.child("memories"))
 

@@ -13,7 +13,7 @@ from perdure import markdown
 from perdure.context import links
 from perdure.context.files import CONTENT, FILES, META, RELATIONS
 from perdure.context.reading import NodeReader, Stored
-from perdure.dataclass import dataclass, field
+from perdure.dataclass import dataclass, field, replace
 from perdure.errors import BrokenNodeError, ConcurrentModificationError
 from perdure.frontmatter import frontmatter, join
 from perdure.model import SUPERSEDED_BY, ContextNode, RequestContext, Role, Uri, slugify
@@ -149,6 +149,11 @@ class Note:
     def problem(self, code: Code, file: str, line: int, what: str, fix: str) -> Problem:
         return Problem(f"{self.folder}/{file}", line, code.value, what, fix, self.node.uri)
 
+    @property
+    def is_own(self) -> bool:
+        """Whether it is a note in place: its file names it, whatever its properties say."""
+        return bool(self.node.metadata.get("in_place"))
+
     def meta_line(self, name: str) -> int:
         return line_with(self.meta, f'"{name}"')
 
@@ -178,14 +183,14 @@ def fields(note: Note) -> Iterator[Problem]:
         fix = f"write something, or `perdure delete` {note.node.uri}"
         yield note.problem(Code.CONTENT_EMPTY, CONTENT, 1, "it says nothing", fix)
     said = _frontmatter(note)
-    if said and not str(said.get("title") or "").strip():
+    if said and not note.is_own and not str(said.get("title") or "").strip():
         what, fix = "its frontmatter has no title", "add a line such as `title: A name`"
         yield note.problem(Code.TITLE_MISSING, CONTENT, 1, what, fix)
 
 
 def names(note: Note) -> Iterator[Problem]:
     said, name = _frontmatter(note), Uri.parse(note.node.uri).name
-    for key in _NAMES:
+    for key in () if note.is_own else _NAMES:
         value = said.get(key)
         if isinstance(value, str) and value.strip() and value.strip() not in {name, note.node.uri}:
             what = f"its {key} is {shown(value)}, but its folder is called {shown(name)}"
@@ -361,8 +366,18 @@ class Lint:
             found.problems += self._leading(uri, note)
         found.problems += _chained(seen)
         found.problems += _between(self._reader, self._ctx, place)
-        found.problems.sort()
+        found.problems = sorted(map(self._located, found.problems))
         return found
+
+    def _located(self, problem: Problem) -> Problem:
+        """Return a problem of a node with the file and line where its owner sees it."""
+        path = self._reader.path_of(Uri.parse(problem.uri)) if problem.uri else ""
+        if not path:
+            return problem
+        line = 0
+        if problem.line and problem.file.endswith(CONTENT):
+            line = max(problem.line + self._reader.lines_above(Uri.parse(problem.uri)), 1)
+        return replace(problem, file=path, line=line)
 
     # ------------------------------------------------------------ one note
     def _look(self, place: Uri, seen: dict[str, _Seen]) -> Iterator[Problem]:
@@ -412,6 +427,8 @@ class Lint:
     def _is_known(self, target: str, start: Uri) -> bool:
         """Whether a link leads somewhere, or it is not for the caller to know."""
         if links.resolve(target, start, self._places) is not None:
+            return True
+        if self._reader.has_file(target):
             return True
         with suppress(ValueError):
             named = Uri.parse(target)

@@ -416,6 +416,26 @@ class Layout(StorageBackend):
         """Return the path and the text of the file that holds a node; None if it can't be read."""
 
     @abstractmethod
+    def place_at(self, path: str) -> str:
+        """Return the folder of the node that a file holds; empty if it holds none."""
+
+    @abstractmethod
+    def path_of(self, place: str) -> str:
+        """Return the file that holds the node of a folder; empty if there is none."""
+
+    @abstractmethod
+    def in_place(self) -> frozenset[str]:
+        """Return the folders of nodes whose files are their owner's, and are never written."""
+
+    @abstractmethod
+    def remove_copies(self, place: str) -> None:
+        """Remove the conflict copies that sync clients left beside the file of a node."""
+
+    @abstractmethod
+    def has_file(self, name: str) -> bool:
+        """Whether a file beside the texts has a name, with or without its folders."""
+
+    @abstractmethod
     def is_note(self, path: str) -> bool:
         """Whether a file holds texts of the tree, by its name; others are never read."""
 

@@ -1,14 +1,17 @@
 """`perdure history log`, `show`, `diff`, `blame` and `restore`."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
+from itertools import groupby
 from typing import Concatenate, ParamSpec
 
 import click
 
 from perdure import CID, Event, Log, Version
-from perdure.app import open_log
+from perdure.app import default_request, open_log
+from perdure.dataclass import replace
+from perdure.model.request import text_named
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import (
     OBJECT_PER_LINE,
@@ -46,11 +49,14 @@ def _with_log(command: Callable[Concatenate[Log, Rest], None]) -> Callable[Rest,
     @wraps(command)
     def run(*args: Rest.args, **kwargs: Rest.kwargs) -> None:
         sweep = kwargs.pop("sweep")
+        caller = default_request(os.environ)
         with open_log(os.environ) as log:
             if sweep:
-                mention_edits(log.record_edits())
+                mention_edits(log.record_edits(), caller)
             elif log.refusal is not None:
                 out.mention(f"the texts can't be had: {log.refusal}")
+            if (key := kwargs.get("key")) is not None:
+                kwargs["key"] = log.find(str(key), caller)
             command(log, *args, **kwargs)
 
     return run
@@ -89,8 +95,17 @@ def log_command(
             out.json(_json(event))
         return
     number = "position" if key is None else "version"
-    if not out.table((number, "time", "actor", "origin", "key", "reason"), map(_row, found)):
+    rows = map(_row, found if key else _by_node(found))
+    if not out.table((number, "time", "actor", "origin", "name", "reason"), rows):
         out.mention(f"nothing is recorded {f'after {after}' if after else 'yet'}")
+
+
+def _by_node(found: Iterable[Event]) -> Iterator[Event]:
+    """Yield the last text of each node that a commit changed; a content before the others."""
+    for _, texts in groupby(found, lambda event: (event.commit, event.key.rpartition("/")[0])):
+        several = list(texts)
+        contents = (each for each in several if each.key.endswith("/content.md"))
+        yield replace(next(contents, several[-1]), position=several[-1].position)
 
 
 def _row(event: Event) -> tuple[str, ...]:
@@ -98,7 +113,8 @@ def _row(event: Event) -> tuple[str, ...]:
     reason = shown(event.reason) if event.reason else ""
     if event.unbound:
         reason = f"removed: {reason}" if reason else "removed"
-    fields = map(shown, (event.actor, event.origin, event.key))
+    name = text_named(event.key, default_request(os.environ))
+    fields = map(shown, (event.actor, event.origin, name))
     return (str(number), local_time(event.time), *fields, reason)
 
 
@@ -197,9 +213,10 @@ def restore_command(  # noqa: PLR0913 - one for each option
     nothing is written.
     """
     made, source, written = log.restore(key, version, reason=reason, force=force)
+    name = shown(text_named(key, default_request(os.environ)))
     if as_json:
         out.json({**_json(made), "restored": source.number, "written": written})
     elif written:
-        out.line(f"{shown(key)}: wrote version {made.number}, the text of version {source.number}")
+        out.line(f"{name}: wrote version {made.number}, the text of version {source.number}")
     else:
-        out.line(f"{shown(key)}: version {made.number} has that text already; nothing to write")
+        out.line(f"{name}: version {made.number} has that text already; nothing to write")
