@@ -16,10 +16,10 @@ def lines_in(*paths: Path) -> int:
 
 BUDGETS = {
     "agents": 4_656,
-    "app": 3_959,
+    "app": 3_960,
     "artifacts": 7_103,
     "context": 5_077,
-    "engine": 30_673,
+    "engine": 30_674,
     "harness": 2_173,
     "index": 4_247,
     "model": 3_035,
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_591
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_593
