@@ -83,6 +83,8 @@ CHECK = (
     "tests/surfaces/test_watch.py",
     "tests/surfaces/test_worker.py",
     "tests/surfaces/test_worker_builds.py",
+    "tests/vault/test_git.py",
+    "tests/vault/test_hostile.py",
     # texts that are long, many or odd, each in a time like its length
     "tests/artifacts/test_remember.py::test_more_than_a_query_can_ask_for_are_found",
     "tests/engine/importing/test_importing.py::test_half_characters_and_huge_messages_go_in",

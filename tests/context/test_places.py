@@ -32,9 +32,9 @@ def test_names_that_differ_by_case_or_form_are_of_one_file(tmp_path: Path) -> No
             assert places.at_path(spelled) == Row("a", "Ünder.md")
 
 
-def test_a_file_has_one_place(tmp_path: Path) -> None:
+def test_of_names_that_differ_by_case_the_same_one_comes_first(tmp_path: Path) -> None:
     with Places(str(tmp_path / "places.sqlite")) as places:
-        places.change([Row("a", "Note.md")])
-        places.change([Row("b", "note.md")])
+        places.change([Row("a", "Note.md"), Row("b", "note.md"), Row("c", "NOTE.md")])
 
-        assert places.rows() == [Row("b", "note.md")]
+        for row in places.rows():
+            assert places.at_path(row.path) == row

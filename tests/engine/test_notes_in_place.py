@@ -324,6 +324,8 @@ def test_doctor_counts_notes_that_are_not_memory(memory: Memory, vault: Path) ->
     assert said == {
         "1 too long to be memory. Fix: split what has more than 100,000 characters",
         "2 left as copies by sync. Fix: `perdure conflicts list` names them",
+        "1 links or devices, never followed. Fix: `perdure lint` names them",
+        "1 not UTF-8, so not memory. Fix: save them as UTF-8; `perdure lint` names them",
     }
 
 
@@ -332,9 +334,9 @@ def test_init_says_what_it_found(memory: Memory, vault: Path) -> None:
     said = perdure_says("init", "--vault", str(vault))
     told = json.loads(perdure_says("init", "--vault", str(vault), "--json"))
 
-    assert "notes    6 notes are memory now" in said
-    assert told["notes"] == 6
-    assert told["others"] == {".png": 1, "too long": 1}
+    assert "notes    5 notes are memory now" in said
+    assert told["notes"] == 5
+    assert told["others"] == {".png": 1, "too long": 1, "not UTF-8": 1, "link": 1}
 
 
 # ---------------------------------------------------------------- frontmatter that can't be read

@@ -16,16 +16,16 @@ def lines_in(*paths: Path) -> int:
 
 BUDGETS = {
     "agents": 4_799,
-    "app": 3_883,
+    "app": 3_980,
     "artifacts": 7_142,
-    "context": 5_075,
-    "engine": 30_674,
+    "context": 5_194,
+    "engine": 30_708,
     "harness": 2_154,
     "index": 4_241,
     "model": 3_026,
     "process": 528,
-    "storage": 5_781,
-    "surfaces": 7_319,
+    "storage": 5_871,
+    "surfaces": 7_346,
     "testing": 4_351,
 }
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_923
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_290

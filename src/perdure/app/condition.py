@@ -45,7 +45,7 @@ from perdure.index.models.installed import find
 from perdure.model import RequestContext, Uri
 from perdure.model.values import JSON, MAX_CONTENT
 from perdure.storage import Capabilities, StorageBackend, select_backend, storage_preview
-from perdure.storage.contract import Layout
+from perdure.storage.contract import FindingKind, Layout
 from perdure.storage.history import History
 from perdure.storage.lock.mutex import abandoned_locks
 from perdure.storage.seen import Seen
@@ -433,15 +433,23 @@ class _Checking:
 
     def _notes(self) -> Iterator[Check]:
         """Count the notes of a vault that are not memory."""
-        from perdure.context.layouts.notes import COPY, TOO_LONG, NotesLayout
+        from perdure.context.layouts.notes import CLOSED, COPY, NOT_UTF8, TOO_LONG, NotesLayout
 
         facts: Mapping[str, Any] = self._standing.part("notes").facts
-        if number := facts.get(TOO_LONG):
-            fix = f"Fix: split what has more than {MAX_CONTENT:,} characters"
-            yield Check("notes", Severity.NOTE, f"{number:,} too long to be memory. {fix}")
-        if number := facts.get(COPY):
-            fix = "Fix: `perdure conflicts list` names them"
-            yield Check("notes", Severity.NOTE, f"{number:,} left as copies by sync. {fix}")
+        note, warn = Severity.NOTE, Severity.WARN
+        lint = "`perdure lint` names them"
+        most = f"split what has more than {MAX_CONTENT:,} characters"
+        for kind, level, what, fix in (
+            (TOO_LONG, note, "too long to be memory", most),
+            (COPY, note, "left as copies by sync", "`perdure conflicts list` names them"),
+            (FindingKind.LINK.value, note, "links or devices, never followed", lint),
+            (NOT_UTF8, warn, "not UTF-8, so not memory", f"save them as UTF-8; {lint}"),
+            (CLOSED, warn, "that this user may not read", "let this user read them"),
+            (FindingKind.CLOSED.value, warn, "folders that this user may not read", lint),
+            (FindingKind.UNUSABLE_NAME.value, warn, "with names that can't be used", lint),
+        ):
+            if number := facts.get(kind):
+                yield Check("notes", level, f"{number:,} {what}. Fix: {fix}")
         layout = self._standing.backend
         found = [*layout.unreadable(_LONGEST_LOOK)] if isinstance(layout, NotesLayout) else []
         for path, finding in found[:1]:

@@ -86,13 +86,19 @@ def laid_out(
     from perdure.context.layouts.notes import NotesLayout
     from perdure.context.layouts.places import Places, ReadOnlyPlaces
     from perdure.storage import Locator
+    from perdure.storage.backends.vault import VaultBackend
 
     folder = Locator(config.folder if backend.capabilities.sync else "")
     places = (ReadOnlyPlaces if read_only else Places)(str(store.folder / PLACES))
     names = Names(ACCOUNT, store.owner or config.user)
     ignores = _matcher(config.ignore) if config.ignore else None
     rule = "\n".join(config.ignore)
-    return NotesLayout(backend, places, names, folder, ignored=ignored, ignores=ignores, rule=rule)
+    layout = NotesLayout(
+        backend, places, names, folder, ignored=ignored, ignores=ignores, rule=rule
+    )
+    if folder.key and isinstance(backend, VaultBackend):
+        layout.holds_personal = backend.own_notes(folder)
+    return layout
 
 
 def _matcher(patterns: Iterable[str]) -> Callable[[str], bool]:

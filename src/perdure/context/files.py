@@ -298,7 +298,9 @@ def said_at(locator: Locator, read: Callable[[Locator], str | None]) -> Found:
 
 def text_of(said: str | Unreadable) -> str:
     if isinstance(said, Unreadable):
-        raise InvalidValueError("it is no text. Fix: save it as UTF-8.")
+        raise InvalidValueError(
+            "it can't be read as text. Fix: save it as UTF-8, and let this user read it."
+        )
     return said
 
 

@@ -1,8 +1,10 @@
 """Nodes as their files say they are, for callers who may see them."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
+from unicodedata import normalize
 
 from perdure import frontmatter
 from perdure.artifacts import CID
@@ -141,6 +143,9 @@ class NodeReader:
         self.reach = Reach(backend, root)
         inner = getattr(backend, "inner", backend)
         self._layout = inner if isinstance(inner, Layout) else None
+        self.is_laid_out = self._layout is not None
+        self._is_past = inner.is_past
+        self._past_names: dict[str, dict[str, list[Uri]]] = {}
         self._committed = backend.committed if isinstance(backend, TransactionalBackend) else None
 
     # ------------------------------------------------------------ the verbs
@@ -202,13 +207,34 @@ class NodeReader:
 
     def named(self, account: str, name: str) -> list[Uri]:
         """Return the nodes whose note has a name or an alias; none where nodes are not notes."""
+        if self._is_past:
+            if account not in self._past_names:
+                self._past_names[account] = self._names_in_place(account)
+            return self._past_names[account].get(_folded(name), [])
         places = self._layout.named(name) if self._layout else ()
         found = (Uri.of_key(place) for place in places)
         return [each for each in found if each is not None and each.account == account]
 
+    def _names_in_place(self, account: str) -> dict[str, list[Uri]]:
+        """Return the notes that were in place at a moment, by their names and aliases."""
+        found: dict[str, list[Uri]] = {}
+        for place in self.walk(Uri(account, ("resources",))):
+            for name in self.names_of(place):
+                found.setdefault(name, []).append(place)
+        return found
+
     def names_of(self, place: Uri) -> Sequence[str]:
         """Return the names by which `named` finds a node."""
-        return self._layout.names_of(self.folder(place).key) if self._layout else ()
+        if not self._is_past:
+            return self._layout.names_of(self.folder(place).key) if self._layout else ()
+        meta = None
+        with suppress(BrokenNodeError):
+            meta = self._meta(self.folder(place), self.look(place, META))
+        if meta is None or not meta.metadata.get("in_place"):
+            return ()
+        others = meta.metadata.get("aliases")
+        others = others if isinstance(others, (list, tuple)) else ()
+        return sorted({_folded(str(each)) for each in (place.name, *others)})
 
     def file_of(self, place: Uri) -> tuple[str, str] | None:
         """Return the name and the text of the file with the content; None if it can't be read."""
@@ -398,6 +424,10 @@ class NodeReader:
 
     def _holds_something(self, folder: Uri | None, ctx: RequestContext) -> bool:
         return folder is not None and bool(self.list_children(str(folder), ctx))
+
+
+def _folded(name: str) -> str:
+    return normalize("NFC", normalize("NFD", name).casefold())
 
 
 def absent(place: Uri) -> NodeNotFoundError:

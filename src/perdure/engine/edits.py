@@ -63,15 +63,18 @@ def notice_edits(parts: "Parts", *, seconds: float | None) -> Noticed:
         parts.keep_watch()
     with suppress(StorageError):  # then the next check looks at the same texts again
         settle(parts.seen, checked, now if seconds is None else None)
-    if not checked.left:
+    if not checked.left and not checked.closed:
         if watcher is not None and changes is not None:
             watcher.settled = changes
         return Noticed(recorded)
     text = (
-        f"{checked.left:,} texts were not looked at for edits within {seconds:g} s. "
+        f"{checked.closed:,} folders may not be read, such as {checked.unreadable[0]!a}. "
+        "Fix: let this user read them, or name them in ignore of [vault]"
+        if checked.closed
+        else f"{checked.left:,} texts were not looked at for edits within {seconds:g} s. "
         "Fix: ask again, which goes on there; or run `perdure worker --once`"
     )
-    return Noticed(recorded, checked.left, (Hint(HintKind.EDITS_UNCHECKED, text),))
+    return Noticed(recorded, checked.left + checked.closed, (Hint(HintKind.EDITS_UNCHECKED, text),))
 
 
 def _unchecked(parts: "Parts", seconds: float) -> Hint | None:

@@ -272,6 +272,7 @@ _KINDS = {
     FindingKind.UNUSABLE_NAME: Code.NAME_UNUSABLE,
     FindingKind.LINK: Code.FILE_LINK,
     FindingKind.LEFTOVER: Code.LEFTOVER,
+    FindingKind.CLOSED: Code.NODE_UNREADABLE,
 }
 _NOTE = ".md"
 
@@ -300,7 +301,7 @@ def _between(reader: NodeReader, ctx: RequestContext, place: Uri) -> Iterator[Pr
         findings = backend.findings(folder)
         yield from map(_told, findings)
         children = [child for child in backend.list(folder) if not child.name.startswith(".")]
-        if own.contains(folder):
+        if own.contains(folder) and not reader.is_laid_out:
             yield from _strays(folder, children, {finding.name for finding in findings})
         pending += filter(is_to_be_seen, children)
 

@@ -202,6 +202,19 @@ class Log:
             raise AbsentError(f"{key!a} has no history. Fix: {self._advice(Locator(key))}.")
         return found
 
+    def file_of(self, key: str) -> tuple[str, str]:
+        """Return the folder of the store, and the path in it of the file that has a text."""
+        if self._recorded is None:
+            raise self.refusal or _without_texts(f"{key!a} has no file")
+        inner = self._recorded.inner
+        path = inner.path_of(Locator(key).key) if isinstance(inner, Layout) else Locator(key).key
+        return str(self._recorded.identity), path
+
+    def text_in(self, path: str, real: str, key: str) -> str | None:
+        """Return the text of a key, if the file at a path said this."""
+        inner = None if self._recorded is None else self._recorded.inner
+        return inner.text_in(path, real, Locator(key).key) if isinstance(inner, Layout) else real
+
     def version(
         self, key: str, which: int | CID | str | None = None, *, at: "When | None" = None
     ) -> Version:

@@ -97,6 +97,7 @@ class FindingKind(Enum):
     UNUSABLE_NAME = "unusable name"
     LINK = "link"
     LEFTOVER = "leftover"
+    CLOSED = "folder that may not be read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +320,9 @@ class StorageBackend(ABC):
     def mkdir(self, locator: Locator) -> Locator:
         """Make a directory, and those above; a file: `FileExistsError` or `NotADirectoryError`."""
 
+    is_past: bool = False
+    """Whether this is how a tree was at some moment, out of its history."""
+
     @property
     @abstractmethod
     def capabilities(self) -> Capabilities: ...
@@ -382,6 +386,8 @@ class Layout(StorageBackend):
     inner: StorageBackend
     rule: str = ""
     """Differs where `is_note` may say otherwise of a file than before."""
+    holds_personal: bool = False
+    """Whether `write_personal` writes files of this tree."""
 
     @abstractmethod
     def refresh(self) -> None:
@@ -408,6 +414,14 @@ class Layout(StorageBackend):
         """Return the folders of all nodes whose file has a name, or which say that they have it."""
 
     @abstractmethod
+    def path_of(self, key: str) -> str:
+        """Return the path of the file that holds a text, or a node; empty if there is none."""
+
+    @abstractmethod
+    def text_in(self, path: str, real: str, key: str) -> str | None:
+        """Return the text of a key, if the file at a path said this; None if it has none."""
+
+    @abstractmethod
     def names_of(self, place: str) -> Sequence[str]:
         """Return the names by which `named` finds the folder of a node."""
 
@@ -418,10 +432,6 @@ class Layout(StorageBackend):
     @abstractmethod
     def place_at(self, path: str) -> str:
         """Return the folder of the node that a file holds; empty if it holds none."""
-
-    @abstractmethod
-    def path_of(self, place: str) -> str:
-        """Return the file that holds the node of a folder; empty if there is none."""
 
     @abstractmethod
     def in_place(self) -> frozenset[str]:

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 from perdure.artifacts import CID, ArtifactStore, Change, IndexState
 from perdure.artifacts.state import Binding
+from perdure.dataclass import replace
 from perdure.errors import (
     ConcurrentModificationError,
     FileAboveError,
@@ -29,7 +30,15 @@ from perdure.errors import (
 )
 from perdure.storage.content import Changes, Conditions, Expectation, check_found
 from perdure.storage.contract import StorageBackend
-from perdure.storage.history import EXTERNAL, UNDONE, Circumstances, Event, History, decoded
+from perdure.storage.history import (
+    EXTERNAL,
+    MOVED_FROM,
+    UNDONE,
+    Circumstances,
+    Event,
+    History,
+    decoded,
+)
 from perdure.storage.locator import Locator
 from perdure.storage.undo import (
     UNREADABLE,
@@ -519,21 +528,28 @@ class Joint:
         return applied if applied is not None and applied <= self.history.position() else None
 
     # ------------------------------------------------------------ answering
-    def notice(self, locators: Iterable[Locator]) -> list[Discrepancy]:
+    def notice(
+        self, locators: Iterable[Locator], said: Circumstances = _EXTERNAL
+    ) -> list[Discrepancy]:
         """Let what others did to these places enter history; return what that was."""
         with self.alone():
-            found = self._answer(locators)
+            found = self._answer(locators, said)
             self._applied(self.history.position())
             return found
 
-    def _answer(self, locators: Iterable[Locator]) -> list[Discrepancy]:
+    def _answer(
+        self, locators: Iterable[Locator], by: Circumstances = _EXTERNAL
+    ) -> list[Discrepancy]:
         """Let history say what the files say."""
         found = [each for each in map(self._discrepancy, locators) if each is not None]
         found.sort(key=lambda one: one.after is not None)
-        changes = [
-            Change(locator.key, after, _EXTERNAL.derived(bound).to_mapping())
-            for locator, bound, after in found
-        ]
+        moved = _moved(found)
+        changes = []
+        for locator, bound, after in found:
+            said = by.derived(bound)
+            if locator in moved:
+                said = replace(said, more={**said.more, MOVED_FROM: moved[locator].key})
+            changes.append(Change(locator.key, after, said.to_mapping()))
         if changes:
             self.history.record(changes)
         return found
@@ -592,6 +608,28 @@ class Joint:
     def _bound(self, locator: Locator, position: int | None = None) -> CID | None:
         at = self.history.position() if position is None else position
         return self.history.store.catalogue.content(locator.key, at)
+
+
+def _moved(found: Iterable[Discrepancy]) -> dict[Locator, Locator]:
+    """Return where new texts were before: where the only text is gone that had the same bytes.
+
+    Else, of a note that was moved and edited, where the only one is gone with its name and slug.
+    """
+    new = [one for one in found if one.before is None and one.after is not None]
+    gone = [one for one in found if one.before is not None and one.after is None]
+    if not (new and gone):
+        return {}
+    ways: dict[tuple[object, ...], list[Locator]] = {}
+    for locator, cid, _ in gone:
+        for way in ((locator.name, cid), (locator.name, locator.parent.name)):
+            ways.setdefault(way, []).append(locator)
+    moved: dict[Locator, Locator] = {}
+    for locator, _, after in new:
+        same = ways.get((locator.name, CID.of(after or b"")))
+        same = same or ways.get((locator.name, locator.parent.name), [])
+        if len(same) == 1:
+            moved[locator] = same[0]
+    return moved
 
 
 def _bytes(text: str | None) -> bytes | None:

@@ -212,6 +212,8 @@ class Checked:
     """Found only by a check that looked at everything."""
     unreadable: tuple[str, ...] = ()
     """Directories that may not be read; once each, files that are not texts or may not be read."""
+    closed: int = 0
+    """How many of the unreadable are directories."""
     left: int = 0
     """How many texts were not looked at, or not compared, within the time; 0 if all were."""
     rows: tuple[Row, ...] = ()
@@ -280,7 +282,7 @@ def check(  # noqa: PLR0913 - what is compared with what, and within which bound
     ours = None if expected is None else expected(asked) if asked else {}
     before = {row.key: row for row in seen.rows(asked)} if asked else {}
     new, changed, rows = list[str](), list[str](), list[Row]()
-    compared = 0
+    compared, closed = 0, len(found.unreadable)
     for key, stamp in found.differing.items():
         if compared >= _LEAST_COMPARED and found.bounds.is_late():
             break
@@ -311,6 +313,7 @@ def check(  # noqa: PLR0913 - what is compared with what, and within which bound
         changed=tuple(sorted(changed)),
         removed=tuple(removed),
         unreadable=tuple(found.unreadable),
+        closed=closed,
         left=found.left + len(found.differing) - compared,
         rows=tuple(rows),
         gone=tuple(gone),

@@ -44,7 +44,8 @@ from perdure.frontmatter import (
 from perdure.frontmatter import split as halves
 from perdure.model import NodeStatus, Uri
 from perdure.model.node import title_of
-from perdure.model.values import JSON, MAX_ABSTRACT, plain, shortened
+from perdure.model.request import check_owner_space
+from perdure.model.values import JSON, MAX_ABSTRACT, frozen, plain, shortened
 from perdure.patterns import later
 
 ID = "id"
@@ -70,9 +71,9 @@ _SPOKEN = {spelled: name for name, spelled in _SPELLED.items()}
 _TITLES = frozenset({"title", "aliases"})
 _ATTEMPTS = 5
 _NEVER = "1970-01-01T00:00:00Z"
+"""When something was made that does not say it: sync clients set any time of a file."""
 _HEAD = 4_000
 """A title is looked for in so many characters: to parse a whole note takes most of indexing it."""
-"""When something was made that does not say it: sync clients set any time of a file."""
 
 _TIME = later(r"\d{4}-\d\d-\d\d(?:T[\d:.]+(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII)
 _FENCED = later(r"^(?P<fence>`{3,})text\n(?P<text>.*)\n(?P=fence)$", re.DOTALL | re.MULTILINE)
@@ -115,7 +116,17 @@ class NoteFile(NamedTuple):
 
     def value(self, name: str) -> JSON:
         """Return a property; None if there is none, or none that can be read."""
-        return next((value_of(entry) for entry in self.entries if entry.name == name), None)
+        return next((_value(entry) for entry in self.entries if entry.name == name), None)
+
+
+def _value(entry: Entry) -> JSON:
+    """Return the value of a property; None if it can't be read, or a meta can't have it."""
+    try:
+        found = value_of(entry)
+        frozen({"": found}, "value")
+    except (ValueError, RecursionError):
+        return None
+    return found
 
 
 def _same(one: JSON, other: JSON) -> bool:
@@ -123,17 +134,29 @@ def _same(one: JSON, other: JSON) -> bool:
 
 
 # ---------------------------------------------------------------- reading
-def split(real: str, place: str) -> dict[str, str]:
-    """Return the texts of a place that its file holds."""
+def split(real: str, place: str, owner: str = "") -> dict[str, str]:
+    """Return the texts of a place that its file holds.
+
+    `owner` has a session whose file names nobody, or was not written here.
+    """
     file = NoteFile.parse(real)
     node = node_at(place)
     if node is None:
         found = _FENCED.search(file.body)
         return {"": found["text"] if found else file.content}
-    return _split_node(file, node)
+    return _split_node(file, node, _session_owner(file, node, owner) if node.session else "")
 
 
-def _split_node(file: NoteFile, node: Uri) -> dict[str, str]:
+def _session_owner(file: NoteFile, node: Uri, owner: str) -> str:
+    said = file.value(_OWNER)
+    try:
+        return check_owner_space(said)
+    except InvalidValueError:
+        is_ours = said is None and file.value(ID) == id_of(node.key)
+        return "" if is_ours else owner
+
+
+def _split_node(file: NoteFile, node: Uri, owner: str) -> dict[str, str]:
     ours = file.value(_OURS)
     ours = ours if isinstance(ours, Mapping) else {}
     literal = ours.get("texts")
@@ -143,12 +166,12 @@ def _split_node(file: NoteFile, node: Uri) -> dict[str, str]:
     if ours.get("node") is not False:
         texts = _parts(file, node, own, ours)
         _put(texts, {name: each for name, each in literal.items() if name in PARTS})
-        texts[META] = _meta(file, node, texts, _metadata(file, node, own, ours)).text()
+        texts[META] = _meta(file, node, texts, _metadata(file, node, own, ours), owner).text()
         if _status(file) is NodeStatus.ARCHIVED:
             texts[ARCHIVED] = f"{node}\n"
     if node.session and node.path[2:] == ("messages",):
-        for name, key in ((OWNER, _OWNER), (LEARNED, _LEARNED)):
-            if isinstance(said := file.value(key), str):
+        for name, said in ((OWNER, owner or None), (LEARNED, file.value(_LEARNED))):
+            if isinstance(said, str):
                 texts[name] = f"{said}\n"
     _put(texts, {name: each for name, each in literal.items() if name not in PARTS})
     return texts
@@ -219,7 +242,9 @@ def _status(file: NoteFile) -> NodeStatus:
     return NodeStatus(said) if said in NodeStatus.__members__ else NodeStatus.ACTIVE
 
 
-def _meta(file: NoteFile, node: Uri, parts: Texts, metadata: Mapping[str, JSON]) -> Meta:
+def _meta(
+    file: NoteFile, node: Uri, parts: Texts, metadata: Mapping[str, JSON], owner: str
+) -> Meta:
     _, body = halves(parts.get(CONTENT, ""))
     version = file.value(_VERSION)
     created = _time(file.value(_CREATED)) or _time(file.value("date"))
@@ -227,8 +252,8 @@ def _meta(file: NoteFile, node: Uri, parts: Texts, metadata: Mapping[str, JSON])
     begun = read_time(created or _NEVER)
     return Meta(
         _status(file),
-        version if isinstance(version, int) and not isinstance(version, bool) and version else 1,
-        _text(file.value(_OWNER)) if node.session else node.owner_space,
+        max(int(version), 1) if isinstance(version, int) else 1,
+        owner if node.session else node.owner_space,
         begun,
         read_time(updated) if updated else begun,
         _title(node, body, parts.get(ABSTRACT, "")),
@@ -549,7 +574,7 @@ def _spliced(
     for entry in old.entries:
         if entry.name in left:
             value = left.pop(entry.name)
-            is_same = _same(value_of(entry), value)
+            is_same = _same(_value(entry), value)
             kept.append(entry if is_same else Entry(entry.name, written(entry.name, value, end)))
         elif keeps_extra if entry.name not in ours else keeps_ours and entry.name != _OURS:
             kept.append(entry)

@@ -26,7 +26,7 @@ from perdure.context.layouts.names import (
     part_of,
     told_apart,
 )
-from perdure.context.layouts.places import Places, Row
+from perdure.context.layouts.places import NOT_READ, Places, Row
 from perdure.errors import (
     AbsentError,
     AccessRefusedError,
@@ -44,6 +44,7 @@ from perdure.errors import (
 from perdure.files import Closing
 from perdure.frontmatter import frontmatter
 from perdure.model.anchors import FIRST_NODE
+from perdure.model.uri import Uri
 from perdure.model.values import MAX_CONTENT
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.conflicts import alike, marked_original, unmarked_original
@@ -62,6 +63,7 @@ from perdure.storage.contract import (
     ConflictStrategy,
     DerivedMaintenance,
     Finding,
+    FindingKind,
     Info,
     Layout,
 )
@@ -76,8 +78,9 @@ ABOUT: Final = "About this folder.md"
 """The note that has the id of the store."""
 _ROOT = Locator("")
 _TEMPLATES = Locator(".obsidian/templates.json")
-TOO_LONG, COPY = "too long", "conflict copy"
+TOO_LONG, COPY, NOT_UTF8, CLOSED = "too long", "conflict copy", "not UTF-8", "may not be read"
 """Why a note is not memory."""
+_COPY = FindingKind.CONFLICT_COPY
 _ATTEMPTS = 3
 _DATE = len("2026-03-02")
 _BESIDE = (OWNER, LEARNED)
@@ -116,6 +119,7 @@ class NotesLayout(Closing, Reading, Layout):
         self.inner = inner
         self.places = places
         self._names = names
+        self._owner = f"user:{names.user}" if names.user else ""
         self._folder = folder
         self._is_ready = False
         self._ignored = frozenset(ignored)
@@ -176,7 +180,9 @@ class NotesLayout(Closing, Reading, Layout):
         part = part_of(locator.key)
         note = self._note(part.place)
         if note.row is not None and self._has(part):
-            found = self.inner.info(Locator(note.row.path))
+            found = Info(locator, is_dir=False, size=0, mtime=0.0)
+            with suppress(AccessRefusedError):  # then nothing is known of it
+                found = self.inner.info(Locator(note.row.path))
             text = note.texts.get(part.name)
             size = found.size if text is None else len(text.encode())
             return Info(locator, is_dir=False, size=size, mtime=found.mtime)
@@ -186,13 +192,15 @@ class NotesLayout(Closing, Reading, Layout):
 
     def findings(self, locator: Locator) -> Sequence[Finding]:
         """Tell what lies among the notes and is none; all of it is told of the root."""
-        return () if locator.key else tuple(self._findings(self._folder))
+        return () if locator.key else tuple(self._findings())
 
-    def _findings(self, directory: Locator) -> Iterator[Finding]:
-        yield from self.inner.findings(directory)
-        for child in self.inner.list(directory):
-            if not child.name.startswith(".") and self.inner.info(child).is_dir:
-                yield from self._findings(child)
+    def _findings(self) -> Iterator[Finding]:
+        for directory, stamps in self.inner.scan(_ROOT, skip=self.skips):
+            if stamps is not None:
+                yield from self.inner.findings(directory)
+            else:
+                advice = "let this user read it, or name it in ignore of [vault]"
+                yield Finding(FindingKind.CLOSED, directory.parent, directory.name, advice)
 
     def _has(self, part: Part) -> bool:
         note = self._note(part.place)
@@ -235,7 +243,7 @@ class NotesLayout(Closing, Reading, Layout):
 
     def _split(self, real: str, row: Row) -> notefile.Texts:
         if self._is_memory(row.path):
-            return _split(real, row.place)
+            return _split(real, row.place, self._owner)
         return _split_in_place(real, row.place, _stem(row.path))
 
     # ------------------------------------------------------------ changing
@@ -508,7 +516,9 @@ class NotesLayout(Closing, Reading, Layout):
             return None
         claim = "" if place == places[0] else places[0] or ""
         row = Row(place, path, claim=claim, aliases=self._aliases(path, real))
-        if real is None or not self._is_memory(path):
+        if real is None:
+            return row._replace(digest=NOT_READ)
+        if not self._is_memory(path):
             return row
         return row._replace(archived=ARCHIVED in self._split(real, row))
 
@@ -522,6 +532,15 @@ class NotesLayout(Closing, Reading, Layout):
     def named(self, name: str) -> Sequence[str]:
         self._prepare()
         return self.places.named(name)
+
+    def path_of(self, key: str) -> str:
+        self._prepare()
+        row = self.places.at(key) or self.places.at(part_of(key).place)
+        return row.path if row else ""
+
+    def text_in(self, path: str, real: str, key: str) -> str | None:
+        part = part_of(key)
+        return self._split(real, Row(part.place, path)).get(part.name)
 
     def names_of(self, place: str) -> Sequence[str]:
         row = self.places.at(place)
@@ -546,11 +565,6 @@ class NotesLayout(Closing, Reading, Layout):
         self._prepare()
         row = self.places.at_path(path)
         return row.place if row else ""
-
-    def path_of(self, place: str) -> str:
-        self._prepare()
-        row = self.places.at(place)
-        return row.path if row else ""
 
     def remove_copies(self, place: str) -> None:
         row = self.places.at(place)
@@ -584,10 +598,11 @@ class NotesLayout(Closing, Reading, Layout):
         """Yield files beside these that may be, or have been, conflict copies of them."""
         changed = set(paths)
         for directory in {Locator(path).parent for path in changed}:
-            for child in self.inner.list(directory):
-                original = unmarked_original(child.name)
-                if original is not None and directory.child(original).key in changed:
-                    yield child.key
+            with suppress(AccessRefusedError):
+                for child in self.inner.list(directory):
+                    original = unmarked_original(child.name)
+                    if original is not None and directory.child(original).key in changed:
+                        yield child.key
 
     def _place_in(self, path: str, real: str | None = None) -> str | None:
         """Return the place that a file says it is of."""
@@ -626,7 +641,7 @@ class NotesLayout(Closing, Reading, Layout):
         pending = deque(sorted(paths, key=lambda path: not self._is_there(path)))
         while pending:
             path = pending.popleft()
-            known = self.places.at_path(path)
+            known = self._row_at(path)
             found = None
             if self.is_note(path) and self._is_there(path):
                 found = self._row_of(path, known, partial(self._is_others, path))
@@ -639,11 +654,25 @@ class NotesLayout(Closing, Reading, Layout):
             if found is not None and found != known:
                 before = self.places.at(found.place)
                 self.places.change([found])
-                if before is not None and folded(before.path) != folded(path):
-                    pending.append(before.path)  # it has the same id, and comes second
+                if before is not None and not self._are_one(before.path, path):
+                    pending.append(before.path)  # it has the same id, and may come second
+                    pending.extend(row.path for row in self.places.claiming(found.place))
             if found is not None:
                 changed.update(dict.fromkeys(self._keys(found.place)))
+                if known is None and self._is_memory(path):
+                    pending.extend(self._left_behind(path, found.place))
         return [Locator(key) for key in changed]
+
+    def _left_behind(self, path: str, place: str) -> Iterator[str]:
+        """Yield where a new file was before, if it came from the folder of another category."""
+        match node_at(place), (self._id_in(path) or "").split("/"):
+            case Uri(path=(kind, owner, "memories", *_)) as node, [category, slug]:
+                with suppress(InvalidValueError):
+                    row = self.places.at(
+                        Uri(node.account, (kind, owner, "memories", category, slug)).key
+                    )
+                    if row is not None and not self._is_there(row.path):
+                        yield row.path
 
     def refresh(self) -> None:
         """Look at every file again: at new ones, renamed ones, and those that are gone."""
@@ -651,12 +680,28 @@ class NotesLayout(Closing, Reading, Layout):
         self.logical({*self._files(), *(row.path for row in self.places.rows())})
 
     def expected(self, paths: Sequence[str]) -> dict[str, bytes | None]:
-        found = {path: self.places.at_path(path) for path in paths}
-        return {path: row.digest for path, row in found.items() if row and row.digest}
+        found = {path: self._row_at(path) for path in paths}
+        return {path: row.digest for path, row in found.items() if row and row.is_ours}
 
     def known(self) -> Iterable[tuple[str, bytes]]:
         self._prepare()
-        return [(row.path, row.digest) for row in self.places.rows() if row.digest]
+        return [(row.path, row.digest) for row in self.places.rows() if row.is_ours]
+
+    def _row_at(self, path: str) -> Row | None:
+        """Return the row of a file, also if it had the same name in other letters."""
+        row = self.places.at_path(path)
+        return row if row is None or self._are_one(row.path, path) else None
+
+    def _are_one(self, path: str, other: str) -> bool:
+        """Whether two paths are of one file: disks that ignore case list it once."""
+        same = path == other or folded(path) == folded(other)
+        return same and (path == other or not (self._is_listed(path) and self._is_listed(other)))
+
+    def _is_listed(self, path: str) -> bool:
+        locator = Locator(path)
+        while locator.key and locator in self.inner.list(locator.parent):
+            locator = locator.parent
+        return not locator.key
 
     def in_place(self) -> frozenset[str]:
         """Return the places of notes outside of the memory folder."""
@@ -667,13 +712,15 @@ class NotesLayout(Closing, Reading, Layout):
     def census(self) -> "Census":
         """Count the notes in place, and the files beside them that are not notes."""
         self._prepare()
-        notes = {row.path for row in self.places.rows() if not self._is_memory(row.path)}
-        others: Counter[str] = Counter()
+        rows = self.places.rows()
+        notes = {r.path for r in rows if r.digest != NOT_READ and not self._is_memory(r.path)}
+        others = Counter(each.kind.value for each in self._findings() if each.kind is not _COPY)
         for path in self._paths():
             if path not in notes and not self._is_memory(path):
                 ending = path.rpartition("/")[2][1:].rpartition(".")[2]
                 others[self._why_left_out(path) or f".{ending}"] += 1
-        return Census(len(notes), dict(others.most_common()))
+        others[NOT_UTF8] += sum(r.digest == NOT_READ and self._is_memory(r.path) for r in rows)
+        return Census(len(notes), dict((+others).most_common()))
 
     def has_file(self, name: str) -> bool:
         if self._beside is None:
@@ -686,18 +733,22 @@ class NotesLayout(Closing, Reading, Layout):
         if not self.is_note(path):
             name = path.rpartition("/")[2]
             return COPY if name.endswith(MARKDOWN) and marked_original(name) else ""
-        with suppress(StorageError):
+        try:
             real = self.inner.read(Locator(path))
-            return TOO_LONG if self._is_too_long(path, real) else COPY
-        return "not UTF-8"
+        except StorageError as error:
+            return NOT_UTF8 if isinstance(error, NotTextError) else CLOSED
+        return TOO_LONG if self._is_too_long(path, real) else COPY
 
     def _is_there(self, path: str) -> bool:
-        return self.inner.exists(Locator(path))
+        try:
+            return self.inner.exists(Locator(path))
+        except AccessRefusedError:  # who may not look can't say that it is gone
+            return True
 
     def _is_others(self, path: str, place: str) -> bool:
         """Whether another file that is still there has a place, and comes before this one."""
         row = self.places.at(place)
-        if row is None or folded(row.path) == folded(path) or not self._is_there(row.path):
+        if row is None or self._are_one(row.path, path) or not self._is_there(row.path):
             return False
         return self._claim(row) < self._claim(Row(place, path))
 

@@ -11,19 +11,20 @@ from perdure.database import DatabaseFile, DerivedFile, ReadOnlyFile, Tables
 from perdure.errors import AccessRefusedError
 from perdure.files import Closing
 
-_VERSION = 2
+_VERSION = 3
 _TABLES = Tables(
     name="the table of notes",
     version=_VERSION,
     statements=(
         """CREATE TABLE note (
-            place TEXT PRIMARY KEY, path TEXT NOT NULL, folded TEXT NOT NULL UNIQUE,
+            place TEXT PRIMARY KEY, path TEXT NOT NULL, folded TEXT NOT NULL,
             digest BLOB NOT NULL, archived INTEGER NOT NULL, unsure INTEGER NOT NULL,
             claim TEXT NOT NULL, aliases TEXT NOT NULL
         ) WITHOUT ROWID""",
         """CREATE TABLE named (
             name TEXT NOT NULL, place TEXT NOT NULL, PRIMARY KEY (name, place)) WITHOUT ROWID""",
         "CREATE INDEX named_place ON named (place)",
+        "CREATE INDEX note_folded ON note (folded)",
         "CREATE INDEX note_archived ON note (place) WHERE archived",
         "CREATE INDEX note_unsure ON note (place) WHERE unsure",
         "CREATE INDEX note_claim ON note (claim) WHERE claim != ''",
@@ -38,11 +39,15 @@ _ARCHIVED = "SELECT place FROM note WHERE archived AND place > ? AND place < ?"
 _BELOW = "SELECT place FROM note WHERE place > ? AND place < ? ORDER BY place"
 
 
+NOT_READ = b"-"
+"""Instead of a digest: the file is not a text, or may not be read."""
+
+
 class Row(NamedTuple):
     place: str
     path: str
     digest: bytes = b""
-    """The sha256 of the file as we wrote it; empty if others wrote it since."""
+    """The sha256 of the file as we wrote it; empty if others wrote it since, or `NOT_READ`."""
     archived: bool = False
     unsure: bool = False
     """Whether a writer may have ended before the file was as the row says."""
@@ -50,6 +55,11 @@ class Row(NamedTuple):
     """The place that its id names, if another file with that id has it."""
     aliases: str = ""
     """Other names that a note in place says it has, one in each line."""
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the file is as we wrote it, for all that is known."""
+        return self.digest not in {b"", NOT_READ}
 
     @property
     def names(self) -> set[str]:
@@ -83,8 +93,9 @@ class Places(Closing):
         return next(iter(self._asked(f"{_ROWS} WHERE place = ?", place)), None)
 
     def at_path(self, path: str) -> Row | None:
-        """Return the row of a file; names that differ only by case are of one file."""
-        return next(iter(self._asked(f"{_ROWS} WHERE folded = ?", folded(path))), None)
+        """Return the row of a file; else that of one whose name differs only by case."""
+        asked = f"{_ROWS} WHERE folded = ? ORDER BY path <> ? LIMIT 1"
+        return next(iter(self._asked(asked, folded(path), path)), None)
 
     def among(self, places: list[str]) -> list[str]:
         """Return which of some places have a row."""

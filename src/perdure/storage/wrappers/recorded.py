@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Self
 
 from perdure.artifacts import CID, IndexState
 from perdure.artifacts.canonical import Value
+from perdure.dataclass import replace
 from perdure.errors import StorageError
 from perdure.files import Closing
 from perdure.storage.content import Changes, Conditions, Expectation, check_changes, check_removal
 from perdure.storage.contract import (
     ConflictStrategy,
     DerivedMaintenance,
+    Layout,
     StorageBackend,
     TransactionalBackend,
 )
@@ -140,6 +142,27 @@ class Recorded(Closing, Wrapped):
 
     def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
         self.commit(changes, expect=expect)
+
+    def write_personal(
+        self,
+        locator: Locator,
+        content: str,
+        *,
+        authorisation: "Authorisation",
+        expect: Expectation = None,
+    ) -> Locator:
+        """As promised; a note of this tree enters history, as it was and as it is then."""
+        layout = self.inner if isinstance(self.inner, Layout) else None
+        if layout is None or not layout.holds_personal:
+            return super().write_personal(
+                locator, content, authorisation=authorisation, expect=expect
+            )
+        self.introduce()
+        self.notice(layout.logical([locator.key]))
+        layout.write_personal(locator, content, authorisation=authorisation, expect=expect)
+        said = replace(self._circumstances, actor=authorisation.operator)
+        self.joint.notice(layout.logical([locator.key]), said)
+        return locator
 
     def restore(self, locator: Locator, version: Which, *, expect: Expectation = None) -> Version:
         """Write the text of an earlier version as a new one; `AbsentError` if it has none."""

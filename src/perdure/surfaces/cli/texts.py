@@ -10,6 +10,7 @@ import click
 
 from perdure import CID, Event, Log, Version
 from perdure.app import default_request, open_log
+from perdure.app.commits import GitCommit, commits_beside
 from perdure.dataclass import replace
 from perdure.model.request import text_named
 from perdure.surfaces import out
@@ -34,6 +35,7 @@ from perdure.surfaces.telling import (
 )
 
 Rest = ParamSpec("Rest")
+_SHORT = 12
 
 
 def _with_log(command: Callable[Concatenate[Log, Rest], None]) -> Callable[Rest, None]:
@@ -80,23 +82,36 @@ def _parse_version(text: str) -> int | CID:
     metavar="N",
     help="At most so many: the last ones or, with --after, the first ones after it.",
 )
+@click.option("--git", "git", is_flag=True, help="With KEY: show the commit that has each version.")
 @as_json(OBJECT_PER_LINE)
 @_with_log
-def log_command(
-    log: Log, key: str | None, after: int | None, limit: int | None, *, as_json: bool
+def log_command(  # noqa: PLR0913 - one for each option
+    log: Log, key: str | None, after: int | None, limit: int | None, *, git: bool, as_json: bool
 ) -> None:
     """Show what happened, or the versions of KEY.
 
-    The newest come last. Times are local; positions are those of the log.
+    The newest come last. Times are local; positions are those of the log. With --git, the commit of
+    git whose file has the same bytes is beside each version.
     """
-    found = log.entries(key, after=after, limit=limit)
+    if git and key is None:
+        raise click.UsageError("--git is about one text. Fix: name its KEY.")
+    found: Iterable[Event] = log.entries(key, after=after, limit=limit)
+    commits: dict[int, GitCommit] = {}
+    if git and key is not None:
+        found = list(found)
+        commits = commits_beside(log, key, found)
     if as_json:
         for event in found:
-            out.json(_json(event))
+            commit = commits.get(event.position)
+            out.json({**_json(event), **({"git": _commit_json(commit)} if git else {})})
         return
     number = "position" if key is None else "version"
-    rows = map(_row, found if key else _by_node(found))
-    if not out.table((number, "time", "actor", "origin", "name", "reason"), rows):
+    heads = (number, "time", "actor", "origin", "name", *(["git"] if git else []), "reason")
+    rows = (
+        _row(event, _commit(commits.get(event.position)) if git else ())
+        for event in (found if key else _by_node(found))
+    )
+    if not out.table(heads, rows):
         out.mention(f"nothing is recorded {f'after {after}' if after else 'yet'}")
 
 
@@ -108,14 +123,26 @@ def _by_node(found: Iterable[Event]) -> Iterator[Event]:
         yield replace(next(contents, several[-1]), position=several[-1].position)
 
 
-def _row(event: Event) -> tuple[str, ...]:
+def _commit(commit: GitCommit | None) -> tuple[str]:
+    if commit is None:
+        return ("-",)
+    return (f"{commit.hash[:_SHORT]} {local_date(commit.time)} {shown(commit.subject)}",)
+
+
+def _commit_json(commit: GitCommit | None) -> dict[str, str] | None:
+    if commit is None:
+        return None
+    return {"commit": commit.hash, "time": utc_time(commit.time), "subject": commit.subject}
+
+
+def _row(event: Event, commit: tuple[str, ...]) -> tuple[str, ...]:
     number = event.number if isinstance(event, Version) else event.position
     reason = shown(event.reason) if event.reason else ""
     if event.unbound:
         reason = f"removed: {reason}" if reason else "removed"
     name = text_named(event.key, default_request(os.environ))
     fields = map(shown, (event.actor, event.origin, name))
-    return (str(number), local_time(event.time), *fields, reason)
+    return (str(number), local_time(event.time), *fields, *commit, reason)
 
 
 def _json(event: Event) -> dict[str, object]:
