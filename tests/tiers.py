@@ -24,9 +24,9 @@ STACKS: Mapping[str, tuple[str, ...]] = {
     "tests/storage/test_write_all_default.py": ("TestInMemory",),
     "tests/context/test_nodes_conformance.py": (
         "TestNodesInMemory",
-        "TestRecordedNodesOnDeviceLocal",
+        "TestNodesAsNotesOnDeviceLocal",
         "TestRelationsInMemory",
-        "TestRecordedRelationsOnDeviceLocal",
+        "TestRelationsAsNotesOnDeviceLocal",
     ),
     "tests/context/test_outbox_conformance.py": ("TestMemory", "TestSqlite"),
     "tests/index/test_index_conformance.py": ("TestMemory", "TestSqlite"),

@@ -391,3 +391,47 @@ def test_notes_that_are_memory_are_not_imported(
     assert memory.import_from(outside).totals()["documents"]["new"] == 1
     templates = memory.import_from(vault / "Templates")
     assert templates.totals()["documents"]["new"] == 1  # they are not memory
+
+
+# ---------------------------------------------------------------- frontmatter that can't be read
+HOSTILE = {
+    "list": ("mood: [open", 3),
+    "merges": ("a: &a {b: 1}\nc:\n  <<: *a", 4),
+    "twice": ("mood: one\nmood: two", 3),
+    "tab": ("mood:\n\t- one", 3),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_frontmatter_that_cannot_be_read_hides_nothing(
+    name: str, memory: Memory, vault: Path
+) -> None:
+    lines, line = HOSTILE[name]
+    memory.save("Prefers tabs.", category="preference", slug="indentation")
+    (own,) = vault.rglob("Indentation.md")
+    theirs = vault / "Zoo.md"
+    theirs.write_text(f"---\n{lines}\n---\n# Zoo\n\nThe giraffe sleeps. [[Oven]]\n")
+    own.write_text(own.read_text().replace("---\n", f"---\n{lines}\n", 1).replace("tabs", "llamas"))
+    before = {path: path.read_bytes() for path in (own, theirs)}
+
+    assert found(memory, "giraffe")[0] == "ctx://local/resources/Zoo"
+    assert found(memory, "llamas")[0].endswith("preference/indentation")
+    assert memory.read("preference/indentation").content == "Prefers llamas."
+    assert lines in str(memory.read("preference/indentation").frontmatter)
+    problems = [each for each in memory.lint().problems if each.code == "frontmatter-unreadable"]
+    assert [(each.file, each.line) for each in problems if each.file != "Rule.md"] == [
+        ("Perdure/Preferences/Indentation.md", line),
+        ("Zoo.md", line),
+    ]
+    assert all(each.fix for each in problems)
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_memory_with_broken_frontmatter_is_written_around_it(memory: Memory, vault: Path) -> None:
+    memory.save("Prefers tabs.", category="preference", slug="indentation")
+    (own,) = vault.rglob("Indentation.md")
+    own.write_text(own.read_text().replace("---\n", "---\nmood: [open\n", 1))
+    memory.write("preference/indentation", "Prefers spaces.", replace=True)
+
+    assert "mood: [open\n" in own.read_text()
+    assert own.read_text().endswith("---\nPrefers spaces.\n")

@@ -15,18 +15,18 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 4_656,
-    "app": 3_960,
-    "artifacts": 7_103,
-    "context": 5_125,
-    "engine": 30_748,
-    "harness": 2_173,
-    "index": 4_247,
-    "model": 3_035,
+    "agents": 4_799,
+    "app": 3_980,
+    "artifacts": 7_142,
+    "context": 5_243,
+    "engine": 30_782,
+    "harness": 2_154,
+    "index": 4_241,
+    "model": 3_026,
     "process": 528,
-    "storage": 5_654,
-    "surfaces": 7_348,
-    "testing": 4_344,
+    "storage": 5_907,
+    "surfaces": 7_349,
+    "testing": 4_351,
 }
 
 
@@ -41,8 +41,8 @@ def test_every_package_has_a_budget() -> None:
 
 def test_learning_keeps_to_its_budget_with_its_tables() -> None:
     files = [file for file in (PACKAGE / "engine" / "learn").iterdir() if file.is_file()]
-    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_946
+    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_958
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_754
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_452

@@ -55,31 +55,41 @@ def open_storage(
     environ: Mapping[str, str], *, required: Capabilities | None = None
 ) -> StorageBackend:
     """Open the backend that this user configured; `StorageSelectionError` if it can't be had."""
-    return storage_of(load_config(environ), required)
+    return select_backend(load_config(environ).storage, required=required)
 
 
-def storage_of(config: Config, required: Capabilities | None = None) -> StorageBackend:
+def open_texts(environ: Mapping[str, str]) -> StorageBackend:
+    """Open the texts of the memory that this user configured, however nodes lie in its store."""
+    return storage_of(load_config(environ))
+
+
+def storage_of(config: Config) -> StorageBackend:
     """Return the configured backend with nodes in its layout; it has no history of its own."""
-    backend = select_backend(config.storage, required=required)
+    backend = select_backend(config.storage)
     if not backend.identity:
         return backend
     return laid_out(config, backend, find_store(config.home, backend.identity, backend))
 
 
 def laid_out(
-    config: Config, backend: StorageBackend, store: Store, *, ignored: Iterable[str] = ()
+    config: Config,
+    backend: StorageBackend,
+    store: Store,
+    *,
+    ignored: Iterable[str] = (),
+    read_only: bool = False,
 ) -> StorageBackend:
     """Return a backend with nodes as they lie in this store."""
     if store.layout_for(config) == "agfs":
         return backend
     from perdure.context.layouts.names import Names
     from perdure.context.layouts.notes import NotesLayout
-    from perdure.context.layouts.places import Places
+    from perdure.context.layouts.places import Places, ReadOnlyPlaces
     from perdure.storage import Locator
     from perdure.storage.backends.vault import VaultBackend
 
     folder = Locator(config.folder if backend.capabilities.sync else "")
-    places = Places(str(store.folder / PLACES))
+    places = (ReadOnlyPlaces if read_only else Places)(str(store.folder / PLACES))
     names = Names(ACCOUNT, store.owner or config.user)
     ignores = _matcher(config.ignore) if config.ignore else None
     rule = "\n".join(config.ignore)
@@ -305,9 +315,8 @@ def arriving_into(config: Config) -> "Arriving":
     )
     derived = [folder / name for name in (*DERIVED, *databases)]
     layout = laid_out(config, backend, store)
-    if layout is not backend:  # then its note must name the layout, or nobody would find a node
-        introducer(store, backend, config)()
-    return Arriving(layout, History.open(str(folder)), folder, derived)
+    history, introduce = History.open(str(folder)), introducer(store, backend, config)
+    return Arriving(layout, history, folder, derived, introduce)
 
 
 def preview_storage(

@@ -10,7 +10,6 @@ from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import Any
 
-from perdure.app.identity import find_store
 from perdure.app.opening import arriving_into, census_of, open_recorded, recorded_of, store_of
 from perdure.config import (
     FILE_NAME,
@@ -167,7 +166,6 @@ PROBED = "Perdure looks whether it can write here; this may be removed.\n"
 
 _BACKEND: Place = ("storage", "backend")
 _VAULT: Place = ("storage", "vault", "path")
-_LAYOUT: Place = ("storage", "layout")
 
 _LISTS = (".config/obsidian/obsidian.json", "Library/Application Support/obsidian/obsidian.json")
 """Where Obsidian keeps the list of its vaults, below a user's home."""
@@ -225,8 +223,7 @@ def begin(
     """Make sure that there is a config file that names this storage, and a store that works.
 
     The store is opened and written first: nothing is configured that could not be used. What the
-    file says otherwise is an error, unless it is to be changed by force. A new vault has the layout
-    of notes, unless another is configured.
+    file says otherwise is an error, unless it is to be changed by force.
     """
     named = backend if vault is None else "vault"
     wanted = {} if named is None else Target(named, vault).entries()
@@ -244,9 +241,6 @@ def begin(
         # Else somebody may be trying to write there just now; alone, it is looked at again.
     with alone_in(config.home):
         file, text, changed, config = _planned(environ, wanted, force=force)
-        if named == "vault" and _may_have_notes(config):
-            wanted = {**wanted, _LAYOUT: "notes"}
-            file, text, changed, config = _planned(environ, wanted, force=force)
         was_there = os.path.lexists(file.path)
         with recorded_of(config) as recorded:
             layout = recorded.inner
@@ -268,13 +262,6 @@ def begin(
         store.folder,
         *found,
     )
-
-
-def _may_have_notes(config: Config) -> bool:
-    """Whether a store has no layout yet, and nobody chose another than that of notes."""
-    backend = select_backend(config.storage)
-    store = find_store(config.home, backend.identity, backend)
-    return not store.layout and config.layout in {None, "notes"}
 
 
 def find_vault() -> str:

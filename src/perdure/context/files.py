@@ -2,9 +2,9 @@
 
 import json
 import re
+from base64 import b32encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from hashlib import sha256
 from typing import NamedTuple, NoReturn, TypeVar
 
@@ -16,7 +16,7 @@ from perdure.errors import (
     LinkRefusedError,
     NotTextError,
 )
-from perdure.frontmatter import frontmatter, quoted
+from perdure.frontmatter import quoted, split
 from perdure.model import ContextNode, NodeStatus, RelationEdge, Uri
 from perdure.model.values import (
     JSON,
@@ -26,13 +26,13 @@ from perdure.model.values import (
     counted,
     encodable,
     frozen,
-    moment,
     plain,
     shown,
 )
 from perdure.patterns import later
 from perdure.storage import Locator
 from perdure.storage.undo import UNREADABLE, Text, Unreadable
+from perdure.times import read_moment
 
 CONTENT = "content.md"
 RELATIONS = ".relations.json"
@@ -59,6 +59,7 @@ METADATA = (
     *("kind", "title", "project", "date", "valid_from", "valid_until", "by", "proposed"),
     *("source", "source_id", "source_digest", "source_gone", "origins", "branch", "commit"),
     *("always_load", "phases", "enforced", "kept_apart_from", "statements", "merges"),
+    *("source_created_at", "cwd", "foreign"),
 )
 """The metadata that Perdure itself writes or reads, in the order of a meta; others follow."""
 
@@ -213,11 +214,8 @@ def written_time(time: datetime) -> str:
 
 def read_time(value: object) -> datetime:
     said = _text(value)
-    with suppress(ValueError):  # such as the 30th of February
-        if _TIME.fullmatch(said):
-            time = datetime.fromisoformat(said)
-            return time if time.tzinfo is UTC else moment(time, "time")
-    return _refuse(f"{shown(said)} is no time")
+    time = read_moment(said) if _TIME.fullmatch(said) else None
+    return time or _refuse(f"{shown(said)} is no time")
 
 
 def _refuse(what: str) -> NoReturn:
@@ -249,6 +247,12 @@ def derived_abstract(place: Uri, content: str) -> str:
     from perdure.model.transcript import abstract_of  # noqa: PLC0415 - only sessions pay
 
     return abstract_of(content)
+
+
+def statement_cid(text: str) -> str:
+    """Return the CID of a text in base 32, by which a node keeps what its statements rest on."""
+    digest = bytes.fromhex(cid_of(text)[1:])
+    return f"b{b32encode(digest).decode().rstrip('=').lower()}"
 
 
 def cid_of(text: str) -> str:
@@ -347,10 +351,8 @@ class Parts:
 def edited_content(said: str | None) -> tuple[str, str]:
     if said is None:
         raise InvalidValueError("it is gone. Fix: restore it, or delete the node.")
-    found = frontmatter(said)
-    if found.finding:
-        raise InvalidValueError(f"its {found.finding}")
-    return found.lines, _within(found.body, MAX_CONTENT)
+    lines, body = split(said)
+    return lines, _within(body, MAX_CONTENT)
 
 
 def generated_lines(title: str) -> str:

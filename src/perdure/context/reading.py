@@ -124,7 +124,7 @@ class Stored(NamedTuple):
     def cid(self) -> CID:
         """The name of the content in history; of the last one that can be read."""
         said = self.files[CONTENT]
-        broken = any(problem.startswith(CONTENT) for problem in self.node.problems)
+        broken = any(problem.startswith(f"{CONTENT}:") for problem in self.node.problems)
         if broken or not isinstance(said, str):
             said = frontmatter.join(self.lines, self.node.content)
         return CID.of(said.encode())
@@ -223,10 +223,6 @@ class NodeReader:
                 found.setdefault(name, []).append(place)
         return found
 
-    def path_of(self, place: Uri) -> str:
-        """Return the path of the note that a node is; empty where nodes are not notes."""
-        return self._layout.path_of(self.folder(place).key) if self._layout else ""
-
     def names_of(self, place: Uri) -> Sequence[str]:
         """Return the names by which `named` finds a node."""
         if not self._is_past:
@@ -240,9 +236,32 @@ class NodeReader:
         others = others if isinstance(others, (list, tuple)) else ()
         return sorted({_folded(str(each)) for each in (place.name, *others)})
 
-    def is_note(self, path: str) -> bool:
-        """Whether the file at a path is a node where it lies."""
-        return self._layout is not None and bool(self._layout.key_at(path))
+    def file_of(self, place: Uri) -> tuple[str, str] | None:
+        """Return the name and the text of the file with the content; None if it can't be read."""
+        if self._layout:
+            return self._layout.file_of(self.folder(place).key)
+        said = self.look(place, CONTENT)
+        return (self.file(place, CONTENT).key, said) if isinstance(said, str) else None
+
+    def place_at(self, path: str) -> Uri | None:
+        """Return the node that the note at a path holds; None where nodes are not notes."""
+        return Uri.of_key(self._layout.place_at(path)) if self._layout else None
+
+    def path_of(self, place: Uri) -> str:
+        """Return the path of the note that holds a node; empty where nodes are not notes."""
+        return self._layout.path_of(self.folder(place).key) if self._layout else ""
+
+    def lines_above(self, place: Uri) -> int:
+        """Return how many more lines the note of a node has than its content."""
+        path, content = self.path_of(place), self.look(place, CONTENT)
+        if self._layout is None or not path or not isinstance(content, str):
+            return 0
+        real = self._layout.inner.read(Locator(path))
+        return real.rstrip("\n").count("\n") - content.rstrip("\n").count("\n")
+
+    def has_file(self, name: str) -> bool:
+        """Whether a file of a vault that is not a note has a name, such as an attachment."""
+        return self._layout is not None and self._layout.has_file(name)
 
     def categories(self, owner: Uri) -> list[str]:
         return self._names(owner.child("memories"))

@@ -9,26 +9,27 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 
+from perdure import markdown
 from perdure.context import links
 from perdure.context.files import CONTENT, FILES, META, RELATIONS
-from perdure.context.links import located
 from perdure.context.reading import NodeReader, Stored
 from perdure.dataclass import dataclass, field, replace
-from perdure.errors import BrokenNodeError, ConcurrentModificationError, InvalidValueError
-from perdure.frontmatter import frontmatter, properties
+from perdure.errors import BrokenNodeError, ConcurrentModificationError
+from perdure.frontmatter import frontmatter, join
 from perdure.model import SUPERSEDED_BY, ContextNode, RequestContext, Role, Uri, slugify
 from perdure.model.node import NodeStatus
 from perdure.model.record import VALID_FROM, VALID_UNTIL
-from perdure.model.values import read_moment, shown
+from perdure.model.values import shown
+from perdure.patterns import later
 from perdure.storage import Finding, FindingKind, Locator
 from perdure.storage.contract import is_directory
+from perdure.times import read_moment
 
 
 class Code(Enum):
     """What may be wrong, by the name that people and programs know it by."""
 
     CONTENT_EMPTY = "content-empty"
-    FRONTMATTER_UNREADABLE = "frontmatter-unreadable"
     TITLE_MISSING = "title-missing"
     NAME_DIFFERS = "name-differs"
     """The frontmatter calls it otherwise than its folder does."""
@@ -43,6 +44,10 @@ class Code(Enum):
     SUPERSESSION_FORK = "supersession-fork"
     CONFLICT_COPY = "conflict-copy"
     NODE_UNREADABLE = "node-unreadable"
+    FRONTMATTER_UNREADABLE = "frontmatter-unreadable"
+    """Its properties count for nothing until they are corrected; its text can be read and found."""
+    TOO_LONG = "too-long"
+    """Headings and code at its end are not told apart."""
     NO_NODE = "no-node"
     """A text that nobody finds, for it is no node yet."""
     FILE_LINK = "file-link"
@@ -50,7 +55,6 @@ class Code(Enum):
 
 
 _WARNINGS = {
-    Code.FRONTMATTER_UNREADABLE,
     Code.TITLE_MISSING,
     Code.NAME_DIFFERS,
     Code.DATE_FUTURE,
@@ -58,6 +62,7 @@ _WARNINGS = {
     Code.NO_NODE,
     Code.FILE_LINK,
     Code.LEFTOVER,
+    Code.TOO_LONG,
 }
 
 
@@ -137,12 +142,17 @@ _NAMES = ("slug", "name", "id")
 @dataclass(frozen=True, slots=True)
 class Note:
     node: ContextNode
-    file: "_File"
+    folder: str
     content: str
     meta: str
 
-    def problem(self, code: Code, name: str, line: int, what: str, fix: str) -> Problem:
-        return Problem(*self.file.at(name, line), code.value, what, fix, self.node.uri)
+    def problem(self, code: Code, file: str, line: int, what: str, fix: str) -> Problem:
+        return Problem(f"{self.folder}/{file}", line, code.value, what, fix, self.node.uri)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is a note in place: its file names it, whatever its properties say."""
+        return bool(self.node.metadata.get("in_place"))
 
     def meta_line(self, name: str) -> int:
         return line_with(self.meta, f'"{name}"')
@@ -156,8 +166,9 @@ class Note:
         return self.content.count("\n", 0, len(self.content) - len(body))
 
     def links(self) -> Iterator[tuple[int, str]]:
-        for line, target in located(self.node.content):
-            yield self.above + line, target
+        for link in markdown.links(self.node.content):
+            if link.kind == "wikilink" and link.target:
+                yield self.above + link.line, link.target
 
 
 def line_with(text: str, words: str) -> int:
@@ -168,25 +179,18 @@ def line_with(text: str, words: str) -> int:
 # ---------------------------------------------------------------- fields
 def fields(note: Note) -> Iterator[Problem]:
     """Expect that a note says something, and has a title if somebody wrote a frontmatter."""
-    finding = None if note.node.problems else frontmatter(note.content).finding
-    if finding:
-        what, _, fix = finding.partition(" Fix: ")
-        code = Code.FRONTMATTER_UNREADABLE
-        yield note.problem(code, CONTENT, 1, f"its {what.rstrip('.')}", fix.rstrip("."))
-    if note.file.in_place:  # its owner follows no rules of ours
-        return
     if not note.node.content.strip():
         fix = f"write something, or `perdure delete` {note.node.uri}"
         yield note.problem(Code.CONTENT_EMPTY, CONTENT, 1, "it says nothing", fix)
     said = _frontmatter(note)
-    if said and not str(said.get("title") or "").strip():
+    if said and not note.is_own and not str(said.get("title") or "").strip():
         what, fix = "its frontmatter has no title", "add a line such as `title: A name`"
         yield note.problem(Code.TITLE_MISSING, CONTENT, 1, what, fix)
 
 
 def names(note: Note) -> Iterator[Problem]:
     said, name = _frontmatter(note), Uri.parse(note.node.uri).name
-    for key in () if note.file.in_place else _NAMES:
+    for key in () if note.is_own else _NAMES:
         value = said.get(key)
         if isinstance(value, str) and value.strip() and value.strip() not in {name, note.node.uri}:
             what = f"its {key} is {shown(value)}, but its folder is called {shown(name)}"
@@ -195,15 +199,30 @@ def names(note: Note) -> Iterator[Problem]:
             yield note.problem(Code.NAME_DIFFERS, CONTENT, line, what, fix)
 
 
+_LINE = later(r", line (\d+)")
+
+
+def _parsing(file: tuple[str, str] | None, uri: str) -> Iterator[Problem]:
+    """Expect that the frontmatter and all blocks of a file can be read."""
+    name, text = file or ("", "")
+    found = {
+        Code.FRONTMATTER_UNREADABLE: frontmatter(text).finding,
+        Code.TOO_LONG: markdown.finding(text),
+    }
+    for code, finding in found.items():
+        if finding:
+            what, _, fix = finding.partition(". Fix: ")
+            line = _LINE.search(what)
+            number = int(line[1]) if line else 1
+            yield Problem(name, number, code.value, f"its {what}", fix.rstrip("."), uri)
+
+
 def _frontmatter(note: Note) -> Mapping[str, object]:
     """Return what its owner wrote above the body; what we generated is right by itself."""
     lines = note.node.frontmatter
     if not lines or not lines.strip():
         return {}
-    try:
-        return properties(lines)
-    except InvalidValueError:  # which is told of as a problem of the node
-        return {}
+    return frontmatter(join(lines, "")).values
 
 
 # ---------------------------------------------------------------- dates
@@ -310,23 +329,8 @@ def _told(finding: Finding) -> Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
-    """Where the texts of a node are: in a folder, or all in one note."""
-
-    folder: str
-    path: str
-    in_place: bool = False
-
-    def at(self, name: str, line: int) -> tuple[str, int]:
-        """Return the file that has a text, and the line; 0 where properties come before it."""
-        if not self.path:
-            return f"{self.folder}/{name}", line
-        return self.path, line if self.in_place and name == CONTENT else 0
-
-
-@dataclass(frozen=True, slots=True)
 class _Seen:
-    file: _File
+    folder: str
     links: tuple[tuple[int, str], ...]
     edges: tuple[tuple[int, str, str], ...]
     """Line, type and target of each."""
@@ -363,20 +367,29 @@ class Lint:
             found.problems += self._leading(uri, note)
         found.problems += _chained(seen)
         found.problems += _between(self._reader, self._ctx, place)
-        found.problems.sort()
+        found.problems = sorted(map(self._located, found.problems))
         return found
+
+    def _located(self, problem: Problem) -> Problem:
+        """Return a problem of a node with the file and line where its owner sees it."""
+        path = self._reader.path_of(Uri.parse(problem.uri)) if problem.uri else ""
+        if not path:
+            return problem
+        line = 0
+        if problem.line and problem.file.endswith(CONTENT):
+            line = max(problem.line + self._reader.lines_above(Uri.parse(problem.uri)), 1)
+        return replace(problem, file=path, line=line)
 
     # ------------------------------------------------------------ one note
     def _look(self, place: Uri, seen: dict[str, _Seen]) -> Iterator[Problem]:
-        path = self._reader.path_of(place)
-        file = _File(self._reader.folder(place).key, path)
+        folder = self._reader.folder(place).key
         try:
             stored = self._reader.load(place)
         except BrokenNodeError as error:
             what, _, fix = str(error).partition(" Fix: ")
             fix = fix.rstrip(".") or "`perdure repair` says what can be done"
             code = Code.NODE_UNREADABLE.value
-            yield Problem(*file.at(META, 0), code, what.rstrip("."), fix, str(place))
+            yield Problem(f"{folder}/{META}", 0, code, what.rstrip("."), fix, str(place))
             return
         except ConcurrentModificationError:  # somebody is at it
             return
@@ -384,15 +397,16 @@ class Lint:
             if self._reader.look(place, CONTENT) is not None:
                 what, fix = "it is no node yet, so nobody finds it", "`perdure repair --apply`"
                 code = Code.NO_NODE.value
-                yield Problem(*file.at(CONTENT, 0), code, what, fix, str(place))
+                yield Problem(f"{folder}/{CONTENT}", 0, code, what, fix, str(place))
             return
         if stored.meta.status is NodeStatus.ACTIVE:
             self._places.active.add(place)
-            note = _note(stored, file)
-            seen[str(place)] = _Seen(note.file, tuple(note.links()), tuple(_edges(stored)))
+            note = _note(stored, folder)
+            seen[str(place)] = _Seen(folder, tuple(note.links()), tuple(_edges(stored)))
             for check in ALONE:
                 yield from check(note)
             yield from dates(note, self._now)
+            yield from _parsing(self._reader.file_of(place), str(place))
 
     # ------------------------------------------------------------ where it leads
     def _leading(self, uri: str, note: _Seen) -> Iterator[Problem]:
@@ -401,19 +415,21 @@ class Lint:
             if not self._is_known(target, place):
                 what = f"[[{shown(target)[1:-1]}]] leads nowhere"
                 fix = "correct the link, or write the note that it names"
-                code = Code.LINK_BROKEN.value
-                yield Problem(*note.file.at(CONTENT, line), code, what, fix, uri)
+                file, code = f"{note.folder}/{CONTENT}", Code.LINK_BROKEN.value
+                yield Problem(file, line, code, what, fix, uri)
         for line, kind, to in note.edges:
             end = Uri.parse(to)
             if self._may_see(end) and not self._places.is_active(end):
                 what = f"it is {kind} {to}, where no node is in use"
                 fix = f"`perdure relate --remove --type {kind}` takes the relation away"
-                code = Code.RELATION_BROKEN.value
-                yield Problem(*note.file.at(RELATIONS, line), code, what, fix, uri)
+                file, code = f"{note.folder}/{RELATIONS}", Code.RELATION_BROKEN.value
+                yield Problem(file, line, code, what, fix, uri)
 
     def _is_known(self, target: str, start: Uri) -> bool:
         """Whether a link leads somewhere, or it is not for the caller to know."""
         if links.resolve(target, start, self._places) is not None:
+            return True
+        if self._reader.has_file(target):
             return True
         with suppress(ValueError):
             named = Uri.parse(target)
@@ -449,12 +465,11 @@ class _Places:
         return self._categories[owner]
 
 
-def _note(stored: Stored, file: _File) -> Note:
+def _note(stored: Stored, folder: str) -> Note:
     content, meta = stored.files[CONTENT], stored.files[META]
-    in_place = bool(stored.node.metadata.get("in_place"))
     return Note(
         stored.node,
-        replace(file, in_place=in_place),
+        folder,
         content if isinstance(content, str) else "",
         meta if isinstance(meta, str) else "",
     )
@@ -473,12 +488,12 @@ def _chained(seen: dict[str, _Seen]) -> Iterator[Problem]:
         for uri, note in seen.items()
     }
     for ring in cycles(edges):
-        file, _ = seen[ring[0]].file.at(RELATIONS, 0)
+        file = f"{seen[ring[0]].folder}/{RELATIONS}"
         what = f"it was superseded by what it superseded: {' -> '.join((*ring, ring[0]))}"
         fix = f"`perdure relate --remove --type {SUPERSEDED_BY}` takes one of these away"
         yield Problem(file, 0, Code.SUPERSESSION_CYCLE.value, what, fix, ring[0])
     for start, targets in forks(edges):
-        file, _ = seen[start].file.at(RELATIONS, 0)
+        file = f"{seen[start].folder}/{RELATIONS}"
         what = f"several superseded it: {', '.join(targets)}"
         fix = "look which of them holds, and let it supersede the others"
         yield Problem(file, 0, Code.SUPERSESSION_FORK.value, what, fix, start)

@@ -11,17 +11,9 @@ from datetime import datetime
 
 from perdure.dataclass import dataclass, replace
 from perdure.errors import InvalidValueError
-from perdure.model.values import (
-    MAX_ABSTRACT,
-    MAX_SHOWN,
-    ROLES,
-    bounded,
-    moment,
-    read_moment,
-    shortened,
-    shown,
-)
+from perdure.model.values import MAX_ABSTRACT, MAX_SHOWN, ROLES, bounded, moment, shortened, shown
 from perdure.patterns import later
+from perdure.times import first, read_moment
 
 _ROLE = "|".join(ROLES)
 _HEADING = later(
@@ -33,6 +25,7 @@ HIDDEN = "[forgotten]."
 """Stands in a message for a sentence that its user forgot."""
 _SPACE = later(r"\s+")
 _BEGINNING = 1_500
+_MAX_WORDS = 60
 PIECE_CHARACTERS = 40_000
 """What is longer goes on in another piece; with its escapes it still fits into a node."""
 
@@ -105,6 +98,14 @@ def abstract_of(text: str) -> str:
     date = f", {min(times).date().isoformat()}" if times else ""
     began = next((" ".join(each.content.split()) for each in said if each.content.strip()), "")
     return shortened(f"{speakers}{date}: {began}", MAX_ABSTRACT)
+
+
+def beginning(text: str) -> tuple[str, str]:
+    """Return the day of the first message of a session, and how its user begins; "" if unknown."""
+    said = [each.message for each in parse(text[:_BEGINNING])]
+    day = next((each.time.date().isoformat() for each in said if each.time), "")
+    words = (" ".join(each.content.split()) for each in said if each.role == "user")
+    return day, shortened(next(filter(None, words), ""), _MAX_WORDS).removesuffix("…")
 
 
 def section(index: int, piece: int, message: Message) -> str:
@@ -192,9 +193,4 @@ def _text(value: object) -> str:
 def _time(value: object) -> datetime | None:
     if value is None or isinstance(value, datetime):
         return value
-    found = read_moment(_text(value))
-    if found is None:
-        raise InvalidValueError(
-            f"{shown(value)} is no time. Fix: write it as 2026-03-02T10:00:00Z."
-        )
-    return found
+    return first(_text(value))

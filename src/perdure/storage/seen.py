@@ -49,6 +49,7 @@ _ROWS = "SELECT directory, name, stamp, digest, place FROM seen"
 _GOES_ON = "goes on at"
 _RULE = "rule"
 _CHECKED = "checked"
+_LOOKED = "looked"
 _FEW_GONE = 10
 _SHARE_GONE = 10
 """More than this many texts, and more than one in so many, do not go at once unasked."""
@@ -98,6 +99,22 @@ class Seen(Closing):
         """Return the rows whose place begins so, in the order of places."""
         asked = f"{_ROWS} WHERE place <> '' AND place >= ? AND place < ? ORDER BY place"
         return self._asked(asked, [(prefix, f"{prefix}\U0010ffff")])
+
+    def size(self, most: int) -> int:
+        """Return how many rows there are, counted as far as `most`."""
+        return int(self._one("SELECT count(*) FROM (SELECT 1 FROM seen LIMIT ?)", most) or 0)
+
+    @property
+    def looked(self) -> float:
+        """When the last check began that was given all the time it took; 0.0 if none was."""
+        return float(self._one("SELECT value FROM note WHERE name = ?", _LOOKED) or 0.0)
+
+    def _one(self, asked: str, value: str | int) -> str | None:
+        def ask(file: DatabaseFile) -> str | None:
+            with file.reading() as db:
+                return next((str(found) for (found,) in db.execute(asked, (value,))), None)
+
+        return self._file.ask(ask)
 
     def stamps(self) -> Mapping[str, Mapping[str, Stamp]]:
         """Return the stamps by directory and name. Rows are read again if others changed them."""
@@ -225,9 +242,9 @@ Expected = Callable[[Sequence[str]], Mapping[str, bytes | None]]
 """Returns the digests of what we last wrote at some keys; None where that is nothing."""
 
 
-def settle(seen: Seen, checked: Checked) -> None:
-    """Remember what a check found, once that is recorded."""
-    notes = {}
+def settle(seen: Seen, checked: Checked, began: float | None = None) -> None:
+    """Remember what a check found, once that is recorded; and since when nothing was missed."""
+    notes = {} if began is None else {_LOOKED: repr(began)}
     if seen.note(_GOES_ON) != checked.goes_on:
         notes[_GOES_ON] = checked.goes_on
     if not checked.left and seen.note(_RULE) != checked.rule:

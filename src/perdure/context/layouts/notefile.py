@@ -7,8 +7,6 @@ each, or one for each entry of a list, and are read without YAML as long as they
 import json
 import re
 from collections.abc import Iterator, Mapping
-from datetime import date
-from functools import lru_cache
 from typing import NamedTuple
 
 from perdure.context.files import (
@@ -28,16 +26,27 @@ from perdure.context.files import (
     derived_abstract,
     generated_lines,
     read_time,
+    statement_cid,
     written_time,
 )
 from perdure.context.layouts.names import id_of, node_at
 from perdure.errors import InvalidValueError
-from perdure.frontmatter import join, properties
+from perdure.frontmatter import (
+    Entry,
+    as_json,
+    entries,
+    fences,
+    is_plain_name,
+    join,
+    value_of,
+    written,
+)
 from perdure.frontmatter import split as halves
 from perdure.model import NodeStatus, Uri
 from perdure.model.node import title_of
 from perdure.model.request import check_owner_space
 from perdure.model.values import JSON, MAX_ABSTRACT, frozen, plain, shortened
+from perdure.patterns import later
 
 ID = "id"
 _CREATED, _UPDATED, _VERSION, _STATUS = "created", "updated", "version", "status"
@@ -52,6 +61,7 @@ _OURS = "perdure"
 """What no other property says: as an object, to the letter."""
 _EVIDENCE = "evidence"
 _STATEMENTS = "statements"
+_MERGES = "merges"
 _RESERVED = (
     *(ID, _STATUS, _CREATED, _UPDATED, _VERSION, _OWNER, _LEARNED),
     *(_RELATIONS, _ABSTRACT, _OVERVIEW, _EVIDENCE, _OURS),
@@ -65,32 +75,12 @@ _NEVER = "1970-01-01T00:00:00Z"
 _HEAD = 4_000
 """A title is looked for in so many characters: to parse a whole note takes most of indexing it."""
 
-_OPENING = re.compile(r"\A(\ufeff?---[ \t]*(\r?\n))")
-_CLOSING = re.compile(r"^---[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
-_NAME = re.compile(
-    r"""(?:(?P<bare>[^\s#\-'"{\[&*!|>%@`:,\]}?][^:\n]*?)|"(?P<quoted>[^"\n]*)")[ \t]*:(?=\s)"""
-)
-_ITEM = re.compile(r"  - (.*)")
-_BARE = re.compile(r'"(?:[^"\\]|\\.)*"|[A-Za-z_][\w-]*(?=: )')
-_KEY = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
-_PLAIN = re.compile(r"[^\W_][\w .,;()/@+'-]*(?::[^\s:][\w .,;()/@+'-]*)*")
-_NUMBER = re.compile(r"[-+.\d][\d_.,eExXoO+-]*")
-_TIME = re.compile(r"\d{4}-\d\d-\d\d(?:T[\d:.]+(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII)
-_WORDS = frozenset(["~", "null", "true", "false", "yes", "no", "on", "off", "y", "n"])
-_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-_FENCED = re.compile(r"^(?P<fence>`{3,})text\n(?P<text>.*)\n(?P=fence)$", re.DOTALL | re.MULTILINE)
+_TIME = later(r"\d{4}-\d\d-\d\d(?:T[\d:.]+(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII)
+_FENCED = later(r"^(?P<fence>`{3,})text\n(?P<text>.*)\n(?P=fence)$", re.DOTALL | re.MULTILINE)
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 Texts = Mapping[str, str]
 """The texts of a place by their names; what is not there has none."""
-
-
-class Entry(NamedTuple):
-    """Whole lines of a frontmatter: a property, or lines between properties."""
-
-    name: str
-    """Empty for blank lines and comments."""
-    raw: str
 
 
 class NoteFile(NamedTuple):
@@ -102,12 +92,11 @@ class NoteFile(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "NoteFile":
-        opened = _OPENING.match(text)
-        closed = _CLOSING.search(text, opened.end()) if opened else None
-        if opened is None or closed is None:
+        found = fences(text)
+        if found is None:
             return cls("", (), "", text)
-        lines = text[opened.end() : closed.start()]
-        return cls(opened[1], tuple(_entries(lines)), closed[0], text[closed.end() :])
+        opening, lines, closing, body = found
+        return cls(opening, tuple(entries(lines)), closing, body)
 
     @property
     def line_end(self) -> str:
@@ -118,6 +107,9 @@ class NoteFile(NamedTuple):
         """The body without the line end that every file has."""
         return self.body.removesuffix(self.line_end)
 
+    def says(self, name: str) -> bool:
+        return any(entry.name == name for entry in self.entries)
+
     def text(self) -> str:
         lines = "".join(entry.raw for entry in self.entries)
         return f"{self.opening}{lines}{self.closing}{self.body}"
@@ -127,124 +119,14 @@ class NoteFile(NamedTuple):
         return next((_value(entry) for entry in self.entries if entry.name == name), None)
 
 
-def _entries(lines: str) -> Iterator[Entry]:
-    """Yield the entries of a frontmatter; a blank line or a comment belongs to no property."""
-    name, raw, blank = "", "", ""
-    for line in lines.splitlines(keepends=True) if "\x0b" not in lines else [lines]:
-        is_inside = line[0] in " \t-" and line.strip() and name
-        found = None if is_inside else _NAME.match(line)
-        if is_inside:
-            raw += blank + line
-            blank = ""
-        elif found:
-            if raw:
-                yield Entry(name, raw)
-            if blank:
-                yield Entry("", blank)
-            name, raw, blank = found["bare"] or found["quoted"] or "", line, ""
-        else:
-            blank += line
-    if raw:
-        yield Entry(name, raw)
-    if blank:
-        yield Entry("", blank)
-
-
-# ---------------------------------------------------------------- values
 def _value(entry: Entry) -> JSON:
+    """Return the value of a property; None if it can't be read, or a meta can't have it."""
     try:
-        return _own_value(entry.raw)
+        found = value_of(entry)
+        frozen({"": found}, "value")
     except (ValueError, RecursionError):
-        return _any_value(entry)
-
-
-@lru_cache(maxsize=1024)
-def _own_value(raw: str) -> JSON:
-    """Return a value that is written as here; `ValueError` for any other."""
-    first, *items = raw.rstrip("\r\n").splitlines()
-    said = first.partition(":")[2].strip()
-    if said and not items:
-        return _read(said)
-    if said or not items:
-        raise ValueError
-    return [_read(_item(line)) for line in items]
-
-
-def _item(line: str) -> str:
-    found = _ITEM.fullmatch(line)
-    if found is None:
-        raise ValueError
-    return found[1]
-
-
-def _read(said: str) -> JSON:
-    if said[0] in '"{[':
-        found: JSON = json.loads(_BARE.sub(_quoted_name, said))
-        frozen({"": found}, "value")  # `ValueError` if a meta can't have it
-        return found
-    if said in {"true", "false"} or _NUMBER.fullmatch(said):
-        found = said if _TIME.fullmatch(said) else json.loads(said)
-        frozen({"": found}, "value")
-        return found
-    if _is_plain(said):
-        return said
-    raise ValueError
-
-
-def _quoted_name(found: re.Match[str]) -> str:
-    return found[0] if found[0][0] == '"' else f'"{found[0]}"'
-
-
-def _any_value(entry: Entry) -> JSON:
-    """Return a value in any form of YAML; None if it can't be read."""
-    try:
-        found = _as_json(properties(entry.raw).get(entry.name))
-        frozen({"": found}, "value")
-    except InvalidValueError:
         return None
     return found
-
-
-def _as_json(value: object) -> JSON:
-    if isinstance(value, dict):
-        return {str(name): _as_json(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_as_json(each) for each in value]
-    if isinstance(value, date):
-        return value.isoformat().replace("+00:00", "Z")
-    return value if isinstance(value, (str, bool, int, float)) else None
-
-
-def _written(name: str, value: JSON, line_end: str) -> str:
-    if isinstance(value, (list, tuple)) and value and all(isinstance(v, Mapping) for v in value):
-        return "".join((f"{name}:{line_end}", *(f"  - {_flow(each)}{line_end}" for each in value)))
-    said = value if isinstance(value, str) and _is_plain(value) else _flow(value)
-    return f"{name}: {said}{line_end}"
-
-
-def _flow(value: JSON) -> str:
-    if isinstance(value, Mapping):
-        pairs = (f"{_flow_name(name)}: {_flow(each)}" for name, each in value.items())
-        return f"{{{', '.join(pairs)}}}"
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_flow, value))}]"
-    said = _encode(value)
-    if isinstance(value, str) and not value.isprintable():
-        said = _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", said)
-    return said
-
-
-def _flow_name(name: str) -> str:
-    return name if _KEY.fullmatch(name) and name.lower() not in _WORDS else _flow(name)
-
-
-def _is_plain(text: str) -> bool:
-    """Whether a text needs no quotes in YAML, and reads as itself."""
-    if not _PLAIN.fullmatch(text) or text[-1] in " :" or text.lower() in _WORDS:
-        return False
-    return bool(_TIME.fullmatch(text)) or not (
-        _NUMBER.fullmatch(text) or (text[0].isdecimal() and re.fullmatch(r"[\d:.]+", text))
-    )
 
 
 def _same(one: JSON, other: JSON) -> bool:
@@ -282,9 +164,9 @@ def _split_node(file: NoteFile, node: Uri, owner: str) -> dict[str, str]:
     texts: dict[str, str] = {}
     own = _own_names(node, ours)
     if ours.get("node") is not False:
-        texts = _parts(file, node, own, lines=ours.get("lines") is not False)
+        texts = _parts(file, node, own, ours)
         _put(texts, {name: each for name, each in literal.items() if name in PARTS})
-        texts[META] = _meta(file, node, texts, _metadata(file, own, ours), owner).text()
+        texts[META] = _meta(file, node, texts, _metadata(file, node, own, ours), owner).text()
         if _status(file) is NodeStatus.ARCHIVED:
             texts[ARCHIVED] = f"{node}\n"
     if node.session and node.path[2:] == ("messages",):
@@ -317,21 +199,28 @@ def _extra(file: NoteFile, own: list[str]) -> str:
     return "".join(entry.raw for entry in file.entries if entry.name not in ours)
 
 
-def _parts(file: NoteFile, node: Uri, own: list[str], *, lines: bool) -> dict[str, str]:
+def _parts(file: NoteFile, node: Uri, own: list[str], ours: Mapping[str, JSON]) -> dict[str, str]:
+    ends = ours.get("ends") is not False and _ends(node, is_learned=file.says(_EVIDENCE))
+    content = file.body if ends else file.content
     said = {
         ABSTRACT: _text(file.value(_ABSTRACT)),
         OVERVIEW: _text(file.value(_OVERVIEW)),
         RELATIONS: _relations_text(file.value(_RELATIONS)),
     }
-    title = _title(node, file.content, said[ABSTRACT])
+    title = _title(node, content, said[ABSTRACT])
     extra = _extra(file, own)
     has_title = any(e.name in _TITLES and e.name not in own for e in file.entries)
-    shown = extra if has_title or not lines else generated_lines(title) + extra
-    texts = {CONTENT: join(shown, file.content)}
+    is_bare = has_title or ours.get("lines") is False
+    texts = {CONTENT: join(extra if is_bare else generated_lines(title) + extra, content)}
     for name in PARTS[1:]:
         if not node.session or said[name] not in {"", "[]\n"}:
             texts[name] = said[name]
     return texts
+
+
+def _ends(node: Uri, *, is_learned: bool) -> bool:
+    """Whether a content ends with a line end of its own: sessions and learned pages do."""
+    return bool(node.session) or is_learned
 
 
 def _text(value: JSON) -> str:
@@ -373,10 +262,15 @@ def _meta(
     )
 
 
-def _metadata(file: NoteFile, own: list[str], ours: Mapping[str, JSON]) -> dict[str, JSON]:
+def _metadata(
+    file: NoteFile, node: Uri, own: list[str], ours: Mapping[str, JSON]
+) -> dict[str, JSON]:
     values = ours.get("values")
     values = values if isinstance(values, Mapping) else {}
-    found = {n: values[n] if n in values else _metadata_value(file, n) for n in own}
+    said = {_SPOKEN.get(entry.name, entry.name) for entry in file.entries} | values.keys()
+    said |= {_STATEMENTS} if _EVIDENCE in said else set()
+    names = (name for name in own if name in said)
+    found = {n: values[n] if n in values else _metadata_value(file, node, n) for n in names}
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -392,17 +286,19 @@ def _time(value: JSON) -> str | None:
     return said
 
 
-def _metadata_value(file: NoteFile, name: str) -> JSON:
-    if name == _STATEMENTS:
-        listed = file.value(_EVIDENCE)
-        return _statements(listed) if isinstance(listed, list) else file.value(_STATEMENTS)
+def _metadata_value(file: NoteFile, node: Uri, name: str) -> JSON:
+    if name in {_STATEMENTS, _MERGES}:
+        listed = file.value(_EVIDENCE if name == _STATEMENTS else _MERGES)
+        if isinstance(listed, list):
+            kind = _text(file.value("kind")) or node.category
+            return _Shortened(file.body, kind).read(name, listed)
     return file.value(_SPELLED.get(name, name))
 
 
 # ---------------------------------------------------------------- notes in place
 IN_PLACE = "in_place"
 """In the metadata of a note that its owner wrote: what it says of itself grants nothing."""
-_DAILY = re.compile(r"(\d{4}-\d\d-\d\d)(?!\d)")
+_DAILY = later(r"(\d{4}-\d\d-\d\d)(?!\d)")
 
 
 def split_in_place(real: str, place: str, name: str) -> dict[str, str]:
@@ -413,7 +309,7 @@ def split_in_place(real: str, place: str, name: str) -> dict[str, str]:
     assert node is not None  # noqa: S101 - it is a resource
     found = frontmatter(real)
     called = shortened(title(real[:_HEAD], name), MAX_ABSTRACT)
-    values = {key: _as_json(found.values.get(key)) for key in ("created", "date")}
+    values = {key: as_json(found.values.get(key)) for key in ("created", "date")}
     daily = _DAILY.match(name)
     day = next(filter(None, map(_time, (*values.values(), daily[1] if daily else None))), None)
     abstract = "" if title_of(found.body, "", node) == called else called
@@ -436,51 +332,95 @@ def split_in_place(real: str, place: str, name: str) -> dict[str, str]:
 
 
 # ---------------------------------------------------------------- evidence
-_OF_MENTION, _OF_EVIDENCE = ("session", "speaker"), ("message", "cid", "quote")
+_STATED = later(
+    r"^[-*+][ \t]+(\S.*?)(?: \((?:may be outdated )?since [\d-]{10}\))*\r?$", re.MULTILINE
+)
+"""A statement in one line, without the days at its end."""
+_SHORT = slice(7, 19)
+"""The part of a CID that names a statement of the same file: 60 bits."""
 
 
-def _statements(listed: list[JSON]) -> JSON:
-    """Return the statements that a list of evidence is for."""
-    found: dict[str, JSON] = {}
-    for each in listed:
-        if not isinstance(each, Mapping) or not isinstance(each.get("statement"), str):
-            continue
-        more = {name: value for name, value in each.items() if name != "statement"}
-        found[str(each["statement"])] = more if "said" in more else _unflattened(more)
-    return found or None
+class _Shortened:
+    """The evidence of a file, without what its text and its other properties say already."""
 
+    def __init__(self, body: str, kind: str) -> None:
+        self._kind = kind
+        found = {statement_cid(text): text for text in _STATED.findall(body)}
+        self._texts = {cid[_SHORT]: text for cid, text in found.items()}
+        self._cids = {cid[_SHORT]: cid for cid in found}
 
-def _flattened(support: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
-    """Return a statement with just one piece of evidence in one line; None for any other."""
-    match support:
-        case {"said": [{"evidence": [Mapping() as one]} as by]} if isinstance(by, Mapping):
-            flat: dict[str, JSON] = {"session": by.get("session")}
-            flat |= {name: one[name] for name in ("message", "quote") if name in one}
-            flat["speaker"] = by.get("speaker")
-            flat |= {name: each for name, each in support.items() if name != "said"}
-            flat |= {"cid": one["cid"]} if "cid" in one else {}
-            return flat if _same(_unflattened(flat), support) else None
-    return None
+    def read(self, name: str, listed: list[JSON]) -> JSON:
+        """Return the statements or the merges that are listed; None for none."""
+        found: dict[str, JSON] = {}
+        merges: list[JSON] = []
+        for each in listed:
+            short = each.get("statement") if isinstance(each, Mapping) else None
+            if isinstance(each, Mapping) and isinstance(short, str):
+                cid = self._cids.get(short, short)
+                more = {name: value for name, value in each.items() if name != "statement"}
+                found[cid] = more if "said" in more else self._unflattened(more, short)
+                merges.append({**each, "statement": cid})
+            else:
+                merges.append(each)
+        return (found if name == _STATEMENTS else merges) or None
 
-
-def _unflattened(flat: Mapping[str, JSON]) -> JSON:
-    of_evidence = {name: flat[name] for name in _OF_EVIDENCE if name in flat}
-    rest = {n: each for n, each in flat.items() if n not in {*_OF_MENTION, *_OF_EVIDENCE}}
-    by = {"session": flat.get("session"), "evidence": [of_evidence], "speaker": flat.get("speaker")}
-    after = {name: rest.pop(name) for name in ("anchors",) if name in rest}
-    return {**rest, "said": [by], **after}
-
-
-def _evidence(statements: JSON) -> list[JSON] | None:
-    """Return statements as a list of evidence that reads back the same; None if none does."""
-    if not isinstance(statements, Mapping) or not statements:
-        return None
-    listed: list[JSON] = []
-    for cid, support in statements.items():
-        if not isinstance(support, Mapping):
+    def evidence(self, statements: JSON) -> list[JSON] | None:
+        """Return statements as a list that reads back the same; None if none does."""
+        if not isinstance(statements, Mapping) or not statements:
             return None
-        listed.append({**(_flattened(support) or support), "statement": cid})
-    return listed if _same(_statements(listed), statements) else None
+        listed: list[JSON] = []
+        for cid, support in statements.items():
+            if not isinstance(support, Mapping):
+                return None
+            listed.append({**(self._flattened(support, cid[_SHORT]) or support), "statement": cid})
+        listed = self._short(listed)
+        return listed if _same(self.read(_STATEMENTS, listed), statements) else None
+
+    def merges(self, merges: JSON) -> JSON:
+        listed = self._short(merges) if isinstance(merges, list) else []
+        return listed if _same(self.read(_MERGES, listed), merges) else merges
+
+    def _short(self, listed: list[JSON]) -> list[JSON]:
+        """Return entries whose statements have short names, if they are in the text."""
+        return [
+            {**each, "statement": cid[_SHORT]}
+            if isinstance(each, Mapping)
+            and isinstance(cid := each.get("statement"), str)
+            and self._cids.get(cid[_SHORT]) == cid
+            else each
+            for each in listed
+        ]
+
+    def _flattened(self, support: Mapping[str, JSON], short: str) -> Mapping[str, JSON] | None:
+        """Return a statement with at most one piece of evidence in one line; None for others."""
+        flat: dict[str, JSON] = {}
+        one: Mapping[str, JSON] = {}
+        match support.get("said"):
+            case [{"evidence": [Mapping() as one], "session": session, "speaker": speaker}]:
+                flat["session"] = session
+                flat |= {name: one[name] for name in ("message", "quote") if name in one}
+                flat |= {} if speaker == "user" else {"speaker": speaker}
+            case []:
+                pass
+            case _:
+                return None
+        if flat.get("quote") == self._texts.get(short):
+            flat.pop("quote", None)
+        flat |= {name: each for name, each in support.items() if name != "said"}
+        if flat.get("kind") == self._kind:
+            flat.pop("kind", None)
+        flat |= {"cid": one["cid"]} if "cid" in one else {}
+        return flat if _same(self._unflattened(flat, short), support) else None
+
+    def _unflattened(self, flat: Mapping[str, JSON], short: str) -> JSON:
+        rest = {"speaker": "user", "kind": self._kind, "quote": self._texts.get(short), **flat}
+        of_evidence = {name: rest.pop(name, None) for name in ("message", "cid", "quote")}
+        by = {"session": rest.pop("session", None), "evidence": [of_evidence]}
+        by["speaker"] = rest.pop("speaker")
+        names: tuple[str, ...] = ("when", "confidence", "topic", "kind")
+        first = {name: rest.pop(name) for name in names if name in rest}
+        after = {"anchors": rest.pop("anchors")} if "anchors" in rest else {}
+        return {**first, **rest, "said": [by] if "session" in flat else [], **after}
 
 
 # ---------------------------------------------------------------- writing
@@ -507,7 +447,7 @@ def _system_note(text: str, place: str) -> str:
     longest = max((len(found[0]) for found in re.finditer("`+", text)), default=2)
     fence = "`" * max(longest + 1, 3)
     return (
-        f"---\n{_written(ID, place, chr(10))}---\nPerdure keeps this for itself. "
+        f"---\n{written(ID, place, chr(10))}---\nPerdure keeps this for itself. "
         f"It changes when Perdure is used, and needs no care.\n\n{fence}text\n{text}\n{fence}\n"
     )
 
@@ -525,10 +465,14 @@ def _composed(texts: Texts, node: Uri, old: NoteFile | None, literal: Mapping[st
         ours["metadata"] = more
     if apart := {n: metadata.pop(n) for n in more if not _is_property(n, lines)}:
         ours["values"] = apart
-    values = _properties(texts, node, meta, metadata)
+    values = _properties(texts, node, meta, metadata, body)
     title = _title(node, body, texts.get(ABSTRACT, ""))
+    if CONTENT in texts and _ends(node, is_learned=_EVIDENCE in values):
+        end = old.line_end if old else "\n"
+        ours |= {} if body.endswith(end) else {"ends": False}
+        body = body.removesuffix(end)
     extra, is_generated = _owners_lines(lines, title)
-    if not is_generated and _TITLES.isdisjoint(e.name for e in _entries(extra)):
+    if not is_generated and _TITLES.isdisjoint(e.name for e in entries(extra)):
         ours["lines"] = False
     if literal:
         ours["texts"] = literal
@@ -561,12 +505,12 @@ def _owners_lines(lines: str, title: str) -> tuple[str, bool]:
 
 def _is_property(name: str, lines: str) -> bool:
     """Whether metadata of this name, which Perdure does not know, can be a property."""
-    taken = {*_RESERVED, *_SPOKEN, *_TITLES, *METADATA, *(e.name for e in _entries(lines))}
-    return bool(_KEY.fullmatch(name)) and name.lower() not in _WORDS and name not in taken
+    taken = {*_RESERVED, *_SPOKEN, *_TITLES, *METADATA, *(e.name for e in entries(lines))}
+    return is_plain_name(name) and name not in taken
 
 
 def _properties(
-    texts: Texts, node: Uri, meta: Meta | None, metadata: Mapping[str, JSON]
+    texts: Texts, node: Uri, meta: Meta | None, metadata: Mapping[str, JSON], body: str
 ) -> dict[str, JSON]:
     """Return the properties of a file in the order of a new one."""
     found: dict[str, JSON] = {ID: id_of(node.key)}
@@ -574,7 +518,7 @@ def _properties(
         if meta.status is not NodeStatus.ACTIVE:
             found[_STATUS] = meta.status.value.lower()
         for name, value in metadata.items():
-            if name not in {_STATEMENTS, "merges"}:
+            if name not in {_STATEMENTS, _MERGES}:
                 found[_SPELLED.get(name, name)] = value
         found[_CREATED] = written_time(meta.created_at)
         if meta.updated_at != meta.created_at:
@@ -588,13 +532,18 @@ def _properties(
     found |= {_OVERVIEW: said} if (said := texts.get(OVERVIEW)) else {}
     if (said := texts.get(RELATIONS, "[]\n")) != "[]\n":
         found |= _listed(said)
-    statements = metadata.get(_STATEMENTS)
-    evidence = _evidence(plain(statements))
-    if statements is not None:
-        found[_STATEMENTS if evidence is None else _EVIDENCE] = evidence or statements
-    if "merges" in metadata:
-        found["merges"] = metadata["merges"]
+    if _STATEMENTS in metadata or _MERGES in metadata:
+        found |= _learned(metadata, _Shortened(body, _text(metadata.get("kind")) or node.category))
     return found
+
+
+def _learned(metadata: Mapping[str, JSON], short: _Shortened) -> Iterator[tuple[str, JSON]]:
+    statements, merges = (plain(metadata.get(name)) for name in (_STATEMENTS, _MERGES))
+    if statements is not None:
+        evidence = short.evidence(statements)
+        yield (_STATEMENTS, statements) if evidence is None else (_EVIDENCE, evidence)
+    if merges is not None:
+        yield _MERGES, short.merges(merges)
 
 
 def _listed(relations: str) -> dict[str, JSON]:
@@ -615,28 +564,27 @@ def _spliced(
     keeps_ours = _CREATED not in values
     if old is None or not old.opening:
         end = "\n"
-        entries = [Entry(name, _written(name, value, end)) for name, value in values.items()]
+        first = [Entry(name, written(name, value, end)) for name, value in values.items()]
         mark = "\ufeff" if old and old.body.startswith("\ufeff") else ""
-        return NoteFile(f"{mark}---\n", (*entries, *_entries(extra)), "---\n", f"{body}\n")
+        return NoteFile(f"{mark}---\n", (*first, *entries(extra)), "---\n", f"{body}\n")
     end = old.line_end
     ours = {*_RESERVED, *(_SPELLED.get(name, name) for name in own)}
     keeps_extra = _extra(old, own) == extra
-    entries, left, last = [], dict(values), 0
+    kept, left = list[Entry](), dict(values)
     for entry in old.entries:
         if entry.name in left:
             value = left.pop(entry.name)
             is_same = _same(_value(entry), value)
-            entries.append(
-                entry if is_same else Entry(entry.name, _written(entry.name, value, end))
-            )
-            last = len(entries)
+            kept.append(entry if is_same else Entry(entry.name, written(entry.name, value, end)))
         elif keeps_extra if entry.name not in ours else keeps_ours and entry.name != _OURS:
-            entries.append(entry)
-    new = [Entry(name, _written(name, value, end)) for name, value in left.items()]
-    entries[last:last] = new
+            kept.append(entry)
+    for before, name in zip(("", *values), values, strict=False):  # each after the one before it
+        if name in left:
+            at = next((n for n, each in enumerate(kept, 1) if each.name == before), 0)
+            kept.insert(at, Entry(name, written(name, left[name], end)))
     if not keeps_extra:
-        entries.extend(_entries(extra))
+        kept.extend(entries(extra))
     same_body = old.content == body
     closing = old.closing if old.closing.endswith("\n") else f"{old.closing}{end}"
     said = old.body if same_body and old.closing == closing else f"{body}{end}"
-    return NoteFile(old.opening, tuple(entries), closing, said)
+    return NoteFile(old.opening, tuple(kept), closing, said)

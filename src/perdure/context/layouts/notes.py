@@ -5,12 +5,13 @@ Below are notes. History is above, so it records logical texts, and no past know
 """
 
 import json
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from perdure.context.files import ARCHIVED, CONTENT, FILES, LEARNED, META, OWNER, Meta
 from perdure.context.layouts import notefile
@@ -30,6 +31,7 @@ from perdure.errors import (
     AbsentError,
     AccessRefusedError,
     ConcurrentModificationError,
+    DamageError,
     DirectoryInTheWayError,
     DirectoryNotEmptyError,
     FileAboveError,
@@ -40,6 +42,7 @@ from perdure.errors import (
     StorageError,
 )
 from perdure.files import Closing
+from perdure.frontmatter import frontmatter
 from perdure.model.anchors import FIRST_NODE
 from perdure.model.values import MAX_CONTENT
 from perdure.storage import Locator, StorageBackend
@@ -63,6 +66,7 @@ from perdure.storage.contract import (
     Info,
     Layout,
 )
+from perdure.storage.locator import trusted
 from perdure.storage.undo import UNREADABLE, Unreadable
 from perdure.storage.wrappers.read_only import Reading
 
@@ -77,10 +81,11 @@ TOO_LONG, COPY, NOT_UTF8, CLOSED = "too long", "conflict copy", "not UTF-8", "ma
 """Why a note is not memory."""
 _COPY = FindingKind.CONFLICT_COPY
 _ATTEMPTS = 3
+_DATE = len("2026-03-02")
 _BESIDE = (OWNER, LEARNED)
 _UNREADABLE = (NotTextError, LinkRefusedError, AccessRefusedError)
 
-_split = lru_cache(maxsize=16)(notefile.split)
+_split = lru_cache(maxsize=64)(notefile.split)  # those whose abstracts a save reads
 _split_in_place = lru_cache(maxsize=256)(notefile.split_in_place)  # a batch of the indexer
 
 
@@ -120,6 +125,7 @@ class NotesLayout(Closing, Reading, Layout):
         self._ignores = ignores
         self.rule = rule
         self._templates: frozenset[str] | None = None
+        self._beside: frozenset[str] | None = None
 
     def close(self) -> None:
         self.places.close()
@@ -150,9 +156,13 @@ class NotesLayout(Closing, Reading, Layout):
         if locator.name == ARCHIVED:
             self._settle(locator.parent.key)
             return [locator.child(name) for name in self.places.archived(locator.parent.key)]
-        self._settle(key)
-        names = {*self.places.children(key), *self._texts_in(key)}
-        if self.places.archived(key):
+        self._prepare()
+        unsure, children, archived = self.places.listed(key)
+        if unsure:
+            self._settle(key)
+            _, children, archived = self.places.listed(key)
+        names = {*children, *self._texts_in(key)}
+        if archived:
             names.add(ARCHIVED)
         session = _session(key)
         if session and FIRST_NODE in names:
@@ -224,7 +234,7 @@ class NotesLayout(Closing, Reading, Layout):
 
     def _note_of(self, row: Row) -> _Note:
         try:
-            real = self.inner.read(Locator(row.path))
+            real = self.inner.read(trusted(row.path))
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             moved = self._moved(row)
             return _Note(row, None, {}) if moved is None else self._note_of(moved)
@@ -295,11 +305,25 @@ class NotesLayout(Closing, Reading, Layout):
         return locator
 
     def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
+        self._write(changes, expect, self.inner.write_all)
+
+    @property
+    def defers_sync(self) -> bool:
+        return self.inner.defers_sync
+
+    def write_unsynced(self, changes: Changes, *, expect: Conditions = None) -> None:
+        self._write(changes, expect, self.inner.write_unsynced)
+
+    def sync(self, locators: Iterable[Locator]) -> None:
+        rows = map(self.places.at, {part_of(each.key).place for each in locators})
+        self.inner.sync(Locator(row.path) for row in rows if row is not None)
+
+    def _write(self, changes: Changes, expect: Conditions, write: "_WriteAll") -> None:
         wanted = check_changes(changes, expect)
         for attempt in range(_ATTEMPTS):
             plan = self._planned(wanted)
             try:
-                return self._land(plan)
+                return self._land(plan, write)
             except ConcurrentModificationError:  # a file changed since it was read
                 if attempt == _ATTEMPTS - 1:
                     raise
@@ -312,8 +336,14 @@ class NotesLayout(Closing, Reading, Layout):
             place: self._note(place) for place in dict.fromkeys(p.place for p in parts.values())
         }
         texts = {place: dict(note.texts) for place, note in notes.items()}
+        bare = {place for place in notes if not self._has_below(place)}
+        for place, note in notes.items():
+            if note.row is None and any(texts is not None for _, texts, _ in wanted):
+                self._refuse_text_above(place)
         for locator, data, expect in wanted:
             part = parts[locator]
+            if part.place not in bare or part.name == ARCHIVED:
+                self._refuse_directory(locator, notes[part.place])
             self._compare(locator, data, expect, notes[part.place])
             if data is None:
                 texts[part.place].pop(part.name, None)
@@ -326,13 +356,6 @@ class NotesLayout(Closing, Reading, Layout):
         self, locator: Locator, data: bytes | None, expect: Expectation, note: _Note
     ) -> None:
         text = note.texts.get(part_of(locator.key).name)
-        if text is None and note.real is not UNREADABLE:
-            if self._is_directory(locator.key):
-                raise DirectoryInTheWayError(
-                    f"{locator.key!a} is a directory. Fix: name a text below it."
-                )
-            if data is not None and note.row is None:
-                self._refuse_text_above(locator.key)
         if note.real is UNREADABLE:
             if data is not None or expect is not None:
                 assert note.row is not None  # noqa: S101 - it has a file
@@ -340,15 +363,24 @@ class NotesLayout(Closing, Reading, Layout):
             return
         check_found(None if text is None else text.encode(), expect, locator)
 
+    def _has_below(self, place: str) -> bool:
+        self._settle(place)
+        return self.places.has_below(place)
+
+    def _refuse_directory(self, locator: Locator, note: _Note) -> None:
+        is_text = note.real is UNREADABLE or part_of(locator.key).name in note.texts
+        if not is_text and self._is_directory(locator.key):
+            raise DirectoryInTheWayError(
+                f"{locator.key!a} is a directory. Fix: name a text below it."
+            )
+
     def _refuse_text_above(self, key: str) -> None:
-        above = key.rpartition("/")[0]
-        while above:
+        for above in self.places.among([key[:at] for at in _slashes(key)]):
             if self._has(part_of(above)):
                 raise FileAboveError(
                     f"{above!a} is a text, so nothing can lie below it. "
                     "Fix: choose a place outside of it."
                 )
-            above = above.rpartition("/")[0]
 
     def refuse(self, changes: Changes) -> None:
         self._prepare()
@@ -377,12 +409,12 @@ class NotesLayout(Closing, Reading, Layout):
         after = Row(place, path, _digest(real), ARCHIVED in texts)
         return _Step(place, note.row, after, note.real, real)
 
-    def _land(self, steps: "Sequence[_Step]") -> None:
+    def _land(self, steps: "Sequence[_Step]", write: "_WriteAll") -> None:
         if not steps:
             return
         unsure = [step.after._replace(unsure=True) for step in steps if step.moves]
         self.places.change(unsure)
-        self.inner.write_all(
+        write(
             {Locator(step.after.path): step.real for step in steps},
             expect={Locator(step.after.path): step.guard for step in steps},
         )
@@ -402,8 +434,8 @@ class NotesLayout(Closing, Reading, Layout):
 
     def _new_path(self, place: str, texts: notefile.Texts) -> str:
         """Return where the note of a place is to be: by its name, or told apart from another's."""
-        title, day = _described(texts.get(META))
-        folder = self._folder.child(*self._names.folder(place))
+        kind, title, day = _described(place, texts)
+        folder = self._folder.child(*self._names.folder(place, kind))
         stem = self._names.stem(place, title, day)
         apart = told_apart(stem, place)
         for name in (stem, apart, told_apart(apart, folder.key)):
@@ -422,7 +454,12 @@ class NotesLayout(Closing, Reading, Layout):
     def _prepare(self) -> None:
         """Look at every file once, if nobody did since the table was made."""
         if not self._is_ready:
-            if not self.places.is_complete:
+            try:
+                if not self.places.is_complete:
+                    self.rebuild()
+            except (StorageError, DamageError):  # where it can't be made, it is made in memory
+                self.places.close()
+                self.places = Places()
                 self.rebuild()
             self._is_ready = True
 
@@ -448,11 +485,12 @@ class NotesLayout(Closing, Reading, Layout):
         self.places.change(places.values(), complete=True)
 
     def _files(self, below: Locator = _ROOT) -> Iterator[str]:
+        return filter(self.is_note, self._paths(below))
+
+    def _paths(self, below: Locator = _ROOT) -> Iterator[str]:
         for directory, stamps in self.inner.scan(below, skip=self.skips):
             for name in stamps or ():
-                path = directory.child(name).key
-                if self.is_note(path):
-                    yield path
+                yield directory.child(name).key
 
     def skips(self, directory: str) -> bool:
         """Leave out folders of tools (with a dot), the one of templates, and ignored ones."""
@@ -526,11 +564,6 @@ class NotesLayout(Closing, Reading, Layout):
         row = self.places.at(key) or self.places.at(part_of(key).place)
         return row.path if row else ""
 
-    def key_at(self, path: str) -> str:
-        self._prepare()
-        row = self.places.at_path(path)
-        return key_of(Part(row.place, CONTENT if node_at(row.place) else "")) if row else ""
-
     def text_in(self, path: str, real: str, key: str) -> str | None:
         part = part_of(key)
         return self._split(real, Row(part.place, path)).get(part.name)
@@ -538,6 +571,36 @@ class NotesLayout(Closing, Reading, Layout):
     def names_of(self, place: str) -> Sequence[str]:
         row = self.places.at(place)
         return sorted(row.names) if row else ()
+
+    def file_of(self, place: str) -> tuple[str, str] | None:
+        row, real, _ = self._note(place)
+        return (row.path, real) if row and isinstance(real, str) else None
+
+    def unreadable(self, seconds: float) -> Iterator[tuple[str, str]]:
+        """Yield files whose frontmatter can't be read, with the finding, as far as time allows."""
+        self._prepare()
+        until = time.monotonic() + seconds
+        for row in self.places.rows():
+            if time.monotonic() > until:
+                return
+            with suppress(StorageError):
+                if why := frontmatter(self.inner.read(Locator(row.path))).finding:
+                    yield row.path, why
+
+    def place_at(self, path: str) -> str:
+        self._prepare()
+        row = self.places.at_path(path)
+        return row.place if row else ""
+
+    def remove_copies(self, place: str) -> None:
+        row = self.places.at(place)
+        if row is None or not self._is_memory(row.path):
+            return
+        folder, name = Locator(row.path).parent, Locator(row.path).name
+        found = {each.name for each in self.inner.list(folder)}
+        for copy in found | {each.name for each in self.inner.findings(folder)}:
+            if marked_original(copy) == name:
+                self.inner.remove(folder.child(copy))
 
     def _is_left_out(self, path: str, real: str) -> bool:
         return self._is_too_long(path, real) or self._is_copy(path, real)
@@ -683,13 +746,18 @@ class NotesLayout(Closing, Reading, Layout):
         rows = self.places.rows()
         notes = {r.path for r in rows if r.digest != NOT_READ and not self._is_memory(r.path)}
         others = Counter(each.kind.value for each in self._findings() if each.kind is not _COPY)
-        for directory, stamps in self.inner.scan(_ROOT, skip=self.skips):
-            for path in (directory.child(name).key for name in stamps or ()):
-                if path not in notes and not self._is_memory(path):
-                    ending = path.rpartition("/")[2][1:].rpartition(".")[2]
-                    others[self._why_left_out(path) or f".{ending}"] += 1
+        for path in self._paths():
+            if path not in notes and not self._is_memory(path):
+                ending = path.rpartition("/")[2][1:].rpartition(".")[2]
+                others[self._why_left_out(path) or f".{ending}"] += 1
         others[NOT_UTF8] += sum(r.digest == NOT_READ and self._is_memory(r.path) for r in rows)
         return Census(len(notes), dict((+others).most_common()))
+
+    def has_file(self, name: str) -> bool:
+        if self._beside is None:
+            paths = [f"/{folded(path)}" for path in self._paths() if not self.is_note(path)]
+            self._beside = frozenset(path[at:] for path in paths for at in _slashes(path))
+        return f"/{folded(name.strip('/'))}" in self._beside
 
     def _why_left_out(self, path: str) -> str:
         """Return why a note is not memory; empty for what is not a note."""
@@ -759,6 +827,10 @@ class Census(NamedTuple):
     """How many files are not notes, by the ending of their names."""
 
 
+class _WriteAll(Protocol):
+    def __call__(self, changes: Changes, *, expect: Conditions) -> None: ...
+
+
 class _Step(NamedTuple):
     """What becomes of one file."""
 
@@ -782,6 +854,10 @@ class _Step(NamedTuple):
         return ABSENT if self.found is None else content_hash(self.found)
 
 
+def _slashes(path: str) -> Iterator[int]:
+    return (at for at, character in enumerate(path) if character == "/")
+
+
 def _digest(real: str) -> bytes:
     return sha256(real.encode()).digest()
 
@@ -798,17 +874,24 @@ def _session(key: str) -> str:
     return ""
 
 
-def _described(said: str | None) -> tuple[str, str]:
-    """Return the title and the day that a meta names."""
-    if said is None:
-        return "", ""
+def _described(place: str, texts: notefile.Texts) -> tuple[str, str, str]:
+    """Return the kind, title and day that a new note has its name from."""
     try:
-        meta = Meta.parse(said)
+        meta = Meta.parse(texts.get(META, ""))
     except InvalidValueError:
-        return "", ""
-    title, day = meta.metadata.get("title"), meta.metadata.get("date")
-    began = day if isinstance(day, str) and len(day) >= 10 else meta.created_at.isoformat()  # noqa: PLR2004 - of a date
-    return title if isinstance(title, str) and title else meta.title, began[:10]
+        return "", "", ""
+    kind, title, day = (str(meta.metadata.get(each) or "") for each in ("kind", "title", "date"))
+    day = day if len(day) >= _DATE else meta.created_at.isoformat()
+    if _session(place.rpartition("/")[0]):
+        from perdure.model.transcript import beginning  # noqa: PLC0415 - only sessions pay
+
+        began, words = beginning(texts.get(CONTENT, ""))
+        title, day = title or words, began or day
+    title = title or meta.title
+    if title.endswith("…"):  # the line that it is the beginning of
+        lines = (line.strip("-*# ") for line in texts.get(CONTENT, "").splitlines())
+        title = next((line for line in lines if line.startswith(title[:-1])), title)
+    return kind, title, day[:_DATE]
 
 
 def _not_ours(row: Row) -> AccessRefusedError:

@@ -1,12 +1,14 @@
 """Which file holds which place. Derived: without it, every file is read once more."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from functools import cached_property
 from sqlite3 import Connection
 from typing import NamedTuple
 
 from perdure.context.layouts.names import folded
-from perdure.database import DerivedFile, Tables
+from perdure.database import DatabaseFile, DerivedFile, ReadOnlyFile, Tables
+from perdure.errors import AccessRefusedError
 from perdure.files import Closing
 
 _VERSION = 3
@@ -33,6 +35,7 @@ _TABLES = Tables(
 )
 _ROWS = "SELECT place, path, digest, archived, unsure, claim, aliases FROM note"
 _PUT = "INSERT OR REPLACE INTO note VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_ARCHIVED = "SELECT place FROM note WHERE archived AND place > ? AND place < ?"
 _BELOW = "SELECT place FROM note WHERE place > ? AND place < ? ORDER BY place"
 
 
@@ -73,16 +76,17 @@ class Places(Closing):
 
     def close(self) -> None:
         self._file.close()
+        self.__dict__.pop("_database", None)
 
-    @contextmanager
-    def _reading(self) -> Iterator[Connection]:
-        with self._file.ask(lambda file: file).reading() as db:
-            yield db
+    @cached_property
+    def _database(self) -> DatabaseFile:
+        return self._file.ask(lambda file: file)
 
-    @contextmanager
-    def _changing(self) -> Iterator[Connection]:
-        with self._file.ask(lambda file: file).changing(outlasts_power=False) as db:
-            yield db
+    def _reading(self) -> AbstractContextManager[Connection]:
+        return self._database.reading()
+
+    def _changing(self) -> AbstractContextManager[Connection]:
+        return self._database.changing(outlasts_power=False)
 
     # ------------------------------------------------------------ reading
     def at(self, place: str) -> Row | None:
@@ -93,20 +97,29 @@ class Places(Closing):
         asked = f"{_ROWS} WHERE folded = ? ORDER BY path <> ? LIMIT 1"
         return next(iter(self._asked(asked, folded(path), path)), None)
 
+    def among(self, places: list[str]) -> list[str]:
+        """Return which of some places have a row."""
+        marks = ", ".join("?" * len(places))
+        with self._reading() as db:
+            found = db.execute(f"SELECT place FROM note WHERE place IN ({marks})", places)  # noqa: S608 - marks only
+            return [place for (place,) in found]
+
     def rows(self) -> list[Row]:
         return self._asked(f"{_ROWS} ORDER BY place")
 
+    def listed(self, place: str) -> tuple[bool, list[str], bool]:
+        """Return whether any row is unsure, the first names below, and if any is archived there."""
+        with self._reading() as db:
+            unsure = db.execute("SELECT 1 FROM note WHERE unsure").fetchone()
+            above = f"{place}/"
+            archived = db.execute(_ARCHIVED, (above, f"{above}\U0010ffff")) if place else ()
+            is_archived = any("/" not in found[len(above) :] for (found,) in archived)
+            return unsure is not None, _children(db, place), is_archived
+
     def children(self, place: str) -> list[str]:
         """Return the first names below a place, in order."""
-        above = f"{place}/" if place else ""
-        names: dict[str, None] = {}
-        start: str | None = above
-        while start is not None:
-            with self._reading() as db:
-                rows = db.execute(_BELOW, (start, f"{above}\U0010ffff"))
-                start = _taken(names, (found[len(above) :] for (found,) in rows))
-                start = None if start is None else f"{above}{start}0"
-        return sorted(names)
+        with self._reading() as db:
+            return _children(db, place)
 
     def named(self, name: str) -> list[str]:
         """Return the places of notes that have a name or an alias."""
@@ -122,10 +135,9 @@ class Places(Closing):
     def archived(self, place: str) -> list[str]:
         """Return the names of archived nodes directly below a place."""
         above = f"{place}/"
-        found = self._asked(
-            f"{_ROWS} WHERE archived AND place > ? AND place < ?", above, f"{above}\U0010ffff"
-        )
-        names = (row.place.removeprefix(above) for row in found)
+        with self._reading() as db:
+            found = db.execute(_ARCHIVED, (above, f"{above}\U0010ffff"))
+            names = [place.removeprefix(above) for (place,) in found]
         return [name for name in names if "/" not in name]
 
     def unsure(self, place: str) -> list[Row]:
@@ -168,11 +180,51 @@ class Places(Closing):
             if complete and not db.execute("SELECT 1 FROM state").fetchone():
                 db.execute("INSERT INTO state VALUES (1)")
 
+    def wipe(self) -> None:
+        """Leave no byte of what was dropped."""
+        self._database.wipe()
+
     def clear(self) -> None:
         with self._changing() as db:
             db.execute("DELETE FROM note")
             db.execute("DELETE FROM named")
             db.execute("DELETE FROM state")
+
+
+class ReadOnlyPlaces(Places):
+    """The table as others left it: nothing is done to its file."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def close(self) -> None:
+        if found := self.__dict__.pop("_database", None):
+            found.close()
+
+    @cached_property
+    def _database(self) -> DatabaseFile:
+        return ReadOnlyFile(self._path, _TABLES)
+
+    def change(
+        self, rows: Iterable[Row], gone: Iterable[str] = (), *, complete: bool = False
+    ) -> None:
+        """Change nothing; a row that is behind is followed by who may write."""
+
+    def clear(self) -> None:
+        raise AccessRefusedError(
+            "the table of notes was opened to be read only. Fix: open it to be changed."
+        )
+
+
+def _children(db: Connection, place: str) -> list[str]:
+    above = f"{place}/" if place else ""
+    names: dict[str, None] = {}
+    start: str | None = above
+    while start is not None:
+        rows = db.execute(_BELOW, (start, f"{above}\U0010ffff"))
+        start = _taken(names, (found[len(above) :] for (found,) in rows))
+        start = None if start is None else f"{above}{start}0"
+    return sorted(names)
 
 
 def _taken(names: dict[str, None], below: Iterable[str]) -> str | None:

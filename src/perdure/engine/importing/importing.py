@@ -221,7 +221,7 @@ class Importing:
         """Whether a file of a source is a node where it lies, so that a copy would be another."""
         tree = Path(self._nodes.backend.whereabouts)
         path = source.below(tree, name) if tree.is_absolute() else None
-        return path is not None and self._nodes.is_note(path)
+        return path is not None and self._nodes.place_at(path) is not None
 
     @property
     def store(self) -> tuple[Path, ...]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
-from copy import copy
 from typing import TYPE_CHECKING, Self
 
 from perdure.artifacts import CID, IndexState
@@ -113,8 +112,8 @@ class Recorded(Closing, Wrapped):
             now.derived_from if derived_from is None else tuple(derived_from),
             {**now.more, **more},
         )
-        same = copy(self)
-        same._circumstances = said  # noqa: SLF001 - it is one of us
+        same = object.__new__(type(self))  # `copy` would load modules
+        vars(same).update(vars(self), _circumstances=said)
         return same
 
     def close(self) -> None:
@@ -180,11 +179,12 @@ class Recorded(Closing, Wrapped):
     def erase(self, chosen: Callable[[], Collection[CID]], reason: str) -> "Collected":
         """Erase contents from history; nobody writes from when they are chosen until they are."""
         with self.joint.alone():
+            self.joint.sync()  # no power cut brings back a file that had them
             return self.history.store.erase(chosen(), reason)
 
     # ------------------------------------------------------------ keeping history right
-    def settle(self) -> None:
-        self.joint.settle()
+    def settle(self, *, unacknowledged: bool = False) -> None:
+        self.joint.settle(unacknowledged=unacknowledged)
 
     def notice(self, locators: Iterable[Locator]) -> list[Discrepancy]:
         """Let what others wrote at these places enter history, in one commit; say what it was."""

@@ -2,10 +2,10 @@
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import date, datetime, timedelta
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypedDict, TypeVar
 
@@ -21,24 +21,24 @@ from perdure.errors import (
 )
 from perdure.model import RequestContext, Role
 from perdure.model.aliases import Identity
+from perdure.model.request import text_named
 from perdure.model.values import JSON
 from perdure.surfaces import out
 from perdure.surfaces.telling import counted, picked, shown
+from perdure.times import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from perdure import CID, Edits, Memory, Note
 
-Moment = int | date
-"""A position, or a time (a `datetime` is a `date` too)."""
+Moment = int | str
+"""A position, or a date or a time as it was typed."""
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
 ONE_OBJECT = "one JSON object"
 OBJECT_PER_LINE = "one JSON object per line"
-
-_LAST_OF_A_SECOND = timedelta(milliseconds=999)
 
 
 def as_json(what: str) -> Callable[[Command], Command]:
@@ -47,7 +47,12 @@ def as_json(what: str) -> Callable[[Command], Command]:
 
 # ---------------------------------------------------------------- moments
 def parse_moment(text: str) -> Moment:
-    return int(text) if is_number(text) else _parse_time(text, "moment", ", or a position")
+    if is_number(text):
+        return int(text)
+    try:
+        return parse_time(text)
+    except click.BadParameter as error:
+        raise click.BadParameter(f"{error.message.rstrip('.')}, or a position.") from error
 
 
 def parse_cid(text: str) -> "CID":
@@ -59,26 +64,14 @@ def parse_cid(text: str) -> "CID":
         raise click.BadParameter(str(error)) from error
 
 
-def parse_time(text: str) -> date:
+def parse_time(text: str) -> str:
     if is_number(text):
         raise click.BadParameter("a position is no time. Fix: write a date or a time.")
-    return _parse_time(text, "time", "")
-
-
-def _parse_time(text: str, what: str, more: str) -> date:
     try:
-        return date.fromisoformat(text)
-    except ValueError:
-        pass
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise click.BadParameter(
-            f"{text!a} is not a {what}. Fix: write a date as 2026-03-01, a time as "
-            f"2026-03-01T10:00:00Z{more}."
-        ) from error
-    # Times are shown to the second, and all of that second is meant when one is typed again.
-    return time if time.microsecond else time + _LAST_OF_A_SECOND
+        parsed(text)
+    except InvalidValueError as error:
+        raise click.BadParameter(str(error)) from error
+    return text
 
 
 def is_number(text: str) -> bool:
@@ -208,23 +201,25 @@ def opened(caller: RequestContext, project: Identity | str = "") -> "Iterator[Me
             yield memory
         finally:
             for edits in memory.edits():
-                mention_edits(edits)
+                mention_edits(edits, caller)
             if warnings := memory.warnings():
                 out.mention(warnings)
 
 
-def mention_edits(edits: "Edits") -> None:
-    if edits.recorded:
-        names = [
-            shown(each.locator.key)
-            + ("" if each.kind.value == "edited" else f" ({each.kind.value})")
-            for each in edits.recorded[:_MOST_NAMED]
-        ]
-        number = counted(len(edits.recorded), "edit")
-        more = _and_more(len(edits.recorded))
+def mention_edits(edits: "Edits", caller: RequestContext) -> None:
+    """Tell of edits by the names of nodes: one may be of several texts of a node."""
+    found: dict[str, str] = {}
+    for each in edits.recorded:
+        name, kind = text_named(each.locator.key, caller), each.kind.value
+        found.setdefault(
+            re.sub(r"/\.\w+\.\w+$", "", name), "" if kind == "edited" else f" ({kind})"
+        )
+    if found:
+        names = [f"{shown(name)}{kind}" for name, kind in found.items()][:_MOST_NAMED]
+        number, more = counted(len(found), "edit"), _and_more(len(found))
         out.mention(f"recorded {number} made outside Perdure: {', '.join(names)}{more}")
     if edits.lost:
-        names = [shown(each.key) for each in edits.lost[:_MOST_NAMED]]
+        names = [shown(text_named(each.key, caller)) for each in edits.lost[:_MOST_NAMED]]
         out.mention(
             f"not text any more, and left alone: {', '.join(names)}{_and_more(len(edits.lost))}"
         )

@@ -1,7 +1,6 @@
 """`perdure shown`."""
 
 from collections.abc import Iterator
-from datetime import date
 
 import click
 
@@ -16,7 +15,7 @@ _WHY_SILENT = {
     LineState.GONE: "gone since, or out of your reach",
     LineState.CHANGED: "its words can't be found any more",
 }
-_FIELDS = "agent session moment reason tokens bytes project position blocked time=when"
+_FIELDS = "agent session moment reason tokens bytes project position blocked behind time=when"
 
 
 @click.command("shown")
@@ -26,7 +25,7 @@ _FIELDS = "agent session moment reason tokens bytes project position blocked tim
 @as_json(OBJECT_PER_LINE)
 @with_memory
 def shown_command(
-    memory: Memory, since: date | None, project: str | None, *, last: bool, as_json: bool
+    memory: Memory, since: str | None, project: str | None, *, last: bool, as_json: bool
 ) -> None:
     """Print what agents were shown, when and why.
 
@@ -55,7 +54,8 @@ def _lines(emission: ShownEmission) -> Iterator[str]:
     size = f"{counted(record.tokens, 'token')}, {counted(record.bytes, 'byte')}"
     yield styled(f"{local_time(record.when)} {record.moment}{why}", bold=True)
     project = f" in {shown(record.project)}" if record.project else ""
-    yield f"  {shown(record.agent)} {shown(record.session)}{project}, {size}"
+    behind = ", edits not looked for" if record.behind else ""
+    yield f"  {shown(record.agent)} {shown(record.session)}{project}, {size}{behind}"
     for line in emission.lines:
         silent = _WHY_SILENT.get(line.state)
         yield f"  - {f'({silent})' if silent else shown_words(line.text)} {line.id}"

@@ -1,15 +1,18 @@
 """`perdure history log`, `show`, `diff`, `blame` and `restore`."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
+from itertools import groupby
 from typing import Concatenate, ParamSpec
 
 import click
 
 from perdure import CID, Event, Log, Version
-from perdure.app import open_log
+from perdure.app import default_request, open_log
 from perdure.app.commits import GitCommit, commits_beside
+from perdure.dataclass import replace
+from perdure.model.request import text_named
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import (
     OBJECT_PER_LINE,
@@ -48,13 +51,14 @@ def _with_log(command: Callable[Concatenate[Log, Rest], None]) -> Callable[Rest,
     @wraps(command)
     def run(*args: Rest.args, **kwargs: Rest.kwargs) -> None:
         sweep = kwargs.pop("sweep")
+        caller = default_request(os.environ)
         with open_log(os.environ) as log:
             if sweep:
-                mention_edits(log.record_edits())
+                mention_edits(log.record_edits(), caller)
             elif log.refusal is not None:
                 out.mention(f"the texts can't be had: {log.refusal}")
-            if kwargs.get("key"):
-                kwargs["key"] = log.key_of(str(kwargs["key"]))
+            if (key := kwargs.get("key")) is not None:
+                kwargs["key"] = log.find(str(key), caller)
             command(log, *args, **kwargs)
 
     return run
@@ -102,10 +106,21 @@ def log_command(  # noqa: PLR0913 - one for each option
             out.json({**_json(event), **({"git": _commit_json(commit)} if git else {})})
         return
     number = "position" if key is None else "version"
-    heads = (number, "time", "actor", "origin", "key", *(["git"] if git else []), "reason")
-    rows = (_row(event, _commit(commits.get(event.position)) if git else ()) for event in found)
+    heads = (number, "time", "actor", "origin", "name", *(["git"] if git else []), "reason")
+    rows = (
+        _row(event, _commit(commits.get(event.position)) if git else ())
+        for event in (found if key else _by_node(found))
+    )
     if not out.table(heads, rows):
         out.mention(f"nothing is recorded {f'after {after}' if after else 'yet'}")
+
+
+def _by_node(found: Iterable[Event]) -> Iterator[Event]:
+    """Yield the last text of each node that a commit changed; a content before the others."""
+    for _, texts in groupby(found, lambda event: (event.commit, event.key.rpartition("/")[0])):
+        several = list(texts)
+        contents = (each for each in several if each.key.endswith("/content.md"))
+        yield replace(next(contents, several[-1]), position=several[-1].position)
 
 
 def _commit(commit: GitCommit | None) -> tuple[str]:
@@ -125,7 +140,8 @@ def _row(event: Event, commit: tuple[str, ...]) -> tuple[str, ...]:
     reason = shown(event.reason) if event.reason else ""
     if event.unbound:
         reason = f"removed: {reason}" if reason else "removed"
-    fields = map(shown, (event.actor, event.origin, event.key))
+    name = text_named(event.key, default_request(os.environ))
+    fields = map(shown, (event.actor, event.origin, name))
     return (str(number), local_time(event.time), *fields, *commit, reason)
 
 
@@ -224,9 +240,10 @@ def restore_command(  # noqa: PLR0913 - one for each option
     nothing is written.
     """
     made, source, written = log.restore(key, version, reason=reason, force=force)
+    name = shown(text_named(key, default_request(os.environ)))
     if as_json:
         out.json({**_json(made), "restored": source.number, "written": written})
     elif written:
-        out.line(f"{shown(key)}: wrote version {made.number}, the text of version {source.number}")
+        out.line(f"{name}: wrote version {made.number}, the text of version {source.number}")
     else:
-        out.line(f"{shown(key)}: version {made.number} has that text already; nothing to write")
+        out.line(f"{name}: version {made.number} has that text already; nothing to write")
