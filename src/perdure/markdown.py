@@ -259,7 +259,8 @@ _HEADING_1 = later(r"^#[ \t]+([^\s#].*?)[ \t]*#*[ \t]*$", re.MULTILINE)
 _UNDERLINE = later(r"^ {0,3}=+[ \t]*$|^ {1,3}#[ \t]|^#[ \t]+#", re.MULTILINE)
 _NOT_PROSE = later(r"^[ \t]*(?:```|~~~|<|\$\$|%%|=+[ \t]*$|[>+*-]|\d+[.)])|<!--|%%", re.MULTILINE)
 """What may hold a heading that is none, or a heading that comes first: the parser decides."""
-_MAY_BE_TAG = later(r"(?<![^\s(\[{,;])#[^\s#]")
+_MAY_BE_TAG = later(r"(?<!\S)#(?!\d+(?:[!-,.:-@\[-^`{-~\s]|\Z))[^\s#]")
+"""What may be a tag wherever it stands: not the anchor of a link, nor a number."""
 
 
 def title(text: str, name: str) -> str:

@@ -283,7 +283,7 @@ def named(cid: str | None, earlier: Iterable[str]) -> str | None:
     return next((text for text in earlier if cid_of(text) == cid), None)
 
 
-def said_at(locator: Locator, read: Callable[[Locator], str | None]) -> Found:
+def said_at(locator: Locator, read: Callable[[Locator], Text]) -> Found:
     try:
         return read(locator)
     except FileNotFoundError:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from perdure.artifacts import CID
     from perdure.artifacts.canonical import Value
     from perdure.storage.personal import Authorisation
+    from perdure.storage.undo import Text
 
 ROOT = Locator("")
 _SETTLED_SECONDS = 2.0
@@ -386,6 +387,18 @@ class Layout(StorageBackend):
     @abstractmethod
     def skips(self, directory: str) -> bool:
         """Whether nothing below a directory is a text of the tree."""
+
+    @abstractmethod
+    def look(self, locators: Iterable[Locator]) -> "dict[Locator, Text]":
+        """Return what is at each of these places; a file that has several texts is read once."""
+
+    @abstractmethod
+    def below(self, place: str) -> Sequence[str]:
+        """Return the folders of all nodes at a place and below; each before those in it."""
+
+    @abstractmethod
+    def in_use(self, places: Sequence[str]) -> dict[str, bool]:
+        """Return whether nodes in these folders are in use; left out if their file must be read."""
 
     @abstractmethod
     def named(self, name: str) -> Sequence[str]:

@@ -36,6 +36,7 @@ from perdure.storage.undo import (
     has_landed,
     is_of,
     look,
+    look_all,
     put_back,
 )
 
@@ -356,14 +357,12 @@ class Joint:
         """
         found: list[Discrepancy] = []
         changes: list[Change] = []
-        before = {
-            locator: former[locator] if locator in former else self._bound(locator, at)
-            for locator in locators
-        }
-        for locator, earlier in before.items():
-            discrepancy = self._discrepancy(locator, earlier)
-            if discrepancy is not None:
-                found.append(discrepancy)
+        places = list(dict.fromkeys(locators))
+        now, before = self._bound_at(places), {**self._bound_at(places, at), **former}
+        for locator, text in look_all(self.inner, places).items():
+            after = self._after(text, before[locator])
+            if not is_of(now[locator], after):
+                found.append(Discrepancy(locator, now[locator], after))
         for locator, bound, after in sorted(found, key=lambda one: one.after is not None):
             said = _UNDONE if is_of(before[locator], after) else _EXTERNAL.derived(bound)
             changes.append(Change(locator.key, after, said.to_mapping()))
@@ -371,13 +370,10 @@ class Joint:
             self.history.record(changes)
         return found
 
-    def _discrepancy(self, locator: Locator, earlier: CID | None) -> Discrepancy | None:
-        text, bound = self.look(locator), self._bound(locator)
+    def _after(self, text: Text, earlier: CID | None) -> bytes | None:
         if text is UNREADABLE:  # it can't say what it is, so it stays what it was
-            found = None if earlier is None else self.history.store.get(earlier)
-        else:
-            found = _bytes(text)
-        return None if is_of(bound, found) else Discrepancy(locator, bound, found)
+            return None if earlier is None else self.history.store.get(earlier)
+        return _bytes(text)
 
     # ------------------------------------------------------------ reading
     def committed(self, locator: Locator) -> str | None:
@@ -424,9 +420,16 @@ class Joint:
         data = self.history.store.get(cid)
         return None if data is None else decoded(data, str(cid))
 
-    def _bound(self, locator: Locator, position: int | None = None) -> CID | None:
+    def _bound(self, locator: Locator) -> CID | None:
+        return self._bound_at([locator])[locator]
+
+    def _bound_at(
+        self, locators: Sequence[Locator], position: int | None = None
+    ) -> dict[Locator, CID | None]:
         at = self.history.position() if position is None else position
-        return self.history.store.catalogue.content(locator.key, at)
+        keys = [locator.key for locator in locators]
+        contents = self.history.store.catalogue.contents(keys, at)
+        return {locator: contents[locator.key] for locator in locators}
 
 
 def _bytes(text: str | None) -> bytes | None:

@@ -13,7 +13,7 @@ from perdure.errors import (
     NotTextError,
 )
 from perdure.storage.content import ABSENT, Expectation, content_hash
-from perdure.storage.contract import StorageBackend
+from perdure.storage.contract import Layout, StorageBackend
 from perdure.storage.locator import Locator
 
 
@@ -43,6 +43,13 @@ def look(inner: StorageBackend, locator: Locator) -> Text:
         return None
     except (NotTextError, LinkRefusedError, AccessRefusedError):
         return UNREADABLE
+
+
+def look_all(inner: StorageBackend, locators: Sequence[Locator]) -> dict[Locator, Text]:
+    """Return what is at each of these places."""
+    if isinstance(inner, Layout):
+        return inner.look(locators)
+    return {locator: look(inner, locator) for locator in locators}
 
 
 def is_of(cid: CID | None, text: Text | bytes) -> bool:

@@ -6,6 +6,7 @@ decide whose a note is and what it is; the id in its frontmatter only says which
 
 import re
 import unicodedata
+from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -95,6 +96,7 @@ def key_of(part: Part) -> str:
     return f"{above if part.name in _OF_SESSIONS else part.place}/{part.name}"
 
 
+@lru_cache(maxsize=1024)
 def node_at(place: str) -> Uri | None:
     """Return the node of a place; None if the place is another text."""
     found = Uri.of_key(place)

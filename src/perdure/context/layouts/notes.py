@@ -62,7 +62,7 @@ from perdure.storage.contract import (
     Info,
     Layout,
 )
-from perdure.storage.undo import UNREADABLE, Unreadable
+from perdure.storage.undo import UNREADABLE, Text, Unreadable
 from perdure.storage.wrappers.read_only import Reading
 
 if TYPE_CHECKING:
@@ -88,6 +88,9 @@ class _Note(NamedTuple):
     row: Row | None
     real: str | Unreadable | None
     texts: notefile.Texts
+
+
+_NO_NOTE = _Note(None, None, {})
 
 
 class NotesLayout(Closing, Reading, Layout):
@@ -141,6 +144,30 @@ class NotesLayout(Closing, Reading, Layout):
             return super(Reading, self).read_all(directory, wanted)
         texts = self._note(directory.key).texts
         return {name: texts[name] for name in wanted if name in texts}
+
+    def look(self, locators: Iterable[Locator]) -> dict[Locator, Text]:
+        parts = {locator: part_of(locator.key) for locator in locators}
+        self._prepare()
+        rows = self.places.among(part.place for part in parts.values())
+        notes = {place: self._note_of(row) for place, row in rows.items()}
+        found: dict[Locator, Text] = {}
+        for locator, (place, name) in parts.items():
+            note = notes.get(place, _NO_NOTE)
+            is_unreadable = note.real is UNREADABLE and name in (*FILES, "")
+            found[locator] = UNREADABLE if is_unreadable else note.texts.get(name)
+        return found
+
+    def below(self, place: str) -> Sequence[str]:
+        self._settle(place)
+        return [each for each in self.places.below(place) if node_at(each) is not None]
+
+    def in_use(self, places: Sequence[str]) -> dict[str, bool]:
+        """As promised; of memories, their files say it."""
+        self._prepare()
+        rows = self.places.among(places)
+        notes = {place: row.path for place, row in rows.items() if not self._is_memory(row.path)}
+        found = {place: self._is_there(path) for place, path in notes.items()}
+        return found | {place: False for place in places if place not in rows}
 
     def list(self, locator: Locator) -> list[Locator]:
         key = locator.key
@@ -213,8 +240,9 @@ class NotesLayout(Closing, Reading, Layout):
     def _note(self, place: str) -> _Note:
         self._prepare()
         row = self.places.at(place)
-        if row is None:
-            return _Note(None, None, {})
+        return _NO_NOTE if row is None else self._note_of(row)
+
+    def _note_of(self, row: Row) -> _Note:
         try:
             real = self.inner.read(Locator(row.path))
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from sqlite3 import Connection
 from typing import NamedTuple
 
@@ -32,6 +33,7 @@ _TABLES = Tables(
 )
 _ROWS = "SELECT place, path, digest, archived, unsure, claim, aliases FROM note"
 _PUT = "INSERT OR REPLACE INTO note VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_MOST_ASKED = 500
 _BELOW = "SELECT place FROM note WHERE place > ? AND place < ? ORDER BY place"
 
 
@@ -77,6 +79,24 @@ class Places(Closing):
     # ------------------------------------------------------------ reading
     def at(self, place: str) -> Row | None:
         return next(iter(self._asked(f"{_ROWS} WHERE place = ?", place)), None)
+
+    def among(self, places: Iterable[str]) -> dict[str, Row]:
+        """Return the rows of those places that have one, in few questions."""
+        found: dict[str, Row] = {}
+        rest = iter(dict.fromkeys(places))
+        while asked := list(islice(rest, _MOST_ASKED)):
+            marks = ",".join("?" * len(asked))
+            rows = self._asked(f"{_ROWS} WHERE place IN ({marks})", *asked)
+            found |= {row.place: row for row in rows}
+        return found
+
+    def below(self, place: str) -> list[str]:
+        """Return a place and all below it that have a row, each before those below it."""
+        above = f"{place}/" if place else ""
+        with self._reading() as db:
+            found = [each for (each,) in db.execute(_BELOW, (above, f"{above}\U0010ffff"))]
+        own = [place] if self.at(place) else []
+        return own + sorted(found, key=lambda each: each.split("/"))
 
     def at_path(self, path: str) -> Row | None:
         """Return the row of a file; names that differ only by case are of one file."""
