@@ -392,22 +392,16 @@ class TestDeadline:
 
 
 class TestTable:
-    def test_rows_are_found_by_key_and_place(self, seen: Seen) -> None:
-        rows = [
-            Row("a.md", b"1", b"x", "n/a"),
-            Row("f/b.md", b"2", b"y", "n/b"),
-            Row("c", b"", b""),
-        ]
+    def test_rows_are_found_by_key(self, seen: Seen) -> None:
+        rows = [Row("a.md", b"1", b"x"), Row("f/b.md", b"2", b"y"), Row("c", b"", b"")]
         seen.put(rows)
 
         assert seen.row("f/b.md") == rows[1]
         assert seen.row("f/nothing") is None
         assert {row.key for row in seen.rows()} == {"a.md", "f/b.md", "c"}
         assert seen.rows(["c", "absent"]) == [rows[2]]
-        assert seen.at("n/a") == [rows[0]]
-        assert seen.below("n/") == rows[:2]
         seen.drop(["a.md"])
-        assert seen.below("n/") == rows[1:2]
+        assert {row.key for row in seen.rows()} == {"f/b.md", "c"}
 
     def test_what_another_process_put_is_seen(self, tmp_path: Path, seen: Seen) -> None:
         assert not any(seen.stamps().values())

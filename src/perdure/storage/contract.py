@@ -369,8 +369,8 @@ class Layout(StorageBackend):
     """Differs where `is_note` may say otherwise of a file than before."""
 
     @abstractmethod
-    def refresh(self) -> None:
-        """Look at every file again: at new ones, renamed ones, and those that are gone."""
+    def refresh(self) -> Sequence[Locator]:
+        """Take in what others did to any file; return every text that there may be."""
 
     @abstractmethod
     def logical(self, paths: Iterable[str]) -> Sequence[Locator]:

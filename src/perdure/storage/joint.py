@@ -401,16 +401,11 @@ class Joint:
         except (FileNotFoundError, IsADirectoryError):
             return None
 
-    def look(self, locator: Locator) -> Text:
-        return look(self.inner, locator)
-
-    def differs(self, locator: Locator, text: str | None) -> bool:
-        return not is_of(self._bound(locator), text)
-
-    def digest(self, locator: Locator) -> bytes:
-        """Return the digest of what history has there; nothing if it has nothing."""
-        bound = self._bound(locator)
-        return b"" if bound is None else bound.digest
+    def compare(self, locators: Sequence[Locator]) -> Iterator[tuple[Text, Locator, CID | None]]:
+        """Yield what is at each of these places, and what history has there."""
+        bound = self._bound_at(locators)
+        for locator, text in look_all(self.inner, locators).items():
+            yield text, locator, bound[locator]
 
     def known(self) -> Iterator[Locator]:
         return keys_among(self.history.store.catalogue.names("", self.history.position()))
@@ -419,9 +414,6 @@ class Joint:
         """Return the text that a CID names; None if it is no longer kept."""
         data = self.history.store.get(cid)
         return None if data is None else decoded(data, str(cid))
-
-    def _bound(self, locator: Locator) -> CID | None:
-        return self._bound_at([locator])[locator]
 
     def _bound_at(
         self, locators: Sequence[Locator], position: int | None = None

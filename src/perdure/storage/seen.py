@@ -27,25 +27,24 @@ _BATCH = 256
 UNKNOWN: Final = b""
 """The stamp of a text whose content must be compared; the digest of one that is not a text."""
 
-_VERSION = 1
+_VERSION = 2
 TABLES = Tables(
     name="the table of seen texts",
     version=_VERSION,
     statements=(
         """CREATE TABLE seen (
             directory TEXT NOT NULL, name TEXT NOT NULL, stamp BLOB NOT NULL,
-            digest BLOB NOT NULL, place TEXT NOT NULL, PRIMARY KEY (directory, name)
+            digest BLOB NOT NULL, PRIMARY KEY (directory, name)
         ) WITHOUT ROWID""",
-        "CREATE INDEX seen_by_place ON seen (place) WHERE place <> ''",
         "CREATE TABLE note (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
         f"PRAGMA user_version = {_VERSION}",
     ),
     without="every text is then read once more",
 )
-_PUT = "INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?)"
+_PUT = "INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?)"
 _DROP = "DELETE FROM seen WHERE directory = ? AND name = ?"
 _STAMPS = "SELECT directory, name, stamp FROM seen"
-_ROWS = "SELECT directory, name, stamp, digest, place FROM seen"
+_ROWS = "SELECT directory, name, stamp, digest FROM seen"
 _GOES_ON = "goes on at"
 _RULE = "rule"
 _CHECKED = "checked"
@@ -61,8 +60,6 @@ class Row(NamedTuple):
     stamp: Stamp
     digest: bytes
     """The sha256 of its content; `UNKNOWN` if it is not a text."""
-    place: str = ""
-    """What a layout keeps there; empty where keys are places."""
 
 
 class Seen(Closing):
@@ -90,14 +87,6 @@ class Seen(Closing):
         if keys is None:
             return self._asked(_ROWS, [()])
         return self._asked(f"{_ROWS} WHERE directory = ? AND name = ?", map(_halves, keys))
-
-    def at(self, place: str) -> list[Row]:
-        return self._asked(f"{_ROWS} WHERE place = ?", [(place,)])
-
-    def below(self, prefix: str) -> list[Row]:
-        """Return the rows whose place begins so, in the order of places."""
-        asked = f"{_ROWS} WHERE place <> '' AND place >= ? AND place < ? ORDER BY place"
-        return self._asked(asked, [(prefix, f"{prefix}\U0010ffff")])
 
     def stamps(self) -> Mapping[str, Mapping[str, Stamp]]:
         """Return the stamps by directory and name. Rows are read again if others changed them."""
@@ -272,7 +261,7 @@ def check(  # noqa: PLR0913 - what is compared with what, and within which bound
         if digest is None:  # removed since the scan met it, so the next one misses it
             continue
         seen_before = None if row is None else row.digest
-        now = Row(key, stamp, digest, row.place if row else "")
+        now = Row(key, stamp, digest)
         if now != row:
             rows.append(now)
         reference = seen_before if ours is None else ours.get(key)

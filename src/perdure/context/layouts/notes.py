@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from perdure.context.files import ARCHIVED, FILES, LEARNED, META, OWNER, Meta
 from perdure.context.layouts import notefile
@@ -56,17 +56,12 @@ from perdure.storage.content import (
     content_hash,
 )
 from perdure.storage.contract import (
-    ConflictStrategy,
-    DerivedMaintenance,
     Finding,
     Info,
     Layout,
 )
 from perdure.storage.undo import UNREADABLE, Text, Unreadable
-from perdure.storage.wrappers.read_only import Reading
-
-if TYPE_CHECKING:
-    from perdure.storage.personal import Authorisation
+from perdure.storage.wrappers.recorded import PassThrough
 
 ABOUT: Final = "About this folder.md"
 """The note that has the id of the store."""
@@ -93,7 +88,7 @@ class _Note(NamedTuple):
 _NO_NOTE = _Note(None, None, {})
 
 
-class NotesLayout(Closing, Reading, Layout):
+class NotesLayout(Closing, PassThrough, Layout):
     """The logical tree of nodes, on a backend that has a note for each.
 
     Notes outside of the memory folder are resources in place, if it is not the whole tree. They
@@ -141,7 +136,7 @@ class NotesLayout(Closing, Reading, Layout):
     def read_all(self, directory: Locator, names: Iterable[str]) -> dict[str, str]:
         wanted = list(names)
         if node_at(directory.key) is None or not set(wanted) <= set(FILES):
-            return super(Reading, self).read_all(directory, wanted)
+            return StorageBackend.read_all(self, directory, wanted)
         texts = self._note(directory.key).texts
         return {name: texts[name] for name in wanted if name in texts}
 
@@ -600,10 +595,9 @@ class NotesLayout(Closing, Reading, Layout):
                 changed.update(dict.fromkeys(self._keys(found.place)))
         return [Locator(key) for key in changed]
 
-    def refresh(self) -> None:
-        """Look at every file again: at new ones, renamed ones, and those that are gone."""
+    def refresh(self) -> Sequence[Locator]:
         self._prepare()
-        self.logical({*self._files(), *(row.path for row in self.places.rows())})
+        return self.logical({*self._files(), *(row.path for row in self.places.rows())})
 
     def expected(self, paths: Sequence[str]) -> dict[str, bytes | None]:
         found = {path: self.places.at_path(path) for path in paths}
@@ -663,27 +657,6 @@ class NotesLayout(Closing, Reading, Layout):
             return [place]
         beside = _BESIDE if node.session and node.name == FIRST_NODE else ()
         return [key_of(Part(place, name)) for name in (*FILES, ARCHIVED, *beside)]
-
-    # ------------------------------------------------------------ as the backend below
-    def write_personal(
-        self,
-        locator: Locator,
-        content: str,
-        *,
-        authorisation: "Authorisation",
-        expect: Expectation = None,
-    ) -> Locator:
-        return self.inner.write_personal(
-            locator, content, authorisation=authorisation, expect=expect
-        )
-
-    @property
-    def conflict_strategy(self) -> ConflictStrategy:
-        return self.inner.conflict_strategy
-
-    @property
-    def derived_maintenance(self) -> DerivedMaintenance | None:
-        return self.inner.derived_maintenance
 
 
 class Census(NamedTuple):

@@ -34,14 +34,8 @@ if TYPE_CHECKING:
     from perdure.storage.personal import Authorisation
 
 
-class Wrapped(Reading, TransactionalBackend):
+class PassThrough(Reading):
     """A backend around another one, of which it reads and tells what that one does."""
-
-    def __init__(self, inner: StorageBackend) -> None:
-        self.inner = inner
-
-    def mkdir(self, locator: Locator) -> Locator:
-        return self.inner.mkdir(locator)
 
     def write_personal(
         self,
@@ -63,6 +57,16 @@ class Wrapped(Reading, TransactionalBackend):
     @property
     def derived_maintenance(self) -> DerivedMaintenance | None:
         return self.inner.derived_maintenance
+
+
+class Wrapped(PassThrough, TransactionalBackend):
+    """A backend of commits around another one."""
+
+    def __init__(self, inner: StorageBackend) -> None:
+        self.inner = inner
+
+    def mkdir(self, locator: Locator) -> Locator:
+        return self.inner.mkdir(locator)
 
 
 class Recorded(Closing, Wrapped):
