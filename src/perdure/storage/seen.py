@@ -47,7 +47,6 @@ _STAMPS = "SELECT directory, name, stamp FROM seen"
 _ROWS = "SELECT directory, name, stamp, digest FROM seen"
 _GOES_ON = "goes on at"
 _RULE = "rule"
-_CHECKED = "checked"
 _FEW_GONE = 10
 _SHARE_GONE = 10
 """More than this many texts, and more than one in so many, do not go at once unasked."""
@@ -79,9 +78,6 @@ class Seen(Closing):
         self._file.discard()
 
     # ------------------------------------------------------------ reading
-    def row(self, key: str) -> Row | None:
-        return next(iter(self.rows([key])), None)
-
     def rows(self, keys: Iterable[str] | None = None) -> list[Row]:
         """Return the rows of some keys, or all of them."""
         if keys is None:
@@ -118,9 +114,6 @@ class Seen(Closing):
     def put(self, rows: Iterable[Row]) -> None:
         self.change(list(rows), ())
 
-    def drop(self, keys: Iterable[str]) -> None:
-        self.change((), list(keys))
-
     def change(
         self, rows: Sequence[Row], gone: Sequence[str], notes: Mapping[str, str] | None = None
     ) -> None:
@@ -154,11 +147,6 @@ class Seen(Closing):
     def is_new(self) -> bool:
         """Whether nothing was ever put: the table was made just now, or anew."""
         return not any(self.stamps().values())
-
-    @property
-    def checked(self) -> float:
-        """When a check that looked at everything last found something; 0.0 if none did."""
-        return float(self.note(_CHECKED) or 0.0)
 
     def note(self, name: str) -> str:
         """Return what was noted under a name, as of when the stamps were last asked for."""
@@ -219,8 +207,6 @@ def settle(seen: Seen, checked: Checked) -> None:
         notes[_GOES_ON] = checked.goes_on
     if not checked.left and seen.note(_RULE) != checked.rule:
         notes[_RULE] = checked.rule
-    if not checked.left and (checked.rows or checked.gone or not seen.checked):
-        notes[_CHECKED] = repr(time.time())
     seen.change(checked.rows, checked.gone, notes)
 
 

@@ -14,7 +14,7 @@ from perdure.context.files import ARCHIVED, FILES, LEARNED, OWNER
 from perdure.dataclass import dataclass
 from perdure.errors import InvalidValueError
 from perdure.model.anchors import FIRST_NODE
-from perdure.model.uri import PROFILE, SCHEME, SLUG, Uri, name_of, segment_of, slug_of
+from perdure.model.uri import PROFILE, SLUG, Uri, name_of, segment_of, slug_of
 from perdure.storage.locator import is_key_segment
 
 MARKDOWN = ".md"
@@ -80,11 +80,6 @@ def part_of(key: str) -> Part:
         if session is not None and session.session and len(session.path) == 3:  # noqa: PLR2004 - sessions, its id, the node
             return Part(first, name)
     return Part(key, "")
-
-
-def keys_of(place: str, names: "list[str] | tuple[str, ...]") -> dict[str, str]:
-    """Return the keys of the texts of a place, by their names."""
-    return {name: key_of(Part(place, name)) for name in names}
 
 
 def key_of(part: Part) -> str:
@@ -305,9 +300,3 @@ def told_apart(name: str, place: str) -> str:
 def folded(path: str) -> str:
     """Return a path as systems compare it that ignore case and the form of characters."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFD", path).casefold())
-
-
-def short_uri(place: str) -> str:
-    """Return a place as an error tells it."""
-    node = node_at(place)
-    return place if node is None else str(node).removeprefix(SCHEME)

@@ -61,7 +61,7 @@ from perdure.storage.contract import (
     Layout,
 )
 from perdure.storage.undo import UNREADABLE, Text, Unreadable
-from perdure.storage.wrappers.recorded import PassThrough
+from perdure.storage.wrappers.recorded import Wrapped
 
 ABOUT: Final = "About this folder.md"
 """The note that has the id of the store."""
@@ -84,11 +84,15 @@ class _Note(NamedTuple):
     real: str | Unreadable | None
     texts: notefile.Texts
 
+    def text(self, name: str) -> Text:
+        is_unreadable = self.real is UNREADABLE and name in (*FILES, "")
+        return UNREADABLE if is_unreadable else self.texts.get(name)
+
 
 _NO_NOTE = _Note(None, None, {})
 
 
-class NotesLayout(Closing, PassThrough, Layout):
+class NotesLayout(Closing, Wrapped, Layout):
     """The logical tree of nodes, on a backend that has a note for each.
 
     Notes outside of the memory folder are resources in place, if it is not the whole tree. They
@@ -123,10 +127,11 @@ class NotesLayout(Closing, PassThrough, Layout):
     def read(self, locator: Locator) -> str:
         part = part_of(locator.key)
         note = self._note(part.place)
-        if note.real is UNREADABLE and note.row is not None and part.name in (*FILES, ""):
+        text = note.text(part.name)
+        if text is UNREADABLE and note.row is not None:
             self.inner.read(Locator(note.row.path))  # raises, and says why
-        if part.name in note.texts:
-            return note.texts[part.name]
+        if isinstance(text, str):
+            return text
         if self._is_directory(locator.key):
             raise DirectoryInTheWayError(
                 f"{locator.key!a} is a directory. Fix: name a text below it."
@@ -145,12 +150,10 @@ class NotesLayout(Closing, PassThrough, Layout):
         self._prepare()
         rows = self.places.among(part.place for part in parts.values())
         notes = {place: self._note_of(row) for place, row in rows.items()}
-        found: dict[Locator, Text] = {}
-        for locator, (place, name) in parts.items():
-            note = notes.get(place, _NO_NOTE)
-            is_unreadable = note.real is UNREADABLE and name in (*FILES, "")
-            found[locator] = UNREADABLE if is_unreadable else note.texts.get(name)
-        return found
+        return {
+            locator: notes.get(place, _NO_NOTE).text(name)
+            for locator, (place, name) in parts.items()
+        }
 
     def below(self, place: str) -> Sequence[str]:
         self._settle(place)
@@ -207,17 +210,14 @@ class NotesLayout(Closing, PassThrough, Layout):
                 yield from self._findings(child)
 
     def _has(self, part: Part) -> bool:
-        note = self._note(part.place)
-        if note.real is UNREADABLE:
-            return part.name in (*FILES, "")
-        return part.name in note.texts
+        return self._note(part.place).text(part.name) is not None
 
     def _texts_in(self, key: str) -> Sequence[str]:
         """Return the names of a node's files."""
         if node_at(key) is None:
             return []
         note = self._note(key)
-        return [name for name in FILES if note.real is UNREADABLE or name in note.texts]
+        return [name for name in FILES if note.text(name) is not None]
 
     def _is_directory(self, key: str) -> bool:
         above, _, name = key.rpartition("/")

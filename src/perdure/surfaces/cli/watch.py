@@ -15,7 +15,7 @@ def watch_command(memory: Memory) -> None:
     """Take in what you edit by hand, as soon as it is saved.
 
     It watches the folder of the memory until it is told to end (SIGTERM or Ctrl-C). An edit becomes
-    a version; a folder with a content.md in it becomes a node. What is left alone is said.
+    a version; a new note becomes a node. What is left alone is said.
     """
     with until_told() as ending:
         for each in memory.watch(ending):
