@@ -18,13 +18,13 @@ BUDGETS = {
     "agents": 4_656,
     "app": 3_863,
     "artifacts": 7_103,
-    "context": 5_011,
-    "engine": 30_576,
+    "context": 5_006,
+    "engine": 30_571,
     "harness": 2_173,
     "index": 4_247,
     "model": 3_035,
     "process": 528,
-    "storage": 5_504,
+    "storage": 5_491,
     "surfaces": 7_318,
     "testing": 4_344,
 }
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_192
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_169

@@ -32,7 +32,7 @@ from perdure.model.values import (
 )
 from perdure.patterns import later
 from perdure.storage import Locator
-from perdure.storage.undo import UNREADABLE, Text, Unreadable
+from perdure.storage.contract import UNREADABLE, Text, Unreadable
 
 CONTENT = "content.md"
 RELATIONS = ".relations.json"

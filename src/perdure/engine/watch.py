@@ -211,12 +211,7 @@ class _Watcher:
         if path.is_dir():
             for each in path.rglob(f"*{_NOTE}"):
                 self._explain(each)
-        elif (
-            path.suffix == _NOTE
-            and path.name not in FILES
-            and path.exists()
-            and not self._is_hidden(path)
-        ):
+        elif path.suffix == _NOTE and path.exists() and not self._is_passed_over(path):
             key = path.relative_to(self._root).as_posix()
             self._leave(key, self._why_no_memory(path, key))
 
@@ -243,10 +238,10 @@ class _Watcher:
                     return finding
         return None
 
-    def _is_hidden(self, path: Path) -> bool:
-        *folders, name = path.relative_to(self._root).parts
-        hidden = [part for part in folders if part.startswith(".")]
-        return bool(hidden) or (name.startswith(".") and name not in FILES)
+    def _is_passed_over(self, path: Path) -> bool:
+        """Whether a note is a file of a node, or hidden."""
+        parts = path.relative_to(self._root).parts
+        return path.name in FILES or any(part.startswith(".") for part in parts)
 
     def _leave(self, what: str, why: str) -> None:
         if what not in self._left:

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from perdure.dataclass import dataclass, fields
 from perdure.errors import (
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from perdure.artifacts import CID
     from perdure.artifacts.canonical import Value
     from perdure.storage.personal import Authorisation
-    from perdure.storage.undo import Text
 
 ROOT = Locator("")
 _SETTLED_SECONDS = 2.0
@@ -48,6 +47,16 @@ class Info:
     mtime: float
     """Seconds since the epoch."""
 
+
+class Unreadable(Enum):
+    UNREADABLE = "unreadable"
+
+
+UNREADABLE: Final = Unreadable.UNREADABLE
+"""Something is there, but no text that could enter history."""
+
+Text = str | None | Unreadable
+"""What is at a place."""
 
 Stamp = bytes
 """Opaque: two that are equal and not empty are of one content."""
@@ -389,7 +398,7 @@ class Layout(StorageBackend):
         """Whether nothing below a directory is a text of the tree."""
 
     @abstractmethod
-    def look(self, locators: Iterable[Locator]) -> "dict[Locator, Text]":
+    def look(self, locators: Iterable[Locator]) -> dict[Locator, Text]:
         """Return what is at each of these places; a file that has several texts is read once."""
 
     @abstractmethod

@@ -25,20 +25,10 @@ from perdure.errors import (
     PerdureError,
 )
 from perdure.storage.content import Expectation, check_found
-from perdure.storage.contract import StorageBackend
+from perdure.storage.contract import UNREADABLE, StorageBackend, Text
 from perdure.storage.history import EXTERNAL, UNDONE, Circumstances, Event, History, decoded
 from perdure.storage.locator import Locator
-from perdure.storage.undo import (
-    UNREADABLE,
-    Replaced,
-    Text,
-    guard_of,
-    has_landed,
-    is_of,
-    look,
-    look_all,
-    put_back,
-)
+from perdure.storage.undo import Replaced, guard_of, has_landed, is_of, look, look_all, put_back
 
 Contents = dict[str, CID | None]
 """Of keys; None where there is no text."""

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from enum import Enum
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from perdure.artifacts import CID
 from perdure.errors import (
@@ -13,19 +12,8 @@ from perdure.errors import (
     NotTextError,
 )
 from perdure.storage.content import ABSENT, Expectation, content_hash
-from perdure.storage.contract import Layout, StorageBackend
+from perdure.storage.contract import UNREADABLE, Layout, StorageBackend, Text
 from perdure.storage.locator import Locator
-
-
-class Unreadable(Enum):
-    UNREADABLE = "unreadable"
-
-
-UNREADABLE: Final = Unreadable.UNREADABLE
-"""Something is there, but no text that could enter history."""
-
-Text = str | None | Unreadable
-"""What is at a place."""
 
 
 class Replaced(NamedTuple):

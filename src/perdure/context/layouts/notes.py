@@ -55,12 +55,7 @@ from perdure.storage.content import (
     check_removal,
     content_hash,
 )
-from perdure.storage.contract import (
-    Finding,
-    Info,
-    Layout,
-)
-from perdure.storage.undo import UNREADABLE, Text, Unreadable
+from perdure.storage.contract import UNREADABLE, Finding, Info, Layout, Text, Unreadable
 from perdure.storage.wrappers.recorded import Wrapped
 
 ABOUT: Final = "About this folder.md"
