@@ -34,6 +34,8 @@ from perdure.storage.seen import Seen, check, settle
 PER_FOLDER = 100
 SETTLED = 0.1
 """Seconds after which a file that was written is not young any more."""
+MOST_RECALLS = 10
+"""A check that is out of time goes on with the next recall; on a busy machine more than once."""
 CONFIG = """[storage]
 backend = "vault"
 layout = "notes"
@@ -176,11 +178,11 @@ def of_recalls(place: Path, size: int, times: int) -> tuple[dict[str, Taken], st
             found = list[perdure.RecallResult]()
             words = f"About thing 7, {word}"
             after.append(best(lambda: found.append(recall(memory, words)), 1))  # noqa: B023 - at once
-            if not any(word in hit.snippet for hit in found[0].hits):
-                late += 1
-                demand(found[0].index_lag > 0, f"{word} was not found, and no hint says why")
-                again = recall(memory, words)
-                demand(any(word in hit.snippet for hit in again.hits), f"{word} was not found")
+            while not any(word in hit.snippet for hit in found[-1].hits):
+                demand(found[-1].index_lag > 0, f"{word} was not found, and no hint says why")
+                demand(len(found) < MOST_RECALLS, f"{word} was not found by {len(found)} recalls")
+                found.append(recall(memory, words))
+            late += len(found) > 1
         taken["recall: after one edit"] = min(after, key=lambda one: one.cpu)
     config.write_text(f"{config.read_text()}[index]\ncheck_seconds = 0\n")
     with perdure.open() as memory:
