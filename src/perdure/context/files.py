@@ -31,7 +31,7 @@ from perdure.model.values import (
 )
 from perdure.patterns import later
 from perdure.storage import Locator
-from perdure.storage.undo import UNREADABLE, Text, Unreadable
+from perdure.storage.contract import UNREADABLE, Text, Unreadable
 from perdure.times import read_moment
 
 CONTENT = "content.md"
@@ -287,7 +287,7 @@ def named(cid: str | None, earlier: Iterable[str]) -> str | None:
     return next((text for text in earlier if cid_of(text) == cid), None)
 
 
-def said_at(locator: Locator, read: Callable[[Locator], str | None]) -> Found:
+def said_at(locator: Locator, read: Callable[[Locator], Text]) -> Found:
     try:
         return read(locator)
     except FileNotFoundError:

@@ -52,7 +52,7 @@ _META_FIRST = (META, *PARTS)
 _PLAIN_SLUGS = later(r"(?:[a-z0-9_-]{5,100}/)*")
 """Slugs that are too long to be a device anywhere, so that their folders have their names."""
 _ROOT = Locator("")
-Read = Callable[[Locator], str | None]
+Read = Callable[[Locator], Found]
 
 
 class Reach:
@@ -169,11 +169,21 @@ class NodeReader:
     def is_active(self, place: Uri) -> bool:
         if not place.is_node:
             return False
+        known = self.in_use([place])
+        if place in known:
+            return known[place]
         try:
             meta = self._meta(self.folder(place), self.look(place, META))
         except BrokenNodeError:
             return False
         return meta is not None and meta.status is NodeStatus.ACTIVE
+
+    def in_use(self, places: Iterable[Uri]) -> dict[Uri, bool]:
+        """Return which places have a node in use, as far as that is known without reading it."""
+        if self._layout is None:
+            return {}
+        keys = {self.folder(place).key: place for place in places}
+        return {keys[key]: used for key, used in self._layout.in_use(list(keys)).items()}
 
     def list_children(self, uri: str, ctx: RequestContext) -> list[str]:
         place = self.reach.seen(uri, ctx)
@@ -196,6 +206,10 @@ class NodeReader:
 
     def walk(self, place: Uri) -> Iterator[Uri]:
         """Yield every place below, in order, that has files of a node or is an empty folder."""
+        if self._layout is not None:
+            found = map(Uri.of_key, self._layout.below(self.folder(place).key))
+            yield from filter(None, found)
+            return
         pending = [place]
         while pending:
             here = pending.pop()
@@ -296,6 +310,8 @@ class NodeReader:
         return None if look is None else self._assembled(place, look)
 
     def _look_at_once(self, folder: Locator) -> Look | None:
+        if self._layout is not None:  # one file has them all
+            return self._look(folder, self._layout.look(map(folder.child, _META_FIRST)).get)
         texts = self.backend.read_all(folder, _META_FIRST)
         if len(texts) < len(_META_FIRST):
             return self._look(folder, self.backend.read)  # what is missing, and why

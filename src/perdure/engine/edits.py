@@ -13,6 +13,8 @@ from perdure.errors import StorageError, TextsGoneError
 from perdure.model import RequestContext, Role, Uri
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.contract import Layout
+from perdure.storage.history import History
+from perdure.storage.joint import Discrepancy
 from perdure.storage.seen import UNKNOWN, Checked, Row, Seen, Taking, batches, check, settle
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ def notice_edits(parts: "Parts", *, seconds: float | None) -> Noticed:
     deadline = None if seconds is None else began + seconds
     try:
         checked = look_for_edits(parts.recorded.inner, parts.recorded.history, parts.seen, deadline)
-        recorded = _record(parts, checked) if checked.found else 0
+        recorded = len(record(parts, checked)[0]) if checked.found else 0
     except TextsGoneError as error:
         return Noticed(0, 1, (Hint(HintKind.TEXTS_GONE, str(error)),))
     except StorageError as error:
@@ -157,23 +159,21 @@ def _is_hidden(key: str) -> bool:
     return any(part.startswith(".") and part != ARCHIVED for part in key.split("/")[:-1])
 
 
-def _record(parts: "Parts", checked: Checked) -> int:
-    """Let the edits become versions, and texts without a meta nodes; return how many were new."""
-    noticed = 0
+def record(parts: "Parts", checked: Checked) -> tuple[list[Discrepancy], list[Uri]]:
+    """Let edits become versions; return them, and where texts without a meta were to be nodes."""
+    noticed = list[Discrepancy]()
     layout = parts.recorded.inner
     laid_out = layout if isinstance(layout, Layout) else None
     found = laid_out.logical(checked.found) if laid_out else list(map(Locator, checked.found))
     same = set(found)
     for locators in batches(found):
-        discrepancies = parts.recorded.notice(locators)
-        noticed += len(discrepancies)
-        same.difference_update(each.locator for each in discrepancies)
+        noticed += parts.recorded.notice(locators)
+    same.difference_update(each.locator for each in noticed)
     if laid_out is not None:  # every note is a node
         _index_again(parts, same)
-    else:
-        written = (*checked.new, *checked.changed)
-        make_nodes(parts, (key for key in written if key.endswith(f"/{CONTENT}")))
-    return noticed
+        return noticed, []
+    written = (*checked.new, *checked.changed)
+    return noticed, make_nodes(parts, (key for key in written if key.endswith(f"/{CONTENT}")))
 
 
 def _index_again(parts: "Parts", texts: Iterable[Locator]) -> None:

@@ -353,7 +353,7 @@ class Lint:
         self._reader = reader
         self._ctx = ctx
         self._now = datetime.now(UTC)
-        self._places = _Places(reader)
+        self._places = links.KnownPlaces(reader)
 
     def run(self, start: Uri | None = None) -> Linted:
         """Look at all that is at a place and below; without one, at the whole account."""
@@ -438,31 +438,6 @@ class Lint:
 
     def _may_see(self, place: Uri) -> bool:
         return self._reader.reach.may_see(place, self._ctx)
-
-
-class _Places:
-    """What links need to know of the nodes around; each is asked once."""
-
-    def __init__(self, reader: NodeReader) -> None:
-        self._reader = reader
-        self.active: set[Uri] = set()
-        self._asked: dict[Uri, bool] = {}
-        self._categories: dict[Uri, list[str]] = {}
-
-    def is_active(self, place: Uri) -> bool:
-        if place in self.active:
-            return True
-        if place not in self._asked:
-            self._asked[place] = self._reader.is_active(place)
-        return self._asked[place]
-
-    def named(self, account: str, name: str) -> list[Uri]:
-        return self._reader.named(account, name)
-
-    def categories(self, owner: Uri) -> list[str]:
-        if owner not in self._categories:
-            self._categories[owner] = self._reader.categories(owner)
-        return self._categories[owner]
 
 
 def _note(stored: Stored, folder: str) -> Note:

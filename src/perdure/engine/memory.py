@@ -1463,7 +1463,7 @@ class Memory(Readable):
     def watch(self, ending: threading.Event) -> "Iterator[WatchReport]":
         """Take in edits of files as soon as they are saved, until `ending` is set.
 
-        An edit becomes a version, and a folder with a `content.md` a node, in every account.
+        An edit becomes a version, and a new note a node, in every account.
         """
         from perdure.engine.watch import watch
 

@@ -22,7 +22,7 @@ from perdure.errors import (
 )
 from perdure.model import NodeStatus, RequestContext, Uri
 from perdure.model.node import unreadable_times
-from perdure.storage.undo import UNREADABLE
+from perdure.storage.contract import UNREADABLE
 
 
 class State(Enum):

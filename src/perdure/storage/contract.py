@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from perdure.dataclass import dataclass, fields
 from perdure.errors import (
@@ -47,6 +47,16 @@ class Info:
     mtime: float
     """Seconds since the epoch."""
 
+
+class Unreadable(Enum):
+    UNREADABLE = "unreadable"
+
+
+UNREADABLE: Final = Unreadable.UNREADABLE
+"""Something is there, but no text that could enter history."""
+
+Text = str | None | Unreadable
+"""What is at a place."""
 
 Stamp = bytes
 """Opaque: two that are equal and not empty are of one content."""
@@ -390,8 +400,8 @@ class Layout(StorageBackend):
     """Whether `write_personal` writes files of this tree."""
 
     @abstractmethod
-    def refresh(self) -> None:
-        """Look at every file again: at new ones, renamed ones, and those that are gone."""
+    def refresh(self) -> Sequence[Locator]:
+        """Take in what others did to any file; return every text that there may be."""
 
     @abstractmethod
     def logical(self, paths: Iterable[str]) -> Sequence[Locator]:
@@ -423,6 +433,18 @@ class Layout(StorageBackend):
     @abstractmethod
     def skips(self, directory: str) -> bool:
         """Whether nothing below a directory is a text of the tree."""
+
+    @abstractmethod
+    def look(self, locators: Iterable[Locator]) -> dict[Locator, Text]:
+        """Return what is at each of these places; a file that has several texts is read once."""
+
+    @abstractmethod
+    def below(self, place: str) -> Sequence[str]:
+        """Return the folders of all nodes at a place and below; each before those in it."""
+
+    @abstractmethod
+    def in_use(self, places: Sequence[str]) -> dict[str, bool]:
+        """Return whether nodes in these folders are in use; left out if their file must be read."""
 
     @abstractmethod
     def named(self, name: str) -> Sequence[str]:

@@ -30,7 +30,7 @@ from perdure.errors import (
     PerdureError,
 )
 from perdure.storage.content import Changes, Conditions, Expectation, check_found
-from perdure.storage.contract import Layout, StorageBackend
+from perdure.storage.contract import UNREADABLE, Layout, StorageBackend, Text
 from perdure.storage.history import (
     EXTERNAL,
     MOVED_FROM,
@@ -42,14 +42,13 @@ from perdure.storage.history import (
 )
 from perdure.storage.locator import Locator
 from perdure.storage.undo import (
-    UNREADABLE,
     Replaced,
-    Text,
     guard_of,
     has_landed,
     is_of,
     is_torn,
     look,
+    look_all,
     remove_empty,
 )
 
@@ -545,8 +544,9 @@ class Joint:
         said = replace(_EXTERNAL, more=why).to_mapping()
         with self.alone():
             changes: list[Change] = []
+            bound = self._bound_at(list(texts))
             for locator, text in texts.items():
-                now = self._bound(locator)
+                now = bound[locator]
                 if not is_of(now, text):
                     changes.append(Change(locator.key, text.encode(), said))
                     kept = None if now is None else self.history.store.get(now)
@@ -558,8 +558,14 @@ class Joint:
     def _answer(
         self, locators: Iterable[Locator], by: Circumstances = _EXTERNAL
     ) -> list[Discrepancy]:
-        """Let history say what the files say."""
-        found = [each for each in map(self._discrepancy, locators) if each is not None]
+        """Let history say what the files say; of what can't be read it says nothing."""
+        places = list(dict.fromkeys(locators))
+        now = self._bound_at(places)
+        found = [
+            Discrepancy(locator, now[locator], _bytes(text))
+            for locator, text in look_all(self.inner, places).items()
+            if text is not UNREADABLE and not is_of(now[locator], text)
+        ]
         found.sort(key=lambda one: one.after is not None)
         moved = _moved(found)
         changes = []
@@ -571,12 +577,6 @@ class Joint:
         if changes:
             self.history.record(changes)
         return found
-
-    def _discrepancy(self, locator: Locator) -> Discrepancy | None:
-        text, bound = self.look(locator), self._bound(locator)
-        if text is UNREADABLE or is_of(bound, text):  # unreadable: it stays what it was
-            return None
-        return Discrepancy(locator, bound, _bytes(text))
 
     # ------------------------------------------------------------ reading
     def committed(self, locator: Locator) -> str | None:
@@ -604,16 +604,11 @@ class Joint:
         except (FileNotFoundError, IsADirectoryError):
             return None
 
-    def look(self, locator: Locator) -> Text:
-        return look(self.inner, locator)
-
-    def differs(self, locator: Locator, text: str | None) -> bool:
-        return not is_of(self._bound(locator), text)
-
-    def digest(self, locator: Locator) -> bytes:
-        """Return the digest of what history has there; nothing if it has nothing."""
-        bound = self._bound(locator)
-        return b"" if bound is None else bound.digest
+    def compare(self, locators: Sequence[Locator]) -> Iterator[tuple[Text, Locator, CID | None]]:
+        """Yield what is at each of these places, and what history has there."""
+        bound = self._bound_at(locators)
+        for locator, text in look_all(self.inner, locators).items():
+            yield text, locator, bound[locator]
 
     def known(self) -> Iterator[Locator]:
         return keys_among(self.history.store.catalogue.names("", self.history.position()))
@@ -623,9 +618,13 @@ class Joint:
         data = self.history.store.get(cid)
         return None if data is None else decoded(data, str(cid))
 
-    def _bound(self, locator: Locator, position: int | None = None) -> CID | None:
+    def _bound_at(
+        self, locators: Sequence[Locator], position: int | None = None
+    ) -> dict[Locator, CID | None]:
         at = self.history.position() if position is None else position
-        return self.history.store.catalogue.content(locator.key, at)
+        keys = [locator.key for locator in locators]
+        contents = self.history.store.catalogue.contents(keys, at)
+        return {locator: contents[locator.key] for locator in locators}
 
 
 def _moved(found: Iterable[Discrepancy]) -> dict[Locator, Locator]:

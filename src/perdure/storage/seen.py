@@ -27,28 +27,26 @@ _BATCH = 256
 UNKNOWN: Final = b""
 """The stamp of a text whose content must be compared; the digest of one that is not a text."""
 
-_VERSION = 1
+_VERSION = 2
 TABLES = Tables(
     name="the table of seen texts",
     version=_VERSION,
     statements=(
         """CREATE TABLE seen (
             directory TEXT NOT NULL, name TEXT NOT NULL, stamp BLOB NOT NULL,
-            digest BLOB NOT NULL, place TEXT NOT NULL, PRIMARY KEY (directory, name)
+            digest BLOB NOT NULL, PRIMARY KEY (directory, name)
         ) WITHOUT ROWID""",
-        "CREATE INDEX seen_by_place ON seen (place) WHERE place <> ''",
         "CREATE TABLE note (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
         f"PRAGMA user_version = {_VERSION}",
     ),
     without="every text is then read once more",
 )
-_PUT = "INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?)"
+_PUT = "INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?)"
 _DROP = "DELETE FROM seen WHERE directory = ? AND name = ?"
 _STAMPS = "SELECT directory, name, stamp FROM seen"
-_ROWS = "SELECT directory, name, stamp, digest, place FROM seen"
+_ROWS = "SELECT directory, name, stamp, digest FROM seen"
 _GOES_ON = "goes on at"
 _RULE = "rule"
-_CHECKED = "checked"
 _LOOKED = "looked"
 _FEW_GONE = 10
 _SHARE_GONE = 10
@@ -62,8 +60,6 @@ class Row(NamedTuple):
     stamp: Stamp
     digest: bytes
     """The sha256 of its content; `UNKNOWN` if it is not a text."""
-    place: str = ""
-    """What a layout keeps there; empty where keys are places."""
 
 
 class Seen(Closing):
@@ -83,22 +79,11 @@ class Seen(Closing):
         self._file.discard()
 
     # ------------------------------------------------------------ reading
-    def row(self, key: str) -> Row | None:
-        return next(iter(self.rows([key])), None)
-
     def rows(self, keys: Iterable[str] | None = None) -> list[Row]:
         """Return the rows of some keys, or all of them."""
         if keys is None:
             return self._asked(_ROWS, [()])
         return self._asked(f"{_ROWS} WHERE directory = ? AND name = ?", map(_halves, keys))
-
-    def at(self, place: str) -> list[Row]:
-        return self._asked(f"{_ROWS} WHERE place = ?", [(place,)])
-
-    def below(self, prefix: str) -> list[Row]:
-        """Return the rows whose place begins so, in the order of places."""
-        asked = f"{_ROWS} WHERE place <> '' AND place >= ? AND place < ? ORDER BY place"
-        return self._asked(asked, [(prefix, f"{prefix}\U0010ffff")])
 
     def size(self, most: int) -> int:
         """Return how many rows there are, counted as far as `most`."""
@@ -146,9 +131,6 @@ class Seen(Closing):
     def put(self, rows: Iterable[Row]) -> None:
         self.change(list(rows), ())
 
-    def drop(self, keys: Iterable[str]) -> None:
-        self.change((), list(keys))
-
     def change(
         self, rows: Sequence[Row], gone: Sequence[str], notes: Mapping[str, str] | None = None
     ) -> None:
@@ -182,11 +164,6 @@ class Seen(Closing):
     def is_new(self) -> bool:
         """Whether nothing was ever put: the table was made just now, or anew."""
         return not any(self.stamps().values())
-
-    @property
-    def checked(self) -> float:
-        """When a check that looked at everything last found something; 0.0 if none did."""
-        return float(self.note(_CHECKED) or 0.0)
 
     def note(self, name: str) -> str:
         """Return what was noted under a name, as of when the stamps were last asked for."""
@@ -249,8 +226,6 @@ def settle(seen: Seen, checked: Checked, began: float | None = None) -> None:
         notes[_GOES_ON] = checked.goes_on
     if not checked.left and seen.note(_RULE) != checked.rule:
         notes[_RULE] = checked.rule
-    if not checked.left and (checked.rows or checked.gone or not seen.checked):
-        notes[_CHECKED] = repr(time.time())
     seen.change(checked.rows, checked.gone, notes)
 
 
@@ -291,7 +266,7 @@ def check(  # noqa: PLR0913 - what is compared with what, and within which bound
         if digest is None:  # removed since the scan met it, so the next one misses it
             continue
         seen_before = None if row is None else row.digest
-        now = Row(key, stamp, digest, row.place if row else "")
+        now = Row(key, stamp, digest)
         if now != row:
             rows.append(now)
         reference = seen_before if ours is None else ours.get(key)

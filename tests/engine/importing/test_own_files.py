@@ -33,6 +33,8 @@ def context(tmp_path: Path, vault: Path) -> Iterator[Context]:
         "USER": "ana",
         "MEMORY_VAULT_PATH": str(vault),
     }
+    (tmp_path / "home").mkdir()  # layout notes has these notes where they lie
+    (tmp_path / "home/config.toml").write_text('[storage]\nbackend = "vault"\nlayout = "agfs"\n')
     with open_context(environ, backend="vault") as context:
         yield context
 

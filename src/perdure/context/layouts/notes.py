@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from perdure.context.files import ARCHIVED, CONTENT, FILES, LEARNED, META, OWNER, Meta
 from perdure.context.layouts import notefile
@@ -59,19 +59,16 @@ from perdure.storage.content import (
     content_hash,
 )
 from perdure.storage.contract import (
-    ConflictStrategy,
-    DerivedMaintenance,
+    UNREADABLE,
     Finding,
     FindingKind,
     Info,
     Layout,
+    Text,
+    Unreadable,
 )
 from perdure.storage.locator import trusted
-from perdure.storage.undo import UNREADABLE, Unreadable
-from perdure.storage.wrappers.read_only import Reading
-
-if TYPE_CHECKING:
-    from perdure.storage.personal import Authorisation
+from perdure.storage.wrappers.recorded import Wrapped
 
 ABOUT: Final = "About this folder.md"
 """The note that has the id of the store."""
@@ -96,8 +93,15 @@ class _Note(NamedTuple):
     real: str | Unreadable | None
     texts: notefile.Texts
 
+    def text(self, name: str) -> Text:
+        is_unreadable = self.real is UNREADABLE and name in (*FILES, "")
+        return UNREADABLE if is_unreadable else self.texts.get(name)
 
-class NotesLayout(Closing, Reading, Layout):
+
+_NO_NOTE = _Note(None, None, {})
+
+
+class NotesLayout(Closing, Wrapped, Layout):
     """The logical tree of nodes, on a backend that has a note for each.
 
     Notes outside of the memory folder are resources in place, if it is not the whole tree. They
@@ -134,10 +138,11 @@ class NotesLayout(Closing, Reading, Layout):
     def read(self, locator: Locator) -> str:
         part = part_of(locator.key)
         note = self._note(part.place)
-        if note.real is UNREADABLE and note.row is not None and part.name in (*FILES, ""):
+        text = note.text(part.name)
+        if text is UNREADABLE and note.row is not None:
             self.inner.read(Locator(note.row.path))  # raises, and says why
-        if part.name in note.texts:
-            return note.texts[part.name]
+        if isinstance(text, str):
+            return text
         if self._is_directory(locator.key):
             raise DirectoryInTheWayError(
                 f"{locator.key!a} is a directory. Fix: name a text below it."
@@ -147,9 +152,31 @@ class NotesLayout(Closing, Reading, Layout):
     def read_all(self, directory: Locator, names: Iterable[str]) -> dict[str, str]:
         wanted = list(names)
         if node_at(directory.key) is None or not set(wanted) <= set(FILES):
-            return super(Reading, self).read_all(directory, wanted)
+            return StorageBackend.read_all(self, directory, wanted)
         texts = self._note(directory.key).texts
         return {name: texts[name] for name in wanted if name in texts}
+
+    def look(self, locators: Iterable[Locator]) -> dict[Locator, Text]:
+        parts = {locator: part_of(locator.key) for locator in locators}
+        self._prepare()
+        rows = self.places.among(part.place for part in parts.values())
+        notes = {place: self._note_of(row) for place, row in rows.items()}
+        return {
+            locator: notes.get(place, _NO_NOTE).text(name)
+            for locator, (place, name) in parts.items()
+        }
+
+    def below(self, place: str) -> Sequence[str]:
+        self._settle(place)
+        return [each for each in self.places.below(place) if node_at(each) is not None]
+
+    def in_use(self, places: Sequence[str]) -> dict[str, bool]:
+        """As promised; of memories, their files say it."""
+        self._prepare()
+        rows = self.places.among(places)
+        notes = {place: row.path for place, row in rows.items() if not self._is_memory(row.path)}
+        found = {place: self._is_there(path) for place, path in notes.items()}
+        return found | {place: False for place in places if place not in rows}
 
     def list(self, locator: Locator) -> list[Locator]:
         key = locator.key
@@ -202,17 +229,14 @@ class NotesLayout(Closing, Reading, Layout):
                 yield Finding(FindingKind.CLOSED, directory.parent, directory.name, advice)
 
     def _has(self, part: Part) -> bool:
-        note = self._note(part.place)
-        if note.real is UNREADABLE:
-            return part.name in (*FILES, "")
-        return part.name in note.texts
+        return self._note(part.place).text(part.name) is not None
 
     def _texts_in(self, key: str) -> Sequence[str]:
         """Return the names of a node's files."""
         if node_at(key) is None:
             return []
         note = self._note(key)
-        return [name for name in FILES if note.real is UNREADABLE or name in note.texts]
+        return [name for name in FILES if note.text(name) is not None]
 
     def _is_directory(self, key: str) -> bool:
         above, _, name = key.rpartition("/")
@@ -230,7 +254,7 @@ class NotesLayout(Closing, Reading, Layout):
     def _note(self, place: str) -> _Note:
         self._prepare()
         row = self.places.at(place)
-        return _Note(None, None, {}) if row is None else self._note_of(row)
+        return _NO_NOTE if row is None else self._note_of(row)
 
     def _note_of(self, row: Row) -> _Note:
         try:
@@ -705,10 +729,9 @@ class NotesLayout(Closing, Reading, Layout):
         place = self._place_in(path, text) or self._place_of(path)
         return self.places.at_path(path) or (Row(place, path) if place else None)
 
-    def refresh(self) -> None:
-        """Look at every file again: at new ones, renamed ones, and those that are gone."""
+    def refresh(self) -> Sequence[Locator]:
         self._prepare()
-        self.logical({*self._files(), *(row.path for row in self.places.rows())})
+        return self.logical({*self._files(), *(row.path for row in self.places.rows())})
 
     def expected(self, paths: Sequence[str]) -> dict[str, bytes | None]:
         found = {path: self._row_at(path) for path in paths}
@@ -797,27 +820,6 @@ class NotesLayout(Closing, Reading, Layout):
             return [place]
         beside = _BESIDE if node.session and node.name == FIRST_NODE else ()
         return [key_of(Part(place, name)) for name in (*FILES, ARCHIVED, *beside)]
-
-    # ------------------------------------------------------------ as the backend below
-    def write_personal(
-        self,
-        locator: Locator,
-        content: str,
-        *,
-        authorisation: "Authorisation",
-        expect: Expectation = None,
-    ) -> Locator:
-        return self.inner.write_personal(
-            locator, content, authorisation=authorisation, expect=expect
-        )
-
-    @property
-    def conflict_strategy(self) -> ConflictStrategy:
-        return self.inner.conflict_strategy
-
-    @property
-    def derived_maintenance(self) -> DerivedMaintenance | None:
-        return self.inner.derived_maintenance
 
 
 class Census(NamedTuple):

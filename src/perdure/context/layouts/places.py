@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from functools import cached_property
+from itertools import islice
 from sqlite3 import Connection
 from typing import NamedTuple
 
@@ -36,6 +37,7 @@ _TABLES = Tables(
 _ROWS = "SELECT place, path, digest, archived, unsure, claim, aliases FROM note"
 _PUT = "INSERT OR REPLACE INTO note VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _ARCHIVED = "SELECT place FROM note WHERE archived AND place > ? AND place < ?"
+_MOST_ASKED = 500
 _BELOW = "SELECT place FROM note WHERE place > ? AND place < ? ORDER BY place"
 
 
@@ -92,17 +94,28 @@ class Places(Closing):
     def at(self, place: str) -> Row | None:
         return next(iter(self._asked(f"{_ROWS} WHERE place = ?", place)), None)
 
+    def among(self, places: Iterable[str]) -> dict[str, Row]:
+        """Return the rows of those places that have one, in few questions."""
+        found: dict[str, Row] = {}
+        rest = iter(dict.fromkeys(places))
+        while asked := list(islice(rest, _MOST_ASKED)):
+            marks = ",".join("?" * len(asked))
+            rows = self._asked(f"{_ROWS} WHERE place IN ({marks})", *asked)
+            found |= {row.place: row for row in rows}
+        return found
+
+    def below(self, place: str) -> list[str]:
+        """Return a place and all below it that have a row, each before those below it."""
+        above = f"{place}/" if place else ""
+        with self._reading() as db:
+            found = [each for (each,) in db.execute(_BELOW, (above, f"{above}\U0010ffff"))]
+        own = [place] if self.at(place) else []
+        return own + sorted(found, key=lambda each: each.split("/"))
+
     def at_path(self, path: str) -> Row | None:
         """Return the row of a file; else that of one whose name differs only by case."""
         asked = f"{_ROWS} WHERE folded = ? ORDER BY path <> ? LIMIT 1"
         return next(iter(self._asked(asked, folded(path), path)), None)
-
-    def among(self, places: list[str]) -> list[str]:
-        """Return which of some places have a row."""
-        marks = ", ".join("?" * len(places))
-        with self._reading() as db:
-            found = db.execute(f"SELECT place FROM note WHERE place IN ({marks})", places)  # noqa: S608 - marks only
-            return [place for (place,) in found]
 
     def rows(self) -> list[Row]:
         return self._asked(f"{_ROWS} ORDER BY place")

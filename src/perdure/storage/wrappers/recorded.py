@@ -35,14 +35,8 @@ if TYPE_CHECKING:
     from perdure.storage.personal import Authorisation
 
 
-class Wrapped(Reading, TransactionalBackend):
+class Wrapped(Reading):
     """A backend around another one, of which it reads and tells what that one does."""
-
-    def __init__(self, inner: StorageBackend) -> None:
-        self.inner = inner
-
-    def mkdir(self, locator: Locator) -> Locator:
-        return self.inner.mkdir(locator)
 
     def write_personal(
         self,
@@ -66,7 +60,7 @@ class Wrapped(Reading, TransactionalBackend):
         return self.inner.derived_maintenance
 
 
-class Recorded(Closing, Wrapped):
+class Recorded(Closing, Wrapped, TransactionalBackend):
     """`inner`, with a history of its texts. To open it settles what a crash left behind.
 
     `introduce` is called before each change of a text, and may refuse it.
@@ -78,7 +72,7 @@ class Recorded(Closing, Wrapped):
         history: History,
         introduce: Callable[[], object] = lambda: None,
     ) -> None:
-        super().__init__(inner)
+        self.inner = inner
         self.history = history
         self.introduce = introduce
         self.joint = Joint(inner, history)
@@ -125,6 +119,9 @@ class Recorded(Closing, Wrapped):
     def write(self, locator: Locator, content: str, *, expect: Expectation = None) -> Locator:
         self.commit({locator: content}, expect={locator: expect})
         return locator
+
+    def mkdir(self, locator: Locator) -> Locator:
+        return self.inner.mkdir(locator)
 
     def remove(self, locator: Locator, *, expect: Expectation = None) -> None:
         check_removal(expect)
