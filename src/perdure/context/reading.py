@@ -300,7 +300,7 @@ class NodeReader:
             abstract=parts.take(ABSTRACT, str, edited_abstract) or derived_abstract(place, body),
             overview=parts.take(OVERVIEW, str, edited_overview),
             metadata=meta.metadata,
-            frontmatter=None if lines == generated_lines(meta.title) else lines,
+            frontmatter=None if _is_generated(lines, meta) else lines,
             status=meta.status,
             version=meta.version + bool(parts.edited),
             owner_space=meta.owner_space if place.session else "",  # else its name says it
@@ -371,6 +371,10 @@ class NodeReader:
 
     def _holds_something(self, folder: Uri | None, ctx: RequestContext) -> bool:
         return folder is not None and bool(self.list_children(str(folder), ctx))
+
+
+def _is_generated(lines: str, meta: Meta) -> bool:
+    return lines == generated_lines(meta.title) and not meta.metadata.get("in_place")
 
 
 def absent(place: Uri) -> NodeNotFoundError:

@@ -11,7 +11,7 @@ from perdure.model import ContextNode, ContextType, IndexRecord, Level, Uri
 from perdure.model.record import ACCOUNT, OWNER_SPACE, VALID_FROM, VALID_UNTIL, record_id
 from perdure.model.speech import SAID, Kind, speech_of
 from perdure.model.transcript import HIDDEN, Said, parse
-from perdure.model.values import JSON, read_moment
+from perdure.model.values import JSON, MAX_ABSTRACT, read_moment, shortened
 
 CHARACTERS = 900
 """About two hundred tokens of English."""
@@ -19,6 +19,9 @@ _HEADING = re.compile(r"#{1,6}[ \t]+(\S.*)")
 _FENCE = re.compile(r"(`{3,}|~{3,})")
 _SENTENCE_END = re.compile(r"[.!?…]['\")\]]*\s+|\s*\n")
 _SEVERAL = 2
+_NAMES = ("aliases", "tags")
+_MOST_NAMES = 20
+"""So many aliases and tags of a note are indexed, with each of its passages."""
 _END = 60
 """So many characters are the end of a message."""
 _WORD = re.compile(r"[^\W_]+")
@@ -193,7 +196,8 @@ def _pieces(node: ContextNode) -> Iterator[Piece]:
         yield from _turns(said)
         return
     date = read_moment(node.metadata.get("date"))
-    for passage in passages(node.content):
+    has_content = node.content.strip() or not node.metadata.get("in_place")
+    for passage in passages(node.content) if has_content else cut(node.frontmatter or ""):
         yield Piece(
             passage.text,
             passage.first_line,
@@ -245,8 +249,11 @@ def _spoken(said: Said) -> Iterator[tuple[Said, str, int]]:
 def _called(node: ContextNode) -> tuple[str, ...]:
     """Return what a node is called, as far as its content does not say so anyway."""
     said = set(_WORD.findall(node.content.casefold()))
-    names = (node.title, node.place.words)
-    return tuple(name for name in names if not said.issuperset(_WORD.findall(name.casefold())))
+    lists = [node.metadata.get(name) for name in _NAMES if node.metadata.get("in_place")]
+    more = [str(each) for listed in lists if isinstance(listed, tuple) for each in listed]
+    names = (node.title, node.place.words, *more[:_MOST_NAMES])
+    new = (name for name in names if not said.issuperset(_WORD.findall(name.casefold())))
+    return tuple(shortened(name, MAX_ABSTRACT) for name in new)
 
 
 def _length(text: str) -> int:

@@ -189,7 +189,9 @@ class ContextNode:
 
     @property
     def title(self) -> str:
-        return title_of(self.content, self.abstract, self.place)
+        """What people call it; a note of a person's may name its title apart from its headings."""
+        is_named = self.abstract and self.metadata.get("in_place")
+        return title_of("" if is_named else self.content, self.abstract, self.place)
 
     @property
     def date(self) -> datetime | None:

@@ -407,7 +407,7 @@ def split_in_place(real: str, place: str, name: str) -> dict[str, str]:
         node.owner_space,
         begun,
         begun,
-        title_of(found.body, abstract, node),
+        title_of("" if abstract else found.body, abstract, node),
         {part: cid_of(text) for part, text in texts.items()},
         {**metadata, IN_PLACE: True},
     )
