@@ -68,3 +68,62 @@ def test_names_of_a_note_are_bounded_in_the_index(memory: Memory, vault: Path) -
 
     assert found(memory, "alias0001") == ["n3"]
     assert found(memory, "alias0999") == []
+
+
+# ---------------------------------------------------------------- dates
+@pytest.mark.parametrize("name", ["created", "date"])
+@pytest.mark.parametrize(
+    ("said", "date"),
+    [
+        ("2026-03-05T10:11:12", "2026-03-05T10:11:12+00:00"),
+        ("2026-03-05T10:11", "2026-03-05T10:11:00+00:00"),
+        ("2026-03-05 10:11", "2026-03-05T10:11:00+00:00"),
+        ('"2026-03-05 10:11"', "2026-03-05T10:11:00+00:00"),
+        ("2026-03-05T10:11+02:00", "2026-03-05T08:11:00+00:00"),
+    ],
+)
+def test_a_note_has_the_time_of_its_properties(
+    memory: Memory, vault: Path, name: str, said: str, date: str
+) -> None:
+    write(vault, "n1.md", f"---\n{name}: {said}\n---\nKale.\n")
+
+    hit = memory.recall("kale").hits[0]
+
+    assert hit.date is not None
+    assert hit.date.isoformat() == date
+
+
+@pytest.mark.parametrize(
+    ("settings", "path"),
+    [
+        ("", "20260305"),
+        ("", "202603051011 Kale"),
+        ("", "2026-03-05 Kale"),
+        ("", "Journal/2026/03/05"),
+        ('{"format": "DD-MM-YYYY"}', "05-03-2026"),
+        ('{"format": "YYYY/MM/DD", "folder": "Daily"}', "Daily/2026/03/05"),
+        (
+            '{"format": "YYYY/MM-MMMM/[day] D.M.YYYY", "folder": "/Daily/"}',
+            "Daily/2026/03-March/day 5.3.2026",
+        ),
+    ],
+)
+def test_a_daily_note_has_the_day_of_its_name(
+    memory: Memory, vault: Path, settings: str, path: str
+) -> None:
+    if settings:
+        write(vault, ".obsidian/daily-notes.json", settings)
+    write(vault, f"{path}.md", "Kale.\n")
+
+    hit = memory.recall("kale").hits[0]
+
+    assert hit.date is not None
+    assert hit.date.isoformat() == "2026-03-05T00:00:00+00:00"
+
+
+@pytest.mark.parametrize("path", ["20261305", "2026/03/05 Kale", "12345678901", "Room 20260305x"])
+def test_numbers_that_are_not_a_day_give_no_date(memory: Memory, vault: Path, path: str) -> None:
+    write(vault, ".obsidian/daily-notes.json", '{"format": ["("]}')
+    write(vault, f"{path}.md", "Kale.\n")
+
+    assert memory.recall("kale").hits[0].date is None

@@ -36,7 +36,7 @@ from perdure.frontmatter import join, properties
 from perdure.frontmatter import split as halves
 from perdure.model import NodeStatus, Uri
 from perdure.model.node import title_of
-from perdure.model.values import JSON, MAX_ABSTRACT, plain, shortened
+from perdure.model.values import JSON, MAX_ABSTRACT, plain, read_moment, shortened
 
 ID = "id"
 _CREATED, _UPDATED, _VERSION, _STATUS = "created", "updated", "version", "status"
@@ -75,6 +75,7 @@ _KEY = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
 _PLAIN = re.compile(r"[^\W_][\w .,;()/@+'-]*(?::[^\s:][\w .,;()/@+'-]*)*")
 _NUMBER = re.compile(r"[-+.\d][\d_.,eExXoO+-]*")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d(?:T[\d:.]+(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII)
+_DATED = re.compile(r"\d{4}-\d\d-\d\d(?!\d)", re.ASCII)
 _WORDS = frozenset(["~", "null", "true", "false", "yes", "no", "on", "off", "y", "n"])
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _FENCED = re.compile(r"^(?P<fence>`{3,})text\n(?P<text>.*)\n(?P=fence)$", re.DOTALL | re.MULTILINE)
@@ -360,15 +361,11 @@ def _metadata(file: NoteFile, own: list[str], ours: Mapping[str, JSON]) -> dict[
 
 
 def _time(value: JSON) -> str | None:
-    """Return a time as a meta writes it; a date is its first moment."""
-    if not isinstance(value, str) or not _TIME.fullmatch(value):
+    """Return a time as a meta writes it; a date is its first moment, and no zone is UTC."""
+    if not isinstance(value, str) or not _DATED.match(value):
         return None
-    said = value if "T" in value else f"{value}T00:00:00Z"
-    try:
-        read_time(said)
-    except InvalidValueError:
-        return None
-    return said
+    time = read_moment(value)
+    return None if time is None else written_time(time)
 
 
 def _metadata_value(file: NoteFile, name: str) -> JSON:
@@ -381,11 +378,13 @@ def _metadata_value(file: NoteFile, name: str) -> JSON:
 # ---------------------------------------------------------------- notes in place
 IN_PLACE = "in_place"
 """In the metadata of a note that its owner wrote: what it says of itself grants nothing."""
-_DAILY = re.compile(r"(\d{4}-\d\d-\d\d)(?!\d)")
 
 
-def split_in_place(real: str, place: str, name: str) -> dict[str, str]:
-    """Return the texts of a note that its owner wrote; its content is the note to the letter."""
+def split_in_place(real: str, place: str, name: str, daily: str | None = None) -> dict[str, str]:
+    """Return the texts of a note that its owner wrote; its content is the note to the letter.
+
+    `daily` is the day that it is named after.
+    """
     from perdure.markdown import aliases, frontmatter, tags, title  # noqa: PLC0415 - only vaults
 
     node = node_at(place)
@@ -393,8 +392,7 @@ def split_in_place(real: str, place: str, name: str) -> dict[str, str]:
     found = frontmatter(real)
     called = shortened(title(real[:_HEAD], name), MAX_ABSTRACT)
     values = {key: _as_json(found.values.get(key)) for key in ("created", "date")}
-    daily = _DAILY.match(name)
-    day = next(filter(None, map(_time, (*values.values(), daily[1] if daily else None))), None)
+    day = next(filter(None, map(_time, (*values.values(), daily))), None)
     abstract = "" if title_of(found.body, "", node) == called else called
     texts = {CONTENT: real, **({ABSTRACT: abstract} if abstract else {})}
     metadata: dict[str, JSON] = {"date": day} if day else {}

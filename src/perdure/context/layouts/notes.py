@@ -8,7 +8,7 @@ import json
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -18,6 +18,8 @@ from perdure.context.layouts.names import (
     MARKDOWN,
     Names,
     Part,
+    day_in,
+    days_of,
     folded,
     in_place,
     key_of,
@@ -41,7 +43,7 @@ from perdure.errors import (
 )
 from perdure.files import Closing
 from perdure.model.anchors import FIRST_NODE
-from perdure.model.values import MAX_CONTENT
+from perdure.model.values import JSON, MAX_CONTENT
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.conflicts import alike, marked_original, unmarked_original
 from perdure.storage.content import (
@@ -66,12 +68,15 @@ from perdure.storage.undo import UNREADABLE, Unreadable
 from perdure.storage.wrappers.read_only import Reading
 
 if TYPE_CHECKING:
+    import re
+
     from perdure.storage.personal import Authorisation
 
 ABOUT: Final = "About this folder.md"
 """The note that has the id of the store."""
 _ROOT = Locator("")
 _TEMPLATES = Locator(".obsidian/templates.json")
+_DAILY_NOTES = Locator(".obsidian/daily-notes.json")
 TOO_LONG, COPY = "too long", "conflict copy"
 """Why a note is not memory."""
 _ATTEMPTS = 3
@@ -116,7 +121,6 @@ class NotesLayout(Closing, Reading, Layout):
         self._ignored = frozenset(ignored)
         self._ignores = ignores
         self.rule = rule
-        self._templates: frozenset[str] | None = None
 
     def close(self) -> None:
         self.places.close()
@@ -226,7 +230,7 @@ class NotesLayout(Closing, Reading, Layout):
     def _split(self, real: str, row: Row) -> notefile.Texts:
         if self._is_memory(row.path):
             return _split(real, row.place)
-        return _split_in_place(real, row.place, _stem(row.path))
+        return _split_in_place(real, row.place, _stem(row.path), day_in(row.path, self._days))
 
     # ------------------------------------------------------------ changing
     def write(self, locator: Locator, content: str, *, expect: Expectation = None) -> Locator:
@@ -422,9 +426,7 @@ class NotesLayout(Closing, Reading, Layout):
 
     def skips(self, directory: str) -> bool:
         """Leave out folders of tools (with a dot), the one of templates, and ignored ones."""
-        if self._templates is None:
-            self._templates = frozenset(self._configured())
-        ignored = directory in self._ignored or folded(directory) in self._templates
+        ignored = directory in self._ignored or folded(directory) == self._templates
         hidden = directory.rpartition("/")[2].startswith(".")
         return ignored or hidden or self._is_ignored(f"{directory}/")
 
@@ -434,12 +436,26 @@ class NotesLayout(Closing, Reading, Layout):
             return False
         return not f"{self._folder.key}/".startswith(path) and self._ignores(path)
 
-    def _configured(self) -> Iterator[str]:
-        """Yield the folder that Obsidian takes templates from, if one is configured."""
+    @cached_property
+    def _templates(self) -> str:
+        match self._configured(_TEMPLATES):
+            case {"folder": str(folder)}:
+                return folded(folder.strip("/"))
+        return ""
+
+    @cached_property
+    def _days(self) -> "re.Pattern[str] | None":
+        match self._configured(_DAILY_NOTES):
+            case {"format": str(form), **more} if form:
+                return days_of(str(more.get("folder") or ""), form)
+        return None
+
+    def _configured(self, plugin: Locator) -> JSON:
+        """Return how a core plugin of Obsidian is configured; None if it is not."""
         with suppress(StorageError, ValueError, RecursionError):
-            match json.loads(self.inner.read(_TEMPLATES)):
-                case {"folder": str(folder)} if folder.strip("/"):
-                    yield folded(folder.strip("/"))
+            found: JSON = json.loads(self.inner.read(plugin))
+            return found
+        return None
 
     def _is_memory(self, path: str) -> bool:
         return not self._folder.key or path.startswith(f"{self._folder.key}/")
