@@ -45,7 +45,7 @@ def vault(tmp_path: Path) -> Path:
         "Templates/Meeting.md": "Meeting with zebras\n",
         ".obsidian/templates.json": '{"folder": "Templates"}',
         ".trash/Old.md": "Old zebras\n",
-        "Long.md": "word " * 30_000,
+        "Long.md": "word " * 401_000,
         "Rule.md": "---\n" + "no end of a rule\n",
         "日本/ノート.md": "東京 is far.\r\n",
         "Kitchen/bread.png": "png",
@@ -315,15 +315,18 @@ def test_memories_with_numbers_are_not_copies(memory: Memory, vault: Path) -> No
     assert names == {"rule/python", "rule/python-2"}
 
 
-def test_doctor_counts_notes_that_are_not_memory(memory: Memory, vault: Path) -> None:
+def test_doctor_names_notes_that_are_not_memory(memory: Memory, vault: Path) -> None:
     (vault / "Kitchen/Oven 2.md").write_text((vault / "Kitchen/Oven.md").read_text())
     (vault / "Rule.sync-conflict-20260302-101500-ABCDEF7.md").write_text("Another.\n")
+    (vault / "Kale\nbed.md").write_text("Kale.\n")
 
     said = {check.message for check in memory.doctor().checks if check.name == "notes"}
 
     assert said == {
-        "1 too long to be memory. Fix: split what has more than 100,000 characters",
-        "2 left as copies by sync. Fix: `perdure conflicts list` names them",
+        "1 too long to be memory: Long.md. Fix: split what has more than 2,000,000 characters",
+        "2 left as copies by sync: Kitchen/Oven 2.md, "
+        "Rule.sync-conflict-20260302-101500-ABCDEF7.md. Fix: `perdure conflicts list` shows them",
+        "1 with a name that can't be used: Kale\\nbed.md. Fix: rename them",
     }
 
 
@@ -335,3 +338,4 @@ def test_init_says_what_it_found(memory: Memory, vault: Path) -> None:
     assert "notes    6 notes are memory now" in said
     assert told["notes"] == 6
     assert told["others"] == {".png": 1, "too long": 1}
+    assert "1 too long to be memory: Long.md. Fix: split" in said

@@ -127,3 +127,19 @@ def test_numbers_that_are_not_a_day_give_no_date(memory: Memory, vault: Path, pa
     write(vault, f"{path}.md", "Kale.\n")
 
     assert memory.recall("kale").hits[0].date is None
+
+
+# ---------------------------------------------------------------- size and endings
+def test_a_long_note_is_memory_to_its_end(memory: Memory, vault: Path) -> None:
+    write(vault, "Long.md", "# Long\n\n" + "Kale and chard.\n\n" * 10_000 + "Kohlrabi ends it.\n")
+
+    hit = memory.recall("kohlrabi").hits[0]
+
+    assert "Kohlrabi ends it." in hit.snippet
+    assert len(memory.read("resources/Long").content) > 160_000
+
+
+def test_the_ending_of_a_note_may_be_in_capitals(memory: Memory, vault: Path) -> None:
+    write(vault, "Beds/Chard.MD", "Chard grows here.\n")
+
+    assert found(memory, "chard") == ["Beds/Chard"]

@@ -43,7 +43,7 @@ from perdure.errors import (
 )
 from perdure.index.models.installed import find
 from perdure.model import RequestContext, Uri
-from perdure.model.values import JSON, MAX_CONTENT
+from perdure.model.values import JSON
 from perdure.storage import Capabilities, StorageBackend, select_backend, storage_preview
 from perdure.storage.contract import Layout
 from perdure.storage.history import History
@@ -193,7 +193,7 @@ class Standing:
         return _count_nodes(NodeReader(self._backend), self._request)
 
     def _notes(self) -> Facts:
-        return dict(census_of(self._backend)[1])
+        return {"left_out": census_of(self._backend)[2]}
 
     def _edits(self) -> Facts:
         """Count what was edited outside Perdure and is not recorded; it is not recorded here."""
@@ -432,16 +432,9 @@ class _Checking:
         return Check("edits", Severity.OK, "none that is not recorded")
 
     def _notes(self) -> Iterator[Check]:
-        """Count the notes of a vault that are not memory."""
-        from perdure.context.layouts.notes import COPY, TOO_LONG
-
-        facts: Mapping[str, Any] = self._standing.part("notes").facts
-        if number := facts.get(TOO_LONG):
-            fix = f"Fix: split what has more than {MAX_CONTENT:,} characters"
-            yield Check("notes", Severity.NOTE, f"{number:,} too long to be memory. {fix}")
-        if number := facts.get(COPY):
-            fix = "Fix: `perdure conflicts list` names them"
-            yield Check("notes", Severity.NOTE, f"{number:,} left as copies by sync. {fix}")
+        """Name the notes of a vault that are not memory."""
+        for line in self._standing.part("notes").facts.get("left_out", ()):
+            yield Check("notes", Severity.NOTE, line)
 
     def _index(self) -> Check:
         found = self._standing.part("index")

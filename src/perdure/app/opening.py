@@ -1,6 +1,6 @@
 """From a user's environment to the parts that work for it."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -98,12 +98,29 @@ def _matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
         ) from error
 
 
-def census_of(layout: StorageBackend) -> tuple[int, Mapping[str, int]]:
-    """Count the notes that are memory in place, and the files beside them that are not."""
-    from perdure.context.layouts.notes import NotesLayout
+_MOST_NAMED = 10
 
-    found = layout.census() if isinstance(layout, NotesLayout) else None
-    return (found.notes, found.others) if found else (0, {})
+
+def _in_one_line(path: str) -> str:
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in path)
+
+
+def census_of(layout: StorageBackend) -> tuple[int, Mapping[str, int], Sequence[str]]:
+    """Count the notes that are memory in place, and the files beside them that are not.
+
+    The last is a line for each reason why notes are not memory, with their names and the fix.
+    """
+    from perdure.context.layouts.notes import LEFT_OUT, NotesLayout
+
+    if not isinstance(layout, NotesLayout):
+        return 0, {}, ()
+    found, lines = layout.census(), []
+    for why, (what, fix) in LEFT_OUT.items():
+        if paths := sorted(found.left_out.get(why, ())):
+            names = ", ".join(map(_in_one_line, paths[:_MOST_NAMED]))
+            more = f" and {len(paths) - _MOST_NAMED:,} more" if len(paths) > _MOST_NAMED else ""
+            lines.append(f"{len(paths):,} {what}: {names}{more}. Fix: {fix}")
+    return found.notes, found.others, lines
 
 
 def open_recorded(environ: Mapping[str, str]) -> "Recorded":

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from fcntl import LOCK_EX, flock
 from pathlib import Path
@@ -213,6 +213,8 @@ class Begun:
     """How many notes of a vault are memory where they lie."""
     others: Mapping[str, int] = field(default_factory=dict)
     """How many other files it has, by the ending of their names; they are not memory."""
+    left_out: Sequence[str] = ()
+    """Which notes are not memory, why, and the fix."""
 
 
 def begin(

@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -160,18 +160,30 @@ def records_of(node: ContextNode, cid: str) -> list[IndexRecord]:
     They depend on nothing but the node. A text without words has no record. A node of several
     passages has one record more, of its level 1: all of it, so that it can be compared as a whole.
     """
-    pieces = list(_pieces(node))
+    called = _called(node)
+    pieces = list(_pieces(node, called))
+    payload = _payload(node, cid)
     texts = {
         record_id(node.uri, Level.ABSTRACT): (Level.ABSTRACT, node.abstract),
         record_id(node.uri, Level.OVERVIEW): (Level.OVERVIEW, node.overview),
         whole_id(node.uri): (Level.OVERVIEW, _whole(pieces)),
     }
     found = [
-        _record(node, cid, id_, level, text) for id_, (level, text) in texts.items() if text.strip()
+        IndexRecord(
+            id=id_,
+            uri=node.uri,
+            level=level,
+            text=text,
+            context="" if id_ == whole_id(node.uri) else _joined(called),
+            filters=_filters(node, node.place.parent, None),
+            payload=payload,
+        )
+        for id_, (level, text) in texts.items()
+        if text.strip()
     ]
     units = _units(pieces)
     for number, piece in enumerate(pieces):
-        found.append(_passage(node, cid, piece, number, units))
+        found.append(_passage(node, payload, piece, number, units))
     return found
 
 
@@ -190,7 +202,7 @@ def embedded(record: IndexRecord) -> str:
     return f"{said}: {record.text}" if said else record.text
 
 
-def _pieces(node: ContextNode) -> Iterator[Piece]:
+def _pieces(node: ContextNode, called: Sequence[str]) -> Iterator[Piece]:
     said = parse(node.content) if node.place.session else []
     if said:
         yield from _turns(said)
@@ -202,7 +214,7 @@ def _pieces(node: ContextNode) -> Iterator[Piece]:
             passage.text,
             passage.first_line,
             passage.last_line,
-            context=(*_called(node), *passage.headings),
+            context=(*called, *passage.headings),
             length=_length(passage.text),
             date=date,
             headings=passage.headings,
@@ -283,23 +295,11 @@ def _near(number: int, units: Sequence[int]) -> list[JSON]:
     return [units[to] if 0 <= to < len(units) else -1 for to in (at - 1, at + 1, at + 2)]
 
 
-def _record(node: ContextNode, cid: str, id_: str, level: Level, text: str) -> IndexRecord:
-    return IndexRecord(
-        id=id_,
-        uri=node.uri,
-        level=level,
-        text=text,
-        context="" if id_ == whole_id(node.uri) else _joined(_called(node)),
-        filters=_filters(node, node.place.parent, None),
-        payload=_payload(node, cid),
-    )
-
-
 def _passage(
-    node: ContextNode, cid: str, piece: Piece, number: int, units: Sequence[int]
+    node: ContextNode, of_node: Mapping[str, JSON], piece: Piece, number: int, units: Sequence[int]
 ) -> IndexRecord:
-    payload = _payload(node, cid)
-    payload |= {
+    payload: dict[str, JSON] = {
+        **of_node,
         "lines": [piece.first_line, piece.last_line],
         "passage": number,
         "near": _near(number, units),

@@ -14,6 +14,7 @@ from perdure.model.values import (
     JSON,
     MAX_ABSTRACT,
     MAX_CONTENT,
+    MAX_NOTE,
     MAX_OVERVIEW,
     bounded,
     counted,
@@ -148,7 +149,8 @@ class ContextNode:
                 f"{self.uri!a} is a folder of nodes. Fix: name a node in it, with a slug."
             )
         put = object.__setattr__
-        put(self, "content", bounded(self.content, MAX_CONTENT, "content"))
+        is_note = place.path[:1] == ("resources",) and self.metadata.get("in_place")
+        put(self, "content", bounded(self.content, MAX_NOTE if is_note else MAX_CONTENT, "content"))
         put(self, "abstract", bounded(self.abstract, MAX_ABSTRACT, "abstract"))
         put(self, "overview", bounded(self.overview, MAX_OVERVIEW, "overview"))
         if self.relations != ():

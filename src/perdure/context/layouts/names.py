@@ -58,6 +58,10 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _MAX_STEM, _MAX_STEM_BYTES = 80, 180
 
 
+def is_markdown(name: str) -> bool:
+    return name[-len(MARKDOWN) :].lower() == MARKDOWN
+
+
 class Part(NamedTuple):
     """A logical text: the place that has it, and its name there."""
 
@@ -174,9 +178,9 @@ class Names:
         None if no node can be there. An id that does not fit the folders names nothing.
         """
         *folders, file = path.split("/")
-        if not file.endswith(MARKDOWN):
+        if not is_markdown(file):
             return None
-        name = file.removesuffix(MARKDOWN)
+        name = file[: -len(MARKDOWN)]
         account, kind, owner = self.account, "users", self.user
         if len(folders) > 1 and folders[0].casefold() == _ACCOUNTS.casefold():
             account, folders, owner = name_of(folders[1]) or "", folders[2:], ""
@@ -285,7 +289,7 @@ def usable(text: str) -> str:
 
 def in_place(account: str, path: str) -> str | None:
     """Return the place of a note that its owner wrote, by its path in the vault."""
-    names = path.removesuffix(MARKDOWN).split("/")
+    names = path[: -len(MARKDOWN)].split("/")
     digest = sha256(path.encode()).hexdigest()
     shorter = [*(name if len(name) <= 12 else name[:12] for name in names[-3:]), digest[:16]]  # noqa: PLR2004 - at most 12 times 12 bytes
     for fitting in (names, shorter, [digest[:16]]):

@@ -22,6 +22,7 @@ from perdure.context.layouts.names import (
     days_of,
     folded,
     in_place,
+    is_markdown,
     key_of,
     node_at,
     part_of,
@@ -43,7 +44,7 @@ from perdure.errors import (
 )
 from perdure.files import Closing
 from perdure.model.anchors import FIRST_NODE
-from perdure.model.values import JSON, MAX_CONTENT
+from perdure.model.values import JSON, MAX_NOTE
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.conflicts import alike, marked_original, unmarked_original
 from perdure.storage.content import (
@@ -61,6 +62,7 @@ from perdure.storage.contract import (
     ConflictStrategy,
     DerivedMaintenance,
     Finding,
+    FindingKind,
     Info,
     Layout,
 )
@@ -78,7 +80,12 @@ _ROOT = Locator("")
 _TEMPLATES = Locator(".obsidian/templates.json")
 _DAILY_NOTES = Locator(".obsidian/daily-notes.json")
 TOO_LONG, COPY = "too long", "conflict copy"
-"""Why a note is not memory."""
+LEFT_OUT = {
+    TOO_LONG: ("too long to be memory", f"split what has more than {MAX_NOTE:,} characters"),
+    COPY: ("left as copies by sync", "`perdure conflicts list` shows them"),
+    FindingKind.UNUSABLE_NAME.value: ("with a name that can't be used", "rename them"),
+}
+"""Why notes are not memory, as doctor says it, and the fix."""
 _ATTEMPTS = 3
 _BESIDE = (OWNER, LEARNED)
 _UNREADABLE = (NotTextError, LinkRefusedError, AccessRefusedError)
@@ -464,7 +471,7 @@ class NotesLayout(Closing, Reading, Layout):
         """Whether a file is a memory or a note in place, by its name."""
         name = path.rpartition("/")[2]
         return (
-            name.endswith(MARKDOWN)
+            is_markdown(name)
             and not name.startswith(".")
             and name != ABOUT
             and marked_original(name) is None
@@ -478,7 +485,7 @@ class NotesLayout(Closing, Reading, Layout):
         except _UNREADABLE:
             real = None
         places = [self._place_in(path, real), self._place_of(path)]
-        places += [self._place_of(told_apart(path.removesuffix(MARKDOWN), path) + MARKDOWN)]
+        places += [self._place_of(told_apart(path[: -len(MARKDOWN)], path) + MARKDOWN)]
         if known is not None and (real is None or places[0] is None):
             places.insert(0, known.place)
         place = next((each for each in places if each is not None and not is_taken(each)), None)
@@ -509,7 +516,7 @@ class NotesLayout(Closing, Reading, Layout):
         return self._is_too_long(path, real) or self._is_copy(path, real)
 
     def _is_too_long(self, path: str, real: str) -> bool:
-        return not self._is_memory(path) and len(real) > MAX_CONTENT
+        return not self._is_memory(path) and len(real) > MAX_NOTE
 
     def _is_copy(self, path: str, real: str) -> bool:
         """Whether a file is a conflict copy of the one beside it, though its name has no mark."""
@@ -612,18 +619,26 @@ class NotesLayout(Closing, Reading, Layout):
         self._prepare()
         notes = {row.path for row in self.places.rows() if not self._is_memory(row.path)}
         others: Counter[str] = Counter()
+        left_out: dict[str, list[str]] = {}
         for directory, stamps in self.inner.scan(_ROOT, skip=self.skips):
             for path in (directory.child(name).key for name in stamps or ()):
                 if path not in notes and not self._is_memory(path):
                     ending = path.rpartition("/")[2][1:].rpartition(".")[2]
-                    others[self._why_left_out(path) or f".{ending}"] += 1
-        return Census(len(notes), dict(others.most_common()))
+                    why = self._why_left_out(path)
+                    others[why or f".{ending}"] += 1
+                    if why:
+                        left_out.setdefault(why, []).append(path)
+            for finding in self.inner.findings(directory) if stamps is not None else ():
+                if finding.kind is FindingKind.UNUSABLE_NAME and is_markdown(finding.name):
+                    path = f"{directory.key}/{finding.name}".lstrip("/")
+                    left_out.setdefault(finding.kind.value, []).append(path)
+        return Census(len(notes), dict(others.most_common()), left_out)
 
     def _why_left_out(self, path: str) -> str:
         """Return why a note is not memory; empty for what is not a note."""
         if not self.is_note(path):
             name = path.rpartition("/")[2]
-            return COPY if name.endswith(MARKDOWN) and marked_original(name) else ""
+            return COPY if is_markdown(name) and marked_original(name) else ""
         with suppress(StorageError):
             real = self.inner.read(Locator(path))
             return TOO_LONG if self._is_too_long(path, real) else COPY
@@ -679,6 +694,8 @@ class Census(NamedTuple):
     """How many notes outside of the memory folder are resources."""
     others: dict[str, int]
     """How many files are not notes, by the ending of their names."""
+    left_out: dict[str, list[str]]
+    """The paths of notes that are not memory, by the reason."""
 
 
 class _Step(NamedTuple):
@@ -709,7 +726,7 @@ def _digest(real: str) -> bytes:
 
 
 def _stem(path: str) -> str:
-    return path.rpartition("/")[2].removesuffix(MARKDOWN)
+    return path.rpartition("/")[2][: -len(MARKDOWN)]
 
 
 def _session(key: str) -> str:

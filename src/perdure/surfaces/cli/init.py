@@ -68,6 +68,8 @@ def _tell(begun: Begun) -> None:
     out.line(f"history  {shown(str(begun.history))}")
     if begun.notes or begun.others:
         out.line(f"notes    {_found(begun)}")
+    for line in begun.left_out:
+        out.line(f"         {line}")
     out.line("\nNext:")
     for command in NEXT:
         out.line(f"  {command}")
@@ -93,7 +95,9 @@ def _json(begun: Begun) -> dict[str, object]:
     return {
         "home": str(begun.config.home),
         **picked(
-            begun, "config=file was_there protocol storage=whereabouts store history notes others"
+            begun,
+            "config=file was_there protocol storage=whereabouts store history notes others "
+            "left_out",
         ),
         "written": not begun.was_there or bool(begun.changed),
         "changed": [".".join(place) for place in begun.changed],
