@@ -1,14 +1,14 @@
 """What people write into the notes of their vault is understood as their editor shows it."""
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import perdure
 from perdure import Memory
-
-Write = Callable[[str, str], None]
+from perdure.app.relayout import change_layout
 
 
 @pytest.fixture
@@ -143,3 +143,43 @@ def test_the_ending_of_a_note_may_be_in_capitals(memory: Memory, vault: Path) ->
     write(vault, "Beds/Chard.MD", "Chard grows here.\n")
 
     assert found(memory, "chard") == ["Beds/Chard"]
+
+
+# ---------------------------------------------------------------- the other layout
+def test_a_vault_with_notes_changes_its_layout_and_back(memory: Memory, vault: Path) -> None:
+    for number in range(8):
+        write(vault, f"Beds/Bed {number}.md", f"Bed {number} has kale.\n")
+    memory.save("Waters the kale in the morning.", category="preference", slug="water")
+    assert len(memory.recall("kale").hits) == 9
+    memory.close()
+    environ = dict(os.environ)
+    files = {path: path.read_bytes() for path in vault.rglob("*.md") if "Beds" in str(path)}
+
+    away = change_layout(environ, "agfs")
+    with perdure.open() as agfs:
+        assert found(agfs, "kale") == ["ctx://local/users/ana/memories/preference/water"]
+        assert not agfs.repair().findings
+        reasons = [each.reason for each in agfs.history("resources/Beds/Bed 1")]
+    back = change_layout(environ, "notes")
+    with perdure.open() as again:
+        assert len(again.recall("kale").hits) == 9
+        assert not again.repair().findings
+        assert again.read("resources/Beds/Bed 1").content == "Bed 1 has kale.\n"
+
+    assert (away.notes, back.notes) == (8, 8)
+    assert reasons == ["", "not memory in the layout agfs"]
+    assert 'layout = "notes"' in (vault.parent / "home/config.toml").read_text()
+    assert {path: path.read_bytes() for path in files} == files
+
+
+def test_who_does_not_agree_keeps_the_layout(memory: Memory, vault: Path) -> None:
+    write(vault, "Kale.md", "Kale.\n")
+    memory.close()
+
+    def refuse(notes: int) -> None:
+        raise KeyboardInterrupt(notes)
+
+    with pytest.raises(KeyboardInterrupt, match="1"):
+        change_layout(dict(os.environ), "agfs", refuse)
+    with perdure.open() as again:
+        assert found(again, "kale") == ["Kale"]

@@ -433,7 +433,8 @@ class _Checking:
 
     def _notes(self) -> Iterator[Check]:
         """Name the notes of a vault that are not memory."""
-        for line in self._standing.part("notes").facts.get("left_out", ()):
+        facts: Mapping[str, Any] = self._standing.part("notes").facts
+        for line in facts.get("left_out", ()):
             yield Check("notes", Severity.NOTE, line)
 
     def _index(self) -> Check:

@@ -377,6 +377,13 @@ def open_migrating(environ: Mapping[str, str], target: Target) -> Iterator[Migra
 
 
 # ---------------------------------------------------------------- the config
+def configure_layout(environ: Mapping[str, str], layout: str) -> None:
+    """Let a config file that names another layout name this one."""
+    file = read_file(environ)
+    if value_at(file.parse(), _LAYOUT) not in {None, layout}:
+        put(file, edited(file, {_LAYOUT: layout})[0])
+
+
 def switch(environ: Mapping[str, str], target: Target, done: Migrated) -> None:
     """Let the config name the other backend; what it said is kept, so that it can be undone."""
     path = load_config(environ).home / FILE_NAME
