@@ -1,6 +1,7 @@
 """What people write into the notes of their vault is understood as their editor shows it."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 import perdure
 from perdure import Memory
 from perdure.app.relayout import change_layout
+from perdure.app.setup import begin
 
 
 @pytest.fixture
@@ -183,3 +185,26 @@ def test_who_does_not_agree_keeps_the_layout(memory: Memory, vault: Path) -> Non
         change_layout(dict(os.environ), "agfs", refuse)
     with perdure.open() as again:
         assert found(again, "kale") == ["Kale"]
+
+
+# ---------------------------------------------------------------- another machine
+def test_the_owner_of_a_vault_is_the_same_on_a_machine_with_another_login(
+    memory: Memory, vault: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.save("Waters the kale in the morning.", category="preference", slug="water")
+    memory.close()
+    synced, home = vault.parent / "synced", vault.parent / "other"
+    shutil.copytree(vault, synced)
+    for name in ("USER", "LOGNAME"):
+        monkeypatch.setenv(name, "bob")
+    monkeypatch.setenv("PERDURE_HOME", str(home))
+
+    begun = begin(dict(os.environ), vault=str(synced))
+    with perdure.open(user=None) as other:
+        kale = other.briefing().text
+        other.save("Harvests chard at noon.", category="preference", slug="harvest")
+
+    assert (("user",) in begun.changed, begun.config.user) == (True, "ana")
+    assert "kale" in kale
+    assert (synced / "Perdure/Preferences/Harvest.md").is_file()
+    assert begin(dict(os.environ), vault=str(synced)).changed == ()

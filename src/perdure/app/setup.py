@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from perdure.app.identity import find_store
-from perdure.app.opening import arriving_into, census_of, open_recorded, recorded_of, store_of
+from perdure.app.opening import (
+    ACCOUNT,
+    arriving_into,
+    census_of,
+    open_recorded,
+    recorded_of,
+    store_of,
+)
 from perdure.config import (
     FILE_NAME,
     STATE_MODES,
@@ -30,11 +37,13 @@ from perdure.errors import (
     ConfigError,
     DamageError,
     DirectoryNotEmptyError,
+    InvalidValueError,
     StorageFaultError,
     StorageSelectionError,
     explain,
 )
 from perdure.files import write_whole
+from perdure.model import RequestContext
 from perdure.storage import ABSENT, Locator, StorageBackend, content_hash, registry, select_backend
 from perdure.storage.contract import Layout, is_directory
 
@@ -168,6 +177,7 @@ PROBED = "Perdure looks whether it can write here; this may be removed.\n"
 _BACKEND: Place = ("storage", "backend")
 _VAULT: Place = ("storage", "vault", "path")
 _LAYOUT: Place = ("storage", "layout")
+_USER: Place = ("user",)
 
 _LISTS = (".config/obsidian/obsidian.json", "Library/Application Support/obsidian/obsidian.json")
 """Where Obsidian keeps the list of its vaults, below a user's home."""
@@ -249,6 +259,9 @@ def begin(
         if named == "vault" and _may_have_notes(config):
             wanted = {**wanted, _LAYOUT: "notes"}
             file, text, changed, config = _planned(environ, wanted, force=force)
+        if (owner := _owner_of(config)) and value_at(file.parse(), _USER) is None:
+            wanted = {**wanted, _USER: owner}
+            file, text, changed, config = _planned(environ, wanted, force=force)
         was_there = os.path.lexists(file.path)
         with recorded_of(config) as recorded:
             layout = recorded.inner
@@ -277,6 +290,16 @@ def _may_have_notes(config: Config) -> bool:
     backend = select_backend(config.storage)
     store = find_store(config.home, backend.identity, backend)
     return not store.layout and config.layout in {None, "notes"}
+
+
+def _owner_of(config: Config) -> str:
+    """Return the user whose memories a store has, if that is not who logs in here."""
+    backend = select_backend(config.storage)
+    owner = find_store(config.home, backend.identity, backend).owner
+    try:
+        return "" if owner in {"", config.user} else RequestContext(ACCOUNT, owner).user_id
+    except InvalidValueError:  # it names nobody, or somebody whom nobody can be
+        return ""
 
 
 def find_vault() -> str:

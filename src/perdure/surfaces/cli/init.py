@@ -65,6 +65,8 @@ def _tell(begun: Begun) -> None:
     where = f" at {shown(begun.whereabouts)}" if begun.whereabouts else ""
     out.line(f"storage  {begun.protocol}{where}: opened, and can be written")
     out.line(f"store    {begun.store}")
+    if ("user",) in begun.changed:
+        out.line(f"user     {shown(begun.config.user)}: the store is theirs, so you are they here")
     out.line(f"history  {shown(str(begun.history))}")
     if begun.notes or begun.others:
         out.line(f"notes    {_found(begun)}")
