@@ -11,6 +11,9 @@ import perdure
 from perdure import Memory
 from perdure.app.relayout import change_layout
 from perdure.app.setup import begin
+from perdure.dataclass import replace
+from perdure.errors import AccessRefusedError
+from perdure.model import Role
 
 
 @pytest.fixture
@@ -208,3 +211,31 @@ def test_the_owner_of_a_vault_is_the_same_on_a_machine_with_another_login(
     assert "kale" in kale
     assert (synced / "Perdure/Preferences/Harvest.md").is_file()
     assert begin(dict(os.environ), vault=str(synced)).changed == ()
+
+
+# ---------------------------------------------------------------- verbs that do not change it
+def test_a_note_is_refused_with_its_reason_to_any_caller(memory: Memory, vault: Path) -> None:
+    write(vault, "Kale.md", "Kale.\n")
+    memory.recall("kale")
+    agent = memory.for_caller(replace(memory.caller, role=Role.MEMBER))
+
+    for refused in (
+        lambda: memory.deletable("resources/Kale"),
+        lambda: agent.deletable("resources/Kale"),
+        lambda: agent.forget("resources/Kale"),
+        lambda: memory.restore("resources/Kale", "2020-01-01"),
+    ):
+        with pytest.raises(AccessRefusedError, match=r"'Kale\.md' is a note of its owner's.*--at"):
+            refused()
+    assert not memory.rewind("2020-01-01", "resources").steps
+
+
+def test_relations_of_a_new_note_are_found(memory: Memory, vault: Path) -> None:
+    memory.save("Waters the kale.", category="preference", slug="water")
+    write(vault, "New.md", "Kale, as [[Newer]] says.\n")
+    write(vault, "Newer.md", "More kale.\n")
+
+    edge = memory.relate("preference/water", "resources/Newer", "depends_on")
+
+    assert edge.to_uri == "ctx://local/resources/Newer"
+    assert [each.to_uri for each in memory.relations("resources/New").outgoing] == [edge.to_uri]

@@ -392,6 +392,13 @@ class Layout(StorageBackend):
         """Return the folders of all nodes whose file has a name, or which say that they have it."""
 
     @abstractmethod
+    def own_note(self, place: str) -> str:
+        """Return the path of the note that the folder of a node is, if Perdure may not change it.
+
+        Empty for any other.
+        """
+
+    @abstractmethod
     def names_of(self, place: str) -> Sequence[str]:
         """Return the names by which `named` finds the folder of a node."""
 

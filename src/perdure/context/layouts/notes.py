@@ -508,6 +508,11 @@ class NotesLayout(Closing, Reading, Layout):
         self._prepare()
         return self.places.named(name)
 
+    def own_note(self, place: str) -> str:
+        self._prepare()
+        row = self.places.at(place)
+        return row.path if row and not self._is_memory(row.path) else ""
+
     def names_of(self, place: str) -> Sequence[str]:
         row = self.places.at(place)
         return sorted(row.names) if row else ()
