@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import perdure
 from perdure import Memory
@@ -14,6 +15,7 @@ from perdure.app.setup import begin
 from perdure.dataclass import replace
 from perdure.errors import AccessRefusedError
 from perdure.model import Role
+from perdure.surfaces.cli import cli
 
 
 @pytest.fixture
@@ -239,3 +241,22 @@ def test_relations_of_a_new_note_are_found(memory: Memory, vault: Path) -> None:
 
     assert edge.to_uri == "ctx://local/resources/Newer"
     assert [each.to_uri for each in memory.relations("resources/New").outgoing] == [edge.to_uri]
+
+
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_a_store_that_is_adopted_elsewhere_is_the_configured_one(
+    memory: Memory, vault: Path, *, is_gone: bool
+) -> None:
+    memory.save("Waters the kale.", category="preference", slug="water")
+    memory.close()
+    moved = vault.parent / "moved"
+    shutil.copytree(vault, moved)
+    if is_gone:
+        shutil.rmtree(vault)
+
+    told = CliRunner().invoke(cli, ["store", "adopt", str(moved)])
+
+    assert "the config names this folder now" in told.output
+    assert str(moved) in (vault.parent / "home/config.toml").read_text()
+    with perdure.open() as again:
+        assert again.recall("kale").hits

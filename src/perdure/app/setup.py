@@ -45,6 +45,7 @@ from perdure.errors import (
 from perdure.files import write_whole
 from perdure.model import RequestContext
 from perdure.storage import ABSENT, Locator, StorageBackend, content_hash, registry, select_backend
+from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.contract import Layout, is_directory
 
 Place = tuple[str, ...]
@@ -400,6 +401,23 @@ def open_migrating(environ: Mapping[str, str], target: Target) -> Iterator[Migra
 
 
 # ---------------------------------------------------------------- the config
+def configure_vault(environ: Mapping[str, str], folder: str, store: str) -> bool:
+    """Let a config whose vault had a store, or is not there any more, name the folder that has it.
+
+    Return whether that changed the file.
+    """
+    file, path = read_file(environ), os.path.realpath(Path(folder).expanduser())
+    said = value_at(file.parse(), _VAULT)
+    if not isinstance(said, str) or os.path.realpath(before := Path(said).expanduser()) == path:
+        return False
+    if before.is_dir():
+        backend = DeviceLocalBackend(str(before), str(file.path.parent))
+        if find_store(file.path.parent, backend.identity, backend).id != store:
+            return False
+    put(file, edited(file, {_VAULT: path})[0])
+    return True
+
+
 def configure_layout(environ: Mapping[str, str], layout: str) -> None:
     """Let a config file that names another layout name this one."""
     file = read_file(environ)
