@@ -16,6 +16,7 @@ from perdure.dataclass import replace
 from perdure.errors import AccessRefusedError
 from perdure.model import Role
 from perdure.surfaces.cli import cli
+from tests.surfaces.terminals import at_a_terminal
 
 
 @pytest.fixture
@@ -260,3 +261,19 @@ def test_a_store_that_is_adopted_elsewhere_is_the_configured_one(
     assert str(moved) in (vault.parent / "home/config.toml").read_text()
     with perdure.open() as again:
         assert again.recall("kale").hits
+
+
+def test_the_first_index_shows_its_progress_at_a_terminal(vault: Path) -> None:
+    for number in range(30):
+        write(vault, f"Bed {number}.md", f"Bed {number} has kale.\n")
+    home = vault.parent / "home"
+    home.mkdir()
+
+    _, begun = at_a_terminal(home, "init", "--vault", str(vault))
+    (home / ".perdure/config.toml").rename(home / "config.toml")
+    _, again = at_a_terminal(home, "recall", "kale", PERDURE_HOME=str(home))
+    _, third = at_a_terminal(home, "recall", "kale", PERDURE_HOME=str(home))
+
+    assert "indexing" in begun
+    assert ("indexing" in again, "Bed " in again) == (True, True)
+    assert ("indexing" in third, "Bed " in third) == (False, True)

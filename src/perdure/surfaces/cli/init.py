@@ -7,9 +7,10 @@ import click
 from perdure.app.setup import Begun, backends, begin
 from perdure.app.setup import find_vault as obsidian_vault
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import ONE_OBJECT, as_json
-from perdure.surfaces.telling import picked, shown
+from perdure.surfaces.cli.options import ONE_OBJECT, as_json, index_first
+from perdure.surfaces.telling import animated, picked, shown
 
+_MANY = 200
 NEXT = (
     'perdure save "I like my tea without milk"',
     'perdure recall "how do I like my tea?"',
@@ -72,9 +73,24 @@ def _tell(begun: Begun) -> None:
         out.line(f"notes    {_found(begun)}")
     for line in begun.left_out:
         out.line(f"         {line}")
+    if begun.notes:
+        _index(begun.notes)
     out.line("\nNext:")
     for command in NEXT:
         out.line(f"  {command}")
+
+
+def _index(notes: int) -> None:
+    """Index the notes of a vault at a terminal; elsewhere, say who will."""
+    from perdure.app import caller_for, open_memory
+
+    if animated():
+        with open_memory(os.environ, caller_for(os.environ)) as memory:
+            index_first(memory)
+    elif notes > _MANY:
+        out.line(
+            "index    the first recall makes it, and takes a while; or `perdure worker --once`"
+        )
 
 
 def _found(begun: Begun) -> str:
