@@ -200,7 +200,6 @@ def test_a_note_without_a_date_shows_none(memory: Memory, vault: Path) -> None:
 def test_status_counts_notes_and_nothing_else(memory: Memory, vault: Path) -> None:
     memory.close()
     (vault / "latin.md").unlink()
-    (vault / "Long.md").unlink()
     perdure_says("init")
 
     assert "edits     5 notes not indexed yet; the next recall does it" in perdure_says("status")

@@ -277,3 +277,13 @@ def test_the_first_index_shows_its_progress_at_a_terminal(vault: Path) -> None:
     assert "indexing" in begun
     assert ("indexing" in again, "Bed " in again) == (True, True)
     assert ("indexing" in third, "Bed " in third) == (False, True)
+
+
+def test_lint_names_a_note_that_git_could_not_merge(memory: Memory, vault: Path) -> None:
+    write(vault, "Kale.md", "Kale.\n<<<<<<< HEAD\nGreen.\n=======\nRed.\n>>>>>>> other\n")
+    write(vault, "Code.md", "Heading\n=======\n\n<<<<<<< shows where it is.\n")
+    memory.recall("kale")
+
+    problems = [(each.uri, each.line) for each in memory.lint().problems]
+
+    assert problems == [("ctx://local/resources/Kale", 2)]

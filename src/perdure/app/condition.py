@@ -23,6 +23,7 @@ from perdure.app.opening import (
     SEEN,
     census_of,
     default_request,
+    left_in,
     preview_storage,
     storage_of,
     store_of,
@@ -207,7 +208,11 @@ class Standing:
         ):
             deadline = None if self._exact else time.monotonic() + _LONGEST_LOOK
             found = look_for_edits(self._backend, history, seen, deadline)
-        return {"unrecorded": len(found.found), "unchecked": found.left, "unit": unit}
+        return {
+            "unrecorded": len(left_in(self._backend, found.found)),
+            "unchecked": found.left,
+            "unit": unit,
+        }
 
     def _history(self) -> Facts:
         with History.open(str(self._folder)) as history:

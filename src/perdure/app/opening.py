@@ -1,6 +1,6 @@
 """From a user's environment to the parts that work for it."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -121,6 +121,16 @@ def census_of(layout: StorageBackend) -> tuple[int, Mapping[str, int], Sequence[
             more = f" and {len(paths) - _MOST_NAMED:,} more" if len(paths) > _MOST_NAMED else ""
             lines.append(f"{len(paths):,} {what}: {names}{more}. Fix: {fix}")
     return found.notes, found.others, lines
+
+
+def left_in(layout: StorageBackend, paths: Collection[str]) -> Collection[str]:
+    """Return the paths without those of notes that are not memory."""
+    from perdure.context.layouts.notes import NotesLayout
+
+    if not isinstance(layout, NotesLayout) or not paths:
+        return paths
+    left_out = {path for each in layout.census().left_out.values() for path in each}
+    return [path for path in paths if path not in left_out]
 
 
 def open_recorded(environ: Mapping[str, str]) -> "Recorded":
