@@ -16,16 +16,16 @@ def lines_in(*paths: Path) -> int:
 
 BUDGETS = {
     "agents": 4_656,
-    "app": 3_863,
+    "app": 3_972,
     "artifacts": 7_103,
-    "context": 4_948,
-    "engine": 30_606,
+    "context": 5_050,
+    "engine": 30_650,
     "harness": 2_173,
-    "index": 4_247,
-    "model": 3_035,
+    "index": 4_254,
+    "model": 3_041,
     "process": 528,
-    "storage": 5_518,
-    "surfaces": 7_318,
+    "storage": 5_525,
+    "surfaces": 7_383,
     "testing": 4_344,
 }
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_172
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_526
