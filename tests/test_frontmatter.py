@@ -1,4 +1,4 @@
-"""Properties are read within limits, and changed without touching what is around them."""
+"""Properties are read within limits, one by one or all at once."""
 
 import time
 from datetime import UTC, date, datetime
@@ -9,18 +9,36 @@ from hypothesis import strategies as st
 
 from perdure.errors import InvalidValueError
 from perdure.frontmatter import (
-    Value,
+    JSON,
+    _own_value,
+    as_json,
+    entries,
     frontmatter,
     join,
     properties,
     quoted,
     split,
-    with_frontmatter,
+    value_of,
+    written,
 )
 from perdure.testing.suite import examples
 
 TEXTS = st.text(max_size=60)
 LINES = st.sampled_from(["", "title: x\n", "a: 1\r\nb: 2\r\n", "# only a comment\n"])
+LINES_OF_A_NOTE = (
+    *("a: 1", "b: x y", 'c: "q"', "d:", "  - e", "  - {f: 1}", "g: [h, i]", "# j", "", "k: 'l'"),
+    *(
+        "m: 2026-01-02",
+        "n: 0x1f",
+        "o: 1e3",
+        "p: ~",
+        "q: yes",
+        "r: |",
+        "  s",
+        "t: 1_000",
+        "u: {v: w}",
+    ),
+)
 YAMLISH = st.text(st.sampled_from("ab:-[]{}&*!|>#'\"?%@`,.~<=0123 \n\r\t\ufeffé\x07"), max_size=80)
 
 
@@ -163,81 +181,44 @@ def test_reading_takes_milliseconds_whatever_it_says(unit: str) -> None:
     assert time.process_time() - started < 0.25
 
 
-# ---------------------------------------------------------------- changes
+# ---------------------------------------------------------------- line by line
 NAMES = st.sampled_from(["a", "title", "tags", "it's", "null", "é", "x: y", "#"])
-SCALARS = (
-    st.none()
-    | st.booleans()
-    | st.integers(-(10**12), 10**12)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | TEXTS.filter(
-        lambda text: text.isprintable() or not any(0xD800 <= ord(c) < 0xE000 for c in text)
-    )
-    | st.dates()
-)
-VALUES: st.SearchStrategy[Value] = st.recursive(
-    SCALARS,
+JSONS: st.SearchStrategy[JSON] = st.recursive(
+    st.booleans() | st.integers(-(10**12), 10**12) | TEXTS | st.sampled_from(["1", "no", "a: b"]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
     max_leaves=6,
 )
-KEPT = (
-    "# first\na: 1 # one\n\ntags:\n- x\n  # inside\n- y\n# between\n"
-    "title: |\n  more\n\n  lines\nlast: 'q'"
-)
 
 
-@given(st.dictionaries(NAMES, VALUES, max_size=4), st.sampled_from(["", KEPT]), TEXTS)
+@given(JSONS)
 @settings(max_examples=examples(300))
-def test_what_was_set_is_read_and_the_rest_stays(
-    changes: dict[str, Value], lines: str, body: str
-) -> None:
-    text = f"---\n{lines}\n---\n{body}"
-    before, after = frontmatter(text), frontmatter(with_frontmatter(text, changes))
+@example("2026-03-02")
+@example([{"a": "b: c"}, {"d": [1, "2"]}])
+def test_a_value_that_was_written_is_read_with_and_without_the_parser(value: JSON) -> None:
+    raw = written("a", value, "\n")
+    (entry,) = entries(raw)
 
-    assert after.body == body
-    for name in {*changes, *before.values}:
-        wanted = (
-            changes.get(name, before.values.get(name)) if name not in changes else changes[name]
-        )
-        assert repr(after.values.get(name)) == repr(wanted)
-    for comment in ("# first", "# between"):
-        assert (comment in after.lines) is (comment in lines)
+    assert value_of(entry) == value
+    assert as_json(properties(raw)["a"]) == value
 
 
-@given(TEXTS | YAMLISH.map(lambda lines: f"---\n{lines}\n---\n"))
-def test_without_changes_not_a_byte_changes(text: str) -> None:
-    if not frontmatter(text).finding and not text.startswith("---\n{"):
-        assert with_frontmatter(text, {}) == text
+@given(YAMLISH | st.lists(st.sampled_from(LINES_OF_A_NOTE), max_size=8).map("\n".join))
+@settings(max_examples=examples(500))
+def test_what_is_read_line_by_line_is_what_the_parser_reads(lines: str) -> None:
+    found = [*entries(lines)]
 
-
-@pytest.mark.parametrize(
-    ("text", "changes", "after"),
-    [
-        ("body", {"a": "b"}, "---\na: b\n---\nbody"),
-        ("body", {"a": None}, "body"),
-        ("a\r\nb", {"a": 1}, "---\r\na: 1\r\n---\r\na\r\nb"),
-        ("\ufeffbody", {"a": 1}, "\ufeff---\na: 1\n---\nbody"),
-        ("\ufeff---\r\na: 1\r\n---\r\n", {"b": "x"}, "\ufeff---\r\na: 1\r\nb: x\r\n---\r\n"),
-        ("---\na:  1   # why\n---\n", {"a": 2}, "---\na: 2   # why\n---\n"),
-        ("---\na:\n  - x\n  - y\nb: 1\n---\n", {"a": ["z"]}, "---\na:\n  - z\nb: 1\n---\n"),
-        ("---\na:\n- x\n# of b\nb: 1\n---\n", {"a": None}, "---\n# of b\nb: 1\n---\n"),
-        ("---\na:\nb: 1\n---\n", {"a": "x"}, "---\na: x\nb: 1\n---\n"),
-        ("---\na: 1\n---\n", {"a": None}, "---\n---\n"),
-        ("---\nno end", {"a": 1}, "---\na: 1\n---\n---\nno end"),
-        ("---\n---\nx", {"a": "2026-01-01"}, '---\na: "2026-01-01"\n---\nx'),
-        ("---\n'a': 1\n---\n", {"a": date(2026, 1, 1)}, "---\n'a': 2026-01-01\n---\n"),
-    ],
-)
-def test_a_change_is_in_its_place(text: str, changes: dict[str, Value], after: str) -> None:
-    assert with_frontmatter(text, changes) == after
-
-
-@pytest.mark.parametrize(
-    "lines", ["a: [", "{a: 1}", "a: &x 1\nb: *x", "a: 1\na: 2", "? a\n: 1", "b: 1\n..."]
-)
-def test_a_change_that_is_not_possible_alone_is_refused(lines: str) -> None:
-    with pytest.raises(InvalidValueError, match="Fix: "):
-        with_frontmatter(f"---\n{lines}\n---\n", {"a": 5, "c": 6})
+    assert "".join(entry.raw for entry in found) == lines
+    try:
+        whole = properties(lines)
+    except InvalidValueError:
+        return
+    for entry in found:
+        try:
+            value = _own_value(entry.raw) if entry.name else None
+        except ValueError:  # then the parser reads it
+            continue
+        if entry.name in whole:
+            assert as_json(whole[entry.name]) == value
 
 
 @given(TEXTS)

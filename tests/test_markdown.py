@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 from perdure import markdown
 from perdure.markdown import (
     aliases,
-    block_ids,
     blocks,
-    fences,
+    fenced,
     finding,
     headings,
     links,
-    plain,
-    sections,
+    marks,
     tags,
     tasks,
     title,
+    unmarked,
+    without_code,
 )
 from perdure.testing.suite import examples
 
@@ -46,6 +46,20 @@ MARKDOWN = st.lists(
             ),
             *("$$", "%%", "[l]: m", "[[n#o|p]]", "`", "[q](r.md)", "#tag", "\\[[s]]", "$t$", "***"),
             *("- [ ] u", "x ^id", "\ufeff", "|:-|", "![[v]]", "\x0b\u2028", "a\r", "\r# w", "$ $"),
+            *(
+                "````",
+                "  ```",
+                "- ```",
+                "> ```",
+                "# a | b",
+                "\ufeff# q",
+                "``` | b",
+                "<pre>",
+                "</pre>",
+                "<b> x",
+            ),
+            *("## y\r", "```\r", "---\r", "2. z", "$$ a $$", "-", "- # a", "   ~~~", "<!-- b -->"),
+            *("`a` [[b]]", "``", "`` ` `` [[c]]", "`[[d]]`", "`` [[e]] `"),
         ]
     ),
     max_size=12,
@@ -71,10 +85,15 @@ def test_blocks_have_every_line_that_is_not_blank_once(text: str) -> None:
 @given(MARKDOWN)
 @settings(max_examples=examples(500))
 def test_what_is_read_without_the_parser_is_read_as_with_it(text: str) -> None:
-    """The short ways of `headings` and `blocks` must agree with markdown-it-py."""
-    full = [each for each in blocks(text) if each.kind == "heading" and not each.depth]
-    assert [each._replace(content="") for each in headings(text)] == [
-        each._replace(content="") for each in full
+    """The short ways of `marks`, `headings` and `blocks` must agree with markdown-it-py."""
+    top = [each._replace(content="") for each in blocks(text) if not each.depth]
+    assert [*marks(text)] == [each for each in top if each.kind in {"heading", "fence"}]
+    assert [*headings(text)] == [each for each in top if each.kind == "heading"]
+    inside = [each for each in blocks(text) if each.kind in markdown._INLINE]
+    exact = [each for block in inside for each in markdown._pieces_in(text, block.start, block.end)]
+    kinds = {"wiki", "link", "tag"}
+    assert [each for each in markdown._pieces(text) if each.kind in kinds] == [
+        each for each in exact if each.kind in kinds
     ]
     if not markdown._STRUCTURE.search(text) and not text.startswith("\ufeff"):
         starts = [0, *(each.end() for each in markdown._LINE_END.finditer(text))]
@@ -96,40 +115,24 @@ def test_blocks_name_their_kind() -> None:
 
 
 def test_a_fence_has_its_content_and_its_words() -> None:
-    (fence,) = fences("- a\n  ~~~~ py x\n  b\n  ~~~\n  ~~~~\n- c `` ``` ``\n")
+    text = "- a\n  ~~~~ py x\n  b\n  ~~~\n  ~~~~\n- c `` ``` ``\n"
+    (fence,) = (each for each in blocks(text) if each.kind == "fence")
 
     assert (fence.info, fence.content) == ("py x", "b\n~~~\n")
     assert (fence.first_line, fence.last_line) == (2, 5)
 
 
 # ---------------------------------------------------------------- headings
-def test_sections_have_levels_titles_paths_and_places() -> None:
+def test_headings_have_levels_titles_and_places() -> None:
     text = "---\nx: 1\n---\nabove\n\nA\n===\na\n\n### B *b* ##\n```\n# no\n```\n## C\n> # quoted\n"
-    found = sections(text)
+    found = [*headings(text)]
 
-    assert [(each.level, each.path) for each in found] == [
-        (0, ()),
-        (1, ("A",)),
-        (3, ("A", "B *b*")),
-        (2, ("A", "C")),
+    assert [(each.level, each.info, each.first_line) for each in found] == [
+        (1, "A", 6),
+        (3, "B *b*", 10),
+        (2, "C", 14),
     ]
-    assert [(each.first_line, each.last_line) for each in found] == [
-        (4, 5),
-        (6, 9),
-        (10, 13),
-        (14, 15),
-    ]
-    assert text[found[2].body : found[2].end] == "```\n# no\n```\n"
-
-
-@given(MARKDOWN | st.text(max_size=80))
-def test_sections_are_all_of_the_body(text: str) -> None:
-    found = sections(text)
-    assert (
-        "".join(text[each.start : each.end] for each in found).strip()
-        == (markdown.split(text)[1].strip("\ufeff \t\r\n").strip() if found else "")
-        or not found
-    )
+    assert text[found[1].end : found[2].start] == "```\n# no\n```\n"
 
 
 @pytest.mark.parametrize(
@@ -190,11 +193,16 @@ def test_a_link_has_its_parts(text: str, said: tuple[object, ...]) -> None:
         "[[]] [[a\nb]] [[|x]]",
         "[a](https://b.c) [a](mailto:b@c.d) <https://a.b/[[x]]> [a](//b)",
         "[a]\n\n(b.md)",
-        "---\na: '[[b]]'\n---\n",
     ],
 )
 def test_what_is_no_link_is_not_taken_for_one(text: str) -> None:
     assert links(text) == []
+
+
+def test_a_property_may_link_to_a_note() -> None:
+    (link,) = links("---\nup: '[[b]]' # [c](d.md)\n---\n`[[e]]`\n")
+
+    assert (link.target, link.line) == ("b", 2)
 
 
 def test_links_in_one_line_each_have_their_place() -> None:
@@ -234,39 +242,49 @@ def test_tasks_are_items_with_a_box() -> None:
     ]
 
 
-def test_an_id_names_its_block_or_the_one_before() -> None:
-    text = "para ^p-1\n\n- a\n- b ^i\n\n|t|\n|-|\n\n^t\n\n`x ^no`\n\nx^no\n"
-    found = block_ids(text)
-
-    assert {name: text[each.start : each.end] for name, each in found.items()} == {
-        "p-1": "para ^p-1\n",
-        "i": "- b ^i\n",
-        "t": "|t|\n|-|\n",
-    }
+# ---------------------------------------------------------------- code
+CODE = st.lists(st.sampled_from(["x", "# y", "- z", "", "`` ` ``"]), max_size=3)
 
 
-# ---------------------------------------------------------------- prose
-def test_plain_is_what_a_person_reads() -> None:
-    text = (
-        "---\na: b\n---\nSet *ext* title\n---\n\n"
-        "> [!note]- A **callout**\n> with [[N#H|words]] and [[O#P]]\n\n"
-        "- [ ] a _task_ in snake_case ^id\n\n%% hidden %%\n\n"
-        "<b>bold</b> &amp; 2 * 3 <!-- no -->\n\n"
-        "```py\nx = '**y**'\n```\n\n$$\n\\alpha_1\n$$\n\n"
-        "|a|b|\n|-|-|\n|1\\|2|`c`|\n\n[t](u.md) #tag \\*\n"
-    )
-    assert plain(text) == (
-        "Set ext title\n\nA callout\nwith words and O > P\n\na task in snake_case\n\n"
-        "bold & 2 * 3\n\nx = '**y**'\n\n\\alpha_1\n\na b \n1|2 c\n\nt #tag *"
-    )
+@st.composite
+def documents(draw: st.DrawFn) -> str:
+    """Return a text whose code is closed, and indented as its fence is."""
+    lines: list[str] = []
+    for _ in range(draw(st.integers(0, 4))):
+        lines += draw(st.sampled_from([["a", ""], ["# b", ""], ["- c"], ["1. d"], [""]]))
+        indent = {"-": "  ", "1": "   "}.get(lines[-1][:1], "")
+        fence = draw(st.sampled_from(["```", "~~~", "````"]))
+        code = [f"{fence} py", *draw(CODE), fence]
+        lines += [f"{indent}{line}" if line else "" for line in code]
+        lines.append("")
+    return "\n".join(lines)
+
+
+@given(documents())
+@settings(max_examples=examples(200))
+@example("> ```\n> a\n> ```\nb\n")
+@example("- ```\n  a\n  ```\n")
+@example("a\n```\nb\n\n")
+def test_code_is_found_line_by_line_as_the_parser_finds_it(text: str) -> None:
+    code = [(each.start, each.end) for each in blocks(text) if each.kind == "fence"]
+    found = [(each.start, each.end) for each in fenced(text)]
+    if code and not [*fenced(text)][-1].is_closed:
+        assert found[-1][1] == len(text)
+        code, found = code[:-1], found[:-1]
+    assert found == code
+
+
+def test_what_is_not_code_stays_in_its_line() -> None:
+    assert without_code("a\n- ```py\n  b\n  ```\nc\n~~~\nd") == "a\n\n\n\nc\n\n"
 
 
 @given(MARKDOWN | st.text(max_size=80))
 @settings(max_examples=examples(300))
 def test_any_text_is_read_by_every_reader(text: str) -> None:
-    for read in (blocks, sections, links, tags, tasks, fences, block_ids, plain, finding, aliases):
+    for read in (blocks, links, tags, tasks, without_code, finding, aliases):
         read(text)
     title(text, "name")
+    assert len(text.split("\n")) == len(without_code(text).split("\n"))
 
 
 # ---------------------------------------------------------------- time
@@ -318,12 +336,15 @@ def test_reading_takes_time_in_proportion_to_the_length(name: str) -> None:
         read(part)
         return time.process_time() - started
 
-    for read in (links, plain, tags, sections, tasks, block_ids):
+    def outline(text: str) -> object:
+        return [*marks(text)], title(text, ""), without_code(text), unmarked(text)
+
+    for read in (links, tags, tasks, blocks, outline):
         whole = seconds(text, read)
         assert whole < 5
         if whole > 0.25:
             part = max(seconds(text[: len(text) // 4], read) for _ in range(2))
-            assert whole < 9 * part, f"{read.__name__}: {part:.3f} s, {whole:.3f} s"
+            assert whole < 9 * part, f"{read}: {part:.3f} s, {whole:.3f} s"
 
 
 def test_a_note_of_fifty_megabytes_is_read_with_a_finding() -> None:
@@ -331,17 +352,16 @@ def test_a_note_of_fifty_megabytes_is_read_with_a_finding() -> None:
     assert len(text) > 50_000_000
 
     started = time.process_time()
-    assert [each.title for each in sections(text)] == ["a"]
+    assert [each.info for each in headings(text)] == ["a"]
     assert len(links(text)) == 10_000
     assert time.process_time() - started < 10
     assert "Fix: split the note." in str(finding(text))
     assert finding(text[:100_000]) is None
 
 
-def test_what_is_nested_too_deep_keeps_its_words_and_links() -> None:
+def test_what_is_nested_too_deep_keeps_its_links() -> None:
     text = "> " * 200 + "deep [[link]]\n"
 
-    assert "deep link" in plain(text)
     assert [each.target for each in links(text)] == ["link"]
 
 
@@ -349,11 +369,10 @@ def test_a_text_without_blocks_to_tell_apart_needs_no_parser() -> None:
     """Importing markdown-it-py takes 50 ms, and hooks read such texts."""
     program = """
 import sys
-from perdure.markdown import *
-from perdure.markdown import links, sections, tags, tasks, fences, plain
-text = "# Title\\n\\n- an [[item]]\\n- #tag\\n\\n## More\\n\\nprose [a](b.md)\\n"
-assert len(sections(text)) == 2 and len(links(text)) == 2 and tags(text) == ["tag"]
-assert fences(text) == [] and tasks(text) == [] and plain("A *short* text.") == "A short text."
+from perdure.markdown import headings, links, tags, title, without_code
+text = "# Title\\n\\n- an [[item]] `x`\\n- #tag\\n\\n## More\\n\\n```\\n# no\\n```\\n[a](b.md)\\n"
+assert len([*headings(text)]) == 2 and len(links(text)) == 2 and tags(text) == ["tag"]
+assert title(text, "") == "Title" and "# no" not in without_code(text)
 assert "markdown_it" not in sys.modules, "the parser was imported"
 """
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,15 +1,19 @@
 """What it costs to read, with every byte checked."""
 
 import random
+import time
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
 
+import perdure
 from artifact_store.peers import Git, Peer, opened
 from artifact_store.races import OURS, Figure, Race, per, run
 from artifact_store.scale import KIB, Scale, payloads
 from perdure.artifacts import CID, ArtifactStore, IndexState, Literal
+from perdure.artifacts.disk import FolderDisk
+from perdure.artifacts.verify import verify as check
 
 READS = 1_000
 PEER = "SQLite"
@@ -40,7 +44,8 @@ def warm_get(folder: Path, scale: Scale) -> list[Figure]:
 
 def verify(folder: Path, scale: Scale) -> list[Figure]:
     """Hash everything again, and git too."""
-    return [_verify(folder / str(size), count, size) for count, size in scale.verified]
+    stores = [_verify(folder / str(size), count, size) for count, size in scale.verified]
+    return [*stores, _verify_memory(folder / "memory", scale.stored // 20)]
 
 
 def _verify(folder: Path, count: int, size: int) -> Race:
@@ -58,6 +63,25 @@ def _verify(folder: Path, count: int, size: int) -> Race:
     git.close()
     title = f"verify {count * size >> 20} MiB in objects of {size // KIB} KiB, for each MiB"
     return Race(title, per(count * size / (1 << 20), taken), "sha256", {OURS: 2.0})
+
+
+def _verify_memory(folder: Path, saves: int) -> Race:
+    """Verify the history of a memory: commits of some 2 KB, mostly names, and few contents."""
+    with perdure.open(user="ana", home=folder) as memory:
+        for number in range(saves):
+            text = f"Component {number % 37} is number {number}. " + "It was measured. " * (
+                number % 20
+            )
+            memory.save(text, category="entity", slug=f"component-{number}")
+    (history,) = {file.parent for file in folder.rglob("segment-*")}
+    data = b"".join(file.read_bytes() for file in history.glob("segment-*"))
+    contestants: dict[str, Callable[[None], object]] = {
+        "sha256": lambda _: sha256(data).digest(),
+        OURS: lambda _: check(FolderDisk(history)),
+    }
+    taken = run(contestants, lambda: None, clock=time.process_time)
+    title = f"verify the history of {saves:,} saves, for each MiB"
+    return Race(title, per(len(data) / (1 << 20), taken), "sha256", {OURS: 15.0})
 
 
 def as_of(folder: Path, _: Scale) -> list[Figure]:

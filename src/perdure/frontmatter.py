@@ -5,9 +5,11 @@ parser, which end where a limit is reached; what can't be read is a finding, and
 can be read. A change replaces the bytes of one property, and no others.
 """
 
+import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
+from functools import lru_cache
 from json.encoder import encode_basestring
 from math import isfinite
 from typing import Any, NamedTuple
@@ -51,10 +53,6 @@ _WORDS: dict[str, Value] = {
 }
 _UNPRINTABLE = "[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
 """What YAML does not let stand as it is, beyond what JSON escapes."""
-_PLAIN = later(r"[A-Za-z](?:[\w ./+-]*\w)?", re.ASCII)
-"""What needs no quotes, unless it is a word with a meaning."""
-_NAME = later(r"[A-Za-z_][\w-]*", re.ASCII)
-_COLON = later(r"[ \t]*:(?=[ \t\r\n]|\Z)")
 
 
 class Frontmatter(NamedTuple):
@@ -82,13 +80,19 @@ def frontmatter(text: str) -> Frontmatter:
 NO_END = "frontmatter has no end. Fix: add a line --- after it, or remove the first line."
 
 
-def split(text: str) -> tuple[str, str]:
-    """Return the lines between the fences, and the body; without fences the text itself."""
+def fences(text: str) -> tuple[str, str, str, str] | None:
+    """Return a text in four: the first fence, the lines, the second fence, the body."""
     opened = _OPENING.match(text)
     closed = _CLOSING.search(text, opened.end()) if opened else None
     if opened is None or closed is None:
-        return "", text
-    return text[opened.end() : closed.start()], text[closed.end() :]
+        return None
+    return opened[0], text[opened.end() : closed.start()], closed[0], text[closed.end() :]
+
+
+def split(text: str) -> tuple[str, str]:
+    """Return the lines between the fences, and the body; without fences the text itself."""
+    found = fences(text)
+    return (found[1], found[3]) if found else ("", text)
 
 
 def has_no_end(text: str) -> bool:
@@ -118,23 +122,13 @@ def texts(value: object, separators: str) -> list[str]:
 
 
 # ---------------------------------------------------------------- reading
-class _Entry(NamedTuple):
-    """Where a property is: its name, and its value, which may be empty."""
-
-    start: int
-    name_end: int
-    end: int
-
-
 class _Reader:
     def __init__(self, lines: str) -> None:
         self.lines = lines
         self.values: dict[str, Value] = {}
-        self.entries: dict[str, _Entry] = {}
-        self.is_flow = False
         self._known: dict[str, tuple[Value, int] | None] = {}
         """By its anchor each value, and how many it holds; None while it is read."""
-        self._count = self._aliases = self._end = 0
+        self._count = self._aliases = 0
         if not lines.strip():
             return
         if _CLOSING.search(lines):
@@ -160,10 +154,9 @@ class _Reader:
         next(events)
         for event in events:
             match _kind(event):
-                case "DocumentStart" if not self.entries and not self.is_flow:
+                case "DocumentStart" if not self.values:
                     continue
                 case "MappingStart":
-                    self.is_flow = bool(event.flow_style)
                     value = self._value(event, events, 0)
                     self.values = value if isinstance(value, dict) else {}
                 case "DocumentEnd" | "StreamEnd":
@@ -178,7 +171,6 @@ class _Reader:
         self._check(event, depth)
         kind = _kind(event)
         if kind == "Alias":
-            self._end = event.end_mark.index
             return self._alias(event)
         if event.anchor:
             self._known[event.anchor] = None
@@ -189,7 +181,6 @@ class _Reader:
             value = self._list(events, depth)
         else:
             value = _scalar(event)
-            self._end = event.end_mark.index
         tag = (event.tag or "").removeprefix(_TAG)
         if tag not in {"", "!"} and not isinstance(value, _TAGS.get(tag, ())):
             raise _refused(event, f"has the tag {tag[:80]!r}", "remove the tag")
@@ -209,17 +200,12 @@ class _Reader:
             if name in found:
                 raise _refused(key, f"has {name[:80]!r} twice", "remove one of them")
             found[name] = self._value(next(events), events, depth + 1)
-            if depth == 0:
-                place = key.start_mark.index, key.end_mark.index, self._end
-                self.entries[name] = _Entry(*place)
-        self._end = max(self._end, _end_of_flow(key))
         return found
 
     def _list(self, events: Iterator[Any], depth: int) -> list[Value]:
         found: list[Value] = []
         while _kind(event := next(events)) != "SequenceEnd":
             found.append(self._value(event, events, depth + 1))
-        self._end = max(self._end, _end_of_flow(event))
         return found
 
     def _alias(self, event: Any) -> Value:  # noqa: ANN401 - as above
@@ -242,12 +228,6 @@ class _Reader:
 
 def _kind(event: object) -> str:
     return type(event).__name__.removesuffix("Event")
-
-
-def _end_of_flow(event: Any) -> int:  # noqa: ANN401 - as above
-    """Return where a bracket ends; the end of a list without brackets is where the next starts."""
-    is_bracket = event.end_mark.index > event.start_mark.index
-    return int(event.end_mark.index) if is_bracket else 0
 
 
 def _refused(event: Any, what: str, fix: str) -> InvalidValueError:  # noqa: ANN401 - as above
@@ -286,78 +266,143 @@ def _number_or_time(text: str) -> Value:
     return text
 
 
-# ---------------------------------------------------------------- changing
-def with_frontmatter(text: str, changes: Mapping[str, Value]) -> str:
-    """Return a text with properties set, or removed where None is given; all other bytes stay.
-
-    `InvalidValueError` if its frontmatter can't be read, or can't be changed without more.
-    """
-    before = frontmatter(text)
-    has_fences = before.body is not text
-    if before.finding and has_fences:
-        raise InvalidValueError(before.finding)
-    line_end = "\r\n" if re.match(r"[^\n]*\r\n", text) else "\n"
-    lines = _changed(_Reader(before.lines), changes, line_end)
-    wanted = {**before.values, **changes}
-    kept = {name: each for name, each in wanted.items() if each is not None or name not in changes}
-    if repr(sorted(properties(lines).items())) != repr(sorted(kept.items())):
-        raise InvalidValueError(
-            "frontmatter can't be changed in this place alone. "
-            "Fix: write one property per line, without anchors."
-        )
-    if has_fences:
-        fence = text.rindex("---", 0, len(text) - len(before.body))
-        return text[: fence - len(before.lines)] + lines + text[fence:]
-    mark = "\ufeff" if text.startswith("\ufeff") else ""
-    fences = f"---{line_end}{lines}---{line_end}"
-    return f"{mark}{fences}{text.removeprefix(mark)}" if lines else text
+# ---------------------------------------------------------------- line by line
+_PROPERTY = later(
+    r"""(?:(?P<bare>[^\s#\-'"{\[&*!|>%@`:,\]}?][^:\n]*?)|"(?P<quoted>[^"\n]*)")[ \t]*:(?=\s)"""
+)
+_ITEM = later(r"  - (.*)")
+_BARE = later(r'"(?:[^"\\]|\\.)*"|[A-Za-z_][\w-]*(?=: )')
+_NAME = later(r"[A-Za-z_][\w-]*", re.ASCII)
+_PLAIN = later(r"[^\W_][\w .,;()/@+'-]*(?::[^\s:][\w .,;()/@+'-]*)*")
+_NUMBER = later(r"[-+.\d][\d_.,eExXoO+-]*")
+_MOMENT = later(r"\d{4}-\d\d-\d\d(?:T[\d:.]+(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII)
+_MEANT = frozenset(["~", "null", "true", "false", "yes", "no", "on", "off", "y", "n"])
+"""Words that some readers of YAML do not take for text."""
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+JSON = None | bool | int | float | str | Sequence["JSON"] | Mapping[str, "JSON"]
 
 
-def _changed(found: _Reader, changes: Mapping[str, Value], line_end: str) -> str:
-    if found.is_flow:
-        raise InvalidValueError("frontmatter is in braces. Fix: write one property per line.")
-    lines, added = found.lines, ""
-    for name in sorted(changes, key=lambda name: found.entries.get(name, (0,))[0], reverse=True):
-        value, entry = changes[name], found.entries.get(name)
-        if entry and value is None:
-            start = lines.rfind("\n", 0, entry.start) + 1
-            end = lines.find("\n", len(lines[: entry.end].rstrip()))
-            lines = lines[:start] + (lines[end + 1 :] if end >= 0 else "")
-        elif entry:
-            colon = _COLON.match(lines, entry.name_end)
-            start = colon.end() if colon else entry.end
-            end = max(start, len(lines[: entry.end].rstrip()))
-            lines = lines[:start] + _written(value, line_end) + lines[end:]
-    for name, value in changes.items():
-        if name not in found.entries and value is not None:
-            added += f"{_written_name(name)}:{_written(value, line_end)}{line_end}"
-    return lines + (line_end if added and lines and not lines.endswith("\n") else "") + added
+class Entry(NamedTuple):
+    """Whole lines of a frontmatter: a property, or lines between properties."""
+
+    name: str
+    """Empty for blank lines and comments."""
+    raw: str
 
 
-def _written(value: Value, line_end: str) -> str:
-    """Return a value as it follows the colon: a list with a line for each, as editors write it."""
-    if isinstance(value, list) and value:
-        return "".join(f"{line_end}  - {_flow(each)}" for each in value)
-    return f" {_flow(value)}"
+def entries(lines: str) -> Iterator[Entry]:
+    """Yield the entries of a frontmatter; a blank line or a comment belongs to no property."""
+    name, raw, blank = "", "", ""
+    for line in lines.splitlines(keepends=True) if "\x0b" not in lines else [lines]:
+        is_inside = line[0] in " \t-" and line.strip() and name
+        found = None if is_inside else _PROPERTY.match(line)
+        if is_inside:
+            raw += blank + line
+            blank = ""
+        elif found:
+            if raw:
+                yield Entry(name, raw)
+            if blank:
+                yield Entry("", blank)
+            name, raw, blank = found["bare"] or found["quoted"] or "", line, ""
+        else:
+            blank += line
+    if raw:
+        yield Entry(name, raw)
+    if blank:
+        yield Entry("", blank)
 
 
-def _flow(value: Value) -> str:
-    if isinstance(value, str):
-        return value if _PLAIN.fullmatch(value) and _resolved(value) == value else quoted(value)
-    if isinstance(value, list):
-        return f"[{', '.join(map(_flow, value))}]"
+def value_of(entry: Entry) -> JSON:
+    try:
+        return _own_value(entry.raw)
+    except ValueError:
+        return _any_value(entry)
+
+
+@lru_cache(maxsize=1024)
+def _own_value(raw: str) -> JSON:
+    """Return a value that is written as here; `ValueError` for any other."""
+    first, *items = raw.rstrip("\r\n").splitlines()
+    said = first.partition(":")[2].strip()
+    if said and not items:
+        return _read(said)
+    if said or not items:
+        raise ValueError
+    return [_read(_item(line)) for line in items]
+
+
+def _item(line: str) -> str:
+    found = _ITEM.fullmatch(line)
+    if found is None:
+        raise ValueError
+    return found[1]
+
+
+def _read(said: str) -> JSON:
+    if said[0] in '"{[':
+        return json.loads(_BARE.sub(_quoted_name, said))  # type: ignore[no-any-return] # it is JSON
+    if said in {"true", "false"} or _NUMBER.fullmatch(said):
+        return said if _MOMENT.fullmatch(said) else json.loads(said)
+    if _is_plain(said):
+        return said
+    raise ValueError
+
+
+def _quoted_name(found: re.Match[str]) -> str:
+    return found[0] if found[0][0] == '"' else f'"{found[0]}"'
+
+
+def _any_value(entry: Entry) -> JSON:
+    """Return a value in any form of YAML; None if it can't be read."""
+    try:
+        return as_json(properties(entry.raw).get(entry.name))
+    except InvalidValueError:
+        return None
+
+
+def as_json(value: object) -> JSON:
     if isinstance(value, dict):
-        pairs = (f"{_written_name(name)}: {_flow(each)}" for name, each in value.items())
-        return f"{{{', '.join(pairs)}}}"
+        return {str(name): as_json(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [as_json(each) for each in value]
     if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, float) and not isfinite(value):
-        return f"{'-' * (value < 0)}.{'nan' if value != value else 'inf'}"  # noqa: PLR0124 - so it is NaN
-    return "null" if value is None else str(value).lower()
+        return value.isoformat().replace("+00:00", "Z")
+    return value if isinstance(value, (str, bool, int, float)) else None
 
 
-def _written_name(name: str) -> str:
-    return name if _NAME.fullmatch(name) and name not in _WORDS else quoted(name)
+def written(name: str, value: JSON, line_end: str) -> str:
+    if isinstance(value, (list, tuple)) and value and all(isinstance(v, Mapping) for v in value):
+        return "".join((f"{name}:{line_end}", *(f"  - {_flow(each)}{line_end}" for each in value)))
+    said = value if isinstance(value, str) and _is_plain(value) else _flow(value)
+    return f"{name}: {said}{line_end}"
+
+
+def _flow(value: JSON) -> str:
+    if isinstance(value, Mapping):
+        pairs = (
+            f"{name if is_plain_name(name) else quoted(name)}: {_flow(each)}"
+            for name, each in value.items()
+        )
+        return f"{{{', '.join(pairs)}}}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_flow, value))}]"
+    return quoted(value) if isinstance(value, str) else _encode(value)
+
+
+def is_plain_name(name: str) -> bool:
+    """Whether a name needs no quotes."""
+    return bool(_NAME.fullmatch(name)) and name.lower() not in _MEANT
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text needs no quotes in YAML, and reads as itself."""
+    if not _PLAIN.fullmatch(text) or text[-1] in " :" or text.lower() in _MEANT:
+        return False
+    if _MOMENT.fullmatch(text):
+        return True
+    is_number = _NUMBER.fullmatch(text) or re.fullmatch(r"\d[\d:.]*", text)
+    return not is_number and _resolved(text) == text
 
 
 def quoted(text: str) -> str:

@@ -6,15 +6,13 @@ must be found again in its text. Every reader takes time in proportion to the te
 text. markdown-it-py takes 50 ms to import, so a text without anything to ask it for does without.
 """
 
-import html
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
-from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from perdure.frontmatter import Frontmatter, frontmatter, split, texts, with_frontmatter
+from perdure.frontmatter import Frontmatter, frontmatter, split, texts
 from perdure.patterns import later
 
 if TYPE_CHECKING:
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from markdown_it.ruler import RuleOptionsType
     from markdown_it.rules_block import StateBlock
 
-__all__ = ["Frontmatter", "frontmatter", "split", "with_frontmatter"]
+__all__ = ["Frontmatter", "frontmatter", "split"]
 
 MOST_LINES, MOST_CHARACTERS = 50_000, 4_000_000
 """How much of a text is read for its blocks; what comes after it is read as paragraphs."""
@@ -63,9 +61,9 @@ _KINDS = {
     "comment": "comment",
 }
 _INLINE = frozenset({"heading", "paragraph", "table"})
-_LINE_END = re.compile(r"\r\n?|\n")
+_LINE_END = later(r"\r\n?|\n")
 _BLANKS = " \t\r\n"
-_STRUCTURE = re.compile(
+_STRUCTURE = later(
     r"^[ \t]*(?:[-*+_=#>|<:]|`{3}|~{3}|\$\$|%%|\[(?!\[)|\d{1,9}[.)])"
     r"|^(?: {4}|[ ]{0,3}\t)[ \t]*\S|\r(?!\n)",
     re.MULTILINE,
@@ -79,7 +77,7 @@ def finding(text: str) -> str | None:
     if _bound(body) == len(body):
         return None
     return (
-        f"it has more than {MOST_LINES:,} lines or {MOST_CHARACTERS:,} characters, and what "
+        f"text has more than {MOST_LINES:,} lines or {MOST_CHARACTERS:,} characters, and what "
         "follows is read without its headings and code. Fix: split the note."
     )
 
@@ -94,7 +92,8 @@ def blocks(text: str) -> tuple[Block, ...]:
     starts = [offset, *(found.end() for found in _LINE_END.finditer(text, offset))]
     if starts[-1] < len(text):
         starts.append(len(text))
-    found = _parsed(text, offset, starts, above) if _STRUCTURE.search(text, offset) else []
+    has_more = _STRUCTURE.search(body.removeprefix("\ufeff"))
+    found = _parsed(text, offset, starts, above) if has_more else []
     return tuple(_with_gaps(text, found, starts, above))
 
 
@@ -186,79 +185,99 @@ def _enclosed(mark: str, kind: str) -> "Callable[[StateBlock, int, int, bool], b
 
 
 # ---------------------------------------------------------------- headings
-class Section(NamedTuple):
-    """A heading with what is below it, up to the next one of any level."""
-
-    level: int
-    """1 to 6; 0 for what comes before the first heading."""
-    title: str
-    path: tuple[str, ...]
-    """The titles of the headings that it is under, and its own."""
-    start: int
-    end: int
-    first_line: int
-    last_line: int
-    body: int
-    """Where what is below the heading starts."""
-
-
-_ANY_HEADING = re.compile(
-    r"^[ \t]{0,3}(?:#{1,6}(?:[ \t]|\r?$)|(?:=+|-+)[ \t]*\r?$)|\r(?!\n)", re.MULTILINE
+_ANY_HEADING = later(
+    r"^\ufeff? {0,3}(?:#{1,6}(?:[ \t]|\r?$)|(?:=+|-+)[ \t]*\r?$)|\r(?!\n)", re.MULTILINE
 )
-_UNSURE = re.compile(
-    r"^[ \t]+#|^[ \t]{0,3}(?:=+[ \t]*|[-:|][-:| \t]*)\r?$|```|~~~|<|\$\$|%%|\r(?!\n)", re.MULTILINE
+_MARK = later(
+    r"^(?:(?P<heading>#{1,6}(?=[ \t]|\r?$))"
+    r"|(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})"
+    r"|(?P<line> {0,3}(?:=+|-+)[ \t]*\r?$)"
+    r"|(?P<html> {0,3}<(?:(?P<whole>!|\?|(?:script|pre|style|textarea)\b)|[A-Za-z/]))"
+    r"|(?P<unsure> {1,3}(?:#{1,6}(?:[ \t]|\r?$)|```|~~~)| {0,3}(?P<pair>\$\$|%%)(?!.*(?P=pair))))",
+    re.MULTILINE | re.IGNORECASE,
 )
-"""What makes it unsure whether a line that begins with marks is a heading."""
-_MARKED = re.compile(r"^(?P<marks>#{1,6})(?:[ \t]+(?P<title>[^\r\n]*))?\r?$", re.MULTILINE)
-_MARKS_AFTER = later(r"(?:^|[ \t]+)#+[ \t]*$|[ \t]+$")
+"""How a line begins that has a heading or a fence, or makes it unsure whether another one has."""
+_RETURN = later(r"\r(?!\n)")
+_BLANK_LINE = later(r"^[ \t]*\r?\n", re.MULTILINE)
+_DELIMITERS = later(r" {0,3}[-:|][-:| \t]*\r?$", re.MULTILINE)
 
 
-def headings(text: str) -> list[Block]:
-    """Return the headings, but for those in lists and quotations."""
-    start = len(text) - len(split(text)[1])
-    if not _ANY_HEADING.search(text, start):
-        return []
-    if _UNSURE.search(text, start) or _bound(text) < len(text):
-        return [each for each in blocks(text) if each.kind == "heading" and not each.depth]
-    found: list[Block] = []
-    line, before = 1, 0
-    for each in _MARKED.finditer(text, start + text.startswith("\ufeff", start)):
-        line += text.count("\n", before, each.start())
-        before = each.start()
-        end = each.end() + 1 if each.end() < len(text) else each.end()
-        title = " ".join(_MARKS_AFTER.sub("", each["title"] or "").split())
-        found.append(Block("heading", before, end, line, line, len(each["marks"]), 0, title))
-    return found
+def marks(text: str) -> Iterator[Block]:
+    """Yield the headings and fences that are in no list or quotation; fences without their content.
 
-
-def sections(text: str) -> list[Section]:
-    """Return the sections of a text in order: all of its body but for blank lines before them."""
-    body = len(text) - len(split(text)[1])
-    found: list[Section] = []
-    path: list[tuple[int, str]] = []
-    marks = headings(text)
-    first = marks[0].start if marks else len(text)
-    if text[body:first].strip(f"\ufeff{_BLANKS}"):
-        marks.insert(0, Block("paragraph", body, body, text.count("\n", 0, body) + 1, 0))
-    for mark, following in pairwise([*marks, None]):
-        end = following.start if following else len(text)
-        if mark is None:
+    They are read line by line, up to a line of which only the parser knows whether it is a mark.
+    """
+    offset = len(text) - len(split(text)[1])
+    bound = offset + _bound(text[offset:]) if len(text) > MOST_LINES else len(text)
+    at = offset + text.startswith("\ufeff", offset)
+    line, counted, doubted, done = 1, 0, 0, at
+    is_sure = at == offset and ("\r" not in text or not _RETURN.search(text))
+    while is_sure and (found := _MARK.search(text, at, bound)):
+        start, kind = found.start(), found.lastgroup
+        if found["html"]:
+            doubted = max(doubted, _html_end(text, found, bound))
+            at = found.end()
+            continue
+        end = text.find("\n", start, bound) + 1 or bound
+        if kind == "line" and (start == done or not _has_text(text, start)):
+            at = end  # below a mark or a blank line it is a rule, or a paragraph
+            continue
+        is_table = "|" in text[start:end] and _DELIMITERS.match(text, end, bound)
+        if start < doubted or kind not in {"heading", "fence"} or is_table:
+            is_sure = False
             break
-        path = [each for each in path if each[0] < mark.level]
-        if mark.level:
-            path.append((mark.level, mark.info))
-        last = mark.first_line + len(_LINE_END.findall(text, mark.start, end))
-        last -= text[end - 1] in "\r\n"
-        titles = tuple(title for _, title in path)
-        place = mark.start, end, mark.first_line, last, mark.end
-        found.append(Section(mark.level, mark.info, titles, *place))
-    return found
+        line += text.count("\n", counted, start)
+        counted = start
+        said = text[found.end() : end].strip()
+        if kind == "heading":
+            said = " ".join(_unclosed(said).split())
+            yield Block("heading", start, end, line, line, len(found[0]), 0, said)
+        else:
+            end = _fence_end(text, found, bound)
+            last = line + text.count("\n", start, end) - (text[end - 1] == "\n")
+            yield Block("fence", start, end, line, last, info=said)
+        at = done = end
+    for block in () if is_sure else blocks(text):
+        if block.start >= done and not block.depth and block.kind in {"heading", "fence"}:
+            yield block._replace(content="")
 
 
-_HEADING_1 = later(r"^#[ \t]+([^\s#].*?)[ \t]*#*[ \t]*$", re.MULTILINE)
-_UNDERLINE = later(r"^ {0,3}=+[ \t]*$|^ {1,3}#[ \t]|^#[ \t]+#", re.MULTILINE)
-_NOT_PROSE = later(r"^[ \t]*(?:```|~~~|<|\$\$|%%|=+[ \t]*$|[>+*-]|\d+[.)])|<!--|%%", re.MULTILINE)
-"""What may hold a heading that is none, or a heading that comes first: the parser decides."""
+def _unclosed(title: str) -> str:
+    """Return a title without the marks that may follow it."""
+    bare = title.rstrip("#")
+    return bare.rstrip() if bare[-1:] in {"", " ", "\t"} else title
+
+
+def _has_text(text: str, start: int) -> bool:
+    """Whether the line before is not blank."""
+    return bool(text[text.rfind("\n", 0, max(start - 1, 0)) + 1 : start].strip(_BLANKS))
+
+
+def _html_end(text: str, found: re.Match[str], bound: int) -> int:
+    """Return where HTML ends at the latest: at a blank line, unless it may have some."""
+    if found["whole"]:
+        line = text[found.end() : text.find("\n", found.end(), bound)]
+        return found.end() if "-->" in line else bound
+    blank = _BLANK_LINE.search(text, found.end(), bound)
+    return blank.start() if blank else bound
+
+
+def _fence_end(text: str, fence: re.Match[str], bound: int) -> int:
+    mark = fence["fence"]
+    closing = rf"^ {{0,3}}{mark[0]}{{{len(mark)},}}[ \t]*(?:\r?\n|\r?\Z)"
+    if closed := re.compile(closing, re.MULTILINE).search(text, fence.end(), bound):
+        return closed.end()
+    last = len(text[fence.start() : bound].rstrip(_BLANKS)) + fence.start()
+    return text.find("\n", last, bound) + 1 or bound
+
+
+def headings(text: str) -> Iterator[Block]:
+    """Yield the headings that are in no list or quotation."""
+    start = len(text) - len(split(text)[1])
+    if _ANY_HEADING.search(text, start):
+        yield from (each for each in marks(text) if each.kind == "heading")
+
+
 _MAY_BE_TAG = later(r"(?<![^\s(\[{,;])#[^\s#]")
 
 
@@ -267,15 +286,8 @@ def title(text: str, name: str) -> str:
     said = frontmatter(text).values.get("title")
     if isinstance(said, str | int | float) and str(said).strip():
         return " ".join(str(said).split())
-    body = split(text)[1]
-    first = _HEADING_1.search(body)
-    if first is None and not _UNDERLINE.search(body):
-        return name
-    if first is not None and not _NOT_PROSE.search(body, 0, first.end()):
-        return plain(first[1])
-    return next(
-        (plain(each.info) for each in headings(text) if each.level == 1 and each.info), name
-    )
+    found = (_shown(each.info) for each in headings(text) if each.level == 1)
+    return next(filter(None, found), name)
 
 
 def aliases(text: str) -> list[str]:
@@ -316,7 +328,7 @@ class _Piece(NamedTuple):
     target: str = ""
 
 
-_SPECIAL = re.compile(r"[\\`%$<!\[\]#]")
+_SPECIAL = later(r"[\\`%$<!\[\]#]")
 _PIECE = later(
     r"\\(?P<escape>[!-/:-@\[-`{-~])"
     r"|(?P<ticks>`+)"
@@ -337,7 +349,15 @@ _WIKI = later(
     r"(?P<target>[^#^|\\]*)(?:(?P<mark>#\^|\^|#)(?P<part>[^|\\]*))?(?:\\?\|(?P<alias>.*))?"
 )
 _FOREIGN = later(r"[A-Za-z][A-Za-z0-9+.-]+:|//")
-_NEEDS_BLOCKS = re.compile(r"[`$%<\t\\]|~~~|^ {4}", re.MULTILINE)
+_NEEDS_BLOCKS = later(
+    r"`|~~~|\$\$|%%|<!--|^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*<|<[A-Za-z/][^<>\n]*$"
+    r"|^(?: {4}| {0,3}\t)[^\n]*[\[#]",
+    re.MULTILINE,
+)
+"""What may be code, HTML, mathematics or a comment in more than one line."""
+_SPAN = later(r"(?<![`\\])(`+)(?!`)[^`\n](?:[^\n]*?[^`\n])?\1(?!`)")
+"""Code that begins and ends in one line."""
+_SHORT = 20_000
 _DEEPEST_BRACKET = 64
 
 
@@ -347,7 +367,9 @@ def links(text: str) -> list[Link]:
         return []
     found: list[Link] = []
     line, before = 1, 0
-    for piece in _pieces(text):
+    above = _pieces_in(text, 0, len(text) - len(split(text)[1]))
+    named = (piece for piece in above if piece.kind == "wiki")  # properties may link too
+    for piece in (*named, *_pieces(text)):
         if piece.kind in {"wiki", "link"}:
             line += len(_LINE_END.findall(text, before, piece.start))
             before = piece.start
@@ -415,9 +437,18 @@ def tags(text: str) -> list[str]:
 
 def _pieces(text: str) -> Iterator[_Piece]:
     """Yield what is not prose within the lines of a text."""
-    body = len(text) - len(split(text)[1])
-    if not _NEEDS_BLOCKS.search(text, body):
-        yield from _pieces_in(text, body, len(text))
+    start = len(text) - len(split(text)[1])
+    code = marks(text) if "```" in text or "~~~" in text else ()
+    fences = [each for each in code if each.kind == "fence"]
+    gaps = [
+        *zip(
+            [start, *(f.end for f in fences)], [*(f.start for f in fences), len(text)], strict=True
+        )
+    ]
+    prose = "\n".join(text[slice(*gap)] for gap in gaps)
+    if not _NEEDS_BLOCKS.search(_SPAN.sub("", prose) if len(text) < _SHORT else prose):
+        for gap in gaps:
+            yield from _pieces_in(text, *gap)
         return
     for block in blocks(text):
         if block.kind in _INLINE:
@@ -505,10 +536,19 @@ class _Closers:
 
 def _unescaped(target: str) -> str:
     said = re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", target) if "\\" in target else target
-    return html.unescape(said) if "&" in said else said
+    return _unreferenced(said)
 
 
-# ---------------------------------------------------------------- tasks, fences, ids
+def _unreferenced(said: str) -> str:
+    """Return a text with the characters that `&lt;` and its like stand for."""
+    if "&" not in said:
+        return said
+    from html import unescape  # noqa: PLC0415 - hooks wait, and few texts have such a reference
+
+    return unescape(said)
+
+
+# ---------------------------------------------------------------- tasks and code
 class Task(NamedTuple):
     text: str
     mark: str
@@ -522,11 +562,10 @@ class Task(NamedTuple):
         return self.mark in "xX"
 
 
-_BOX = re.compile(
+_BOX = later(
     r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)+\[(?P<mark>[^\r\n])\][ \t]+(?P<text>[^\s][^\r\n]*)",
     re.MULTILINE,
 )
-_ID = re.compile(r"(?:^|(?<=[ \t]))\^(?P<id>[A-Za-z0-9-]+)[ \t]*\r?$", re.MULTILINE)
 
 
 def tasks(text: str) -> list[Task]:
@@ -540,70 +579,59 @@ def tasks(text: str) -> list[Task]:
     ]
 
 
-def fences(text: str) -> list[Block]:
-    """Return the code between fences."""
-    has_marks = "```" in text or "~~~" in text
-    return [each for each in blocks(text) if each.kind == "fence"] if has_marks else []
+_FENCE_LINE = later(
+    r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(?P<mark>`{3,}(?=[^`\n]*$)|~{3,})(?P<info>[^\n]*)",
+    re.MULTILINE,
+)
 
 
-def block_ids(text: str) -> dict[str, Block]:
-    """Return the blocks that have an id; an id alone in its lines is that of the block before."""
-    found: dict[str, Block] = {}
-    before: Block | None = None
-    for block in blocks(text) if _ID.search(text) else ():
-        said = text[block.start : block.end].rstrip()
-        named = _ID.search(said, said.rfind("\n") + 1)
-        if named and block.kind in _INLINE:
-            is_alone = not said[: named.start()].strip(" \t>")
-            found.setdefault(named["id"], before if is_alone and before else block)
-        before = block
-    return found
+class Fenced(NamedTuple):
+    start: int
+    end: int
+    is_closed: bool = True
+
+
+def fenced(text: str) -> Iterator[Fenced]:
+    """Yield where code between fences starts and ends, with its fences, line by line.
+
+    That is as the parser reads it if every fence is closed, and its code is indented as it is. Code
+    without an end reaches to the end of the text.
+    """
+    start, mark = -1, ""
+    for found in _FENCE_LINE.finditer(text):
+        if not mark:
+            start, mark = found.start(), found["mark"]
+        elif found["mark"].startswith(mark) and not found["info"].strip():
+            yield Fenced(start, min(found.end() + 1, len(text)))
+            mark = ""
+    if mark:
+        yield Fenced(start, len(text), is_closed=False)
+
+
+def without_code(text: str) -> str:
+    """Return a text with its lines between fences empty."""
+    parts, at = list[str](), 0
+    for start, end, _ in fenced(text):
+        parts += text[at:start], "\n" * text.count("\n", start, end)
+        at = end
+    return "".join((*parts, text[at:]))
 
 
 # ---------------------------------------------------------------- prose
-_PREFIX = re.compile(
+def unmarked(line: str) -> str:
+    """Return a line without the marks of the quotations, lists and tasks that it is in."""
+    return _PREFIX.sub("", line)
+
+
+_PREFIX = later(
     r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*"
     r"(?:\[[^\r\n\]]\][ \t]+|\[![\w|-]{1,80}\][-+]?[ \t]*)?",
     re.MULTILINE,
 )
 """The marks of quotations, callouts, lists and tasks."""
-_UNDERLINE = re.compile(r"\n[ \t>]*(?:=+|-+)[ \t]*\Z")
-_ROW = re.compile(
-    r"^[ \t>]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*\n?", re.MULTILINE
-)
-_EMPHASIS = re.compile(
+_EMPHASIS = later(
     r"\*{1,3}(?=[^\s*])|(?<=[^\s*])\*{1,3}|(?<!\w)_{1,3}(?=[^\s_])|(?<=[^\s_])_{1,3}(?!\w)|~~|=="
 )
-_MARK_LINE = re.compile(r"\A[ \t>]*(?:\$\$)|(?:\$\$)[ \t]*\Z")
-_TAG = re.compile(r"<!--[\s\S]*?(?:-->|\Z)|</?[A-Za-z][^<>]{0,2000}>")
-
-
-def plain(text: str) -> str:
-    """Return the words of a text as a person reads them, for search: without markup or comments.
-
-    Code, mathematics and tables keep their words. Blocks are separated by an empty line.
-    """
-    texts = (_prose(text, block).strip() for block in blocks(text))
-    return "\n\n".join(filter(None, texts))
-
-
-def _prose(text: str, block: Block) -> str:
-    said = text[block.start : block.end].replace("\r\n", "\n").replace("\r", "\n")
-    match block.kind:
-        case "fence" | "code":
-            return block.content
-        case "math":
-            return _MARK_LINE.sub("", said.strip())
-        case "html":
-            return html.unescape(_TAG.sub("", said))
-        case "comment" | "rule":
-            return ""
-        case "heading":
-            said = _UNDERLINE.sub("", said.rstrip())
-            said = _MARKS_AFTER.sub("", re.sub(r"^[ \t>]*#{1,6}(?=[ \t]|$)", "", said))
-        case "table":
-            said = _ROW.sub("", said).replace("\\|", "\0").replace("|", " ").replace("\0", "|")
-    return _shown(_ID.sub("", _PREFIX.sub("", said)))
 
 
 def _shown(said: str) -> str:
@@ -626,8 +654,7 @@ def _shown(said: str) -> str:
         elif piece.kind not in {"html", "comment"}:
             out.append(said[slice(*piece.inner)])
     out.append(_EMPHASIS.sub("", said[at:]))
-    shown = "".join(out)
-    return html.unescape(shown) if "&" in shown else shown
+    return _unreferenced("".join(out))
 
 
 def _shown_link(link: Link) -> str:

@@ -19,3 +19,4 @@ def test_it_prints_both_halves_and_meets_its_goals() -> None:
     assert run.stdout.count("precision  recall") == 2
     assert run.stdout.count("  held ") == 2
     assert "characters takes" in run.stdout
+    assert run.stdout.count("looking for secrets in") == 2

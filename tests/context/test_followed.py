@@ -104,7 +104,7 @@ def test_links_of_a_text_that_was_broken_or_removed_by_hand_are_still_found(kept
     for slug in ("a", "style/a"):
         kept.nodes.write_node(memory(slug, content="[[b]]"), ANA)
     kept.check()
-    kept.edit("a", "---\nno end")
+    kept.edit("a", "---\nno end [[b]]")
     kept.take_away("style/a", CONTENT)
 
     kept.check()

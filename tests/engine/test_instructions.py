@@ -131,21 +131,6 @@ def test_a_rule_for_some_files_is_not_contradicted() -> None:
     assert contradicted(file("Use npm", "docs/**"), "We use pnpm now.", LATER) is None
 
 
-@pytest.mark.parametrize(
-    ("glob", "path", "fits"),
-    [
-        ("src/**/*.ts", "src/a/b.ts", True),
-        ("src/**/*.ts", "src/b.ts", True),
-        ("src/**/*.ts", "lib/b.ts", False),
-        ("*.ts", "src/b.ts", True),
-        ("*.ts", "src/b.tsx", False),
-        ("docs/*", "docs/a/b.md", False),
-    ],
-)
-def test_globs_name_the_files_that_a_file_is_for(glob: str, path: str, *, fits: bool) -> None:
-    assert InstructionFile("a.mdc", "", globs=(glob,)).is_for(path) is fits
-
-
 @pytest.mark.parametrize("text", ["for " * 50_000, "in " * 60_000, "(" * 200_000, "a. " * 60_000])
 def test_hostile_text_is_read_in_bounded_time(text: str) -> None:
     instructions = file(text)

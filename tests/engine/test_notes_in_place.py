@@ -321,11 +321,15 @@ def test_doctor_names_notes_that_are_not_memory(memory: Memory, vault: Path) -> 
 
     said = {check.message for check in memory.doctor().checks if check.name == "notes"}
 
+    copies = "Kitchen/Oven 2.md, Rule.sync-conflict-20260302-101500-ABCDEF7.md"
     assert said == {
         "1 too long to be memory: Long.md. Fix: split what has more than 2,000,000 characters",
-        "2 left as copies by sync: Kitchen/Oven 2.md, "
-        "Rule.sync-conflict-20260302-101500-ABCDEF7.md. Fix: `perdure conflicts list` shows them",
+        f"2 left as copies by sync: {copies}. Fix: `perdure conflicts list` shows them",
         "1 with a name that can't be used: Kale\\nbed.md. Fix: rename them",
+        (
+            "'Rule.md': its frontmatter has no end. Fix: add a line --- after it, or remove the first "
+            "line."
+        ),
     }
 
 
@@ -338,3 +342,47 @@ def test_init_says_what_it_found(memory: Memory, vault: Path) -> None:
     assert told["notes"] == 6
     assert told["others"] == {".png": 1, "too long": 1}
     assert "1 too long to be memory: Long.md. Fix: split" in said
+
+
+# ---------------------------------------------------------------- frontmatter that can't be read
+HOSTILE = {
+    "list": ("mood: [open", 3),
+    "merges": ("a: &a {b: 1}\nc:\n  <<: *a", 4),
+    "twice": ("mood: one\nmood: two", 3),
+    "tab": ("mood:\n\t- one", 3),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_frontmatter_that_cannot_be_read_hides_nothing(
+    name: str, memory: Memory, vault: Path
+) -> None:
+    lines, line = HOSTILE[name]
+    memory.save("Prefers tabs.", category="preference", slug="indentation")
+    (own,) = vault.rglob("Indentation.md")
+    theirs = vault / "Zoo.md"
+    theirs.write_text(f"---\n{lines}\n---\n# Zoo\n\nThe giraffe sleeps. [[Oven]]\n")
+    own.write_text(own.read_text().replace("---\n", f"---\n{lines}\n", 1).replace("tabs", "llamas"))
+    before = {path: path.read_bytes() for path in (own, theirs)}
+
+    assert found(memory, "giraffe")[0] == "ctx://local/resources/Zoo"
+    assert found(memory, "llamas")[0].endswith("preference/indentation")
+    assert memory.read("preference/indentation").content == "Prefers llamas."
+    assert lines in str(memory.read("preference/indentation").frontmatter)
+    problems = [each for each in memory.lint().problems if each.code == "frontmatter-unreadable"]
+    assert [(each.file, each.line) for each in problems if each.file != "Rule.md"] == [
+        ("Perdure/Preferences/Indentation.md", line),
+        ("Zoo.md", line),
+    ]
+    assert all(each.fix for each in problems)
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_memory_with_broken_frontmatter_is_written_around_it(memory: Memory, vault: Path) -> None:
+    memory.save("Prefers tabs.", category="preference", slug="indentation")
+    (own,) = vault.rglob("Indentation.md")
+    own.write_text(own.read_text().replace("---\n", "---\nmood: [open\n", 1))
+    memory.write("preference/indentation", "Prefers spaces.", replace=True)
+
+    assert "mood: [open\n" in own.read_text()
+    assert own.read_text().endswith("---\nPrefers spaces.\n")

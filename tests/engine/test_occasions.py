@@ -10,7 +10,8 @@ from perdure import Action, Memory
 from perdure.engine.briefing import sentence_rows
 from perdure.engine.importing.admission import _origins
 from perdure.engine.importing.contract import Heard
-from perdure.engine.lasting import LONGEST_LINE, scores_of
+from perdure.engine.lasting import LONGEST_LINE, likely_in
+from perdure.engine.learn.net import scored
 from perdure.engine.learn.review import id_of
 from perdure.engine.occasions import LONGEST_STEPS, condition_in, is_procedure, of_action, of_prompt
 from perdure.engine.repeatable import is_repeatable, procedures_in
@@ -204,7 +205,7 @@ def test_a_procedure_of_a_web_page_is_marked_as_not_the_users() -> None:
 # ---------------------------------------------------------------- a line of the briefing
 def test_a_longer_sentence_is_cut_where_an_example_begins() -> None:
     said = "I always test with the real data of the port: " + "`/srv/data/2026/" + "x" * 120 + "`"
-    _, found = scores_of([said])
+    found = likely_in(scored(said))
 
     assert [text for text, _, _ in sentence_rows(found)] == [
         "I always test with the real data of the port …"

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from shutil import rmtree
 
@@ -145,6 +145,26 @@ def test_only_what_held_then_is_found_if_asked_for(context: Context) -> None:
     assert found("2024-06-01") == ["lisbon"]
     assert found("2025-06-01") == ["porto"]
     assert found("2023-06-01") == []
+
+
+def test_a_date_asks_what_held_on_any_part_of_its_day(context: Context) -> None:
+    memory = of(context)
+    for name, begun, ended in (
+        ("lisbon", "2024-01-01", "2025-01-01T10:00:00Z"),
+        ("hotel", "2025-01-01T10:00:00Z", "2025-01-01T18:00:00Z"),
+        ("porto", "2025-01-01T18:00:00Z", "2026-01-01"),
+    ):
+        told = {"valid_from": begun, "valid_until": ended}
+        memory.save(f"Lives in {name}.", category="event", slug=name, metadata=told)
+
+    def found(when: date | str) -> list[str]:
+        hits = memory.recall("where does she live, lives in", valid_at=when).hits
+        return sorted(hit.uri.rpartition("/")[2] for hit in hits)
+
+    assert found("2025-01-01") == found(date(2025, 1, 1)) == ["hotel", "lisbon", "porto"]
+    assert found("2025-01-01T12:00:00Z") == ["hotel"]
+    assert found("2024-12-31") == ["lisbon"]
+    assert found("2026-01-01") == []
 
 
 @pytest.mark.parametrize("name", ["date", "valid_from", "valid_until"])
@@ -391,9 +411,9 @@ def test_a_time_before_an_event_is_found_by_the_event(context: Context) -> None:
         ("2024-05-01", "The move to Lisbon is today!"),
         ("2024-09-09", "We had dinner at the castle."),
     ]
-    for date, text in said:
-        messages = [{"role": "user", "content": text, "name": "Ana", "time": f"{date}T12:00:00Z"}]
-        memory.commit_session(messages, session_id=date, extract=False)
+    for day, text in said:
+        messages = [{"role": "user", "content": text, "name": "Ana", "time": f"{day}T12:00:00Z"}]
+        memory.commit_session(messages, session_id=day, extract=False)
 
     before = memory.recall("Where did we have dinner before the move to Lisbon?").hits
     after = memory.recall("Where did we have dinner after the move to Lisbon?").hits

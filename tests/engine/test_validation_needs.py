@@ -1,6 +1,7 @@
 """What is looked for before a pattern is tried is in every text that the pattern matches."""
 
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -8,12 +9,10 @@ from hypothesis import strategies as st
 
 from perdure.engine.validate import instructions, passwords, secrets
 from perdure.testing.suite import examples
+from tests.support.validate.scoring import labelled
 
 ORDERS = [(needed, each) for needed, patterns in instructions._orders() for _, each in patterns]
-SPOKEN = (
-    *("_ASSIGNED", "_SAID", "_OPTION", "_USER_OPTION", "_BESIDE_A_KEY", "_BESIDE_A_PASSWORD"),
-    *("_LOGIN", "_IN_THE_EAST", "_PINS", "_CODES", "_CARD_CODE", "_SEED"),
-)
+TEXTS = [each.text for each in labelled(Path(__file__).parents[1] / "data" / "secrets.json")]
 
 
 @pytest.mark.parametrize("number", range(len(ORDERS)))
@@ -28,23 +27,38 @@ def test_an_order_has_what_its_pattern_needs(number: int) -> None:
     check()
 
 
-@pytest.mark.parametrize("name", SPOKEN)
-def test_a_secret_that_is_spoken_of_is_named(name: str) -> None:
-    pattern = getattr(passwords, name)
+@pytest.mark.parametrize("name", passwords.PATTERNS)
+def test_a_pattern_finds_the_same_from_where_its_words_begin(name: str) -> None:
+    pattern = re.compile(passwords.PATTERNS[name].pattern)
 
-    @given(text=st.from_regex(re.compile(pattern.pattern)))
+    @given(text=st.lists(st.from_regex(pattern) | st.sampled_from(TEXTS), max_size=3).map("".join))
     @settings(max_examples=examples(20), deadline=None)
     def check(text: str) -> None:
-        assert passwords.names_one(text)
+        found = [each.span() for each in passwords.named(text).matches(name)]
+        assert found == [each.span() for each in pattern.finditer(text)]
 
     check()
 
 
-@pytest.mark.parametrize("pattern", [secrets._CARD, secrets._IBAN])
-def test_a_number_has_its_digits(pattern: re.Pattern[str]) -> None:
-    @given(text=st.from_regex(re.compile(pattern.pattern)))
+def test_words_are_found_in_every_letter_that_a_pattern_takes_for_theirs() -> None:
+    smalls = sorted(set("".join(passwords._WORDS)))
+    any_of_them = re.compile(f"(?i)[{re.escape(''.join(smalls))}]")
+    letters = [each for each in map(chr, range(0x110000)) if any_of_them.fullmatch(each)]
+    for small in smalls:
+        word = next(each for each in sorted(passwords._WORDS) if small in each)
+        for letter in letters:
+            if re.fullmatch(re.escape(small), letter, re.IGNORECASE):
+                assert passwords.named("\u00e9 " + word.replace(small, letter)).words[word] == [2]
+
+
+@pytest.mark.parametrize("number", range(len(secrets._services())))
+def test_a_key_without_white_space_is_a_long_word_with_its_hint(number: int) -> None:
+    _, hints, pattern, spaced = secrets._services()[number]
+
+    @given(text=st.from_regex(re.compile(pattern), fullmatch=True))
     @settings(max_examples=examples(20), deadline=None)
     def check(text: str) -> None:
-        assert sum(map(str.isdigit, text)) >= secrets._FEWEST_DIGITS
+        is_long = secrets._LONG.fullmatch(text) is not None
+        assert spaced or (is_long and any(hint in text for hint in hints))
 
     check()

@@ -15,18 +15,18 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 4_656,
-    "app": 3_972,
-    "artifacts": 7_103,
-    "context": 5_050,
-    "engine": 30_650,
-    "harness": 2_173,
-    "index": 4_254,
-    "model": 3_041,
+    "agents": 4_654,
+    "app": 3_979,
+    "artifacts": 7_142,
+    "context": 4_932,
+    "engine": 30_597,
+    "harness": 2_154,
+    "index": 4_248,
+    "model": 3_009,
     "process": 528,
-    "storage": 5_525,
-    "surfaces": 7_383,
-    "testing": 4_344,
+    "storage": 5_750,
+    "surfaces": 7_361,
+    "testing": 4_351,
 }
 
 
@@ -41,8 +41,8 @@ def test_every_package_has_a_budget() -> None:
 
 def test_learning_keeps_to_its_budget_with_its_tables() -> None:
     files = [file for file in (PACKAGE / "engine" / "learn").iterdir() if file.is_file()]
-    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_946
+    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_958
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_526
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_669

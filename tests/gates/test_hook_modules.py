@@ -24,9 +24,9 @@ main()
 """
 MOST_OF_OURS = {
     "session-start": 129,
-    "prompt": 148,
-    "action, silent": 59,
-    "action, a rule": 136,
+    "prompt": 149,
+    "action, silent": 60,
+    "action, a rule": 137,
     "failure": 59,
     "subagent": 125,
     "stop": 21,

@@ -175,4 +175,6 @@ class TestTasks:
         assert tasks_in(line) == []
 
     def test_a_task_may_be_indented(self) -> None:
-        assert tasks_in("  - [x] deep  \n") == [("deep", True)]
+        (task,) = tasks_in("  - [x] deep  \n")
+
+        assert (task.text, task.done) == ("deep", True)

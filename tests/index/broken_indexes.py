@@ -584,7 +584,8 @@ class HoldsAMomentTooLong(MemoryIndex):
 class PassesOverTheZone(Filtering):
     def filters(self, filters: Filters) -> Filters:
         time = filters.get("valid_at")
-        return {**filters, "valid_at": f"{time[:19]}Z"} if isinstance(time, str) else filters
+        is_time = isinstance(time, str) and "T" in time
+        return {**filters, "valid_at": f"{str(time)[:19]}Z"} if is_time else filters
 
 
 class PassesOverWhatItDoesNotKnow(Filtering):

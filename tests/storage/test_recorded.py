@@ -252,7 +252,7 @@ class TestFailing:
         assert said(recorded) == [("one", SAVE)]
         assert inner.read(NOTE) == "one"
 
-    def test_what_could_not_be_answered_is_by_the_next_writer(
+    def test_a_failure_that_could_not_be_logged_is_finished_by_the_next_writer(
         self, recorded: Recorded, inner: Inner, disk: MemoryDisk
     ) -> None:
         recorded.write(NOTE, "one")
@@ -264,9 +264,11 @@ class TestFailing:
         inner.before = lose_history_too
         with pytest.raises(StorageFullError):
             recorded.write(NOTE, "two")
+        inner.before = lambda: None
         again = Recorded(inner, History.on(disk))
 
-        assert said(again) == [("one", SAVE), ("two", SAVE), ("one", UNDONE)]
+        assert said(again) == [("one", SAVE), ("two", SAVE)]
+        assert inner.read(NOTE) == "two"
 
 
 class TestOthers:
@@ -470,7 +472,7 @@ class TestRestoring:
 
 
 class TestSettling:
-    def test_a_version_without_its_file_is_answered_when_opened(
+    def test_a_version_without_its_file_gets_it_when_opened(
         self, inner: Inner, disk: MemoryDisk
     ) -> None:
         recorded = Recorded(inner, History.on(disk))
@@ -480,19 +482,19 @@ class TestSettling:
         recorded.history.record([Change(OTHER.key, b"never written")])
         again = Recorded(inner, History.on(disk))
 
-        assert said(again)[-2:] == [(None, SAVE), ("one", UNDONE)]
-        assert said(again, OTHER)[-1] == (None, UNDONE)
+        assert said(again)[-1] == (None, SAVE)
+        assert tree(inner)[OTHER.key] == "never written"
         assert present(again) == tree(inner)
 
-    def test_a_writer_that_is_open_answers_too(self, recorded: Recorded) -> None:
+    def test_a_writer_that_is_open_writes_it_too(self, recorded: Recorded, inner: Inner) -> None:
         recorded.write(NOTE, "one")
         recorded.history.record([Change(NOTE.key, b"two")])
         recorded.write(OTHER, "other")
 
-        assert said(recorded)[-1] == ("one", UNDONE)
+        assert inner.read(NOTE) == "two"
 
-    def test_a_version_that_nobody_was_told_of_is_answered_too(
-        self, recorded: Recorded, disk: MemoryDisk
+    def test_a_version_that_was_not_acknowledged_gets_its_file_too(
+        self, recorded: Recorded, disk: MemoryDisk, inner: Inner
     ) -> None:
         recorded.write(NOTE, "one")
         mark = disk.open(MARK).read(0, 64)
@@ -500,16 +502,27 @@ class TestSettling:
         disk.open(MARK).write(0, [mark])  # it died before it could say so
         recorded.write(OTHER, "other")
 
-        assert said(recorded) == [("one", SAVE), ("two", SAVE), ("one", UNDONE)]
+        assert said(recorded) == [("one", SAVE), ("two", SAVE)]
+        assert inner.read(NOTE) == "two"
 
-    def test_what_goes_goes_before_what_comes(self, recorded: Recorded) -> None:
+    def test_what_goes_goes_before_what_comes(self, recorded: Recorded, inner: Inner) -> None:
         recorded.write(Locator("a"), "text")
-        state = recorded.history.record([Change("a", None), Change("a/b", b"never written")])
+        recorded.history.record([Change("a", None), Change("a/b", b"written again")])
         recorded.settle()
 
-        events = list(recorded.history.changes(after=state.position))
-        assert [(event.key, event.unbound) for event in events] == [("a/b", True), ("a", False)]
-        assert len({event.commit for event in events}) == 1
+        assert inner.read(Locator("a/b")) == "written again"
+
+    def test_something_in_the_way_of_a_file_does_not_stop_the_others(
+        self, recorded: Recorded, inner: Inner
+    ) -> None:
+        recorded.write(OTHER, "one")
+        recorded.history.record([Change(NOTE.key, b"two"), Change(OTHER.key, b"two")])
+        inner.edit(NOTE.child("below.md"), "their folder")
+        recorded.write(Locator("third.md"), "three")
+
+        assert inner.read(OTHER) == "two"
+        assert inner.read(NOTE.child("below.md")) == "their folder"
+        assert said(recorded)[-1] == (None, EXTERNAL)
 
     def test_what_is_settled_is_not_looked_at_again(
         self, recorded: Recorded, inner: Inner, disk: MemoryDisk
@@ -544,7 +557,7 @@ class TestSettling:
         again = Recorded(inner, History.on(disk))
 
         assert said(again)[-1] == ("theirs", EXTERNAL)
-        assert said(again, OTHER)[-1] == (None, UNDONE)
+        assert said(again, OTHER)[-1] == (None, EXTERNAL)
         assert present(again) == tree(inner) | {"notes": None}
 
     def test_names_that_are_no_keys_have_no_files_to_look_at(self, recorded: Recorded) -> None:
@@ -563,7 +576,8 @@ class TestSettling:
         recorded.history.record([Change(NOTE.key, b"two")])
         recorded.settle()
 
-        assert said(recorded) == [("one", SAVE), ("two", SAVE), ("one", UNDONE)]
+        assert said(recorded) == [("one", SAVE), ("two", SAVE)]
+        assert (tmp_path / "memory" / NOTE.key).read_bytes() == b"\xff"
         recorded.write(NOTE, "three")
         assert recorded.read(NOTE) == "three"
         assert said(recorded)[-1] == ("three", SAVE)

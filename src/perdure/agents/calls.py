@@ -110,11 +110,10 @@ def _lines(path: Path) -> Iterator[str]:
         with os.fdopen(descriptor, "rb") as file:
             if stat.S_ISREG(os.fstat(descriptor).st_mode):
                 text = file.read(_MOST_BYTES).decode(errors="replace")
-    is_code = False
-    for line in text.splitlines():
-        if line.lstrip().startswith(("```", "~~~")):
-            is_code = not is_code
-        if is_code or line.lstrip().startswith(("#", "|", "<", "```", "~~~")):
+    from perdure.markdown import without_code
+
+    for line in without_code(text).splitlines():
+        if line.lstrip().startswith(("#", "|", "<")):
             continue
         bare = _LINK.sub(r"\1", _MARK.sub("", line).replace("**", ""))
         for sentence in _END.split(bare):

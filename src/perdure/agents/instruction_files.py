@@ -15,7 +15,9 @@ from itertools import islice
 from pathlib import Path
 
 from perdure.engine.instructions import InstructionFile
+from perdure.frontmatter import split
 from perdure.harness.projects import checkout_at
+from perdure.markdown import without_code
 from perdure.patterns import later
 
 MOST_BYTES = 200_000
@@ -32,8 +34,7 @@ _FILES = (
 _RULES = ((".claude/rules", ".md"), (".cursor/rules", ".mdc"))
 _IMPORTING = frozenset({"CLAUDE.md", "CLAUDE.local.md", "GEMINI.md"})
 _IMPORT = later(r"(?:^|\s)@((?:\./|\.\./)*[\w][\w./-]*)")
-_CODE = later(r"^[ \t]*(```|~~~).*?^[ \t]*\1|`[^`\n]*`", re.MULTILINE | re.DOTALL)
-_FRONTMATTER = later(r"\A\ufeff?---[ \t]*\r?\n(.*?\r?\n)?---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+_CODE = later(r"`[^`\n]*`")
 _GLOBS = later(
     r"^(?:globs|paths):[ \t]*(?P<inline>[^\n]*)(?P<block>(?:\n[ \t]*-[ \t]+[^\n]*)*)", re.MULTILINE
 )
@@ -96,7 +97,7 @@ class _Reading:
         file = self._read(path, self._top)
         if file is None or path.name not in _IMPORTING:
             return
-        for name in dict.fromkeys(_IMPORT.findall(_CODE.sub("", file.text))):
+        for name in dict.fromkeys(_IMPORT.findall(_CODE.sub("", without_code(file.text)))):
             self._read(Path(os.path.normpath(path.parent / name)), self._top)
 
     def _read(self, path: Path, within: Path, shown: str = "") -> InstructionFile | None:
@@ -164,11 +165,9 @@ def _text_of(path: str, most: int, seen: set[tuple[int, int]]) -> tuple[str, dat
 
 def _without_frontmatter(text: str) -> tuple[str, tuple[str, ...]]:
     """Return a text with blank lines for its frontmatter, and the globs that this names."""
-    found = _FRONTMATTER.match(text)
-    if found is None:
-        return text, ()
-    body = "\n" * found[0].count("\n") + text[found.end() :]
-    named = _GLOBS.search(found[1] or "")
+    lines, rest = split(text)
+    body = "\n" * (text.count("\n") - rest.count("\n")) + rest
+    named = _GLOBS.search(lines)
     if named is None:
         return body, ()
     given = [

@@ -254,7 +254,7 @@ def _count_used(context: "Context", waiting: Waiting, read: "Iterable[Conversati
     """Count which lines a session was shown, and which of them its new messages use."""
     from perdure.engine.recomposition import used_lines
     from perdure.engine.uses import count_uses
-    from perdure.model.values import read_moment
+    from perdure.times import read_moment
 
     found = context.memory.shown(session=waiting.session_id)
     shown = [each for each in found if each.record.agent == waiting.agent and each.lines]

@@ -164,7 +164,7 @@ class Standing:
         return self._read_config()
 
     @cached_property
-    def _backend(self) -> StorageBackend:
+    def backend(self) -> StorageBackend:
         return storage_of(self._settings)
 
     @cached_property
@@ -182,23 +182,23 @@ class Standing:
 
     def _storage(self) -> Facts:
         settings = self._settings.storage
-        store = self.store.confirmed() if self._backend.identity else None
+        store = self.store.confirmed() if self.backend.identity else None
         return {
             "backend": settings.protocol,
-            "where": self._backend.whereabouts,
+            "where": self.backend.whereabouts,
             "chosen_by": settings.reason,
             "store": store.id if store and (store.has_note or store.is_remembered) else None,
         }
 
     def _nodes(self) -> Facts:
-        return _count_nodes(NodeReader(self._backend), self._request)
+        return _count_nodes(NodeReader(self.backend), self._request)
 
     def _notes(self) -> Facts:
-        return {"left_out": census_of(self._backend)[2]}
+        return {"left_out": census_of(self.backend)[2]}
 
     def _edits(self) -> Facts:
         """Count what was edited outside Perdure and is not recorded; it is not recorded here."""
-        unit = "note" if isinstance(self._backend, Layout) else "text"
+        unit = "note" if isinstance(self.backend, Layout) else "text"
         if not self._folder.is_dir():
             return {"unrecorded": 0, "unchecked": 0, "unit": unit}
         path = self._folder / SEEN
@@ -207,9 +207,9 @@ class Standing:
             Seen(str(path) if path.is_file() else "") as seen,
         ):
             deadline = None if self._exact else time.monotonic() + _LONGEST_LOOK
-            found = look_for_edits(self._backend, history, seen, deadline)
+            found = look_for_edits(self.backend, history, seen, deadline)
         return {
-            "unrecorded": len(left_in(self._backend, found.found)),
+            "unrecorded": len(left_in(self.backend, found.found)),
             "unchecked": found.left,
             "unit": unit,
         }
@@ -250,7 +250,7 @@ class Standing:
         if not cursor or newest - cursor > _MOST_LOOKED_UP:
             return None
         with suppress(StorageSelectionError):  # which the storage tells of
-            logged = Logged(history, NodeReader(self._backend))
+            logged = Logged(history, NodeReader(self.backend))
             return len(logged.changed(self._request.account_id, cursor))
         return None
 
@@ -295,7 +295,7 @@ class Standing:
     def _disk(self) -> Facts:
         source = None
         with suppress(StorageSelectionError):  # as before
-            source = Path(self._backend.identity) if self._backend.identity else None
+            source = Path(self.backend.identity) if self.backend.identity else None
         return _sizes(self._settings.home, self._folder, source, exact=self._exact)
 
 
@@ -438,9 +438,16 @@ class _Checking:
 
     def _notes(self) -> Iterator[Check]:
         """Name the notes of a vault that are not memory."""
+        from perdure.context.layouts.notes import NotesLayout
+
         facts: Mapping[str, Any] = self._standing.part("notes").facts
         for line in facts.get("left_out", ()):
             yield Check("notes", Severity.NOTE, line)
+        layout = self._standing.backend
+        found = [*layout.unreadable(_LONGEST_LOOK)] if isinstance(layout, NotesLayout) else []
+        for path, finding in found[:1]:
+            more = f" `perdure lint` names {len(found) - 1:,} more." if found[1:] else ""
+            yield Check("notes", Severity.WARN, f"{path!a}: its {finding}{more}")
 
     def _index(self) -> Check:
         found = self._standing.part("index")

@@ -334,7 +334,7 @@ class Abstracts:
     def write_all(self, changes: Mapping[Locator, str | None]) -> None:
         for text in changes:
             self._way.free_file(self._folder / text.key)
-        DeviceLocalBackend(str(self._folder), home=self._home).write_all(changes)
+        DeviceLocalBackend(str(self._folder), home=self._home).write_unsynced(changes)
 
 
 class EveryIndex:

@@ -88,7 +88,7 @@ class Unknown(NamedTuple):
 Known = Put | Register | Bind | Tombstone | Lift | SnapshotAnchor | Result | Sweep
 Entry = Known | Unknown
 
-_KINDS: dict[type[Known], int] = {
+KINDS: dict[type[Known], int] = {
     Put: PUT,
     Register: 2,
     Bind: 3,
@@ -105,7 +105,7 @@ def encode(entry: Entry) -> bytes:
     if isinstance(entry, Unknown):
         return _PREFIX.pack(entry.kind, len(entry.body)) + entry.body
     body = _body(entry)
-    return _PREFIX.pack(_KINDS[type(entry)], len(body)) + body
+    return _PREFIX.pack(KINDS[type(entry)], len(body)) + body
 
 
 def _body(entry: Known) -> bytes:  # noqa: PLR0911 - one for each kind
@@ -179,10 +179,6 @@ _READERS: dict[int, Callable[[bytes], Known]] = {
 
 
 # ---------------------------------------------------------------- in bulk, without a value of each
-RawPut = tuple[bytes, int, int, int]
-"""The CID as bytes, offset in the payload, length, checksum."""
-
-
 def encode_put(cid: bytes, offset: int, length: int, crc: int) -> bytes:
     return _WHOLE_PUT.pack(PUT, _PUT.size, cid, offset, length, crc)
 
@@ -201,6 +197,33 @@ def raw_entries(records: bytes) -> Iterator[tuple[int, bytes]]:
         at += length
 
 
+def raw_puts(
+    records: bytes, first: int, kinds: frozenset[int]
+) -> tuple[list[tuple[int, bytes, int, int, int]], list[tuple[int, int, bytes]]]:
+    """Return the puts, and position, kind and body of entries of other kinds."""
+    puts: list[tuple[int, bytes, int, int, int]] = []
+    others: list[tuple[int, int, bytes]] = []
+    at, stop, position = 0, len(records), first
+    prefix, put, skip, size = _PREFIX.unpack_from, _PUT.unpack_from, _PREFIX.size, _PUT.size
+    try:
+        while at < stop:
+            kind, length = prefix(records, at)
+            at += skip
+            if kind == PUT:
+                if length != size:
+                    raise DamageError("a put has the wrong length")
+                puts.append((position, *put(records, at)))
+            elif kind in kinds:
+                others.append((position, kind, records[at : at + length]))
+            at += length
+            position += 1
+    except struct.error:
+        at += stop
+    if at != stop:
+        raise DamageError(f"a log entry breaks off after {stop} bytes of records")
+    return puts, others
+
+
 def whole_records(records: bytes) -> list[bytes]:
     """Return each entry as the log has it, with kind and length."""
     found, at = [], 0
@@ -209,12 +232,6 @@ def whole_records(records: bytes) -> list[bytes]:
         found.append(records[at:stop])
         at = stop
     return found
-
-
-def decode_put(body: bytes) -> RawPut:
-    if len(body) != _PUT.size:
-        raise DamageError("a put has the wrong length")
-    return _PUT.unpack(body)
 
 
 def unpack_puts(records: bytes, count: int) -> list[tuple[int, int, bytes, int, int, int]] | None:

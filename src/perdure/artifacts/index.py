@@ -20,10 +20,9 @@ from perdure.artifacts.entry import (
     Sweep,
     Tombstone,
     decode,
-    decode_put,
     encode,
     encode_put,
-    raw_entries,
+    raw_puts,
 )
 from perdure.artifacts.log import Log
 from perdure.artifacts.segment import FIRST_SEAL, End, Frame, only_puts
@@ -39,7 +38,7 @@ from perdure.artifacts.table import (
 from perdure.errors import DamageError, StaleIndexError
 
 _TOMBSTONE, _LIFT, _ANCHOR, _SWEEP = 4, 5, 6, 8
-_DECODED = {_TOMBSTONE, _LIFT, _ANCHOR, _SWEEP}
+_DECODED = frozenset({_TOMBSTONE, _LIFT, _ANCHOR, _SWEEP})
 _SMALLEST_TAIL = 1 << 14
 _TAIL_SHARE = 16
 _SMALLEST_LEFT = 1 << 10
@@ -130,13 +129,11 @@ class Index:
         return self._prefix
 
     def _others(self, frame: Frame) -> Iterator[tuple[int, int, bytes, int, int, int]]:
-        """Yield what the frame puts, and take in everything else on the way."""
-        commit = frame.head.last_position
-        for kind, body in raw_entries(frame.records):
-            if kind == PUT:
-                yield (kind, len(body), *decode_put(body))
-            elif kind in _DECODED:
-                self._take_in(decode(kind, body), commit)
+        """Take in everything but what the frame puts, and yield that."""
+        puts, others = raw_puts(frame.records, 0, _DECODED)
+        for _, kind, body in others:
+            self._take_in(decode(kind, body), frame.head.last_position)
+        yield from ((PUT, 0, *rest) for _, *rest in puts)  # type: ignore[misc] # it has four
 
     def _take_in(self, entry: Entry, commit: int) -> None:
         match entry:

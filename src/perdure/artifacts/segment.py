@@ -27,7 +27,7 @@ from google_crc32c import extend as extend_crc32c
 from google_crc32c import value as crc32c
 
 from perdure.artifacts.cid import CID, Hash
-from perdure.artifacts.entry import PUT, decode_put, raw_entries, unpack_puts
+from perdure.artifacts.entry import raw_puts, unpack_puts
 from perdure.errors import DamageError
 
 HEADER_BYTES = 128
@@ -49,6 +49,8 @@ _PREFIX = "segment-"
 _FIRST_WINDOW = 1 << 12
 _WINDOW = 1 << 18
 _BLANK = bytes(1 << 16)
+_NEW = tuple.__new__
+"""Makes a named tuple in a third of the time."""
 
 
 class Readable(Protocol):
@@ -103,17 +105,17 @@ def decode_head(data: bytes, salt: int) -> Head | None:
 
     Anything else that is no head is `DamageError`.
     """
-    if not any(data[:HEAD_BYTES]):
+    if not data.startswith(MAGIC) and not any(data[:HEAD_BYTES]):
         return None
     if len(data) < HEAD_BYTES:
         raise DamageError("a frame breaks off in its head")
     packed, crc = data[: _HEAD.size], data[_HEAD.size : HEAD_BYTES]
     if _CRC.unpack(crc)[0] != extend_crc32c(salt, packed):
         raise DamageError("the head of a frame fails its checksum")
-    magic, version, _, *fields = _HEAD.unpack(packed)
-    if magic != MAGIC or version != _VERSION:
-        raise DamageError(f"a frame of version {version} can't be read by this version")
-    head = Head(*fields)
+    fields = _HEAD.unpack(packed)
+    if fields[:2] != (MAGIC, _VERSION):
+        raise DamageError(f"a frame of version {fields[1]} can't be read by this version")
+    head = _NEW(Head, fields[3:])
     if not head.entries or not head.first_position or head.records_length > _LONGEST_RECORDS:
         raise DamageError("the head of a frame makes no sense")
     return head
@@ -215,8 +217,10 @@ class Frame(NamedTuple):
     @property
     def end(self) -> End:
         segment, offset, head, _, sealed = self
-        stop, position = offset + head.length, head.last_position
-        return End(segment, stop, position, head.time, head.epoch, sealed)
+        first, time, epoch, entries, records, payload, _ = head
+        stop = offset + HEAD_BYTES + records + payload + SEAL_BYTES
+        stop += -stop % ALIGNMENT  # as frames begin at multiples of it
+        return _NEW(End, (segment, stop, first + entries - 1, time, epoch, sealed))
 
 
 class Reader:
@@ -228,29 +232,35 @@ class Reader:
         self._start = 0
         self._window = b""
         self._next_window = _FIRST_WINDOW
+        self._size = 0
 
     def frame(self, end: End) -> Frame | None:
         """Return the frame that follows `end`; None if nothing was ever written there.
 
         What is neither is `DamageError`. That the payload is whole is not checked.
         """
-        packed = self._bytes(end.offset, HEAD_BYTES)
+        segment, offset, position, time, epoch, sealed = end
+        packed = self._bytes(offset, HEAD_BYTES)
         head = decode_head(packed, self._salt)
         if head is None:
             return None
-        if head.first_position != end.position + 1:
-            raise DamageError(f"entry {head.first_position} follows on entry {end.position}")
-        if head.time < end.time or head.epoch < end.epoch:
+        first, later, turn, _, length, payload, crc = head
+        if first != position + 1:
+            raise DamageError(f"entry {first} follows on entry {position}")
+        if later < time or turn < epoch:
             raise DamageError("the log goes back in time")
-        if end.offset + head.seal_offset + SEAL_BYTES > self._file.size():
+        ending = offset + HEAD_BYTES + length + payload
+        if ending + SEAL_BYTES > self._size:
+            self._size = self._file.size()
+        if ending + SEAL_BYTES > self._size:
             raise DamageError("a frame is longer than the file that it is in")
-        records = self._bytes(end.offset + HEAD_BYTES, head.records_length)
-        if records_checksum(records) != head.records_crc:
+        records = self._bytes(offset + HEAD_BYTES, length)
+        if records_checksum(records) != crc:
             raise DamageError("the records of a frame fail their checksum")
-        found = self._bytes(end.offset + head.seal_offset, SEAL_BYTES)
-        if found != seal(end.seal, packed, records):
+        found = self._bytes(ending, SEAL_BYTES)
+        if found != seal(sealed, packed, records):
             raise DamageError("a frame is not sealed to the one before it")
-        return Frame(end.segment, end.offset, head, records, found)
+        return _NEW(Frame, (segment, offset, head, records, found))
 
     def ends_at(self, offset: int, end: End) -> bool:
         """Whether the frame at `offset` is the last before `end`, to all appearance."""
@@ -346,18 +356,22 @@ def only_puts(frame: Frame) -> list[tuple[int, int, bytes, int, int, int]] | Non
     return unpack_puts(frame.records, frame.head.entries)
 
 
-def placed(frame: Frame) -> Iterator[Placed]:
-    """Yield what the frame puts."""
+def placed(frame: Frame) -> list[Placed]:
+    """Return what the frame puts."""
+    return apart(frame)[0]
+
+
+def apart(
+    frame: Frame, kinds: frozenset[int] = frozenset()
+) -> tuple[list[Placed], list[tuple[int, int, bytes]]]:
+    """Return what the frame puts, and position, kind and body of its entries of some kinds."""
     first, payload = frame.head.first_position, frame.payload
-    plain = only_puts(frame)
-    if plain is not None:
-        for position, (_, _, cid, offset, length, crc) in enumerate(plain, first):
-            yield Placed(position, cid, crc, payload + offset, length)
-        return
-    for position, (kind, body) in enumerate(raw_entries(frame.records), first):
-        if kind == PUT:
-            cid, offset, length, crc = decode_put(body)
-            yield Placed(position, cid, crc, payload + offset, length)
+    raw, others = raw_puts(frame.records, first, kinds)
+    puts = [
+        _NEW(Placed, (position, cid, crc, payload + offset, length))
+        for position, cid, offset, length, crc in raw
+    ]
+    return puts, others
 
 
 class Window:
@@ -385,9 +399,10 @@ class Window:
 
 def is_whole(window: Window, put: Placed, algorithm: Hash) -> bool:
     """Whether the bytes are there, and are those that the CID names."""
-    if put.length <= SLICE:
-        data = window.read(put.place, put.length)
-        return algorithm.digest(data) == put.digest and crc32c(data) == put.crc
+    _, cid, checksum, place, length = put
+    if length <= SLICE:
+        data = window.read(place, length)
+        return algorithm.hasher(data).digest() == cid[4:] and crc32c(data) == checksum
     hasher, crc = algorithm.hasher(), 0
     for data in window.slices(put.place, put.length):
         hasher.update(data)

@@ -3,8 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from hashlib import sha256
 from typing import NamedTuple, NoReturn, TypeVar
 
@@ -16,7 +15,7 @@ from perdure.errors import (
     LinkRefusedError,
     NotTextError,
 )
-from perdure.frontmatter import frontmatter, quoted
+from perdure.frontmatter import quoted, split
 from perdure.model import ContextNode, NodeStatus, RelationEdge, Uri
 from perdure.model.values import (
     JSON,
@@ -26,13 +25,13 @@ from perdure.model.values import (
     counted,
     encodable,
     frozen,
-    moment,
     plain,
     shown,
 )
 from perdure.patterns import later
 from perdure.storage import Locator
 from perdure.storage.undo import UNREADABLE, Text, Unreadable
+from perdure.times import read_moment
 
 CONTENT = "content.md"
 RELATIONS = ".relations.json"
@@ -213,11 +212,8 @@ def written_time(time: datetime) -> str:
 
 def read_time(value: object) -> datetime:
     said = _text(value)
-    with suppress(ValueError):  # such as the 30th of February
-        if _TIME.fullmatch(said):
-            time = datetime.fromisoformat(said)
-            return time if time.tzinfo is UTC else moment(time, "time")
-    return _refuse(f"{shown(said)} is no time")
+    time = read_moment(said) if _TIME.fullmatch(said) else None
+    return time or _refuse(f"{shown(said)} is no time")
 
 
 def _refuse(what: str) -> NoReturn:
@@ -345,10 +341,8 @@ class Parts:
 def edited_content(said: str | None) -> tuple[str, str]:
     if said is None:
         raise InvalidValueError("it is gone. Fix: restore it, or delete the node.")
-    found = frontmatter(said)
-    if found.finding:
-        raise InvalidValueError(f"its {found.finding}")
-    return found.lines, _within(found.body, MAX_CONTENT)
+    lines, body = split(said)
+    return lines, _within(body, MAX_CONTENT)
 
 
 def generated_lines(title: str) -> str:

@@ -17,7 +17,6 @@ from perdure.errors import (
     InvalidValueError,
     NotTextError,
 )
-from perdure.frontmatter import has_no_end, split
 from perdure.model import Uri
 from perdure.storage import Locator
 from perdure.storage.history import Event, History
@@ -139,9 +138,7 @@ class FollowedLinks:
             text = self._history.text(event)
             if event.key.endswith(RELATIONS):
                 return links.names_of_edges(parse_relations(text, str(place)))
-            if has_no_end(text):
-                return None
-            return set(map(links.name_in, links.targets(split(text)[1])))
+            return set(map(links.name_in, links.targets(text)))
         return None
 
 

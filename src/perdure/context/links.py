@@ -1,26 +1,17 @@
 """`[[links]]` in a content: what they name and lead to, and which nodes may lead to a place."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Protocol
-from urllib.parse import unquote
 
 from perdure.context.reading import NodeReader
 from perdure.errors import BrokenNodeError, InvalidValueError
+from perdure.markdown import links
 from perdure.model import ContextNode, RelationEdge, Uri, slugify
 from perdure.model.uri import PROFILE, SCHEME
+from perdure.patterns import later
 
-_LINK = (
-    r"(?m)"
-    # code, in which a link is none: a block up to its last fence, a span within its paragraph
-    r"^[ \t>]*(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})[\s\S]*?(?:^[ \t>]*(?P=fence)[`~]*[ \t]*$|\Z)"
-    r"|(?<![`\\])(?P<ticks>`+)(?!`)(?:(?!\n[ \t]*\n)[\s\S])*?(?<!`)(?P=ticks)(?!`)"
-    r"|(?<!\\)\[\[(?P<target>[^\[\]|#^\n\\]+)(?P<rest>[#^][^\[\]|\n\\]*)?"
-    r"(?P<shown>\\?\|[^\[\]\n]*)?\]\]"
-)
-_OR_PATH = r"|(?<!\\)\[[^\[\]\n]*\]\((?:<(?P<angled>[^<>\n]+)>|(?P<path>[^()<>\s]+))[^()\n]*\)"
-"""A link of Markdown to a file."""
+_NAMED = later(r"(!?\[\[)([^#^|\\]*)(.*?)(\\?\|.*)?\]\]")
 _FILE = "content"
 _MARKDOWN = ".md"
 _OWNERS = frozenset({"users", "agents"})
@@ -39,28 +30,10 @@ class Places(Protocol):
 
 
 def targets(content: str) -> Iterator[str]:
-    """Return what the links of a content name; what stands in code is none."""
-    if _MARKDOWN not in content:
-        return (target for _, target in located(content))
-    found = re.finditer(_LINK + _OR_PATH, content)
-    return filter(None, ((match["target"] or _file_in(match)).strip() for match in found))
-
-
-def _file_in(match: re.Match[str]) -> str:
-    """Return the note that a link of Markdown leads to; empty if it leads elsewhere."""
-    path = unquote((match["angled"] or match["path"] or "").partition("#")[0])
-    return path if path.endswith(_MARKDOWN) and "://" not in path else ""
-
-
-def located(content: str) -> Iterator[tuple[int, str]]:
-    """Yield what `[[links]]` name, each with the line of the content, from 1."""
-    if "[[" in content:
-        line, before = 1, 0
-        for match in re.finditer(_LINK, content):
-            if match["target"]:
-                line += content.count("\n", before, match.start())
-                before = match.start()
-                yield line, match["target"].strip()
+    """Yield what the links of a content name: notes, and files of Markdown."""
+    for link in links(content):
+        if link.target and (link.kind == "wikilink" or link.target.endswith(_MARKDOWN)):
+            yield link.target
 
 
 def name_in(target: str) -> str:
@@ -155,22 +128,19 @@ def _segments(target: str) -> list[str]:
 
 def relinked(content: str, follow: Callable[[str], Uri | None], start: Uri) -> str:
     """Return the content at `start` with links leading where `follow` says, shown as before."""
-
-    def relink(match: re.Match[str]) -> str:
-        target = match["target"]
-        new = follow(target.strip()) if target else None
-        if new is None:
-            return match[0]
-        shown = match["shown"] or ("" if target.startswith(SCHEME) else _bar(match) + target)
-        return f"[[{_said(new, start)}{match['rest'] or ''}{shown}]]"
-
-    return re.sub(_LINK, relink, content) if "[[" in content else content
-
-
-def _bar(match: re.Match[str]) -> str:
-    """Return what stands before a shown text; a bare bar would end a cell of a table."""
-    row = match.string[match.string.rfind("\n", 0, match.start()) + 1 : match.start()]
-    return "\\|" if row.lstrip().startswith("|") else "|"
+    parts, at = list[str](), 0
+    for link in links(content):
+        new = follow(link.target) if link.kind == "wikilink" and link.target else None
+        found = _NAMED.fullmatch(content, link.start, link.end)
+        if new is None or found is None:
+            continue
+        opened, target, rest, shown = found.groups("")
+        if not shown and not target.startswith(SCHEME):
+            row = content[content.rfind("\n", 0, link.start) + 1 : link.start].lstrip()
+            shown = ("\\|" if row.startswith("|") else "|") + target  # a bar would end a cell
+        parts += content[at : link.start], f"{opened}{_said(new, start)}{rest}{shown}]]"
+        at = link.end
+    return "".join((*parts, content[at:]))
 
 
 def _said(place: Uri, start: Uri) -> str:

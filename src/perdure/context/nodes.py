@@ -308,8 +308,8 @@ class Nodes(NodeReader):
                 self._outbox.register_relations(node, ctx)
 
     # ------------------------------------------------------------ committing
-    def settle(self) -> None:
-        self._changing.settle()
+    def settle(self, *, unacknowledged: bool = False) -> None:
+        self._changing.settle(unacknowledged=unacknowledged)
 
     def write(self, plan: Callable[[Draft], None], ctx: RequestContext) -> Draft:
         """Commit what a plan drafts, and register the nodes that it wrote and that are in use."""

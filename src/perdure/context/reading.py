@@ -137,7 +137,7 @@ class Stored(NamedTuple):
     def cid(self) -> CID:
         """The name of the content in history; of the last one that can be read."""
         said = self.files[CONTENT]
-        broken = any(problem.startswith(CONTENT) for problem in self.node.problems)
+        broken = any(problem.startswith(f"{CONTENT}:") for problem in self.node.problems)
         if broken or not isinstance(said, str):
             said = frontmatter.join(self.lines, self.node.content)
         return CID.of(said.encode())
@@ -224,6 +224,13 @@ class NodeReader:
     def names_of(self, place: Uri) -> Sequence[str]:
         """Return the names by which `named` finds a node."""
         return self._layout.names_of(self.folder(place).key) if self._layout else ()
+
+    def file_of(self, place: Uri) -> tuple[str, str] | None:
+        """Return the name and the text of the file with the content; None if it can't be read."""
+        if self._layout:
+            return self._layout.file_of(self.folder(place).key)
+        said = self.look(place, CONTENT)
+        return (self.file(place, CONTENT).key, said) if isinstance(said, str) else None
 
     def categories(self, owner: Uri) -> list[str]:
         return self._names(owner.child("memories"))

@@ -29,7 +29,8 @@ from perdure.model.anchors import (
 from perdure.model.record import ACCOUNT, NOTED, OWNER_SPACE, PROJECT
 from perdure.model.transcript import parse
 from perdure.model.uri import KIND_TITLES, OF_THE_PERSON
-from perdure.model.values import JSON, read_moment, shortened, words_key
+from perdure.model.values import JSON, shortened, words_key
+from perdure.times import read_moment
 
 BUDGET = 294
 _LOOKED_AT = 600

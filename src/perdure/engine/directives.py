@@ -98,7 +98,6 @@ def package_of(name: Name) -> str:
     return re.sub(r"(?:\.js|js\(\)|\(\))$", "", word)
 
 
-_ENDED = r"(?![\w/*-])"
 _EXTENSION = (
     r"(?:md|mdx|mdc|txt|rst|jsx?|tsx?|mjs|cjs|py|pyi|go|rs|rb|java|kt|swift|c|h|cc|cpp|hpp|cs|php|"
     r"vue|svelte|astro|css|scss|less|html?|json[c5l]?|ya?ml|toml|ini|cfg|conf|lock|sql|sh|bash|"

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from perdure.dataclass import dataclass
 from perdure.engine.learn.naming import words_of
 from perdure.engine.recall.planning import STOP_WORDS
+from perdure.markdown import unmarked, without_code
 from perdure.model.values import words_key
 from perdure.patterns import later
 
@@ -23,8 +24,6 @@ ALIKE = 0.8
 _NOT = "not"
 _EMPTY_WORDS = STOP_WORDS - {_NOT}
 _SENTENCE = later(r"(?<=[.!?])\s+")
-_FENCE = later(r"\s*(?:```|~~~)")
-_LIST_MARK = later(r"^[\s>]*(?:(?:[-*+]|\d+[.)])\s+)?(?:\[[ xX]\]\s+)?")
 _EMPHASIS = later(r"\*\*|__")
 _LONGEST_COMPARED = 200
 """Characters of a sentence that is looked at for contradictions."""
@@ -67,10 +66,6 @@ class InstructionFile:
     """When it was last changed; if that is not known, nothing contradicts it."""
     globs: tuple[str, ...] = ()
     """The files that it is for; empty if it is for all."""
-
-    def is_for(self, path: str) -> bool:
-        """Whether it is for a file, by its path below the project."""
-        return not self.globs or any(_glob(each).fullmatch(path) for each in self.globs)
 
 
 class InstructionLine(NamedTuple):
@@ -143,12 +138,10 @@ class Instructions:
 def _sentences(file: InstructionFile) -> Iterator[_Sentence]:
     named = re.findall(r"[a-z0-9]+", " ".join(file.globs), re.IGNORECASE)
     scope = f" in {' '.join(named)} files" if file.globs else ""
-    is_code = False
-    for number, line in enumerate(file.text.splitlines(), start=1):
-        if _FENCE.match(line):
-            is_code = not is_code
-            continue
-        bare = _EMPHASIS.sub("", _LIST_MARK.sub("", line)).strip()
+    prose = without_code(file.text).split("\n")
+    for number, line in enumerate(file.text.split("\n"), start=1):
+        is_code = line != prose[number - 1]
+        bare = _EMPHASIS.sub("", unmarked(line)).strip()
         for each in _SENTENCE.split(bare):
             text = f"{each.rstrip('.')}{scope}" if each else ""
             if words := _meaning(text):
@@ -195,11 +188,3 @@ def _limits(text: str) -> Iterator[frozenset[str]]:
 def is_limited(text: str) -> bool:
     """Whether a sentence holds somewhere or sometimes only."""
     return any(_limits(text))
-
-
-def _glob(glob: str) -> re.Pattern[str]:
-    """Return what a glob matches: `*` stays in one name, `**` goes over names."""
-    parts = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    tokens = re.split(r"(\*\*/|\*\*|\*|\?)", glob.removeprefix("./"))
-    anywhere = "" if "/" in glob else "(?:.*/)?"
-    return re.compile(anywhere + "".join(parts.get(each, re.escape(each)) for each in tokens))

@@ -14,7 +14,7 @@ from perdure.engine.directives import LONGEST, Directive, directive_in
 from perdure.engine.failures import FAILED_MARK, Outcome, Pair, fix_name, outcome_in, pairs_in
 from perdure.engine.learn.changes import is_fragment
 from perdure.engine.learn.evidence import Support, enforced_in, support_of
-from perdure.engine.learn.net import LIKELY, scored
+from perdure.engine.learn.net import LIKELY, Candidate, scored
 from perdure.engine.learn.prose import sentences
 from perdure.engine.learn.review import id_of
 from perdure.engine.learn.rules import rule_for
@@ -28,7 +28,8 @@ from perdure.model.record import NOTED, VALID_FROM, VALID_UNTIL
 from perdure.model.speech import Kind, speech_of
 from perdure.model.transcript import parse
 from perdure.model.uri import KIND_TITLES, kind_of
-from perdure.model.values import JSON, read_moment, shortened
+from perdure.model.values import JSON, shortened
+from perdure.times import read_moment
 
 LONGEST_LINE = 132
 """Characters of one line; a longer sentence is a description rather than a remark."""
@@ -190,24 +191,26 @@ def _mark(
 ) -> None:
     """Score the sentences of a message that is in the records at `spots`, and note the best."""
     known = [before.get(records[at].id) for at in spots]
+    noted: dict[str, JSON] = {}
     if all(old and old.text == records[at].text for at, old in zip(spots, known, strict=True)):
         scores = [old.payload.get("lasting", 0.0) for old in known if old]
         first = known[0].payload if known[0] else {}
-        lasting, directed = first.get("sentences"), first.get("directed")
-        occasions = first.get("occasions")
+        noted = {name: first.get(name) for name in _PROPOSED}
     else:
         texts = [records[at].text for at in spots]
-        scores, lasting = scores_of(texts)
-        directed, occasions = directed_in(texts), occasions_in(texts)
+        found = scored("\n".join(texts))
+        scores = best_of(found, texts)
+        if project:
+            rows = likely_in(found), directed_in(found), occasions_in("\n".join(texts), found)
+            noted = dict(zip(_PROPOSED, rows, strict=True))
     for at, score in zip(spots, scores, strict=True):
         if score:
             records[at] = records[at].with_payload({"lasting": score})
-    names = _names_in(directed, lambda text: directive_in(text).keys)
-    names |= _names_in(occasions, names_in)
-    found = {"sentences": lasting, "directed": directed, "occasions": occasions}
-    found["names"] = [*sorted(names)]
-    more = {name: value for name, value in found.items() if value}
-    if project and more:
+    if not project:
+        return
+    names = _names_in(noted["directed"], lambda text: directive_in(text).keys)
+    noted["names"] = [*sorted(names | _names_in(noted["occasions"], names_in))]
+    if more := {name: value for name, value in noted.items() if value}:
         records[spots[0]] = _noted(records[spots[0]], project, more)
 
 
@@ -215,10 +218,10 @@ _FORBIDS = 0.1
 """The least score of a sentence that forbids what it names; below it, most are pasted."""
 
 
-def directed_in(texts: Sequence[str]) -> list[JSON]:
+def directed_in(message: Sequence[Candidate]) -> list[JSON]:
     """Return the sentences of a message that name what a tool call may use."""
     found: list[JSON] = []
-    for each in scored("\n".join(texts)):
+    for each in message:
         given = directive_in(each.sentence.text)
         score = each.score + (rule_for(each.sentence.plain) is not None)
         if given.allowed or (given and score >= (_FORBIDS if given.wrong else LEAST)):
@@ -232,20 +235,26 @@ def _names_in(rows: JSON, names_of: Callable[[str], Iterable[str]]) -> set[str]:
     return {name for text in texts for name in names_of(text)}
 
 
-def scores_of(texts: Sequence[str]) -> tuple[list[JSON], list[JSON]]:
-    """Return how likely each part of a message is to last, and the sentences that may."""
+def best_of(message: Sequence[Candidate], texts: Sequence[str]) -> list[JSON]:
+    """Return how likely each part of a message is to last."""
     ends = [*accumulate(len(text) + 1 for text in texts)]
     best = [0.0] * len(texts)
-    lasting: list[JSON] = []
-    for each in scored("\n".join(texts)):
+    for each in message:
         at = bisect_right(ends, each.sentence.start)
         best[at] = max(best[at], round(each.score, 3))
+    return list(best)
+
+
+def likely_in(message: Sequence[Candidate]) -> list[JSON]:
+    """Return the sentences of a message that may last."""
+    lasting: list[JSON] = []
+    for each in message:
         score = each.score + (rule_for(each.sentence.plain) is not None)
         text = _as_line(each.sentence.text)
         if score >= LIKELY and _is_shown(text):
             kind = each.kind if each.kind in KIND_TITLES else "fact"
             lasting.append([text, kind, round(score, 3)])
-    return list(best), lasting
+    return lasting
 
 
 _REFERRING = re.compile(r"\b(?:option|step|phase|lines?|#)\s?#?\d|:$", re.IGNORECASE)

@@ -10,19 +10,21 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 
+from perdure import markdown
 from perdure.context import links
 from perdure.context.files import CONTENT, FILES, META, RELATIONS
-from perdure.context.links import located
 from perdure.context.reading import NodeReader, Stored
 from perdure.dataclass import dataclass, field
-from perdure.errors import BrokenNodeError, ConcurrentModificationError, InvalidValueError
-from perdure.frontmatter import properties
+from perdure.errors import BrokenNodeError, ConcurrentModificationError
+from perdure.frontmatter import frontmatter, join
 from perdure.model import SUPERSEDED_BY, ContextNode, RequestContext, Role, Uri, slugify
 from perdure.model.node import NodeStatus
 from perdure.model.record import VALID_FROM, VALID_UNTIL
-from perdure.model.values import read_moment, shown
+from perdure.model.values import shown
+from perdure.patterns import later
 from perdure.storage import Finding, FindingKind, Locator
 from perdure.storage.contract import is_directory
+from perdure.times import read_moment
 
 
 class Code(Enum):
@@ -45,6 +47,10 @@ class Code(Enum):
     CONFLICT_MARKERS = "conflict-markers"
     """What git writes into a file that two sides changed."""
     NODE_UNREADABLE = "node-unreadable"
+    FRONTMATTER_UNREADABLE = "frontmatter-unreadable"
+    """Its properties count for nothing until they are corrected; its text can be read and found."""
+    TOO_LONG = "too-long"
+    """Headings and code at its end are not told apart."""
     NO_NODE = "no-node"
     """A text that nobody finds, for it is no node yet."""
     FILE_LINK = "file-link"
@@ -59,6 +65,7 @@ _WARNINGS = {
     Code.NO_NODE,
     Code.FILE_LINK,
     Code.LEFTOVER,
+    Code.TOO_LONG,
 }
 
 
@@ -158,8 +165,9 @@ class Note:
         return self.content.count("\n", 0, len(self.content) - len(body))
 
     def links(self) -> Iterator[tuple[int, str]]:
-        for line, target in located(self.node.content):
-            yield self.above + line, target
+        for link in markdown.links(self.node.content):
+            if link.kind == "wikilink" and link.target:
+                yield self.above + link.line, link.target
 
 
 def line_with(text: str, words: str) -> int:
@@ -190,15 +198,30 @@ def names(note: Note) -> Iterator[Problem]:
             yield note.problem(Code.NAME_DIFFERS, CONTENT, line, what, fix)
 
 
+_LINE = later(r", line (\d+)")
+
+
+def _parsing(file: tuple[str, str] | None, uri: str) -> Iterator[Problem]:
+    """Expect that the frontmatter and all blocks of a file can be read."""
+    name, text = file or ("", "")
+    found = {
+        Code.FRONTMATTER_UNREADABLE: frontmatter(text).finding,
+        Code.TOO_LONG: markdown.finding(text),
+    }
+    for code, finding in found.items():
+        if finding:
+            what, _, fix = finding.partition(". Fix: ")
+            line = _LINE.search(what)
+            number = int(line[1]) if line else 1
+            yield Problem(name, number, code.value, f"its {what}", fix.rstrip("."), uri)
+
+
 def _frontmatter(note: Note) -> Mapping[str, object]:
     """Return what its owner wrote above the body; what we generated is right by itself."""
     lines = note.node.frontmatter
     if not lines or not lines.strip():
         return {}
-    try:
-        return properties(lines)
-    except InvalidValueError:  # which is told of as a problem of the node
-        return {}
+    return frontmatter(join(lines, "")).values
 
 
 # ---------------------------------------------------------------- dates
@@ -386,6 +409,7 @@ class Lint:
             for check in ALONE:
                 yield from check(note)
             yield from dates(note, self._now)
+            yield from _parsing(self._reader.file_of(place), str(place))
 
     # ------------------------------------------------------------ where it leads
     def _leading(self, uri: str, note: _Seen) -> Iterator[Problem]:

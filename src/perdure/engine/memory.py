@@ -28,9 +28,10 @@ from perdure.files import locked
 from perdure.model import ContextNode, RequestContext, Role, Uri
 from perdure.model.aliases import Aliases, Identity
 from perdure.model.uri import MESSAGE, OF_THE_PERSON, slug_of
-from perdure.model.values import JSON, encodable, read_moment
+from perdure.model.values import JSON, encodable
 from perdure.storage.contract import Layout
 from perdure.storage.history import RESTORE, BlamedLine, Version
+from perdure.times import first, parsed
 
 if TYPE_CHECKING:
     from perdure.context.draft import Draft
@@ -188,7 +189,7 @@ class Readable:
             text=text,
             top_k=limits[0],
             budget_tokens=limits[1],
-            valid_at=None if valid_at is None else _moment(valid_at),
+            valid_at=None if valid_at is None else parsed(valid_at),
             filters=filters,
             project=project,
             projects=None if is_all else tuple(dict.fromkeys((*self._names(project), ""))),
@@ -502,7 +503,7 @@ class Memory(Readable):
             self.home,
             self.caller,
             session=session,
-            since=None if since is None else _moment(since),
+            since=None if since is None else first(since),
             projects=None if project is None else self._names(self._named(project)),
         )
         found = Recomposition(self._parts.recorded.history, self.caller, self._forgotten)
@@ -1538,17 +1539,3 @@ class PastMemory(Readable):
             )
 
         return self._past.ask(self.caller.account_id, ask)
-
-
-def _moment(when: datetime | date | str) -> datetime:
-    """Return a time; a date is its beginning, and what has no zone is in UTC."""
-    if isinstance(when, str):
-        read = read_moment(when)
-        if read is None:
-            raise InvalidValueError(
-                f"{when[:80]!a} is not a time. Fix: write it as 2026-03-02 or 2026-03-02T10:00:00Z."
-            )
-        return read
-    if not isinstance(when, datetime):
-        when = datetime(when.year, when.month, when.day, tzinfo=UTC)
-    return when if when.tzinfo else when.replace(tzinfo=UTC)

@@ -15,7 +15,8 @@ from perdure.index.account.schema import SHOWN_FILES
 from perdure.model import ContextNode, IndexRecord
 from perdure.model.record import NOTED, VALID_UNTIL
 from perdure.model.uri import PROFILE
-from perdure.model.values import JSON, read_moment
+from perdure.model.values import JSON
+from perdure.times import read_moment
 
 ALWAYS_LOAD, PHASES = "always_load", "phases"
 _MOST_LETTERS = 20_000

@@ -16,7 +16,7 @@ from perdure.engine.building import BATCH, batched, folders_of
 from perdure.engine.indexing import Following, Indexer
 from perdure.engine.recall.recalling import Question, Recaller
 from perdure.engine.recall.result import NO_MODEL, Hint, HintKind, RecallResult, Sources, rebuilt
-from perdure.errors import DamageError, InvalidValueError, PerdureError, StorageError
+from perdure.errors import DamageError, PerdureError, StorageError
 from perdure.index.contract import Embedder, KeptIndex
 from perdure.index.filters import stamp
 from perdure.index.memo import VectorMemo
@@ -139,7 +139,6 @@ KEPT = 4
 """So many moments are kept at hand."""
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
-_LAST_OF_A_SECOND = timedelta(milliseconds=999)
 When = IndexState | int | datetime | date | str
 """A state, a position of the log, or a time; a text is a position, a date or a time."""
 
@@ -296,33 +295,11 @@ class Past:
 
 
 def state_of(history: History, when: When) -> IndexState:
-    """Return the state that a moment means: of the last commit at or before it.
-
-    Times are shown to the second, so a text without a fraction means all of its second.
-    """
-    if isinstance(when, str):
-        when = _parsed(when)
+    """Return the state that a moment means: of the last commit at or before it."""
+    if isinstance(when, str) and when.isascii() and when.isdecimal():
+        when = int(when)
     if isinstance(when, int) and not isinstance(when, bool):
         when = IndexState(0, when)
     if isinstance(when, IndexState):
         return history.store.whole(when)
-    if not isinstance(when, date):  # a datetime is a date too
-        raise InvalidValueError(
-            f"{str(when)[:80]!a} is not a moment. Fix: give a time, a date or a position."
-        )
-    return history.store.whole(history.state_at(when))
-
-
-def _parsed(text: str) -> int | date:
-    if text.isascii() and text.isdecimal():
-        return int(text)
-    with suppress(ValueError):
-        return date.fromisoformat(text)
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise InvalidValueError(
-            f"{text[:80]!a} is not a moment. Fix: write a date as 2026-03-02, a time as "
-            "2026-03-02T10:00:00Z, or a position."
-        ) from error
-    return time if time.microsecond else time + _LAST_OF_A_SECOND
+    return history.store.whole(history.state_at(when))  # type: ignore[arg-type] # a bool is refused

@@ -37,8 +37,9 @@ from perdure.model import SUPERSEDED_BY, ContextNode, ContextType, RelationEdge,
 from perdure.model.anchors import Anchors, Stated, Verdict
 from perdure.model.record import VALID_FROM, VALID_UNTIL
 from perdure.model.transcript import Message, parse
-from perdure.model.values import read_moment, shortened
+from perdure.model.values import shortened
 from perdure.storage.history import History, Version
+from perdure.times import read_moment
 
 
 class Kind(Enum):

@@ -15,7 +15,8 @@ from perdure.engine.briefing import LONGEST_END, BriefingItem, short_id
 from perdure.engine.emissions import EmissionRecord, Emitted, key_of, read_emissions
 from perdure.engine.failures import fixes_in
 from perdure.engine.forgotten import ForgottenList
-from perdure.engine.lasting import LONGEST_LINE, lines_of, scores_of
+from perdure.engine.lasting import LONGEST_LINE, likely_in, lines_of
+from perdure.engine.learn.net import scored
 from perdure.engine.learn.prose import sentences
 from perdure.engine.learn.statements import Statement
 from perdure.engine.prompts import LIST_MARK, SENTENCE
@@ -201,7 +202,7 @@ def lines_in(text: str) -> Iterator[str]:
     for sentence in sentences(text):
         said = " ".join(sentence.text.split())
         yield from (said, shortened(said, LONGEST_END))
-    yield from (str(row[0]) for row in scores_of([text])[1] if isinstance(row, list))
+    yield from (str(row[0]) for row in likely_in(scored(text)) if isinstance(row, list))
 
 
 # ---------------------------------------------------------------- used

@@ -22,8 +22,9 @@ from perdure.errors import InvalidValueError
 from perdure.index.contract import KeptIndex
 from perdure.model import ContextNode, RequestContext, SeedHit
 from perdure.model.uri import KIND_TITLES, kind_of
-from perdure.model.values import JSON, read_moment, shortened
+from perdure.model.values import JSON, shortened
 from perdure.patterns import later
+from perdure.times import read_moment
 
 MOST_TOKENS = 60
 _LOOKED_AT = 60

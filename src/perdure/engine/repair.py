@@ -116,7 +116,7 @@ class Repair:
 
     def run(self, ctx: RequestContext) -> list[Finding]:
         """Mend what is wrong; return what it was."""
-        self._nodes.settle()
+        self._nodes.settle(unacknowledged=True)
         found = self.examine(ctx)
         for finding in found:
             self._mend(finding, ctx)

@@ -6,7 +6,7 @@ It is not kept as a rule, and not stated to be one: it is shown as the user's wo
 import re
 from collections.abc import Iterator, Sequence
 
-from perdure.engine.learn.net import matched, scored
+from perdure.engine.learn.net import Candidate, matched
 from perdure.engine.learn.prose import LONGEST_OWN
 from perdure.engine.occasions import FEWEST_STEPS, LONGEST_STEPS, condition_in
 from perdure.engine.validate.instructions import instructions_in
@@ -57,11 +57,10 @@ def is_repeatable(text: str) -> bool:
     return not is_asked and bool(_BINDING & seen or condition_in(plain))
 
 
-def occasions_in(texts: Sequence[str]) -> list[JSON]:
+def occasions_in(content: str, sentences: Sequence[Candidate]) -> list[JSON]:
     """Return the sentences of a message that are worth repeating, and procedures it dictates."""
-    content = "\n".join(texts)
     found: list[JSON] = [[text, "rule", 1.0] for text in procedures_in(content)]
-    stated = (each for each in scored(content) if is_repeatable(each.sentence.plain))
+    stated = (each for each in sentences if is_repeatable(each.sentence.plain))
     found += [
         [" ".join(each.sentence.text.split()), "rule", round(each.score, 3)] for each in stated
     ]

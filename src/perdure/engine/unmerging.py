@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
+from typing import TYPE_CHECKING
 
 from perdure.artifacts import IndexState
 from perdure.context.files import META, Meta
@@ -24,9 +25,12 @@ from perdure.engine.restore import as_it_was
 from perdure.errors import AbsentError, InvalidValueError, NodeNotFoundError, NotTextError
 from perdure.model import ContextNode, RequestContext
 from perdure.model.record import VALID_FROM
-from perdure.model.values import JSON, read_moment
 from perdure.storage.history import History, Version
 from perdure.storage.wrappers.view import View
+from perdure.times import read_moment
+
+if TYPE_CHECKING:
+    from perdure.model.values import JSON
 
 
 @dataclass(frozen=True, slots=True)

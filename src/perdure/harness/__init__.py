@@ -9,7 +9,6 @@ if TYPE_CHECKING:
         DEFAULT,
         Plan,
         PlanText,
-        Task,
         list_plans,
         named_plan,
         read_plan,
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
         switch_plan,
         write_state_file,
     )
+    from perdure.markdown import Task
 else:
     __getattr__ = exports(
         __name__,

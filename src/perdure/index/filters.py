@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta
 from hashlib import sha256
 from typing import TypeVar
 
@@ -14,6 +15,7 @@ from perdure.model import IndexRecord, Level, Uri
 from perdure.model.record import ACCOUNT, EQUALS, VALID_AT, VALID_FROM, VALID_UNTIL, check_filters
 from perdure.model.uri import check_id
 from perdure.model.values import JSON, moment, shown
+from perdure.times import first, last
 
 Value = TypeVar("Value")
 
@@ -40,7 +42,8 @@ class Sought:
     account: str
     texts: Mapping[str, frozenset[str]]
     levels: frozenset[int] | None = None
-    times: frozenset[int] | None = None
+    times: frozenset[tuple[int, int]] | None = None
+    """The first and the last microsecond of each: a time, or a day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ def sought(filters: Filters) -> Sought:
     given = dict(check_filters(filters))
     account = check_id(given.pop(ACCOUNT), "account")
     levels = _each(given.pop(LEVEL), LEVEL, _level) if LEVEL in given else None
-    times = _each(given.pop(VALID_AT), VALID_AT, _micros) if VALID_AT in given else None
+    times = _each(given.pop(VALID_AT), VALID_AT, _time_or_day) if VALID_AT in given else None
     if unknown := given.keys() - {*NAMED, URI}:
         raise InvalidValueError(
             f"no search filters by {shown(min(unknown))}. "
@@ -122,6 +125,13 @@ def _micros(value: JSON, name: str) -> int:
             f"{name} is {shown(value)}. Fix: give an ISO time with a zone."
         ) from None
     return (moment(time, name) - _EPOCH) // _MICROSECOND
+
+
+def _time_or_day(value: JSON, name: str) -> tuple[int, int]:
+    with suppress(ValueError):
+        day = date.fromisoformat(_text(value, name))
+        return (first(day) - _EPOCH) // _MICROSECOND, (last(day) - _EPOCH) // _MICROSECOND
+    return (_micros(value, name),) * 2
 
 
 def check_cursor(cursor: int, expected: int | None) -> None:

@@ -6,17 +6,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from perdure.dataclass import dataclass, replace
+from perdure.dataclass import replace
+from perdure.markdown import marks
 from perdure.model import ContextNode, ContextType, IndexRecord, Level, Uri
 from perdure.model.record import ACCOUNT, OWNER_SPACE, VALID_FROM, VALID_UNTIL, record_id
 from perdure.model.speech import SAID, Kind, speech_of
 from perdure.model.transcript import HIDDEN, Said, parse
-from perdure.model.values import JSON, MAX_ABSTRACT, read_moment, shortened
+from perdure.model.values import JSON, MAX_ABSTRACT, shortened
+from perdure.times import read_moment
 
 CHARACTERS = 900
 """About two hundred tokens of English."""
-_HEADING = re.compile(r"#{1,6}[ \t]+(\S.*)")
-_FENCE = re.compile(r"(`{3,}|~{3,})")
+_GAP = re.compile(r"^[^\S\n]*\n", re.MULTILINE)
 _SENTENCE_END = re.compile(r"[.!?…]['\")\]]*\s+|\s*\n")
 _SEVERAL = 2
 _NAMES = ("aliases", "tags")
@@ -37,78 +38,61 @@ class Passage(NamedTuple):
     """Those that it stands under, the outermost first."""
 
 
-@dataclass(slots=True)
-class _Block:
-    """Lines that belong together: a paragraph, a fence of code, a list."""
+class _Block(NamedTuple):
+    """Where lines are that belong together: a paragraph, a fence of code, a list."""
 
-    text: str
-    first: int
+    start: int
+    end: int
     headings: tuple[str, ...]
-    section: int = 0
+    section: int
     """How many headings are above."""
-
-    @property
-    def last(self) -> int:
-        return self.first + self.text.count("\n")
 
 
 def passages(text: str) -> list[Passage]:
     """Return the passages of a Markdown text, in order; none reaches over a heading."""
     found: list[Passage] = []
-    lines = text.split("\n")
-    for block in _grouped(_blocks(lines), lines):
-        found += _cut(block)
+    line, before = 1, 0
+    for block in _grouped(_blocks(text)):
+        line += text.count("\n", before, block.start)
+        before = block.start
+        found += _cut(text[block.start : block.end], line, block.headings)
     return found
 
 
 def cut(text: str, first_line: int = 1) -> list[Passage]:
     """Return plain text in passages, without regard to headings; at least one, be it empty."""
-    return list(_cut(_Block(text, first_line, ()))) or [Passage(text, first_line, first_line)]
+    return list(_cut(text, first_line)) or [Passage(text, first_line, first_line)]
 
 
-def _blocks(every: list[str]) -> Iterator[_Block]:
+def _blocks(text: str) -> Iterator[_Block]:
     """Yield what blank lines and headings set apart; code stays together."""
-    headings: list[tuple[int, str]] = []
-    lines: list[str] = []
-    first, section, fence = 1, 0, ""
-
-    def block() -> Iterator[_Block]:
-        if lines:
-            titles = tuple(title for _, title in headings)
-            yield _Block("\n".join(lines), first, titles, section)
-            lines.clear()
-
-    for number, line in enumerate(every, 1):
-        opened = _FENCE.match(line)
-        if fence:
-            fence = "" if opened and line.strip() == opened[0] and opened[0] >= fence else fence
-        elif opened:
-            fence = opened[0]
-        elif heading := _HEADING.match(line):
-            yield from block()
-            depth = len(line) - len(line.lstrip("#"))
-            headings = [each for each in headings if each[0] < depth]
-            headings.append((depth, heading[1].rstrip("# \t")))
-            section += 1
+    titles: list[tuple[int, str]] = []
+    section, at, code = 0, 0, 0
+    for mark in [*marks(text), None]:
+        start, end = max(at, code), mark.start if mark else len(text)
+        above = tuple(title for _, title in titles)
+        for gap in _GAP.finditer(text, start, end):
+            if at < gap.start():
+                yield _Block(at, gap.start() - 1, above, section)
+            at = gap.end()
+        if mark and mark.kind == "fence":
+            code = mark.end
             continue
-        elif not line.strip():
-            yield from block()
-            continue
-        if not lines:
-            first = number
-        lines.append(line)
-    yield from block()
+        if at < end:
+            yield _Block(at, end - bool(mark), above, section)
+        if mark:
+            titles = [each for each in titles if each[0] < mark.level]
+            titles.append((mark.level, mark.info))
+            section, at = section + 1, mark.end
 
 
-def _grouped(blocks: Iterator[_Block], lines: list[str]) -> Iterator[_Block]:
+def _grouped(blocks: Iterator[_Block]) -> Iterator[_Block]:
     """Join small blocks under the same heading, as long as they fit into one passage."""
     last: _Block | None = None
     for block in blocks:
-        if last and last.section == block.section:
-            gap = "\n" + "".join(f"{line}\n" for line in lines[last.last : block.first - 1])
-            if len(last.text) + len(gap) + len(block.text) <= CHARACTERS:
-                last.text += gap + block.text
-                continue
+        if last and last.section == block.section and block.end - last.start <= CHARACTERS:
+            last = last._replace(end=block.end)
+            continue
         if last:
             yield last
         last = block
@@ -116,16 +100,16 @@ def _grouped(blocks: Iterator[_Block], lines: list[str]) -> Iterator[_Block]:
         yield last
 
 
-def _cut(block: _Block) -> Iterator[Passage]:
+def _cut(text: str, line: int, headings: tuple[str, ...] = ()) -> Iterator[Passage]:
     """Cut a long block at the ends of sentences, or in words if there are none."""
-    text, start = block.text, 0
+    start = 0
     while start < len(text):
         end = len(text) if len(text) - start <= CHARACTERS else _end(text, start)
         said = text[start:end]
         if said.strip():
-            first = block.first + text.count("\n", 0, start + len(said) - len(said.lstrip("\n")))
-            last = block.first + text.count("\n", 0, start + len(said.rstrip("\n")))
-            yield Passage(said.strip("\n"), first, last, block.headings)
+            first = line + text.count("\n", 0, start + len(said) - len(said.lstrip("\n")))
+            last = line + text.count("\n", 0, start + len(said.rstrip("\n")))
+            yield Passage(said.strip("\n"), first, last, headings)
         start = end
 
 

@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 from perdure.dataclass import dataclass
 from perdure.errors import InvalidValueError
 from perdure.model.transcript import Message
-from perdure.model.values import MAX_SHOWN, read_moment, shortened, shown
+from perdure.model.values import MAX_SHOWN, shortened, shown
 from perdure.patterns import later
+from perdure.times import read_moment
 
 _ROLES = {
     "user": "user",

@@ -8,6 +8,7 @@ from typing import Any
 
 from perdure.dataclass import dataclass, field, replace
 from perdure.errors import InvalidValueError
+from perdure.markdown import headings, unmarked
 from perdure.model.request import owner_space_at
 from perdure.model.uri import SLUG, Uri, check_slug
 from perdure.model.values import (
@@ -21,12 +22,11 @@ from perdure.model.values import (
     encodable,
     frozen,
     moment,
-    read_moment,
     share,
     shortened,
     shown,
 )
-from perdure.patterns import later
+from perdure.times import read_moment
 
 MENTIONS = "mentions"
 """The type of the edges that `[[links]]` in a content are; nobody writes those."""
@@ -35,14 +35,6 @@ SUPERSEDED_BY = "superseded_by"
 """The type of the edges from what held once to what holds in its place."""
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
-_HEADING = later(
-    r"^(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})[\s\S]*?(?:^(?P=fence)|\Z)"  # code, in which a # is none
-    r"|^#{1,6}[ \t]+(?P<text>\S.*)$",
-    re.MULTILINE,
-)
-_CLOSING = later(r"(?:^|[ \t])#+$")
-_MARKUP = later(r"^[ \t]*(?:(?:[-*+>]|\d+[.)]|\[[ xX]\])[ \t]+)*")
-_FENCE = later(r"[ \t]*(?:`{3}|~{3})")
 _MAX_TITLE = 120
 _MAX_BEGINNING = 60
 _TIMES = ("date", "valid_from", "valid_until")
@@ -231,8 +223,7 @@ class ContextNode:
 
 def title_of(content: str, abstract: str, place: Uri) -> str:
     """Return what people call a node: its first heading, abstract, how it begins, or its name."""
-    headings = (found["text"] for found in _HEADING.finditer(content))
-    heading = next((_CLOSING.sub("", text.rstrip()) for text in headings if text), "")
+    heading = next((each.info for each in headings(content) if each.info), "")
     said = heading or abstract.strip().partition("\n")[0]
     title = " ".join(said.split()) or _beginning(content) or place.words
     return shortened(title, _MAX_TITLE)
@@ -240,7 +231,7 @@ def title_of(content: str, abstract: str, place: Uri) -> str:
 
 def _beginning(content: str) -> str:
     """Return the first line that says something, up to the end of a word."""
-    lines = (_MARKUP.sub("", line) for line in content.splitlines() if not _FENCE.match(line))
+    lines = (line for line in map(unmarked, content.splitlines()) if line[:3] not in {"```", "~~~"})
     line = next((line for line in lines if any(map(str.isalnum, line))), "")
     words = " ".join(line.split())
     if len(words) <= _MAX_BEGINNING:

@@ -11,17 +11,9 @@ from datetime import datetime
 
 from perdure.dataclass import dataclass, replace
 from perdure.errors import InvalidValueError
-from perdure.model.values import (
-    MAX_ABSTRACT,
-    MAX_SHOWN,
-    ROLES,
-    bounded,
-    moment,
-    read_moment,
-    shortened,
-    shown,
-)
+from perdure.model.values import MAX_ABSTRACT, MAX_SHOWN, ROLES, bounded, moment, shortened, shown
 from perdure.patterns import later
+from perdure.times import first, read_moment
 
 _ROLE = "|".join(ROLES)
 _HEADING = later(
@@ -192,9 +184,4 @@ def _text(value: object) -> str:
 def _time(value: object) -> datetime | None:
     if value is None or isinstance(value, datetime):
         return value
-    found = read_moment(_text(value))
-    if found is None:
-        raise InvalidValueError(
-            f"{shown(value)} is no time. Fix: write it as 2026-03-02T10:00:00Z."
-        )
-    return found
+    return first(_text(value))

@@ -96,17 +96,6 @@ def moment(time: object, what: str) -> datetime:
     raise InvalidValueError(f"the {what} is {shown(time)}. Fix: give a datetime with a zone.")
 
 
-def read_moment(text: object) -> datetime | None:
-    """Return a time or date that somebody wrote, in UTC if it says no zone; None if it is none."""
-    if not isinstance(text, str):
-        return None
-    try:
-        time = datetime.fromisoformat(text)
-        return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
-    except (ValueError, OverflowError):
-        return None
-
-
 def shortened(text: str, limit: int) -> str:
     """Return a text for display, with an ellipsis in place of what is too much."""
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"

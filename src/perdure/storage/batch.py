@@ -196,8 +196,16 @@ _Step = _Write | _Removal | None
 class Batch:
     """Changes below one root in their order; if the lock is lost, what is left is tried again."""
 
-    def __init__(self, root: str, open_below: confined.Opener, changes: Sequence[Change]) -> None:
+    def __init__(
+        self,
+        root: str,
+        open_below: confined.Opener,
+        changes: Sequence[Change],
+        *,
+        durable: bool = True,
+    ) -> None:
         self._root = root
+        self._durable = durable
         self._open_below = open_below
         self._changes = changes
         self._done = 0
@@ -213,13 +221,14 @@ class Batch:
         return partly_done(error, self._done, total) if 0 < self._done < total else error
 
     def land(self, held: Held) -> None:
-        """Make the changes that are not made yet, durably."""
+        """Make the changes that are not made yet; durably, unless the caller has a log of them."""
         try:
             with Directories(self._root, self._open_below) as directories:
                 steps = [self._look(change, directories) for change in self._changes[self._done :]]
                 self._unsynced.update(dict.fromkeys(map(_parent, directories.made)))
                 self._change(steps, held, directories)
-                directories.sync(list(self._unsynced))
+                if self._durable:
+                    directories.sync(list(self._unsynced))
         except FileNotFoundError:
             held.verify()
             raise
@@ -260,8 +269,10 @@ class Batch:
                         self.key = write.key
                         directory = directories.opened(write.directory)
                         written.append(write_new(directory, names[place], write.data, write.before))
-                        begin_to_sync(written[-1])
-                    syncing.sync(written, os.fsync)
+                        if self._durable:
+                            begin_to_sync(written[-1])
+                    if self._durable:
+                        syncing.sync(written, os.fsync)
                 finally:
                     for descriptor in written:
                         os.close(descriptor)
@@ -294,6 +305,28 @@ class Batch:
         except FileNotFoundError:
             if status_in(directory, removal.name) is not None:
                 raise
+
+
+def sync_below(root: str, open_below: Opener, keys: Sequence[str]) -> None:
+    """Return when these files, and the directories above them, would survive a power cut."""
+    folders: dict[str, None] = {}
+    with Directories(root, open_below) as directories:
+        for key in keys:
+            above = _parent(key)
+            with suppress(FileNotFoundError, NotADirectoryError):
+                directory = directories.find(above)
+                name = directories.spelled_in(directory, key.rpartition("/")[2])
+                descriptor = confined.open_entry(name, confined.FILE, directories.opened(directory))
+                try:
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+            while above not in folders:
+                folders[above] = None
+                above = _parent(above)
+        for folder in folders:
+            with suppress(FileNotFoundError, NotADirectoryError):
+                sync(directories.opened(directories.find(folder)))
 
 
 def _look_for_write(change: Change, data: bytes, directories: Directories) -> _Write:

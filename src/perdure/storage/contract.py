@@ -256,6 +256,22 @@ class StorageBackend(ABC):
         """
         _change_one_by_one(self, check_changes(changes, expect))
 
+    @property
+    def defers_sync(self) -> bool:
+        """Whether `write_unsynced` returns before its changes are durable."""
+        return False
+
+    def write_unsynced(self, changes: Changes, *, expect: Conditions = None) -> None:
+        """Do as `write_all`, for a caller that has the texts in a log: a power cut may undo it.
+
+        Then a text may be old, gone, or a part of the new one.
+        """
+        self.write_all(changes, expect=expect)
+
+    def sync(self, locators: Iterable[Locator]) -> None:
+        """Return when what `write_unsynced` did to these texts is durable."""
+        del locators
+
     @abstractmethod
     def list(self, locator: Locator) -> list[Locator]:
         """Return the immediate children in key order; `[]` for a file or nothing."""
@@ -403,6 +419,10 @@ class Layout(StorageBackend):
         """Return the names by which `named` finds the folder of a node."""
 
     @abstractmethod
+    def file_of(self, place: str) -> tuple[str, str] | None:
+        """Return the path and the text of the file that holds a node; None if it can't be read."""
+
+    @abstractmethod
     def is_note(self, path: str) -> bool:
         """Whether a file holds texts of the tree, by its name; others are never read."""
 
@@ -415,9 +435,9 @@ class TransactionalBackend(StorageBackend):
         """Make all these changes, or none; None is a text to be removed.
 
         The files are written in this order. If a condition does not hold, nothing happens. If a
-        file can't be written, those before it become again what they were, the last one first;
-        what somebody else wrote meanwhile stays. Of a writer that died, the next one, or `settle`,
-        finds what it left; if it had written all, they stay.
+        file can't be written, those before it become again what they were; what their owner wrote
+        meanwhile stays. A commit whose writer is killed after it was logged is done: the next
+        writer, or `settle`, writes its files.
         """
 
     @abstractmethod
@@ -425,8 +445,12 @@ class TransactionalBackend(StorageBackend):
         """Return the text as of the last commit that finished, if any; it waits for nobody."""
 
     @abstractmethod
-    def settle(self) -> None:
-        """Undo what a writer that died left unfinished, if one did."""
+    def settle(self, *, unacknowledged: bool = False) -> None:
+        """Write the files of a commit whose writer was killed, if there is one.
+
+        With `unacknowledged`, also if it was killed before any reader could know of the commit;
+        that waits for other writers.
+        """
 
     @abstractmethod
     def because(

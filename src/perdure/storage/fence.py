@@ -1,11 +1,13 @@
-"""One writer at a time, and how far the files are known to follow their history.
+"""The lock of one tree, and how far its files follow its history.
 
-A version enters history before its file is written, so between the two somebody must be alone.
-Who dies there leaves a version without its file. The next one knows, because the mark behind the
-lock is moved only when the files are written. So it can be behind what is true, and never ahead.
+The log is the write-ahead log: a version enters history before its file is written. Two positions
+tell what is left to do for the next holder of the lock.
 
-Of one text that is enough. Several that were written as one may be taken for a commit that did not
-finish, if somebody edits one of them and then the power goes. So for them the mark is synced.
+    applied   every version up to here has its file. Written after each commit and never synced,
+              so it is valid only until the machine restarts.
+    settled   the mark: these files are also synced. It never passes what was applied.
+
+Both can be behind, and are never ahead.
 """
 
 import os
@@ -16,10 +18,11 @@ from contextlib import contextmanager, suppress
 from functools import partial
 
 from perdure.artifacts.disk import Disk, File, Held, holder_of, take_in_time
-from perdure.artifacts.mark import Mark, MarkFile
+from perdure.artifacts.mark import Mark, MarkFile, boot_of
 from perdure.errors import LockTimeout, StorageFaultError, explain
 
 FENCE = "fence"
+APPLIED = "applied"
 SETTLED = "settled"
 
 _LONGEST_WAIT = 0.02
@@ -44,21 +47,41 @@ class Fence:
         self._pid = os.getpid()
         self._threads = threading.Lock()
 
-    # ------------------------------------------------------------ the mark
+    # ------------------------------------------------------------ positions
     def settled(self) -> int:
-        """Return a position up to which every version has its file, or was answered."""
+        """Return the mark; 0 if there is none."""
         return self.mark() or 0
 
     def mark(self) -> int | None:
-        """Return the position that was last settled; None if nothing tells."""
-        mark = self._read()
+        """Return the position up to which every version has its file, synced; None if unknown."""
+        mark = self._read(SETTLED)
         return None if mark is None else mark.position
 
-    def _read(self) -> Mark | None:
+    def applied(self) -> int | None:
+        """Return the position up to which every version has its file; None if unknown.
+
+        What was written before the machine restarted does not count: a file that was not synced
+        may be gone.
+        """
+        mark = self._read(APPLIED)
+        if mark is not None and self._is_of_this_start(mark):
+            return max(mark.position, self.settled())
+        return self.mark()
+
+    def is_of_this_start(self) -> bool:
+        """Whether a commit was applied since the machine started."""
+        marks = self._read(APPLIED), self._read(SETTLED)
+        return any(mark is not None and self._is_of_this_start(mark) for mark in marks)
+
+    def _is_of_this_start(self, mark: Mark) -> bool:
+        boot = boot_of(self._disk)
+        return bool(boot) and mark.boot == boot
+
+    def _read(self, name: str) -> Mark | None:
         with self._explained():
             try:
-                file = MarkFile(self._disk.open(SETTLED))
-                mark = file.read() or file.read()  # somebody may have been writing it
+                file = MarkFile(self._disk.open(name))
+                mark = file.read() or file.read()  # another process may be writing it
             except FileNotFoundError:
                 return None
         if mark is None or mark.history not in (self._history() or _NO_HISTORY, _NO_HISTORY):
@@ -66,29 +89,36 @@ class Fence:
         return mark
 
     def take_in(self) -> None:
-        """Mark what follows as written elsewhere, so none is unfinished. Needs the fence."""
+        """Mark what follows as written elsewhere, so that its files are not written again."""
         settled = self.mark()
         if settled is not None:
             self._write_durably(settled, _TAKEN_IN)
 
     def is_taken_in(self) -> bool:
         """Whether what follows on the mark was written elsewhere."""
-        mark = self._read()
+        mark = self._read(SETTLED)
         return mark is not None and mark.segment == _TAKEN_IN
 
+    def apply(self, position: int) -> None:
+        """Set the position that is applied. Needs the lock."""
+        self._write(APPLIED, position)
+
     def settle(self, position: int) -> None:
-        """Say that up to a position all is settled. Only while the fence is held."""
-        with suppress(OSError):  # then the next writer looks at more than it would have to
-            self._write(self._disk.open(SETTLED, create=True), position, _OURS)
+        """Set the mark, without syncing it. Needs the lock."""
+        self._write(SETTLED, position)
+
+    def _write(self, name: str, position: int) -> None:
+        with suppress(OSError):  # then the next holder of the lock compares more than it must
+            MarkFile(self._disk.open(name, create=True)).write(self._as_of(position, _OURS))
 
     def settle_durably(self, position: int) -> None:
-        """Say so, and return when that would survive a power cut. Only while the fence is held."""
+        """Set the mark, and return when that would survive a power cut. Needs the lock."""
         self._write_durably(position, _OURS)
 
     def _write_durably(self, position: int, whose: int) -> None:
         try:
             file, is_new = self._opened()
-            self._write(file, position, whose)
+            MarkFile(file).write(self._as_of(position, whose))
             file.sync()
             if is_new:
                 self._disk.sync()
@@ -105,8 +135,8 @@ class Fence:
         except FileNotFoundError:
             return self._disk.open(SETTLED, create=True), True
 
-    def _write(self, file: File, position: int, whose: int) -> None:
-        MarkFile(file).write(Mark(self._history(), position, whose))
+    def _as_of(self, position: int, whose: int) -> Mark:
+        return Mark(self._history(), position, whose, boot_of(self._disk))
 
     # ------------------------------------------------------------ the lock
     @contextmanager

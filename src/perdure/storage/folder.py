@@ -276,11 +276,24 @@ class FolderBackend(StorageBackend):
         if wanted:
             self._land(wanted)
 
-    def _land(self, changes: Sequence[Change]) -> int:
+    def write_unsynced(self, changes: Changes, *, expect: Conditions = None) -> None:
+        wanted = check_changes(changes, expect)
+        if wanted:
+            self._land(wanted, durable=not self.defers_sync)
+
+    def sync(self, locators: Iterable[Locator]) -> None:
+        from perdure.storage.batch import sync_below  # noqa: PLC0415 - who writes pays for it
+
+        try:
+            sync_below(self._root, self._open_below, [each.key for each in locators])
+        except OSError as error:
+            raise explain(error, self._root, "") from error
+
+    def _land(self, changes: Sequence[Change], *, durable: bool = True) -> int:
         """Make the changes; return how many of them changed something."""
         from perdure.storage.batch import Batch  # noqa: PLC0415 - who writes pays for it
 
-        batch = Batch(self._root, self._open_below, changes)
+        batch = Batch(self._root, self._open_below, changes, durable=durable)
         try:
             self._commit(batch, batch.land)
         except StorageError as error:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
 from perdure.artifacts import CID, ArtifactStore, Change, IndexState
@@ -15,6 +15,7 @@ from perdure.errors import AbsentError, NotTextError
 from perdure.files import Closing
 from perdure.storage.fence import Fence
 from perdure.storage.locator import Locator
+from perdure.times import last
 
 SAVE = "save"
 MERGE = "merge"
@@ -216,7 +217,9 @@ class History(Closing):
         moment on every machine.
         """
         self.store.catalogue.follow()
-        return IndexState(0, self.store.catalogue.position_at(_milliseconds(when)))
+        return IndexState(
+            0, self.store.catalogue.position_at((last(when) - _EPOCH) // _MILLISECOND)
+        )
 
     # ------------------------------------------------------------ what was written
     def text(self, version: Event) -> str:
@@ -291,25 +294,3 @@ def _last_move(versions: Sequence[Binding]) -> int | None:
 def _is_before(version: Binding, arrival: Binding) -> bool:
     """Whether a version of the former key was there before the text arrived at another."""
     return version.commit < arrival.commit or version.circumstances.get("origin") == EXTERNAL
-
-
-def _milliseconds(when: datetime | date | str) -> int:
-    if isinstance(when, str):
-        when = _parsed(when)
-    if not isinstance(when, datetime):
-        when = datetime.combine(when, time.max)
-    moment = when if when.tzinfo else when.replace(tzinfo=UTC)
-    return (moment - _EPOCH) // _MILLISECOND
-
-
-def _parsed(text: str) -> datetime | date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        pass
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError as error:
-        raise ValueError(
-            f"{text!a} is no time. Fix: write it as 2026-03-01 or 2026-03-01T10:00:00Z."
-        ) from error

@@ -1,30 +1,33 @@
-"""Where texts and their history meet: a version enters history before its file is written.
+"""Texts and their history: a version enters history before its file is written.
 
-While that goes on, the fence keeps other writers of the same history away. So the versions of a
-key are in the order in which its file had them, and what a write expects is decided once.
+The log is the write-ahead log. A commit that is in the log is done; its files are written after it,
+and whoever takes the lock next writes those that are missing before doing anything else. So the
+versions of a key are in the order in which its file had them, and a condition is decided once.
 
-Several texts change as one. Who fails in the middle gives those back that it had written; who dies
-there leaves it to the next one. Either way history tells what was there before.
+An error that the caller sees is answered in the log: another commit gives back what was there.
 
-Who writes the files without asking us can still come between. What is about to be overwritten and
-is not in history enters it first. Where a file turns out otherwise than history says, another
-version says what the file says: the file is the truth.
+Editors and sync clients write files without the lock. What is about to be overwritten and is not in
+history enters it first. A file that is neither as history has it, nor as it was before, is the edit
+of its owner and becomes a version: the file is the truth. docs/explanation/log.md has the protocol.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from enum import Enum
 from typing import Final, NamedTuple
 
 from perdure.artifacts import CID, ArtifactStore, Change, IndexState
+from perdure.artifacts.state import Binding
 from perdure.errors import (
     ConcurrentModificationError,
     FileAboveError,
     InvalidLocatorError,
+    LinkRefusedError,
     LockLostError,
     NotTextError,
     PerdureError,
 )
-from perdure.storage.content import Expectation, check_found
+from perdure.storage.content import Changes, Conditions, Expectation, check_found
 from perdure.storage.contract import StorageBackend
 from perdure.storage.history import EXTERNAL, UNDONE, Circumstances, Event, History, decoded
 from perdure.storage.locator import Locator
@@ -35,10 +38,12 @@ from perdure.storage.undo import (
     guard_of,
     has_landed,
     is_of,
+    is_torn,
     look,
-    put_back,
+    remove_empty,
 )
 
+_OBSTACLES = (IsADirectoryError, NotADirectoryError, LinkRefusedError)
 Contents = dict[str, CID | None]
 """Of keys; None where there is no text."""
 
@@ -48,6 +53,10 @@ _EXTERNAL = Circumstances(origin=EXTERNAL)
 _UNDONE = Circumstances(origin=UNDONE, reason="its file was not written")
 _ATTEMPTS = 3
 _MOST_AHEAD = 5_000
+_MOST_UNSYNCED = 1_000
+"""Entries of the log after the mark; when there are more, their files are synced."""
+_SLACK_MS = 2_000
+"""A file this much younger than its commit was not written by it."""
 
 
 def last_replaced(history: History, settled: int) -> list[Replaced]:
@@ -61,8 +70,11 @@ def last_replaced(history: History, settled: int) -> list[Replaced]:
     before: Contents = {}
     after: Contents = {}
     for event in events:
-        if event.position > begin and event.origin != UNDONE:
-            (before if event.origin == EXTERNAL else after)[event.key] = event.cid
+        if event.position > begin:
+            if event.origin != EXTERNAL:
+                after[event.key] = event.cid
+            if event.origin in (EXTERNAL, UNDONE):  # undone: it says what was before
+                before[event.key] = event.cid
     earlier = history.store.catalogue.contents(list(after), begin) | before
     return [Replaced(Locator(key), earlier[key], cid) for key, cid in after.items()]
 
@@ -177,6 +189,35 @@ class _Part(NamedTuple):
             yield Change(key, _bytes(content), circumstances.of(key).to_mapping())
 
 
+class _Whose(Enum):
+    OURS = "ours"
+    """The file as it was before, or a part of what was to be written."""
+    OWNERS = "owner's"
+    UNDECIDED = "undecided"
+    """Both are recorded, and ours is written again."""
+
+
+class _Stale(NamedTuple):
+    """A file that is not what history has."""
+
+    locator: Locator
+    bound: Binding
+    found: Text
+    text: str | None
+    whose: _Whose
+
+    @property
+    def is_old(self) -> bool:
+        return self.whose is not _Whose.OWNERS
+
+    def changes(self) -> Iterator[Change]:
+        if self.whose is not _Whose.OURS and self.found is not UNREADABLE:
+            said = _EXTERNAL.derived(self.bound.cid).to_mapping()
+            yield Change(self.locator.key, _bytes(self.found), said)
+        if self.whose is _Whose.UNDECIDED:
+            yield Change(self.locator.key, _bytes(self.text), self.bound.circumstances)
+
+
 class _Followed:
     """What keys stand for where only we wrote since, so that no writer waits for the catalogue."""
 
@@ -236,17 +277,66 @@ class Joint:
             state = self._commit(dict(wanted), circumstances)
         except BaseException:
             self._followed = None
-            with suppress(PerdureError, OSError):  # then the next writer finds it, and tries again
-                self._settle_leftovers()
+            with suppress(PerdureError, OSError):  # then the next holder of the lock goes on
+                self._abort()
             raise
-        if len(wanted) > 1:
-            self.history.fence.settle_durably(state.position)
-        else:
-            self.history.fence.settle(state.position)
+        self._applied(state.position)
         return state
+
+    def _abort(self) -> None:
+        """Give back what the commit replaced: in the log first, then in the files."""
+        start = self._start()
+        if start is None:
+            return
+        replaced = last_replaced(self.history, start)
+        if has_landed(self.inner, replaced):
+            self._applied(self.history.position())
+            return
+        changes = []
+        for text in replaced:
+            former = None if text.before is None else self.history.store.get(text.before)
+            if text.before != text.after and (former is not None or text.before is None):
+                changes.append(Change(text.locator.key, former, _UNDONE.to_mapping()))
+        if changes:
+            self.history.record(changes[::-1])
+        self._redo(start)
+
+    def _applied(self, position: int) -> None:
+        """Set the positions after the files up to here were written."""
+        fence = self.history.fence
+        if not self.inner.defers_sync:
+            fence.settle(position)
+            return
+        fence.apply(position)
+        if position - fence.settled() > _MOST_UNSYNCED:
+            self.sync()
+
+    def sync(self) -> None:
+        """Make the files of all commits durable, and move the mark. Needs the lock."""
+        position = self.history.position()
+        names = self.history.store.catalogue.named_since(self.history.fence.settled())
+        locators = list(keys_among(names))
+        try:
+            self.inner.sync(locators)
+        except (PerdureError, OSError):  # what the disk kept of them is not known: write them again
+            bound = self._now().contents([locator.key for locator in locators])
+            texts = {each: self._kept(bound[each.key]) for each in locators}
+            self.inner.write_all(
+                {
+                    each: text
+                    for each, text in texts.items()
+                    if is_of(bound[each.key], look(self.inner, each))
+                }
+            )
+        self.history.fence.settle_durably(position)
+
+    def _kept(self, cid: CID | None) -> str | None:
+        return None if cid is None else self._text(cid)
 
     def _commit(self, wanted: Mapping[Locator, Wanted], circumstances: Circumstances) -> IndexState:
         state = self.history.store.current()
+        if state.position == 0 and self.history.fence.mark() is None:
+            self.history.fence.settle_durably(0)  # so that a lost mark is not taken for a new store
         again = Circumstances(origin=EXTERNAL, more={DURING: state.position})
         parts = self._parts(wanted)
         for attempt in range(_ATTEMPTS):
@@ -288,12 +378,18 @@ class Joint:
     def _write(self, parts: Sequence[_Part], *, guarded: bool) -> None:
         """Write the files, unless somebody who does not ask us changed one since we looked."""
         to_write = [p for p in parts if p.wanted.content is not None or p.found is not None]
-        self.inner.write_all(
+        self._write_files(
             {part.locator: part.wanted.content for part in to_write},
             expect={
                 part.locator: part.guard if guarded else part.wanted.expect for part in to_write
             },
         )
+
+    def _write_files(self, changes: Changes, expect: Conditions) -> None:
+        if self.inner.defers_sync:
+            self.inner.write_unsynced(changes, expect=expect)
+        else:
+            self.inner.write_all(changes, expect=expect)
 
     # ------------------------------------------------------------ settling
     @contextmanager
@@ -311,81 +407,150 @@ class Joint:
             self._followed = _Followed(self.history.store, self.history.position())
         return self._followed
 
-    def settle(self) -> None:
-        """Undo a commit that somebody left unfinished, and answer versions without files."""
-        if self.history.fence.mark() == self.history.store.current().position:
-            return  # nothing was logged since all was settled
-        mark = self._mark() or 0
-        if self.history.store.catalogue.last_named() > mark:
+    def settle(self, *, unacknowledged: bool = False) -> None:
+        """Write the files that a writer which died left unwritten."""
+        if unacknowledged:
+            with self.alone():
+                return
+        if self.history.fence.applied() == self.history.store.current().position:
+            return  # nothing was logged since
+        if self.history.store.catalogue.last_named() > (self._start() or 0):
             with self.alone():
                 pass
 
     def _settle_leftovers(self) -> None:
-        mark = self._mark()
-        if mark is not None and self.history.store.catalogue.last_named() <= mark:
+        start = self._start()
+        if start is not None and self.history.store.catalogue.last_named() <= start:
             return
-        # Without a mark nobody knows which commits had finished, so none is undone.
-        unfinished = [] if mark is None else last_replaced(self.history, mark)
-        put_back(self.inner, unfinished, self._text)
-        names = self.history.store.catalogue.named_since(mark or 0)
-        former = {text.locator: text.before for text in unfinished}
-        self._answer(keys_among(names), mark or 0, former)
-        self.history.fence.settle_durably(self.history.position())
+        if start is None or self.history.fence.is_taken_in():
+            # Nothing tells which files were written, or others write them: the files are right.
+            names = self.history.store.catalogue.named_since(start or 0)
+            self._answer(keys_among(names))
+            self.history.fence.settle_durably(self.history.position())
+            return
+        self._redo(start)
 
-    def _mark(self) -> int | None:
-        mark = self.history.fence.mark()
-        # A mark beyond the log is of a log that was lost, and another one put in its place.
-        return mark if mark is not None and mark <= self.history.position() else None
+    def _redo(self, start: int) -> None:
+        """Write the files of all versions after a position, the newest of each key.
+
+        What others wrote meanwhile stays, and becomes a version.
+        """
+        for attempt in range(_ATTEMPTS):
+            names = self.history.store.catalogue.named_since(start)
+            every = (self._stale(locator, start) for locator in keys_among(names))
+            found = [each for each in every if each is not None]
+            changes = [change for each in found for change in each.changes()]
+            if changes:
+                self.history.record(changes)
+            try:
+                self._write_again([each for each in found if each.is_old])
+                break
+            except (ConcurrentModificationError, LockLostError):
+                if attempt == _ATTEMPTS - 1:
+                    raise
+        self._applied(self.history.position())
+
+    def _write_again(self, stale: "Sequence[_Stale]") -> None:
+        """Write these files, removals first; where something is in the way, history says so."""
+        removals = [each for each in stale if each.text is None]
+        writes = [each for each in stale if each.text is not None]
+        obstructed: list[_Stale] = []
+        for some in (removals, writes):
+            try:
+                self._write_stale(some)
+            except _OBSTACLES:
+                for each in some:
+                    try:
+                        self._write_stale([each])
+                    except _OBSTACLES:
+                        obstructed.append(each)
+        for each in removals:
+            if each.bound.circumstances.get("origin") == UNDONE:
+                remove_empty(self.inner, each.locator.parent)
+        changes = [Change(each.locator.key, None, _EXTERNAL.to_mapping()) for each in obstructed]
+        if changes:
+            self.history.record(changes)
+
+    def _write_stale(self, stale: "Sequence[_Stale]") -> None:
+        self._write_files(
+            {each.locator: each.text for each in stale},
+            {each.locator: guard_of(each.found) for each in stale},
+        )
+
+    def _stale(self, locator: Locator, start: int) -> "_Stale | None":
+        """Return what is at a place if it is not what history has there."""
+        bound = self.history.store.catalogue.bound(locator.key, self.history.position())
+        found = look(self.inner, locator)
+        if bound is None or is_of(bound.cid, found):
+            return None
+        text = self._kept(bound.cid)
+        if bound.cid is not None and text is None:  # it was erased
+            return None
+        is_new = found is not None and self._age(locator, bound.time) > _SLACK_MS
+        has_restarted = not self.history.fence.is_of_this_start()
+        is_sure = is_new or not self.inner.defers_sync or not has_restarted
+        if found is UNREADABLE:  # no version can say what it is
+            return None if is_sure else _Stale(locator, bound, found, text, _Whose.OURS)
+        if found is None or is_torn(found, text):
+            return _Stale(locator, bound, found, text, _Whose.OURS)
+        versions = self.history.store.catalogue.versions(bound.name, bound.position - 1)
+        former = versions
+        if not has_restarted:  # only files of these commits can be missing
+            former = versions[-1 - sum(each.position > start for each in versions) :]
+        elif is_new:
+            former = []
+        if any(is_of(each.cid, found) for each in former):
+            whose = _Whose.OURS
+        else:
+            whose = _Whose.OWNERS if is_sure else _Whose.UNDECIDED
+        return _Stale(locator, bound, found, text, whose)
+
+    def _age(self, locator: Locator, time: int) -> float:
+        """Return how many milliseconds after a time a file was written."""
+        try:
+            return self.inner.info(locator).mtime * 1000 - time
+        except FileNotFoundError:
+            return 0
+
+    def _start(self) -> int | None:
+        """Return the position after which files may be missing; None if nothing tells."""
+        applied = self.history.fence.applied()
+        # A position beyond the log is of a log that was lost, and another one put in its place.
+        return applied if applied is not None and applied <= self.history.position() else None
 
     # ------------------------------------------------------------ answering
     def notice(self, locators: Iterable[Locator]) -> list[Discrepancy]:
         """Let what others did to these places enter history; return what that was."""
         with self.alone():
-            found = self._answer(locators, self.history.position(), {})
-            self.history.fence.settle(self.history.position())
+            found = self._answer(locators)
+            self._applied(self.history.position())
             return found
 
-    def _answer(
-        self, locators: Iterable[Locator], at: int, former: Mapping[Locator, CID | None]
-    ) -> list[Discrepancy]:
-        """Let history say what the files say.
-
-        A file that is as before was not written since, or was given back. Before is what `former`
-        says, or else what history had at the position `at`. A file that is neither so nor as
-        history has it now was written by somebody else.
-        """
-        found: list[Discrepancy] = []
-        changes: list[Change] = []
-        before = {
-            locator: former[locator] if locator in former else self._bound(locator, at)
-            for locator in locators
-        }
-        for locator, earlier in before.items():
-            discrepancy = self._discrepancy(locator, earlier)
-            if discrepancy is not None:
-                found.append(discrepancy)
-        for locator, bound, after in sorted(found, key=lambda one: one.after is not None):
-            said = _UNDONE if is_of(before[locator], after) else _EXTERNAL.derived(bound)
-            changes.append(Change(locator.key, after, said.to_mapping()))
+    def _answer(self, locators: Iterable[Locator]) -> list[Discrepancy]:
+        """Let history say what the files say."""
+        found = [each for each in map(self._discrepancy, locators) if each is not None]
+        found.sort(key=lambda one: one.after is not None)
+        changes = [
+            Change(locator.key, after, _EXTERNAL.derived(bound).to_mapping())
+            for locator, bound, after in found
+        ]
         if changes:
             self.history.record(changes)
         return found
 
-    def _discrepancy(self, locator: Locator, earlier: CID | None) -> Discrepancy | None:
+    def _discrepancy(self, locator: Locator) -> Discrepancy | None:
         text, bound = self.look(locator), self._bound(locator)
-        if text is UNREADABLE:  # it can't say what it is, so it stays what it was
-            found = None if earlier is None else self.history.store.get(earlier)
-        else:
-            found = _bytes(text)
-        return None if is_of(bound, found) else Discrepancy(locator, bound, found)
+        if text is UNREADABLE or is_of(bound, text):  # unreadable: it stays what it was
+            return None
+        return Discrepancy(locator, bound, _bytes(text))
 
     # ------------------------------------------------------------ reading
     def committed(self, locator: Locator) -> str | None:
         catalogue = self.history.store.catalogue
         while True:
-            mark, named = self._mark(), catalogue.last_named()
-            if mark is not None and named > mark:
-                unfinished = last_replaced(self.history, mark)
+            start, named = self._start(), catalogue.last_named()
+            if start is not None and named > start:
+                unfinished = last_replaced(self.history, start)
                 before = {text.locator: text.before for text in unfinished}
                 if locator in before and not has_landed(self.inner, unfinished):
                     former = before[locator]

@@ -1,6 +1,6 @@
-"""Gives the texts of a commit that did not finish back what they were."""
+"""What is at a place, compared with what history has there."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from enum import Enum
 from typing import Final, NamedTuple
@@ -8,7 +8,6 @@ from typing import Final, NamedTuple
 from perdure.artifacts import CID
 from perdure.errors import (
     AccessRefusedError,
-    ConcurrentModificationError,
     LinkRefusedError,
     NotTextError,
 )
@@ -60,46 +59,21 @@ def guard_of(text: Text) -> Expectation:
 
 
 def has_landed(inner: StorageBackend, replaced: Sequence[Replaced]) -> bool:
-    """Whether all of a commit is written. Who asks while it is being written is not misled.
-
-    Its texts are written in this order and given back in the other, so once the last one is
-    there, so were the others.
-    """
+    """Whether all of a commit is written."""
     return all(is_of(text.after, look(inner, text.locator)) for text in replaced)
 
 
-def put_back(
-    inner: StorageBackend, replaced: Sequence[Replaced], text_of: Callable[[CID], str | None]
-) -> None:
-    """Undo a commit that is not all written, the last text first; what others wrote stays."""
-    if has_landed(inner, replaced):
-        return
-    for text in reversed(replaced):
-        found = look(inner, text.locator)
-        former = None if text.before is None else text_of(text.before)
-        is_kept = former is not None or text.before is None
-        if is_kept and text.before != text.after and is_of(text.after, found):
-            _replace(inner, text.locator, found, former)
-        if text.before is None and look(inner, text.locator) is None:
-            _remove_empty(inner, text.locator.parent)
-
-
-def _replace(inner: StorageBackend, locator: Locator, found: Text, former: str | None) -> None:
-    somebody_was_faster = (
-        ConcurrentModificationError,
-        FileNotFoundError,
-        IsADirectoryError,
-        NotADirectoryError,
-        LinkRefusedError,
+def is_torn(found: str, text: str | None) -> bool:
+    """Whether a power cut may have left this of a text: its beginning, or zeros in its place."""
+    if text is None:
+        return False
+    data, whole = found.encode(), text.encode()
+    return len(data) <= len(whole) and all(
+        byte in (0, right) for byte, right in zip(data, whole, strict=False)
     )
-    with suppress(*somebody_was_faster):
-        if former is not None:
-            inner.write(locator, former, expect=guard_of(found))
-        else:
-            inner.remove(locator, expect=guard_of(found))
 
 
-def _remove_empty(inner: StorageBackend, directory: Locator) -> None:
+def remove_empty(inner: StorageBackend, directory: Locator) -> None:
     """Remove the directories that hold nothing any more, if they can go; never the root."""
     with suppress(OSError):
         while directory.key:

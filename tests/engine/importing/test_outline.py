@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.engine.importing.importers import abstract_of, headings, outline_of
+from perdure.engine.importing.importers import abstract_of, outline_of
+from perdure.markdown import headings
 from perdure.model.values import MAX_ABSTRACT, MAX_OVERVIEW
 
 
@@ -28,7 +29,7 @@ def test_an_abstract_is_title_and_lead(text: str, abstract: str) -> None:
 def test_an_outline_has_the_headings_by_their_levels() -> None:
     text = "## A\n~~~\n# no\n~~~~\n### B\n\nC\n---\n#\n# D\n"
 
-    assert [tuple(each) for each in headings(text)] == [
+    assert [(each.level, each.info) for each in headings(text)] == [
         *((2, "A"), (3, "B"), (2, "C"), (1, ""), (1, "D"))
     ]
     assert outline_of(text) == "  - A\n    - B\n  - C\n- D\n"

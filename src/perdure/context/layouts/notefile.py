@@ -6,9 +6,7 @@ each, or one for each entry of a list, and are read without YAML as long as they
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from datetime import date
-from functools import lru_cache
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from perdure.context.files import (
@@ -32,11 +30,21 @@ from perdure.context.files import (
 )
 from perdure.context.layouts.names import id_of, node_at
 from perdure.errors import InvalidValueError
-from perdure.frontmatter import join, properties
+from perdure.frontmatter import (
+    Entry,
+    as_json,
+    entries,
+    fences,
+    is_plain_name,
+    join,
+    value_of,
+    written,
+)
 from perdure.frontmatter import split as halves
 from perdure.model import NodeStatus, Uri
 from perdure.model.node import title_of
-from perdure.model.values import JSON, MAX_ABSTRACT, plain, read_moment, shortened
+from perdure.model.values import JSON, MAX_ABSTRACT, plain, shortened
+from perdure.times import read_moment
 
 ID = "id"
 _CREATED, _UPDATED, _VERSION, _STATUS = "created", "updated", "version", "status"
@@ -64,33 +72,13 @@ _HEAD = 4_000
 """A title is looked for in so many characters: to parse a whole note takes most of indexing it."""
 """When something was made that does not say it: sync clients set any time of a file."""
 
-_OPENING = re.compile(r"\A(\ufeff?---[ \t]*(\r?\n))")
-_CLOSING = re.compile(r"^---[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
-_NAME = re.compile(
-    r"""(?:(?P<bare>[^\s#\-'"{\[&*!|>%@`:,\]}?][^:\n]*?)|"(?P<quoted>[^"\n]*)")[ \t]*:(?=\s)"""
-)
-_ITEM = re.compile(r"  - (.*)")
-_BARE = re.compile(r'"(?:[^"\\]|\\.)*"|[A-Za-z_][\w-]*(?=: )')
-_KEY = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
-_PLAIN = re.compile(r"[^\W_][\w .,;()/@+'-]*(?::[^\s:][\w .,;()/@+'-]*)*")
-_NUMBER = re.compile(r"[-+.\d][\d_.,eExXoO+-]*")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d(?:T[\d:.]+(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII)
 _DATED = re.compile(r"\d{4}-\d\d-\d\d(?!\d)", re.ASCII)
-_WORDS = frozenset(["~", "null", "true", "false", "yes", "no", "on", "off", "y", "n"])
-_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _FENCED = re.compile(r"^(?P<fence>`{3,})text\n(?P<text>.*)\n(?P=fence)$", re.DOTALL | re.MULTILINE)
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 Texts = Mapping[str, str]
 """The texts of a place by their names; what is not there has none."""
-
-
-class Entry(NamedTuple):
-    """Whole lines of a frontmatter: a property, or lines between properties."""
-
-    name: str
-    """Empty for blank lines and comments."""
-    raw: str
 
 
 class NoteFile(NamedTuple):
@@ -102,12 +90,11 @@ class NoteFile(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "NoteFile":
-        opened = _OPENING.match(text)
-        closed = _CLOSING.search(text, opened.end()) if opened else None
-        if opened is None or closed is None:
+        found = fences(text)
+        if found is None:
             return cls("", (), "", text)
-        lines = text[opened.end() : closed.start()]
-        return cls(opened[1], tuple(_entries(lines)), closed[0], text[closed.end() :])
+        opening, lines, closing, body = found
+        return cls(opening, tuple(entries(lines)), closing, body)
 
     @property
     def line_end(self) -> str:
@@ -124,121 +111,7 @@ class NoteFile(NamedTuple):
 
     def value(self, name: str) -> JSON:
         """Return a property; None if there is none, or none that can be read."""
-        return next((_value(entry) for entry in self.entries if entry.name == name), None)
-
-
-def _entries(lines: str) -> Iterator[Entry]:
-    """Yield the entries of a frontmatter; a blank line or a comment belongs to no property."""
-    name, raw, blank = "", "", ""
-    for line in lines.splitlines(keepends=True) if "\x0b" not in lines else [lines]:
-        is_inside = line[0] in " \t-" and line.strip() and name
-        found = None if is_inside else _NAME.match(line)
-        if is_inside:
-            raw += blank + line
-            blank = ""
-        elif found:
-            if raw:
-                yield Entry(name, raw)
-            if blank:
-                yield Entry("", blank)
-            name, raw, blank = found["bare"] or found["quoted"] or "", line, ""
-        else:
-            blank += line
-    if raw:
-        yield Entry(name, raw)
-    if blank:
-        yield Entry("", blank)
-
-
-# ---------------------------------------------------------------- values
-def _value(entry: Entry) -> JSON:
-    try:
-        return _own_value(entry.raw)
-    except ValueError:
-        return _any_value(entry)
-
-
-@lru_cache(maxsize=1024)
-def _own_value(raw: str) -> JSON:
-    """Return a value that is written as here; `ValueError` for any other."""
-    first, *items = raw.rstrip("\r\n").splitlines()
-    said = first.partition(":")[2].strip()
-    if said and not items:
-        return _read(said)
-    if said or not items:
-        raise ValueError
-    return [_read(_item(line)) for line in items]
-
-
-def _item(line: str) -> str:
-    found = _ITEM.fullmatch(line)
-    if found is None:
-        raise ValueError
-    return found[1]
-
-
-def _read(said: str) -> JSON:
-    if said[0] in '"{[':
-        return json.loads(_BARE.sub(_quoted_name, said))  # type: ignore[no-any-return] # it is JSON
-    if said in {"true", "false"} or _NUMBER.fullmatch(said):
-        return said if _TIME.fullmatch(said) else json.loads(said)
-    if _is_plain(said):
-        return said
-    raise ValueError
-
-
-def _quoted_name(found: re.Match[str]) -> str:
-    return found[0] if found[0][0] == '"' else f'"{found[0]}"'
-
-
-def _any_value(entry: Entry) -> JSON:
-    """Return a value in any form of YAML; None if it can't be read."""
-    try:
-        return _as_json(properties(entry.raw).get(entry.name))
-    except InvalidValueError:
-        return None
-
-
-def _as_json(value: object) -> JSON:
-    if isinstance(value, dict):
-        return {str(name): _as_json(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_as_json(each) for each in value]
-    if isinstance(value, date):
-        return value.isoformat().replace("+00:00", "Z")
-    return value if isinstance(value, (str, bool, int, float)) else None
-
-
-def _written(name: str, value: JSON, line_end: str) -> str:
-    if isinstance(value, (list, tuple)) and value and all(isinstance(v, Mapping) for v in value):
-        return "".join((f"{name}:{line_end}", *(f"  - {_flow(each)}{line_end}" for each in value)))
-    said = value if isinstance(value, str) and _is_plain(value) else _flow(value)
-    return f"{name}: {said}{line_end}"
-
-
-def _flow(value: JSON) -> str:
-    if isinstance(value, Mapping):
-        pairs = (f"{_flow_name(name)}: {_flow(each)}" for name, each in value.items())
-        return f"{{{', '.join(pairs)}}}"
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_flow, value))}]"
-    said = _encode(value)
-    if isinstance(value, str) and not value.isprintable():
-        said = _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", said)
-    return said
-
-
-def _flow_name(name: str) -> str:
-    return name if _KEY.fullmatch(name) and name.lower() not in _WORDS else _flow(name)
-
-
-def _is_plain(text: str) -> bool:
-    """Whether a text needs no quotes in YAML, and reads as itself."""
-    if not _PLAIN.fullmatch(text) or text[-1] in " :" or text.lower() in _WORDS:
-        return False
-    return bool(_TIME.fullmatch(text)) or not (
-        _NUMBER.fullmatch(text) or (text[0].isdecimal() and re.fullmatch(r"[\d:.]+", text))
-    )
+        return next((value_of(entry) for entry in self.entries if entry.name == name), None)
 
 
 def _same(one: JSON, other: JSON) -> bool:
@@ -391,7 +264,7 @@ def split_in_place(real: str, place: str, name: str, daily: str | None = None) -
     assert node is not None  # noqa: S101 - it is a resource
     found = frontmatter(real)
     called = shortened(title(real[:_HEAD], name), MAX_ABSTRACT)
-    values = {key: _as_json(found.values.get(key)) for key in ("created", "date")}
+    values = {key: as_json(found.values.get(key)) for key in ("created", "date")}
     day = next(filter(None, map(_time, (*values.values(), daily))), None)
     abstract = "" if title_of(found.body, "", node) == called else called
     texts = {CONTENT: real, **({ABSTRACT: abstract} if abstract else {})}
@@ -484,7 +357,7 @@ def _system_note(text: str, place: str) -> str:
     longest = max((len(found[0]) for found in re.finditer("`+", text)), default=2)
     fence = "`" * max(longest + 1, 3)
     return (
-        f"---\n{_written(ID, place, chr(10))}---\nPerdure keeps this for itself. "
+        f"---\n{written(ID, place, chr(10))}---\nPerdure keeps this for itself. "
         f"It changes when Perdure is used, and needs no care.\n\n{fence}text\n{text}\n{fence}\n"
     )
 
@@ -505,7 +378,7 @@ def _composed(texts: Texts, node: Uri, old: NoteFile | None, literal: Mapping[st
     values = _properties(texts, node, meta, metadata)
     title = _title(node, body, texts.get(ABSTRACT, ""))
     extra, is_generated = _owners_lines(lines, title)
-    if not is_generated and _TITLES.isdisjoint(e.name for e in _entries(extra)):
+    if not is_generated and _TITLES.isdisjoint(e.name for e in entries(extra)):
         ours["lines"] = False
     if literal:
         ours["texts"] = literal
@@ -538,8 +411,8 @@ def _owners_lines(lines: str, title: str) -> tuple[str, bool]:
 
 def _is_property(name: str, lines: str) -> bool:
     """Whether metadata of this name, which Perdure does not know, can be a property."""
-    taken = {*_RESERVED, *_SPOKEN, *_TITLES, *METADATA, *(e.name for e in _entries(lines))}
-    return bool(_KEY.fullmatch(name)) and name.lower() not in _WORDS and name not in taken
+    taken = {*_RESERVED, *_SPOKEN, *_TITLES, *METADATA, *(e.name for e in entries(lines))}
+    return is_plain_name(name) and name not in taken
 
 
 def _properties(
@@ -592,28 +465,26 @@ def _spliced(
     keeps_ours = _CREATED not in values
     if old is None or not old.opening:
         end = "\n"
-        entries = [Entry(name, _written(name, value, end)) for name, value in values.items()]
+        first = [Entry(name, written(name, value, end)) for name, value in values.items()]
         mark = "\ufeff" if old and old.body.startswith("\ufeff") else ""
-        return NoteFile(f"{mark}---\n", (*entries, *_entries(extra)), "---\n", f"{body}\n")
+        return NoteFile(f"{mark}---\n", (*first, *entries(extra)), "---\n", f"{body}\n")
     end = old.line_end
     ours = {*_RESERVED, *(_SPELLED.get(name, name) for name in own)}
     keeps_extra = _extra(old, own) == extra
-    entries, left, last = [], dict(values), 0
+    kept, left, last = list[Entry](), dict(values), 0
     for entry in old.entries:
         if entry.name in left:
             value = left.pop(entry.name)
-            is_same = _same(_value(entry), value)
-            entries.append(
-                entry if is_same else Entry(entry.name, _written(entry.name, value, end))
-            )
-            last = len(entries)
+            is_same = _same(value_of(entry), value)
+            kept.append(entry if is_same else Entry(entry.name, written(entry.name, value, end)))
+            last = len(kept)
         elif keeps_extra if entry.name not in ours else keeps_ours and entry.name != _OURS:
-            entries.append(entry)
-    new = [Entry(name, _written(name, value, end)) for name, value in left.items()]
-    entries[last:last] = new
+            kept.append(entry)
+    new = [Entry(name, written(name, value, end)) for name, value in left.items()]
+    kept[last:last] = new
     if not keeps_extra:
-        entries.extend(_entries(extra))
+        kept.extend(entries(extra))
     same_body = old.content == body
     closing = old.closing if old.closing.endswith("\n") else f"{old.closing}{end}"
     said = old.body if same_body and old.closing == closing else f"{body}{end}"
-    return NoteFile(old.opening, tuple(entries), closing, said)
+    return NoteFile(old.opening, tuple(kept), closing, said)

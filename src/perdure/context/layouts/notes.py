@@ -5,12 +5,13 @@ Below are notes. History is above, so it records logical texts, and no past know
 """
 
 import json
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache, partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from perdure.context.files import ARCHIVED, FILES, LEARNED, META, OWNER, Meta
 from perdure.context.layouts import notefile
@@ -43,6 +44,7 @@ from perdure.errors import (
     StorageError,
 )
 from perdure.files import Closing
+from perdure.frontmatter import frontmatter
 from perdure.model.anchors import FIRST_NODE
 from perdure.model.values import JSON, MAX_NOTE
 from perdure.storage import Locator, StorageBackend
@@ -273,11 +275,25 @@ class NotesLayout(Closing, Reading, Layout):
         return locator
 
     def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
+        self._write(changes, expect, self.inner.write_all)
+
+    @property
+    def defers_sync(self) -> bool:
+        return self.inner.defers_sync
+
+    def write_unsynced(self, changes: Changes, *, expect: Conditions = None) -> None:
+        self._write(changes, expect, self.inner.write_unsynced)
+
+    def sync(self, locators: Iterable[Locator]) -> None:
+        rows = map(self.places.at, {part_of(each.key).place for each in locators})
+        self.inner.sync(Locator(row.path) for row in rows if row is not None)
+
+    def _write(self, changes: Changes, expect: Conditions, write: "_WriteAll") -> None:
         wanted = check_changes(changes, expect)
         for attempt in range(_ATTEMPTS):
             plan = self._planned(wanted)
             try:
-                return self._land(plan)
+                return self._land(plan, write)
             except ConcurrentModificationError:  # a file changed since it was read
                 if attempt == _ATTEMPTS - 1:
                     raise
@@ -354,12 +370,12 @@ class NotesLayout(Closing, Reading, Layout):
                 "it with `perdure save`."
             )
 
-    def _land(self, steps: "Sequence[_Step]") -> None:
+    def _land(self, steps: "Sequence[_Step]", write: "_WriteAll") -> None:
         if not steps:
             return
         unsure = [step.after._replace(unsure=True) for step in steps if step.moves]
         self.places.change(unsure)
-        self.inner.write_all(
+        write(
             {Locator(step.after.path): step.real for step in steps},
             expect={Locator(step.after.path): step.guard for step in steps},
         )
@@ -516,6 +532,21 @@ class NotesLayout(Closing, Reading, Layout):
     def names_of(self, place: str) -> Sequence[str]:
         row = self.places.at(place)
         return sorted(row.names) if row else ()
+
+    def file_of(self, place: str) -> tuple[str, str] | None:
+        row, real, _ = self._note(place)
+        return (row.path, real) if row and isinstance(real, str) else None
+
+    def unreadable(self, seconds: float) -> Iterator[tuple[str, str]]:
+        """Yield files whose frontmatter can't be read, with the finding, as far as time allows."""
+        self._prepare()
+        until = time.monotonic() + seconds
+        for row in self.places.rows():
+            if time.monotonic() > until:
+                return
+            with suppress(StorageError):
+                if why := frontmatter(self.inner.read(Locator(row.path))).finding:
+                    yield row.path, why
 
     def _is_left_out(self, path: str, real: str) -> bool:
         return self._is_too_long(path, real) or self._is_copy(path, real)
@@ -701,6 +732,10 @@ class Census(NamedTuple):
     """How many files are not notes, by the ending of their names."""
     left_out: dict[str, list[str]]
     """The paths of notes that are not memory, by the reason."""
+
+
+class _WriteAll(Protocol):
+    def __call__(self, changes: Changes, *, expect: Conditions) -> None: ...
 
 
 class _Step(NamedTuple):

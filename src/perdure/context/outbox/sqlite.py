@@ -37,12 +37,20 @@ class SqliteOutbox(Closing, OutboxStore):
 
     A registered event is on the disk when the verb returns; so is every other change but two: a
     power cut may end a lease, and bring back an event that was just done, to be done once more.
+    With `is_logged`, the changes that events are about are in a log which the index follows, so
+    that an event may be lost with the power, too.
     """
 
     def __init__(
-        self, path: str, *, clock: Clock = utc_now, siblings: Siblings = no_siblings
+        self,
+        path: str,
+        *,
+        clock: Clock = utc_now,
+        siblings: Siblings = no_siblings,
+        is_logged: bool = False,
     ) -> None:
         super().__init__(clock=clock, siblings=siblings)
+        self._is_logged = is_logged
         self._file = DatabaseFile(path, schema.TABLES)
 
     def close(self) -> None:
@@ -51,7 +59,7 @@ class SqliteOutbox(Closing, OutboxStore):
 
     def _add(self, events: Sequence[OutboxEvent]) -> None:
         rows = [_row(event) for event in events]
-        with self._file.changing() as db:
+        with self._file.changing(outlasts_power=not self._is_logged) as db:
             db.executemany(schema.ADD, rows)
 
     # ------------------------------------------------------------ work

@@ -16,8 +16,9 @@ from perdure.context.reading import NodeReader, Stored
 from perdure.dataclass import dataclass, field, fields, replace
 from perdure.engine.briefing import sentence_rows
 from perdure.engine.forgotten import Entry, ForgottenList, changed, hidden_sentences
-from perdure.engine.lasting import scores_of
+from perdure.engine.lasting import likely_in
 from perdure.engine.learn.evidence import Support, as_metadata, support_of
+from perdure.engine.learn.net import scored
 from perdure.engine.learn.prose import sentences
 from perdure.engine.learn.statements import statements, without
 from perdure.engine.sessions import Beginnings, learned_from, said_in
@@ -368,7 +369,7 @@ def _stated(texts: Iterable[str], message: int) -> list[str]:
     for number, text in enumerate(texts):
         said = [each for each in parse(text) if each.message.role == "user"]
         content = "\n".join(each.message.content for each in said if each.index == message)
-        found |= dict.fromkeys(row[0] for row in sentence_rows(scores_of([content])[1]))
+        found |= dict.fromkeys(row[0] for row in sentence_rows(likely_in(scored(content))))
         own = [each.text for each in sentences(content)]
         is_last = not number and said[-1:] and said[-1].index == message
         if is_last or (len(own) == 1 and HIDDEN not in content):

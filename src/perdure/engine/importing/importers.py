@@ -1,12 +1,11 @@
 """How items become nodes; nobody's edit is ever overwritten, and the same twice is once."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
@@ -43,6 +42,7 @@ from perdure.engine.validate.texts import (
 )
 from perdure.engine.validate.validating import safe, same
 from perdure.errors import BrokenNodeError, InvalidValueError, NodeExistsError, NodeNotFoundError
+from perdure.markdown import blocks, headings
 from perdure.model import (
     MENTIONS,
     ContextNode,
@@ -55,15 +55,8 @@ from perdure.model import (
 from perdure.model.anchors import Origin
 from perdure.model.messages import read_messages
 from perdure.model.uri import stable_name, stable_slug
-from perdure.model.values import (
-    JSON,
-    MAX_ABSTRACT,
-    MAX_CONTENT,
-    MAX_OVERVIEW,
-    plain,
-    read_moment,
-    shortened,
-)
+from perdure.model.values import JSON, MAX_ABSTRACT, MAX_CONTENT, MAX_OVERVIEW, plain, shortened
+from perdure.times import read_moment
 
 if TYPE_CHECKING:
     from perdure.engine.projects import Projects
@@ -175,33 +168,24 @@ def stand(item: Item, content: str, known: ContextNode | None) -> State:
     return State.CHANGED
 
 
-_FRONTMATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n.*?^---[ \t]*\r?$", re.DOTALL | re.MULTILINE)
-_HEADING = re.compile(r" {0,3}(?P<marks>#{1,6})(?:[ \t]+(?P<text>.*?))?(?:[ \t]+#+)?[ \t]*")
-_FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})")
-_UNDERLINE = re.compile(r" {0,3}(?:=+|-+)[ \t]*")
-_PROSE = re.compile(r"(?![ \t]*(?:[-*+>|]|\d+[.)]|<|!?\[|\s*$))")
-"""How a line begins that is no list, quote, table, picture or HTML."""
-
-
-class Heading(NamedTuple):
-    level: int
-    text: str
+_LEAD = 4_000
+"""The characters in which the first paragraph is looked for."""
 
 
 def abstract_of(text: str, otherwise: str) -> str:
-    title = next((each.text for each in headings(text) if each.text), otherwise)
+    title = next((each.info for each in headings(text) if each.info), otherwise)
     lead = _lead(text)
     return shortened(f"{title}: {lead}" if lead and lead != title else title, MAX_ABSTRACT)
 
 
 def outline_of(text: str) -> str:
     """Return the headings as a list, indented by their levels; as many as there is room for."""
-    found = [each for each in headings(text) if each.text]
+    found = [each for each in headings(text) if each.info]
     top = min((each.level for each in found), default=1)
     lines: list[str] = []
     left = MAX_OVERVIEW - 2
     for each in found:
-        line = f"{'  ' * (each.level - top)}- {shortened(each.text, MAX_ABSTRACT)}\n"
+        line = f"{'  ' * (each.level - top)}- {shortened(each.info, MAX_ABSTRACT)}\n"
         left -= len(line)
         if left < 0:
             return f"{''.join(lines)}…\n"
@@ -209,44 +193,13 @@ def outline_of(text: str) -> str:
     return "".join(lines)
 
 
-def headings(text: str) -> Iterator[Heading]:
-    """Yield the headings outside of code, both those with marks and those with a line below."""
-    above = ""
-    for line in _lines(text):
-        marked = _HEADING.fullmatch(line)
-        if marked:
-            yield Heading(len(marked["marks"]), " ".join((marked["text"] or "").split()))
-        elif above.strip() and _UNDERLINE.fullmatch(line) and _PROSE.match(above):
-            yield Heading(1 if "=" in line else 2, " ".join(above.split()))
-        above = "" if marked else line
-
-
 def _lead(text: str) -> str:
-    found: list[str] = []
-    for line in _lines(text):
-        if _UNDERLINE.fullmatch(line):
-            found = []
-        elif line.strip() and not _HEADING.fullmatch(line) and _PROSE.match(line):
-            found.append(line.strip())
-        elif found:
-            break
-        if sum(map(len, found)) > MAX_ABSTRACT:
-            break
-    return " ".join(" ".join(found).split())
-
-
-def _lines(text: str) -> Iterator[str]:
-    """Yield the lines below the frontmatter, with those of code as empty ones."""
-    fence = ""
-    for line in _FRONTMATTER.sub("", text, count=1).removeprefix("\ufeff").splitlines():
-        found = _FENCE.match(line)
-        if not fence:
-            fence = found["fence"] if found else ""
-            yield "" if found else line
-        else:
-            yield ""
-            closes = line.strip().startswith(fence) and not line.strip().strip(fence[0])
-            fence = "" if closes else fence
+    """Return the first paragraph that is in no list or quotation, and no picture or link."""
+    for block in blocks(text[:_LEAD]):
+        said = " ".join(text[block.start : block.end].split())
+        if block.kind == "paragraph" and not block.depth and not said.startswith(("[", "![")):
+            return said
+    return ""
 
 
 _GONE = "source_gone"

@@ -15,7 +15,8 @@ from perdure.errors import InvalidValueError
 from perdure.model import CandidateMemory, RequestContext
 from perdure.model.transcript import Message
 from perdure.model.uri import PROFILE
-from perdure.model.values import read_moment, shortened, visible
+from perdure.model.values import shortened, visible
+from perdure.times import read_moment
 
 _BY_AGENTS = frozenset({"skill", "case"})
 """What an agent may state too. What a tool returns is nobody's statement."""

@@ -18,7 +18,8 @@ from perdure.errors import EvidenceError
 from perdure.model import CandidateMemory, ContextNode, RequestContext
 from perdure.model.anchors import Anchors, anchors_of
 from perdure.model.transcript import Message
-from perdure.model.values import JSON, counted, read_moment, shown
+from perdure.model.values import JSON, counted, shown
+from perdure.times import read_moment
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,8 @@ from perdure.model import (
     WritePlan,
 )
 from perdure.model.record import PROJECT, VALID_FROM, VALID_UNTIL
-from perdure.model.values import JSON, MAX_ABSTRACT, read_moment, shortened
+from perdure.model.values import JSON, MAX_ABSTRACT, shortened
+from perdure.times import read_moment
 
 DATE = "date"
 _ONE_DAY = timedelta(days=1)

@@ -16,9 +16,12 @@ from perdure.engine.learn.prose import Sentence, sentences, user_sentences
 from perdure.engine.tables import table
 from perdure.model.transcript import Message
 from perdure.model.values import shortened, words_key
+from perdure.patterns import later
 
 _LONG_MESSAGE = 12
 """Sentences. A message with more is a description of a task rather than a remark."""
+_CASED = frozenset({"capitals", "code"})
+_CAPITAL = later(r"(?<!\\)[A-Z]")
 _KIND_OF = (
     ("rejected", frozenset({"rejected"})),
     ("task", frozenset({"task"})),
@@ -83,7 +86,7 @@ def prompt_hint(prompt: str) -> str:
     stated = _compiled("stated").values()
 
     def worth(each: Candidate) -> float:
-        return each.score + any(pattern.search(each.sentence.plain) for pattern in stated)
+        return each.score + any(pattern.search(each.sentence.plain.lower()) for pattern in stated)
 
     found = [each for each in scored(prompt) if "question" not in matched(each.sentence.plain)]
     best = max(found, key=worth, default=None)
@@ -110,8 +113,11 @@ def kind_of(seen: frozenset[str]) -> str:
 
 def matched(plain: str) -> frozenset[str]:
     """Return the names of the patterns that a sentence has."""
+    small = plain.lower()
     return frozenset(
-        name for name, pattern in _compiled("patterns").items() if pattern.search(plain)
+        name
+        for name, pattern in _compiled("patterns").items()
+        if pattern.search(plain if name in _CASED else small)
     )
 
 
@@ -132,8 +138,11 @@ def features(sentence: Sentence, seen: frozenset[str] | None = None) -> dict[str
 @cache
 def _compiled(section: str) -> dict[str, re.Pattern[str]]:
     listed = table(__file__, "patterns.txt", section)
+    # Small letters in both are found in half of the time that IGNORECASE takes.
     return {
-        name: re.compile(text, 0 if name in {"capitals", "code"} else re.IGNORECASE)
+        name: re.compile(
+            text if name in _CASED else _CAPITAL.sub(lambda found: found[0].lower(), text)
+        )
         for name, text in listed.items()
     }
 

@@ -6,6 +6,7 @@ from hashlib import sha256
 
 from perdure.dataclass import dataclass
 from perdure.engine.tables import table
+from perdure.markdown import fenced
 from perdure.model.speech import Kind, speech_of
 from perdure.model.transcript import Message
 from perdure.model.values import WORD as _WORD
@@ -24,9 +25,6 @@ SHORTEST_ANSWER = 5
 _COMMAND = later(r"\s*(?:/[a-z][\w:-]*(?:\s|\Z)|@(?:agent|workspace)\s)")
 """How a slash command or a call of another agent begins."""
 _TAGGED = later(r"<(?P<tag>[A-Za-z][\w-]*)(?:\s[^<>]{0,200})?>.*?</(?P=tag)>", re.DOTALL)
-_FENCE = later(
-    r"^[ \t]*(?P<mark>```+|~~~+).*?(?:^[ \t]*(?P=mark)[ \t]*$|\Z)", re.MULTILINE | re.DOTALL
-)
 _SPOKEN = later(r"[\"\u201c](?=\w)([^\"\u201c\u201d]{1,3000})[\"\u201d]")
 _ENDS = later(r"[.!?]\s")
 _HEADER = later(r"\s*(?:From|To|Subject|Sent|Cc|Betreff|Von): \S")
@@ -102,8 +100,9 @@ def sentences(content: str, message: int = 0, quoted: Collection[str] = ()) -> l
     if speech.kind is not Kind.USER or _COMMAND.match(content):
         return []
     text = _looked_at(speech.text)
-    for pattern in (_FENCE, _TAGGED):
-        text = pattern.sub(_blotted, text)
+    for start, end, _ in fenced(text):
+        text = text[:start] + _NO_BREAK.sub("\0", text[start:end]) + text[end:]
+    text = _TAGGED.sub(_blotted, text)
     text = _SPOKEN.sub(lambda found: _blotted(found) if _ENDS.search(found[1]) else found[0], text)
     spans = [
         span
@@ -185,7 +184,8 @@ def _own_lines(text: str, quoted: Collection[str]) -> Iterator[tuple[int, str]]:
     start, pasted, headed = 0, False, 0
     is_long = len(text) > LONGEST_OWN
     lines = text.split("\n")
-    is_log = sum(map(_is_foreign, lines)) > _MANY_LINES
+    foreign = [*map(_is_foreign, lines)]
+    is_log = sum(foreign) > _MANY_LINES
     is_dialogue = sum(_SPEAKER.match(line) is not None for line in lines) > 1
     for number, line in enumerate(lines):
         begin, start = start, start + len(line) + 1
@@ -195,7 +195,7 @@ def _own_lines(text: str, quoted: Collection[str]) -> Iterator[tuple[int, str]]:
         if (is_log and number > _MANY_LINES) or _HEADER.match(line):
             return
         is_others = is_dialogue and _SPEAKER.match(line)
-        if pasted or is_others or _is_foreign(line) or words_key(line) in quoted:
+        if pasted or is_others or foreign[number] or words_key(line) in quoted:
             pasted = pasted and bool(line.strip())
             continue
         pasted = _PASTE_LEAD.search(line) is not None
@@ -211,7 +211,7 @@ def _is_foreign(line: str) -> bool:
     is_code = line.startswith(("    ", "\t")) and not _LIST.match(line)
     if not bare or is_code or _FOREIGN.match(line):
         return True
-    letters = sum(letter.isalpha() or letter == " " for letter in bare)
+    letters = sum(map(str.isalpha, bare)) + bare.count(" ")
     return letters < _PROSE_SHARE * len(bare) and not _CODE.search(bare)
 
 

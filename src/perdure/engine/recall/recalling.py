@@ -1,7 +1,7 @@
 """Recall: from a question to hits that hold in canonical state."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from itertools import islice
 
 from perdure.context.reading import NodeReader, Stored
@@ -22,7 +22,8 @@ from perdure.index.memo import embed
 from perdure.index.words import stems
 from perdure.model import SUPERSEDED_BY, ContextType, RequestContext, Uri
 from perdure.model.record import ACCOUNT, OWNER_SPACE, PROJECT, VALID_AT, VALID_FROM, VALID_UNTIL
-from perdure.model.values import JSON, counted, encodable, moment, read_moment
+from perdure.model.values import JSON, counted, encodable, moment
+from perdure.times import read_moment
 
 _FILTERS = ("category", "context_type", "session_id", "uri")
 _MOST_SUPERSEDING = 50
@@ -34,8 +35,11 @@ class Question:
     text: str
     top_k: int = 10
     budget_tokens: int | None = None
-    valid_at: datetime | None = None
-    """Only what held at that time is of interest; if it is None, what holds now comes first."""
+    valid_at: date | None = None
+    """Only what held at that time, or on that day, is of interest; None: what holds now is first.
+
+    A `datetime` is a `date` too.
+    """
     filters: Mapping[str, JSON] | None = None
     """Only what is filed so: category, context_type, session_id, uri."""
     project: str = ""
@@ -49,7 +53,7 @@ class Question:
         counted(self.top_k, "number of hits", least=1)
         if self.budget_tokens is not None:
             counted(self.budget_tokens, "budget of tokens")
-        if self.valid_at is not None:
+        if type(self.valid_at) is not date and self.valid_at is not None:
             object.__setattr__(self, "valid_at", moment(self.valid_at, "valid time"))
         given = set(self.filters or {})
         if {ACCOUNT, OWNER_SPACE} & given:
@@ -256,8 +260,8 @@ def _hit(candidate: Candidate, stored: Stored) -> Hit:
         category=stored.node.category,
         owner_space=stored.node.owner_space,
         project=stored.node.project,
-        valid_from=_time(stored, VALID_FROM),
-        valid_until=_time(stored, VALID_UNTIL),
+        valid_from=read_moment(stored.node.metadata.get(VALID_FROM)),
+        valid_until=read_moment(stored.node.metadata.get(VALID_UNTIL)),
     )
 
 
@@ -271,10 +275,6 @@ def _evidence(stored: Stored, passage: str) -> tuple[tuple[str, int], ...]:
     support = support_of(stored.node)
     found = (support[each.cid] for each in statements(passage) if each.cid in support)
     return tuple(dict.fromkeys(mention.key for each in found for mention in each.mentions))
-
-
-def _time(stored: Stored, name: str) -> datetime | None:
-    return read_moment(stored.node.metadata.get(name))
 
 
 def _lines(value: JSON) -> tuple[int, int] | None:

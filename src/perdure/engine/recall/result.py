@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from perdure.dataclass import dataclass, field
 from perdure.errors import DamageError
 from perdure.model.record import VALID_FROM, VALID_UNTIL
-from perdure.model.values import read_moment
+from perdure.times import read_moment
 
 if TYPE_CHECKING:
     from perdure.context.reading import NodeReader, Stored

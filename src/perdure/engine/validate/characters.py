@@ -40,6 +40,8 @@ _SUSPECT = later(
 )
 _BETWEEN = later(f"{_CSI.pattern}|{_CONTROL.pattern}|[\u180b-\u180d\u180f{_HIDDEN}]+")
 """All that may stand inside a word and nobody sees, needed or not."""
+_ODD = later(f"{_CONTROL.pattern[:-1]}\u180b-\u180d\u180f\uff01-\uff5e{_HIDDEN}]")
+_PLAIN = bytes([*b"\t\n\r", *range(ord(" "), 0x7F)])
 _WIDE = {0xFEE0 + code: code for code in range(0x21, 0x7F)}
 """Letters, digits and marks as wide as those of Chinese, and the plain ones."""
 _FIRST_PICTURE, _C1 = 0x2400, 0x100
@@ -51,7 +53,7 @@ def visible(text: str) -> str:
 
     New lines and tabs stay. So do joiners and marks where a script or a picture needs them.
     """
-    if text.isascii() and text.isprintable():
+    if "\r" not in text and not _ODD.search(without_plain(text)):
         return text
     text = _BARE_RETURN.sub("\n", _CSI.sub("", text))
     text = _CONTROL.sub(_pictured, text)
@@ -79,17 +81,28 @@ class Bare:
 
 
 def bare(text: str) -> Bare | None:
-    if text.isascii() and not _BETWEEN.search(text):
+    others = without_plain(text)
+    if not _ODD.search(others):
         return None
     parts: list[str] = []
     removed: list[tuple[int, int]] = []
     at = gone = 0
-    for match in _BETWEEN.finditer(text):
+    for odd in _ODD.finditer(text):
+        if odd.start() < at or not (match := _BETWEEN.match(text, odd.start())):
+            continue
         parts.append(text[at : match.start()])
         removed.append((match.start() - gone, gone + len(match[0])))
         at, gone = match.end(), gone + len(match[0])
-    plain = "".join([*parts, text[at:]]).translate(_WIDE)
+    plain = "".join([*parts, text[at:]])
+    for code in _WIDE.keys() & set(map(ord, others)):
+        plain = plain.replace(chr(code), chr(_WIDE[code]))
     return None if plain == text else Bare(plain, tuple(removed))
+
+
+def without_plain(text: str) -> str:
+    """Return the few characters of a text that are not ASCII, or steer something."""
+    others = text.encode("utf-8", "surrogatepass").translate(None, _PLAIN)
+    return others.decode("utf-8", "surrogatepass")
 
 
 def _pictured(match: re.Match[str]) -> str:

@@ -20,17 +20,16 @@ from perdure.engine.validate.passwords import (
     assigned_in,
     classes,
     in_urls,
-    names_one,
+    named,
     spoken_in,
     stands_for_one,
 )
 from perdure.patterns import later
 
 _ROUNDS = 4
-_FEWEST_DIGITS = 2
-"""Of a card 13, of an IBAN those behind its country."""
 _MIXED = 3
 """Small and capital letters and digits; a hash has only two of them."""
+_LONG = later(r"(?<!\S)\S{20,}")
 _KEY_BODY = later(r"[A-Za-z0-9+/=]{16}")
 _EXAMPLE_JWT = "eyJzdWIiOiIxMjM0NTY3ODkwIiwi"
 """How the claims begin that every manual shows: subject 1234567890."""
@@ -63,14 +62,13 @@ def secrets_in(text: str) -> list[Secret]:
 
 def _places(text: str) -> Iterator[Place]:
     yield from _of_services(text)
-    if "://" in text:
+    if "://" in text and "@" in text:
         yield from in_urls(text)
-    if sum(map(str.isdigit, text)) >= _FEWEST_DIGITS:
-        yield from (("card number", *place) for place in _cards_in(text))
-        yield from (("IBAN", *place) for place in _ibans_in(text))
-    if names_one(text):
-        yield from spoken_in(text)
-        yield from assigned_in(text)
+    yield from (("card number", *place) for place in _cards_in(text))
+    yield from (("IBAN", *place) for place in _ibans_in(text))
+    if (names := named(text)).words:
+        yield from spoken_in(names)
+        yield from assigned_in(names)
 
 
 def masked(text: str) -> tuple[str, list[Secret]]:
@@ -100,25 +98,30 @@ def _without(text: str, secrets: Iterable[Secret]) -> str:
 
 
 @cache
-def _services() -> list[tuple[str, list[str], str]]:
-    found: list[tuple[str, list[str], str]] = []
+def _services() -> list[tuple[str, tuple[str, ...], str, bool]]:
+    found: list[tuple[str, tuple[str, ...], str, bool]] = []
     for line in Path(__file__).with_name("services.txt").read_text("utf-8").splitlines():
         if line and not line.startswith("#"):
             stands, kind, hints, pattern = line.split(" | ", 3)
             if stands == "alone":
                 pattern = rf"(?<![A-Za-z0-9])(?:{pattern})(?![A-Za-z0-9_])"
-            found.append((kind, hints.split(), pattern))
+            found.append((kind, tuple(hints.split()), pattern, stands == "space"))
     return found
 
 
 def _of_services(text: str) -> Iterator[Place]:
-    for kind, hints, looks_like in _services():
-        if any(hint in text for hint in hints):
-            pattern = re.compile(looks_like)  # most processes meet none of them
-            for match in pattern.finditer(text):
-                group = "value" if "value" in pattern.groupindex else 0
+    words = [(each.start(), each[0]) for each in _LONG.finditer(text)]
+    long = " ".join([word for _, word in words])
+    for kind, hints, looks_like, spaced in _services():
+        looked_in = text if spaced else long
+        if not looked_in or not any(map(looked_in.__contains__, hints)):
+            continue
+        pattern = re.compile(looks_like)  # most processes meet none of them
+        group = "value" if "value" in pattern.groupindex else 0
+        for at, part in [(0, text)] if spaced else words:
+            for match in pattern.finditer(part):
                 if _is_one(kind, match, match[group]):
-                    yield kind, *match.span(group)
+                    yield kind, at + match.start(group), at + match.end(group)
 
 
 def _is_one(kind: str, match: re.Match[str], value: str) -> bool:
@@ -164,14 +167,14 @@ def _joined(places: list[Place]) -> list[Secret]:
 
 
 _NUMBERS = table(__file__, "secrets.txt", "numbers")
-_CARD = later(r"(?<![\w.-])\d(?:[ -]?\d){12,18}(?![\w-])(?!\.\d)")
+_CARD = later(r"\d(?<![\w.-]\d)(?:[ -]?\d){12,18}(?![\w-])(?!\.\d)")  # begins with a set: 2x faster
 _ISSUED = later(_NUMBERS["ISSUED"])
 _GROUPED = later(r"\d{4}([ -])\d{4}\1\d{4}\1\d{4}|3\d{3}([ -])\d{6}\2\d{5}")
 _CARD_WORDS = later(_NUMBERS["CARD_WORDS"])
 _NEAR = 60
 _KNOWN_CARDS = frozenset(_NUMBERS["KNOWN_CARDS"].split())
 """Of the manuals; nobody pays with them."""
-_IBAN = later(r"(?<![A-Za-z0-9])[A-Z]{2}\d\d(?: ?[A-Z0-9]){11,30}(?![A-Za-z0-9])")
+_IBAN = later(r"[A-Z](?<![A-Za-z0-9].)[A-Z]\d\d(?: ?[A-Z0-9]){11,30}(?![A-Za-z0-9])")
 _IBAN_LENGTHS = {each[:2]: int(each[2:]) for each in _NUMBERS["IBAN_LENGTHS"].split()}
 _KNOWN_IBANS = frozenset(_NUMBERS["KNOWN_IBANS"].split())
 

@@ -67,9 +67,10 @@ def presentable_line(text: str) -> str:
 
 def without_secrets(text: str, where: str, policy: SecretPolicy, fix: str) -> str:
     """Return a text that is kept to the letter but for its secrets, masked or refused."""
-    if policy is SecretPolicy.REFUSE:
-        refuse_secrets(text, where, fix)
-    return masked(text)[0]
+    if policy is SecretPolicy.MASK:
+        return masked(text)[0]
+    refuse_secrets(text, where, fix)
+    return text
 
 
 def refuse_secrets(
@@ -107,7 +108,7 @@ def _cleaned(text: str, where: str, policy: SecretPolicy, *, one_line: bool) -> 
     seen = visible(text)
     if policy is SecretPolicy.REFUSE:
         refuse_secrets(seen, where, options=("mask_secrets",))
-    plain, secrets = masked(seen)
+    plain, secrets = masked(seen) if policy is SecretPolicy.MASK else (seen, [])
     marked = quoted_inline(plain) if one_line else quoted(plain)
     result = inert(marked)
     notes = [Note(where, HIDDEN)] * (seen != text)

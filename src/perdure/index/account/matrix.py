@@ -106,9 +106,9 @@ class Matrix:
         if wanted.times is not None:
             since, until = self._columns[_AT["since"]], self._columns[_AT["until"]]
             held = np.zeros(len(mask), np.bool_)
-            for time in wanted.times:
-                held |= (since <= time) & (time < until)
-            mask = mask & held
+            for first, last in wanted.times:
+                held |= (since <= last) & (first < until)
+            mask = mask & held & (since < until)
         return np.flatnonzero(mask)
 
     def _scores(self, query: bytes, at: Numbers) -> Floats:

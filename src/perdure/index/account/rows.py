@@ -289,7 +289,7 @@ class Wanted(NamedTuple):
     """Which numbers each column of a row may have. No times let all through."""
 
     numbers: Mapping[str, frozenset[int]]
-    times: frozenset[int] | None = None
+    times: frozenset[tuple[int, int]] | None = None
 
     def among(self, levels: tuple[int, ...]) -> "Wanted | None":
         """Return the same, to be asked of records of these levels; None if none is wanted."""
@@ -306,8 +306,8 @@ class Wanted(NamedTuple):
         """The same in SQL, on `records`; empty if all are let through."""
         parts = [f"{column} IN ({_listed(each)})" for column, each in self.numbers.items()]
         if self.times is not None:
-            held = [f"(since <= {time} AND {time} < until)" for time in sorted(self.times)]
-            parts.append(f"({' OR '.join(held) or 0})")
+            held = [f"(since <= {last} AND {first} < until)" for first, last in sorted(self.times)]
+            parts.append(f"({' OR '.join(held) or 0}) AND since < until")
         return " AND ".join(parts)
 
 

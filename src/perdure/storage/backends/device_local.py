@@ -23,6 +23,10 @@ class DeviceLocalBackend(FolderBackend):
     def capabilities(self) -> Capabilities:
         return Capabilities(concurrent_writers=True)
 
+    @property
+    def defers_sync(self) -> bool:
+        return True
+
     def _prepare_root(self) -> None:
         if self._identity is None:
             make_folder(Path(self._root))

@@ -157,11 +157,12 @@ class Recorded(Closing, Wrapped):
     def erase(self, chosen: Callable[[], Collection[CID]], reason: str) -> "Collected":
         """Erase contents from history; nobody writes from when they are chosen until they are."""
         with self.joint.alone():
+            self.joint.sync()  # no power cut brings back a file that had them
             return self.history.store.erase(chosen(), reason)
 
     # ------------------------------------------------------------ keeping history right
-    def settle(self) -> None:
-        self.joint.settle()
+    def settle(self, *, unacknowledged: bool = False) -> None:
+        self.joint.settle(unacknowledged=unacknowledged)
 
     def notice(self, locators: Iterable[Locator]) -> list[Discrepancy]:
         """Let what others wrote at these places enter history, in one commit; say what it was."""

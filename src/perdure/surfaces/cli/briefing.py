@@ -64,7 +64,7 @@ def _moment(text: str) -> Moment:
                 f"{str(error.message).rstrip('.')}, or a commit of this checkout.",
                 param_hint="--at",
             ) from error
-        return committed
+        return committed.isoformat()
 
 
 def _item(item: BriefingItem) -> dict[str, object]:

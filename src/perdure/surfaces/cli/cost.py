@@ -2,30 +2,19 @@
 
 import os
 from collections.abc import Sequence
-from datetime import datetime
 from decimal import ROUND_UP, Decimal
 
 import click
 
 from perdure import Cost
 from perdure.app.llm import costs_here
-from perdure.model.values import read_moment
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json
+from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json, parse_time
 from perdure.surfaces.telling import counted, picked, shown
+from perdure.times import first
 
 _ALL = "all"
 _CENT_OF_CENT = Decimal("0.0001")
-
-
-def _since(text: str) -> datetime:
-    moment = read_moment(text)
-    if moment is None:
-        raise click.BadParameter(
-            f"{text!a} is no time. Fix: write a date as 2026-03-01, or a time as "
-            "2026-03-01T10:00:00Z."
-        )
-    return moment
 
 
 @click.command("cost")
@@ -37,18 +26,18 @@ def _since(text: str) -> datetime:
 )
 @click.option(
     "--since",
-    type=_since,
+    type=parse_time,
     metavar="TIME",
     help="Only calls from then on: a date or a time, in UTC unless it says otherwise.",
 )
 @as_json(OBJECT_PER_LINE)
-def cost_command(by: str, since: datetime | None, *, as_json: bool) -> None:
+def cost_command(by: str, since: str | None, *, as_json: bool) -> None:
     """Say what language models have cost.
 
     Each attempt counts, and each call that never ended as the most that it may have cost. Answers
     that were known from before cost nothing. What was said in a call is not kept.
     """
-    totals = costs_here(os.environ, by, since)
+    totals = costs_here(os.environ, by, first(since) if since else None)
     if as_json:
         out.json(*({by: each.name, **_json(each)} for each in totals))
         return

@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import date, datetime, timedelta
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypedDict, TypeVar
 
@@ -25,21 +24,20 @@ from perdure.model.aliases import Identity
 from perdure.model.values import JSON
 from perdure.surfaces import out
 from perdure.surfaces.telling import animated, counted, picked, shown
+from perdure.times import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from perdure import CID, Edits, Memory, Note
 
-Moment = int | date
-"""A position, or a time (a `datetime` is a `date` too)."""
+Moment = int | str
+"""A position, or a date or a time as it was typed."""
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
 ONE_OBJECT = "one JSON object"
 OBJECT_PER_LINE = "one JSON object per line"
-
-_LAST_OF_A_SECOND = timedelta(milliseconds=999)
 
 
 def as_json(what: str) -> Callable[[Command], Command]:
@@ -48,7 +46,12 @@ def as_json(what: str) -> Callable[[Command], Command]:
 
 # ---------------------------------------------------------------- moments
 def parse_moment(text: str) -> Moment:
-    return int(text) if is_number(text) else _parse_time(text, "moment", ", or a position")
+    if is_number(text):
+        return int(text)
+    try:
+        return parse_time(text)
+    except click.BadParameter as error:
+        raise click.BadParameter(f"{error.message.rstrip('.')}, or a position.") from error
 
 
 def parse_cid(text: str) -> "CID":
@@ -60,26 +63,14 @@ def parse_cid(text: str) -> "CID":
         raise click.BadParameter(str(error)) from error
 
 
-def parse_time(text: str) -> date:
+def parse_time(text: str) -> str:
     if is_number(text):
         raise click.BadParameter("a position is no time. Fix: write a date or a time.")
-    return _parse_time(text, "time", "")
-
-
-def _parse_time(text: str, what: str, more: str) -> date:
     try:
-        return date.fromisoformat(text)
-    except ValueError:
-        pass
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise click.BadParameter(
-            f"{text!a} is not a {what}. Fix: write a date as 2026-03-01, a time as "
-            f"2026-03-01T10:00:00Z{more}."
-        ) from error
-    # Times are shown to the second, and all of that second is meant when one is typed again.
-    return time if time.microsecond else time + _LAST_OF_A_SECOND
+        parsed(text)
+    except InvalidValueError as error:
+        raise click.BadParameter(str(error)) from error
+    return text
 
 
 def is_number(text: str) -> bool:

@@ -3,7 +3,6 @@
 import re
 import shutil
 from collections.abc import Iterator, Sequence
-from datetime import date
 from pathlib import Path
 
 import click
@@ -61,7 +60,7 @@ def recall_command(  # noqa: PLR0913, PLR0917 - an option each
     top: int,
     budget: int | None,
     at: Moment | None,
-    valid_at: date | None,
+    valid_at: str | None,
     category: str | None,
     *,
     all_projects: bool,

@@ -1,7 +1,6 @@
 """`perdure shown`."""
 
 from collections.abc import Iterator
-from datetime import date
 
 import click
 
@@ -26,7 +25,7 @@ _FIELDS = "agent session moment reason tokens bytes project position blocked tim
 @as_json(OBJECT_PER_LINE)
 @with_memory
 def shown_command(
-    memory: Memory, since: date | None, project: str | None, *, last: bool, as_json: bool
+    memory: Memory, since: str | None, project: str | None, *, last: bool, as_json: bool
 ) -> None:
     """Print what agents were shown, when and why.
 

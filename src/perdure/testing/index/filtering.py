@@ -140,6 +140,9 @@ class FilterTests(IndexBase):
         assert found(index, valid_at="2026-01-31T23:59:59.999999Z") == ["always", "until"]
         assert found(index, valid_at="2026-02-01T00:00:00Z") == ["always", "until", "within"]
         assert found(index, valid_at=MARCH) == ["always", "since"]
+        assert found(index, valid_at="2026-03-01") == ["always", "since"]
+        assert found(index, valid_at="2026-02-28") == ["always", "until", "within"]
+        assert found(index, valid_at="2026-01-31") == ["always", "until"]
         assert found(index, valid_at="2026-03-01T01:00:00+02:00") == ["always", "until", "within"]
         assert found(index, valid_at=[MARCH, "2026-01-01T00:00:00Z"]) == [
             "always",

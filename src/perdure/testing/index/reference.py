@@ -278,8 +278,12 @@ def admits(wanted: Sought, record: IndexRecord, filed: Filing) -> bool:
     return (
         all(texts.get(name) in values for name, values in wanted.texts.items())
         and (wanted.levels is None or record.level in wanted.levels)
-        and (wanted.times is None or any(filed.since <= t < filed.until for t in wanted.times))
+        and (wanted.times is None or any(_held(filed, *each) for each in wanted.times))
     )
+
+
+def _held(filed: Filing, first: int, last: int) -> bool:
+    return filed.since <= last and first < filed.until and filed.since < filed.until
 
 
 def cosine(one: bytes, other: bytes) -> float:

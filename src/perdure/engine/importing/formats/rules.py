@@ -14,18 +14,15 @@ from perdure.engine.importing.contract import Finding, Item, Statement
 from perdure.engine.importing.reading import each_text
 from perdure.engine.importing.sources import ENTERED, Entry, Source
 from perdure.engine.learn.statements import cid_of
+from perdure.markdown import blocks, unmarked
 from perdure.model.values import JSON, MAX_CONTENT, shortened
 
 _NAMES = frozenset({"claude.md", "claude.local.md", "agents.md", "gemini.md", ".cursorrules"})
 _PROSE = (".md", ".mdc")
-_FRONTMATTER = re.compile(r"\A\ufeff?---[ \t]*\n.*?^---[ \t]*$", re.DOTALL | re.MULTILINE)
-_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
-_HEADING = re.compile(r"#{1,6}[ \t]+(.+)")
-_ITEM = re.compile(r"([ \t]*)(?:[-*+]|\d{1,4}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?(.+)")
-_TABLE = re.compile(r"[ \t]*\|")
 _IMPORT = re.compile(r"@\S+\s*")
-_BREAK = re.compile(r"[ \t]*([-*_=])(?:[ \t]*\1){2,}[ \t]*|[ \t]*<[^>]*>[ \t]*")
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_MARKUP = re.compile(r"<!--.*?-->|^[ \t]*</?[^<>\n]+>[ \t]*$", re.DOTALL | re.MULTILINE)
+"""Comments, and lines with nothing but a tag: what is between tags is read as Markdown."""
+_LEFT = {"fence": "lines of code", "code": "lines of code", "table": "lines of tables"}
 _NEGATIVE = re.compile(
     r"\b(?:don.?t|do not|never|avoid\w*|not|no|without|forbid\w*|prohibit\w*|anti-?patterns?"
     r"|bad|wrong)\b",
@@ -85,58 +82,28 @@ class _Reading:
 
     def rules(self, text: str) -> Iterator[_Rule]:
         """Yield the rules; each is on one line, with what leads to it."""
-        heading, leads, open_ = "", list[tuple[int, str]](), list[tuple[int, int, str]]()
-
-        def ended() -> Iterator[_Rule]:
-            """Yield the rule that ends here; one that ends in a colon leads to those below."""
-            for indent, line, words in open_:
-                leads[:] = [each for each in leads if each[0] < indent]
-                before = [each for _, each in leads[-1:]]
-                said = shortened(" ".join([*before, *words.split()]), _LONGEST)
-                if said.endswith(":"):
-                    leads.append((indent, said))
-                elif said:
+        heading, leads = "", list[tuple[int, str]]()
+        text = _MARKUP.sub(lambda found: "\n" * found[0].count("\n"), text)
+        for block in blocks(text):
+            if block.kind == "heading":
+                heading, leads = block.info, []
+            elif left := _LEFT.get(block.kind):
+                self.left[left] += block.last_line - block.first_line + 1
+            elif block.kind == "paragraph":
+                leads = [each for each in leads if each[0] < block.depth]
+                before = leads[-1][1] if leads else ""
+                said = self._said(text[block.start : block.end], before)
+                if said.endswith(":"):  # it leads to those below
+                    leads.append((block.depth, said))
+                elif said != before:
                     named = f"{heading}: {said}" if _NEGATIVE.search(heading) else said
-                    yield _Rule(heading, line, named)
-            open_.clear()
+                    yield _Rule(heading, block.first_line, named)
 
-        for number, line in self._lines(text):
-            titled, item = _HEADING.fullmatch(line), _ITEM.fullmatch(line)
-            if titled:
-                yield from ended()
-                heading, leads = " ".join(titled[1].strip("# ").split()), []
-            elif item:
-                yield from ended()
-                open_.append((len(item[1].expandtabs(4)), number, item[2]))
-            elif line.strip() and open_:
-                indent, first, said = open_.pop()
-                open_.append((indent, first, f"{said} {line.strip()}"))
-            elif line.strip():
-                leads = leads if line[0].isspace() else []
-                open_.append((-1 if not line[0].isspace() else 0, number, line.strip()))
-            else:
-                yield from ended()
-        yield from ended()
-
-    def _lines(self, text: str) -> Iterator[tuple[int, str]]:
-        """Yield the lines with their numbers; what is no prose is blank, and counted."""
-        text = text.replace("\r\n", "\n")
-        for part in (_FRONTMATTER, _COMMENT):
-            text = part.sub(lambda found: "\n" * found[0].count("\n"), text)
-        fence = ""
-        for number, line in enumerate(text.split("\n"), start=1):
-            mark = _FENCE.match(line)
-            kind = ""
-            if mark or fence:
-                kind = "lines of code"
-                closes = mark and mark[1].startswith(fence) and not line.strip().strip(mark[1][0])
-                fence = (mark[1] if mark else "") if not fence else "" if closes else fence
-            elif _TABLE.match(line):
-                kind = "lines of tables"
-            elif _IMPORT.fullmatch(line.strip()):
-                kind = "files that it imports"
-            self.left[kind] += bool(kind)
-            yield number, "" if kind or _BREAK.fullmatch(line) else line
+    def _said(self, lines: str, before: str) -> str:
+        """Return the lines of a rule as one, but for those that import a file."""
+        kept = [line for line in map(unmarked, lines.splitlines()) if not _IMPORT.fullmatch(line)]
+        self.left["files that it imports"] += len(lines.splitlines()) - len(kept)
+        return shortened(" ".join(" ".join([before, *kept]).split()), _LONGEST)
 
 
 def _written(rules: list[_Rule]) -> str:
