@@ -11,6 +11,7 @@ import pytest
 import perdure
 from perdure import Memory
 from perdure.errors import AccessRefusedError, ConfigError, NodeNotFoundError
+from perdure.frontmatter import NO_END
 
 SOURDOUGH = """\
 ---
@@ -326,10 +327,7 @@ def test_doctor_names_notes_that_are_not_memory(memory: Memory, vault: Path) -> 
         "1 too long to be memory: Long.md. Fix: split what has more than 2,000,000 characters",
         f"2 left as copies by sync: {copies}. Fix: `perdure conflicts list` shows them",
         "1 with a name that can't be used: Kale\\nbed.md. Fix: rename them",
-        (
-            "'Rule.md': its frontmatter has no end. Fix: add a line --- after it, or remove the first "
-            "line."
-        ),
+        f"'Rule.md': its {NO_END}",
     }
 
 

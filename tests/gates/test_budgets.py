@@ -19,7 +19,7 @@ BUDGETS = {
     "app": 3_979,
     "artifacts": 7_142,
     "context": 4_932,
-    "engine": 30_597,
+    "engine": 30_602,
     "harness": 2_154,
     "index": 4_248,
     "model": 3_009,
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_669
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_674

@@ -206,6 +206,11 @@ class Readable:
             below = tuple(filter(None, (each.within(names) for each in below)))
         return Entry(str(place), self._browser.name(place), None, "", below)
 
+    def has_resources(self) -> bool:
+        """Whether there are resources that the caller may see, such as notes of a vault."""
+        folder = Uri(self.caller.account_id, ("resources",))
+        return bool(self._browser.reader.list_children(str(folder), self.caller))
+
     def sessions(self) -> "tuple[SessionInfo, ...]":
         """Return the sessions that the caller may see, newest first."""
         from perdure.engine.sessions import list_sessions
