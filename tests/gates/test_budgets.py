@@ -16,7 +16,7 @@ def lines_in(*paths: Path) -> int:
 
 BUDGETS = {
     "agents": 4_654,
-    "app": 3_979,
+    "app": 3_982,
     "artifacts": 7_142,
     "context": 4_932,
     "engine": 30_602,
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_674
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_677

@@ -440,8 +440,11 @@ class _Checking:
         """Name the notes of a vault that are not memory."""
         from perdure.context.layouts.notes import NotesLayout
 
-        facts: Mapping[str, Any] = self._standing.part("notes").facts
-        for line in facts.get("left_out", ()):
+        standing = self._standing.part("notes")
+        if standing.trouble:  # of the storage, which says so itself
+            return
+        facts: Mapping[str, Any] = standing.facts
+        for line in facts["left_out"]:
             yield Check("notes", Severity.NOTE, line)
         layout = self._standing.backend
         found = [*layout.unreadable(_LONGEST_LOOK)] if isinstance(layout, NotesLayout) else []
