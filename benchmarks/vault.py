@@ -7,8 +7,8 @@ Notes of a few lines are made up, a hundred in each folder, and looked at in thr
 files      what the disk itself takes: `os.scandir` and a `stat` of each file, and `find -newer`
 check      `perdure.storage.seen.check` of the same folder, as a recall runs it: in a process that
            has looked before, and in one that has just been started
-recall     of memories in the layout `agfs`, with and without the check, and the first recall after
-           one edit. One memory is a folder with five files there, so a tenth as many are made
+recall     of the same notes in place, layout `notes`: the first index, a second start, recalls
+           with and without the check, and the first recall after one edit
 
 CPU seconds, user and system, are what counts; wall seconds stand beside them. The best of some runs
 is printed, and how each grows with size. A hint is counted if an answer says that not all was
@@ -34,6 +34,16 @@ from perdure.storage.seen import Seen, check, settle
 PER_FOLDER = 100
 SETTLED = 0.1
 """Seconds after which a file that was written is not young any more."""
+MOST_RECALLS = 10
+"""A check that is out of time goes on with the next recall; on a busy machine more than once."""
+CONFIG = """[storage]
+backend = "vault"
+layout = "notes"
+[storage.vault]
+path = "{vault}"
+[embedding]
+provider = "none"
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +141,13 @@ def of_files(place: Path, size: int, times: int) -> dict[str, Taken]:
     return taken
 
 
-def of_recalls(place: Path, size: int, times: int) -> tuple[dict[str, Taken], int, int]:
+def of_recalls(place: Path, size: int, times: int) -> tuple[dict[str, Taken], str]:
     os.environ["PERDURE_HOME"] = str(place / "home")
-    taken: dict[str, Taken] = {}
+    vault = place / "vault"
+    notes(vault, size)
+    (place / "home").mkdir()
+    config = place / "home" / "config.toml"
+    config.write_text(CONFIG.format(vault=vault))
     hints = asked = 0
 
     def recall(memory: perdure.Memory, words: str) -> perdure.RecallResult:
@@ -143,39 +157,38 @@ def of_recalls(place: Path, size: int, times: int) -> tuple[dict[str, Taken], in
         hints += any(hint.kind is perdure.HintKind.EDITS_UNCHECKED for hint in result.hints)
         return result
 
+    def start() -> None:
+        with perdure.open() as memory:
+            recall(memory, "About thing 7")
+
+    taken = {"index: the first": best(start, 1)}
+    time.sleep(SETTLED)
+    start()
+    hints = asked = 0
+    taken["recall: a second start"] = best(start, min(times, 5))
     with perdure.open() as memory:
-        source = place / "source"
-        notes(source, size)
-        memory.import_from(source, format="markdown")
-        memory.work()
         recall(memory, "thing")
-        time.sleep(SETTLED)
-        memory.record_edits()
-        recall(memory, "thing")
-        hints = asked = 0
         taken["recall: with the check"] = best(lambda: recall(memory, "About thing 7"), times)
-        on_unchanged = hints, asked
-        content = next((place / "home" / "memory").rglob("content.md"))
-        number = 0
-
-        def edit_and_recall() -> None:
-            word = f"zebra{number}"
-            result = recall(memory, word)
-            is_found = any(word in hit.snippet for hit in result.hits)
-            demand(is_found or result.index_lag > 0, f"{word} was not found, and no hint says why")
-            missed.append(not is_found)
-
-        after, missed = list[Taken](), list[bool]()
+        unchanged = f"a hint in {hints} of {asked} recalls of an unchanged vault"
+        note, late = next(vault.rglob("*.md")), 0
+        after = list[Taken]()
         for number in range(min(times, 5)):
-            content.write_text(f"A zebra{number} lives here.\n")
-            after.append(best(edit_and_recall, 1))
+            word = f"zebra{number}"
+            note.write_text(f"About thing 7: a {word} lives here.\n")
+            found = list[perdure.RecallResult]()
+            words = f"About thing 7, {word}"
+            after.append(best(lambda: found.append(recall(memory, words)), 1))  # noqa: B023 - at once
+            while not any(word in hit.snippet for hit in found[-1].hits):
+                demand(found[-1].index_lag > 0, f"{word} was not found, and no hint says why")
+                demand(len(found) < MOST_RECALLS, f"{word} was not found by {len(found)} recalls")
+                found.append(recall(memory, words))
+            late += len(found) > 1
         taken["recall: after one edit"] = min(after, key=lambda one: one.cpu)
-    print(f"{size:,} memories: {sum(missed)} of {len(missed)} edits found only after a hint")
-    (place / "home" / "config.toml").write_text("[index]\ncheck_seconds = 0\n")
+    config.write_text(f"{config.read_text()}[index]\ncheck_seconds = 0\n")
     with perdure.open() as memory:
         memory.recall("thing")
         taken["recall: without the check"] = best(lambda: memory.recall("About thing 7"), times)
-    return taken, *on_unchanged
+    return taken, f"{unchanged}; {late} of {len(after)} edits found only after a hint"
 
 
 def power(small: tuple[int, float], large: tuple[int, float]) -> float:
@@ -214,17 +227,21 @@ def main() -> None:
         try:
             files[size] = of_files(place / "files", size, options.times)
             if not options.files_only:
-                memories = max(100, size // 10)
-                taken, hints, asked = of_recalls(place / "recalls", memories, options.times)
-                recalls[memories] = taken
-                print(f"{memories:,} memories: a hint in {hints} of {asked} recalls", flush=True)
+                recalls[size], told = of_recalls(place / "recalls", size, options.times)
+                print(f"{size:,} notes: {told}", flush=True)
         finally:
             shutil.rmtree(place)
     print("\nnotes as files")
     report(files)
     if recalls:
-        print("\nmemories in the layout agfs")
+        print("\nrecalls of notes in place")
         report(recalls)
+        for size, taken in recalls.items():
+            after, without = (
+                taken[f"recall: {how}"] for how in ("after one edit", "without the check")
+            )
+            more = Taken(after.cpu - without.cpu, after.wall - without.wall)
+            print(f"{size:,} notes: an edit is found by a recall that takes {more} more")
 
 
 if __name__ == "__main__":

@@ -22,3 +22,10 @@ def _can_be_signalled() -> None:
     ):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, usual)
+
+
+@pytest.fixture
+def agfs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let new stores have five files for each node: for tests that open these files themselves."""
+    monkeypatch.setattr("perdure.app.identity.DEFAULT_LAYOUT", "agfs")
+    monkeypatch.setenv("PERDURE_LAYOUT", "agfs")

@@ -27,6 +27,8 @@ from perdure.storage.locator import STORE_NOTE
 from perdure.surfaces.cli import cli
 from tests.storage.test_folder_faults import mount
 
+pytestmark = pytest.mark.usefixtures("agfs")
+
 TEA = "preference/tea"
 
 
@@ -176,6 +178,22 @@ def test_a_deleted_note_is_written_again_by_a_write_and_not_by_a_read(machine: M
 
     assert machine.note.read_text() == before
     assert machine.contents() == ["save", "save", "save"]
+
+
+def test_a_new_store_has_notes_and_one_that_has_nodes_keeps_its_layout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = with_versions(Machine(tmp_path / "old", tmp_path / "old" / "memory"))
+    old.note.unlink()  # as before there were notes of stores
+    monkeypatch.undo()
+    new = with_versions(Machine(tmp_path / "new", tmp_path / "new" / "memory"))
+
+    assert "perdure-layout: notes\nperdure-owner: ana\n" in new.note.read_text()
+    assert (new.store / "Preferences/Tea.md").exists()
+    assert old.save("Water.").exit_code == 0
+    assert "perdure-layout: agfs\n" in old.note.read_text()
+    assert old.contents() == [*new.contents(), "save"]
+    assert (old.store / KEY).read_text().endswith("Water.")
 
 
 @pytest.mark.parametrize(

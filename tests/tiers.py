@@ -24,9 +24,9 @@ STACKS: Mapping[str, tuple[str, ...]] = {
     "tests/storage/test_write_all_default.py": ("TestInMemory",),
     "tests/context/test_nodes_conformance.py": (
         "TestNodesInMemory",
-        "TestRecordedNodesOnDeviceLocal",
+        "TestNodesAsNotesOnDeviceLocal",
         "TestRelationsInMemory",
-        "TestRecordedRelationsOnDeviceLocal",
+        "TestRelationsAsNotesOnDeviceLocal",
     ),
     "tests/context/test_outbox_conformance.py": ("TestMemory", "TestSqlite"),
     "tests/index/test_index_conformance.py": ("TestMemory", "TestSqlite"),
@@ -83,6 +83,8 @@ CHECK = (
     "tests/surfaces/test_watch.py",
     "tests/surfaces/test_worker.py",
     "tests/surfaces/test_worker_builds.py",
+    "tests/vault/test_git.py",
+    "tests/vault/test_hostile.py",
     # texts that are long, many or odd, each in a time like its length
     "tests/artifacts/test_remember.py::test_more_than_a_query_can_ask_for_are_found",
     "tests/engine/importing/test_importing.py::test_half_characters_and_huge_messages_go_in",

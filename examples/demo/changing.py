@@ -1,10 +1,10 @@
 """What was remembered changes: by what is said later, by hand, and back again."""
 
-from examples.demo.stage import KEYS, MEMORIES, Stage
+from examples.demo.stage import MEMORIES, Stage
 
 _RELEASE = "Every release of the phone app goes out to sailors on a"
 _BY_HAND = "- In Makefiles there is no choice: tabs."
-_TABS = "preference/tabs-over-spaces/content.md"
+_TABS = "Preferences/Tabs over spaces.md"
 
 
 def show_contradiction(stage: Stage) -> None:
@@ -21,23 +21,24 @@ def show_contradiction(stage: Stage) -> None:
 
 
 def show_blame(stage: Stage) -> None:
-    key = f"{KEYS}/profile/content.md"
-    blamed = stage.type("history", "blame", key, only=("version ", " - Mara")).text.splitlines()
+    blamed = stage.type(
+        "history", "blame", "profile", only=("version ", " - Mara")
+    ).text.splitlines()
     of = {line.split()[0] for line in blamed if "  - Mara " in line}
     stage.holds("the lines of one page are of several versions", is_so=len(of) > 1)
-    diff = stage.type("history", "diff", key, only=("-- Mara", "+- Mara"))
+    diff = stage.type("history", "diff", "profile", only=("-- Mara", "+- Mara"))
     stage.sees(diff, "-- Mara lives in Kiel.", "+- Mara lives in Porto.")
 
 
 def show_edit(stage: Stage) -> None:
     file = stage.folder / MEMORIES / _TABS
     file.write_text(f"{file.read_text(encoding='utf-8').rstrip()}\n{_BY_HAND}\n", encoding="utf-8")
-    stage.tell(f'$ echo "{_BY_HAND}" >> {MEMORIES}/{_TABS}')
+    stage.tell(f"$ echo '{_BY_HAND}' >> '{MEMORIES}/{_TABS}'")
     stage.remark("`perdure watch` takes edits in as they are saved; here, by hand again:")
     stage.sees(stage.type("repair", "--apply"), "recorded 1 edit ")
     found = stage.type("recall", "Makefiles", "--top", "1")
     stage.sees(found, _BY_HAND, "preference/tabs-over-spaces lines ")
-    log = stage.type("history", "blame", f"{KEYS}/{_TABS}", only=("version ", " - Mara", _BY_HAND))
+    log = stage.type("history", "blame", _TABS, only=("version ", " - Mara", _BY_HAND))
     by_hand = [line for line in log.text.splitlines() if line.endswith(_BY_HAND)]
     stage.holds("the line is recorded as found in the file", is_so="external" in "".join(by_hand))
 

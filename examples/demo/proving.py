@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from examples.demo.finding import LIVES, TABLES
-from examples.demo.stage import KEYS, Stage
+from examples.demo.stage import Stage
 from perdure.app import open_context
 
 QUESTIONS = (
@@ -37,7 +37,7 @@ def show_verifying(stage: Stage) -> None:
             "with `pip install '.[proofs]'` from a checkout, it would also be proved to others"
         )
         return
-    made = stage.type("history", "prove", f"{KEYS}/profile/content.md", "--output", _PROOF)
+    made = stage.type("history", "prove", "profile", "--output", _PROOF)
     key = made.text.partition(" --key ")[2].split()[0]
     proved = stage.type("history", "prove", "--check", _PROOF, "--key", key)
     stage.sees(proved, "proven: ", "by the clock of its owner")

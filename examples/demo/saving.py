@@ -24,9 +24,12 @@ def show_saving(stage: Stage) -> None:
     learned = _save(stage, given[1:])
     stage.holds("half a year is worth remembering", is_so=sum(learned.values()) >= _FEWEST)
     stage.holds("small talk leaves nothing but the talk", is_so=learned[CHATTER] == 0)
-    kept = {folder.name for folder in (stage.folder / SESSIONS).iterdir()}
-    stage.holds("every conversation is kept", is_so=kept >= {each.name for each in given})
-    stage.sees(stage.show_file(f"{MEMORIES}/profile/content.md"), "- Mara lives in Porto.")
+    kept = "".join(file.read_text("utf-8") for file in (stage.folder / SESSIONS).iterdir())
+    stage.holds(
+        "every conversation is kept",
+        is_so=all(f"id: sessions/{each.name}/messages\n" in kept for each in given),
+    )
+    stage.sees(stage.show_file(f"{MEMORIES}/Profile.md"), "- Mara lives in Porto.")
 
 
 def _lay_out(stage: Stage, given: list[Talk]) -> None:

@@ -16,11 +16,9 @@ from perdure.surfaces.telling import counted, cut_to, wrapped
 
 Say = Callable[[str], object]
 
-KEYS = f"accounts/local/users/{OWNER}/memories"
-"""Where Mara's memories are, as `perdure history` names texts."""
-MEMORIES = f"memory/{KEYS}"
-"""Where their files are, in the folder of the demo."""
-SESSIONS = "memory/accounts/local/sessions"
+MEMORIES = "memory"
+"""Where Mara's memories are, in the folder of the demo."""
+SESSIONS = f"{MEMORIES}/Sessions"
 _INDENT = "   "
 _WIDTH = 116
 _MOST_LINES = 12

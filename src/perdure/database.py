@@ -73,7 +73,7 @@ class DatabaseFile:
     """
 
     def __init__(self, path: str, tables: Tables, patience: float = PATIENCE_SECONDS) -> None:
-        self.path = Path(path).absolute()
+        self.path = Path(path or os.sep).absolute()  # in memory, also where no folder is left
         self._tables = tables
         self._name = f"{tables.name} {str(self.path)!a}"
         self._patience = patience

@@ -22,8 +22,8 @@ Value = None | bool | int | float | str | date | list["Value"] | dict[str, "Valu
 
 MOST_CHARACTERS = 64_000
 _DEPTH, _NODES, _ALIASES, _DIGITS = 32, 4_096, 32, 40
-_OPENING = re.compile(r"\A\ufeff?---[ \t]*\r?\n")
-_CLOSING = re.compile(r"^---[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
+_OPENING = later(r"\A\ufeff?---[ \t]*\r?\n")
+_CLOSING = later(r"^---[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
 _TAG = "tag:yaml.org,2002:"
 _TAGS: Mapping[str, tuple[type, ...]] = {
     "int": (int,),

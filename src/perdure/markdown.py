@@ -278,7 +278,8 @@ def headings(text: str) -> Iterator[Block]:
         yield from (each for each in marks(text) if each.kind == "heading")
 
 
-_MAY_BE_TAG = later(r"(?<![^\s(\[{,;])#[^\s#]")
+_MAY_BE_TAG = later(r"(?<!\S)#(?!\d+(?:[!-,.:-@\[-^`{-~\s]|\Z))[^\s#]")
+"""What may be a tag wherever it stands: not the anchor of a link, nor a number."""
 
 
 def title(text: str, name: str) -> str:

@@ -10,6 +10,8 @@ from perdure.engine.repair import State
 from perdure.errors import BrokenNodeError
 from perdure.model import ContextNode
 
+pytestmark = pytest.mark.usefixtures("agfs")
+
 URI = "ctx://local/users/ana/memories/note/tea"
 
 

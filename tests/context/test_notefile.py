@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from perdure.artifacts import CID
 from perdure.context.draft import ordered
 from perdure.context.files import (
     ARCHIVED,
@@ -260,9 +261,10 @@ def test_a_change_of_the_content_keeps_the_persons_properties() -> None:
 def test_a_memory_looks_as_a_person_would_write_it() -> None:
     uri = Uri.of_key(PLACE)
     assert uri is not None
-    node = ContextNode(uri=str(uri), content="Prefers tabs over spaces.")
+    node = ContextNode(uri=str(uri), content="- Prefers tabs over spaces.\n")
     content = join(generated_lines(node.title), node.content)
     parts = texts_of(node, content, {})
+    cid = str(CID.of(b"Prefers tabs over spaces."))
     said = [
         {
             "session": "a",
@@ -270,7 +272,7 @@ def test_a_memory_looks_as_a_person_would_write_it() -> None:
             "speaker": "user",
         }
     ]
-    statements: Any = {"bafk": {"confidence": 0.9, "kind": "preference", "said": said}}
+    statements: Any = {cid: {"confidence": 0.9, "kind": "preference", "said": said}}
     meta = Meta(
         NodeStatus.ACTIVE,
         1,
@@ -284,10 +286,58 @@ def test_a_memory_looks_as_a_person_would_write_it() -> None:
     assert compose({**parts, META: meta.text()}, PLACE, None) == (
         "---\nid: preference/indentation\nkind: preference\nproject: acme-web\n"
         "created: 2026-03-02T12:00:00.150057Z\nevidence:\n"
-        '  - {session: "a", message: 0, quote: "tabs", speaker: "user", confidence: 0.9, '
-        'kind: "preference", cid: "bafy", statement: "bafk"}\n'
-        "---\nPrefers tabs over spaces.\n"
+        '  - {session: "a", message: 0, quote: "tabs", confidence: 0.9, cid: "bafy", '
+        f'statement: "{cid[7:19]}"}}\n'
+        "---\n- Prefers tabs over spaces.\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("category", "kind", "folder"),
+    [
+        ("note", "", "Notes"),
+        ("decision", "", "Decisions"),
+        ("pattern", "decision", "Decisions"),
+        ("pattern", "rule", "Rules"),
+        ("rule", "", "Rules"),
+        ("case", "task", "Tasks"),
+        ("case", "rejected", "Rejected"),
+        ("entity", "fact", "Facts"),
+        ("idea", "", "Ideas"),
+        ("story", "", "Stories"),
+        ("box", "", "Boxes"),
+        ("notes", "", "Notes"),
+        ("session", "", "Sessions (session)"),
+    ],
+)
+def test_folders_are_plurals_and_the_id_says_which_category(
+    category: str, kind: str, folder: str
+) -> None:
+    place = Uri("local", ("users", "ana", "memories", category, "tea")).key
+
+    assert NAMES.folder(place, kind) == (folder,)
+    assert NAMES.place(f"{folder}/Tea.md", f"{category}/tea") == place
+    assert NAMES.place("Preferences/Tea.md", f"{category}/tea") == PLACE.replace(
+        "indentation", "tea"
+    )
+
+
+@pytest.mark.parametrize(
+    ("slug", "title", "name"),
+    [
+        ("never-push-directly-main", "Never push directly to main.", "Never push directly to main"),
+        ("dark-mode-every-editor", "The user prefers dark mode in every editor.", None),
+        ("tea", "The user likes tea.", "Tea"),
+        ("other-words-than-these", "The user likes tea.", "Other words than these"),
+        ("heron-7c1f76a1", "The staging server is heron…", "The staging server is heron"),
+    ],
+)
+def test_a_slug_of_a_sentence_gives_its_file_the_words_of_it(
+    slug: str, title: str, name: str | None
+) -> None:
+    place = Uri("local", ("users", "ana", "memories", "rule", slug)).key
+
+    assert NAMES.stem(place, title, "") == (name or "Dark mode in every editor")
 
 
 @given(st.text(max_size=80))
@@ -339,8 +389,11 @@ def test_a_slug_can_be_told_from_the_name_of_its_file(category: str, slug: str) 
         return
     place = Uri("local", ("users", "ana", "memories", category, slug)).key
     path = "/".join((*NAMES.folder(place), NAMES.stem(place, "", "") + MARKDOWN))
+    found = NAMES.place(path, None)
 
-    assert NAMES.place(path, None) == place
+    assert NAMES.place(path, id_of(place)) == place
+    assert found is not None
+    assert found.endswith(f"/{slug}")
 
 
 @pytest.mark.parametrize(

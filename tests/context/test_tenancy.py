@@ -38,7 +38,8 @@ TRUSTED = {
     "nodes": {
         # They take no request: whoever calls has asked `reach`, or works for nobody.
         *("active", "load", "is_active", "walk", "categories", "hidden", "leading_to"),
-        *("named", "names_of"),
+        *("named", "names_of", "in_use", "file_of", "path_of", "place_at", "has_file"),
+        "lines_above",
         *("look", "files", "file", "folder", "marker", "clear", "settle", "because"),
         # They take a plan that asks by itself.
         *("write", "change", "owned", "archive_nodes", "plan_archive"),

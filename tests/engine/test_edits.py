@@ -15,6 +15,8 @@ from perdure.errors import TextsGoneError
 from perdure.storage.seen import Checked
 from tests.engine.remembering import of, opened, save_all
 
+pytestmark = pytest.mark.usefixtures("agfs")
+
 TABS = "ctx://local/users/ana/memories/preference/indentation"
 KINDS = {HintKind.EDITS_UNCHECKED, HintKind.TEXTS_GONE, HintKind.EDIT_NOT_RECORDED}
 

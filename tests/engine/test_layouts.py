@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 import perdure
-from perdure import Memory
+from perdure import Memory, WatchKind
 from perdure.app import import_memory
 from perdure.app.relayout import change_layout
 from perdure.artifacts import CID
@@ -193,6 +194,26 @@ class TestByHand:
         assert memory.record_edits().recorded
         assert "preference/indentation" in uris(memory, "wide")
         assert not memory.repair().findings
+
+    def test_notes_are_followed_while_they_are_watched(self, memory: Memory, note: Path) -> None:
+        ending, new = Event(), note.with_name("Tea.md")
+        found = []
+        for report in memory.watch(ending):
+            found.append((report.kind.value, report.names))
+            if report.kind is WatchKind.WATCHING:
+                note.write_text(note.read_text().replace("tabs", "zebras"))
+            elif report.kind is WatchKind.EDIT:
+                new.write_text("Likes green tea.")
+            elif report.kind is WatchKind.NEW:
+                new.unlink()
+            else:
+                ending.set()
+
+        assert [(kind, *map(memory.name, names)) for kind, names in found[1:]] == [
+            ("edit", "preference/indentation"),
+            ("new memory", "preference/tea"),
+            ("removed memory", "preference/tea"),
+        ]
 
     def test_a_property_that_a_person_adds_stays(self, memory: Memory, note: Path) -> None:
         note.write_text(note.read_text().replace("---\n", "---\ntags: [ a,b ] # mine\n", 1))

@@ -326,8 +326,10 @@ def test_doctor_names_notes_that_are_not_memory(memory: Memory, vault: Path) -> 
     assert said == {
         "1 too long to be memory: Long.md. Fix: split what has more than 2,000,000 characters",
         f"2 left as copies by sync: {copies}. Fix: `perdure conflicts list` shows them",
-        "1 with a name that can't be used: Kale\\nbed.md. Fix: rename them",
+        "1 with names that can't be used: Kale\\nbed.md. Fix: rename them",
         f"'Rule.md': its {NO_END}",
+        "1 links or devices, never followed: loop. Fix: none needed",
+        "1 not UTF-8, so not memory: latin.md. Fix: save them as UTF-8",
     }
 
 
@@ -336,9 +338,9 @@ def test_init_says_what_it_found(memory: Memory, vault: Path) -> None:
     said = perdure_says("init", "--vault", str(vault))
     told = json.loads(perdure_says("init", "--vault", str(vault), "--json"))
 
-    assert "notes    6 notes are memory now" in said
-    assert told["notes"] == 6
-    assert told["others"] == {".png": 1, "too long": 1}
+    assert "notes    5 notes are memory now" in said
+    assert told["notes"] == 5
+    assert told["others"] == {".png": 1, "too long": 1, "not UTF-8": 1, "link": 1}
     assert "1 too long to be memory: Long.md. Fix: split" in said
 
 

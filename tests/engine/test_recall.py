@@ -18,6 +18,8 @@ from perdure.testing.requirement import requirement
 from tests.engine.remembering import ADMIN, ANA, BOB, EVE, of, opened, save_all, uris
 from tests.support.hints import texts_of
 
+pytestmark = pytest.mark.usefixtures("agfs")
+
 TABS = "ctx://local/users/ana/memories/preference/indentation"
 SAID = [
     {"role": "user", "content": "I adopted a cat called Miso.", "name": "Ana"},

@@ -28,6 +28,8 @@ from tests.context.opened import (
 from tests.support.context.crashes import FolderGround, Ground, MemoryGround, every_crash
 from tests.tiers import searched
 
+pytestmark = pytest.mark.usefixtures("agfs")
+
 ONE, TWO = memory_uri("one"), memory_uri("two")
 TALK = "ctx://acme/sessions/monday/talk"
 HUMAN = {State.BROKEN}

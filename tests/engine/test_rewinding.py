@@ -17,6 +17,8 @@ from perdure.model import RelationEdge, RequestContext
 from perdure.testing.suite import examples
 from tests.engine.remembering import ANA, BOB, of, opened
 
+pytestmark = pytest.mark.usefixtures("agfs")
+
 MEMORIES = "ctx://local/users/ana/memories"
 TEA, VIM, JUNK = f"{MEMORIES}/taste/tea", f"{MEMORIES}/habit/vim", f"{MEMORIES}/habit/junk"
 SAID = {"role": "user", "name": "Ana", "content": "I live in Berlin.", "time": "2026-03-02"}

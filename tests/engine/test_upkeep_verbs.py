@@ -10,6 +10,8 @@ import perdure
 from perdure import Memory
 from perdure.errors import AccessDeniedError, InvalidValueError, NodeExistsError, NodeNotFoundError
 
+pytestmark = pytest.mark.usefixtures("agfs")
+
 VERBS: dict[str, Callable[[Memory], object]] = {
     "index": lambda memory: memory.index,
     "outbox": lambda memory: memory.outbox,

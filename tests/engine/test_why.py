@@ -22,6 +22,8 @@ from perdure.errors import AccessDeniedError, NodeNotFoundError
 from perdure.model import SUPERSEDED_BY, ContextNode, RelationEdge, RequestContext
 from tests.engine.remembering import ADMIN, ANA, of, opened
 
+pytestmark = pytest.mark.usefixtures("agfs")
+
 MEMORIES = "ctx://local/users/ana/memories"
 PROFILE = f"{MEMORIES}/profile"
 MAKE_TEST = "ctx://local/agents/default/skills/make-test"

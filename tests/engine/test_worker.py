@@ -21,6 +21,8 @@ from perdure.testing.requirement import requirement
 from tests.engine.remembering import ANA, of, opened, save_all, uris
 from tests.support.hints import texts_of
 
+pytestmark = pytest.mark.usefixtures("agfs")
+
 FOLDER = "ctx://local/users/ana/memories/preference"
 
 

@@ -15,17 +15,17 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 4_654,
-    "app": 3_982,
+    "agents": 4_799,
+    "app": 4_090,
     "artifacts": 7_142,
-    "context": 4_932,
-    "engine": 30_602,
+    "context": 5_371,
+    "engine": 30_723,
     "harness": 2_154,
     "index": 4_248,
-    "model": 3_009,
+    "model": 3_032,
     "process": 528,
-    "storage": 5_750,
-    "surfaces": 7_361,
+    "storage": 5_864,
+    "surfaces": 7_411,
     "testing": 4_351,
 }
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_677
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_678

@@ -25,6 +25,7 @@ _CHANGING = (
     (re.compile(r"\bin \d+ seconds"), "in SOME seconds"),
     (re.compile(r"\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "TIME"),
     (re.compile(r"\b\d\d:\d\d:\d\dZ"), "HH:MM:SSZ"),
+    (re.compile(r"(created|updated): 20\S+Z"), r"\1: TIME"),
 )
 """What is another in each run: folders, ids, keys and times. The dates of the story stay."""
 

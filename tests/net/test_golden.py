@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.net.golden_home import GoldenHome, as_text
+from tests.net.golden_home import NODES, GoldenHome, as_text
 from tests.net.recording import same_as_recorded
 
 
@@ -42,3 +42,22 @@ def test_golden_home_is_sound(golden: GoldenHome) -> None:
     assert golden.run("doctor")["ok"]
     assert golden.run("status")["ok"]
     assert golden.run("index", "verify")["ok"]
+
+
+def test_golden_home_keeps_its_layout_until_it_is_migrated_and_back(golden: GoldenHome) -> None:
+    saved = golden.run("save", "Sardines.", "--category", "preference", "--slug", "fish")
+    assert saved["version"] == 1
+    five = golden.texts()
+    assert "memory/accounts/local/users/ana/memories/preference/fish/content.md" in five
+    reads = [golden.run("read", name, "--all") for name in NODES]
+
+    assert golden.run("migrate", "--layout", "notes")["layout"] == "notes"
+    notes = golden.texts()
+    assert "memory/Preferences/Fish.md" in notes
+    assert not any(name.startswith("memory/accounts/") for name in notes)
+    assert [golden.run("read", name, "--all") for name in NODES] == reads
+
+    assert golden.run("migrate", "--layout", "agfs")["layout"] == "agfs"
+    about = "memory/Perdure/About this folder.md"
+    again = golden.texts()
+    assert (again | {about: b""}) == (five | {about: b""})

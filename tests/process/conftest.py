@@ -33,9 +33,9 @@ class Here:
 
     def file(self, uri: str) -> Path:
         """Return the content of a node, as its owner would open it."""
-        from perdure.model import Uri  # noqa: PLC0415 - short
-
-        return self.machine.store / Uri.parse(uri).key / "content.md"
+        name = "/".join(uri.rsplit("/", 2)[1:])
+        files = self.machine.store.rglob("*.md")
+        return next(file for file in files if f"\nid: {name}\n" in file.read_text())
 
     def run(
         self, *arguments: str, stdin: str = "", cwd: Path | None = None

@@ -9,8 +9,10 @@ from tests.process.test_read_only import loaded
 NEEDED = {
     "perdure": "",
     "perdure.app": "identity opening reading",
+    "perdure.artifacts": "cid",
     "perdure.config": "",
-    "perdure.context": "aliases outbox outbox.schema",
+    "perdure.context": "aliases files layouts layouts.names layouts.notefile layouts.notes "
+    "layouts.places outbox outbox.schema",
     "perdure.database": "",
     "perdure.dataclass": "",
     "perdure.engine": "recall recall.packing",
@@ -20,12 +22,12 @@ NEEDED = {
     "perdure.frontmatter": "",
     "perdure.harness": "projects",
     "perdure.index": "account account.schema words",
-    "perdure.model": "aliases trust uri values",
+    "perdure.model": "aliases anchors node request trust uri values",
     "perdure.patterns": "",
     "perdure.plugins": "",
     "perdure.process": "__main__ asked here notes",
-    "perdure.storage": "backends confined content contract folder locator registry "
-    "selection wrappers wrappers.read_only",
+    "perdure.storage": "backends confined conflicts content contract folder locator registry "
+    "selection undo wrappers wrappers.read_only",
 }
 """All modules of ours that it takes to show notes that are kept ready."""
 SLOW = {

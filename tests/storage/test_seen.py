@@ -206,7 +206,7 @@ class TestFinding:
 
         assert look(vault, seen).unreadable == ("photo.jpg",)
         assert look(vault, seen) == Checked()
-        assert seen.row("photo.jpg") is not None
+        assert seen.rows(["photo.jpg"])
         (root / "photo.jpg").write_text("words")
         assert look(vault, seen).changed == ("photo.jpg",)
 
@@ -318,7 +318,7 @@ class TestLoss:
         with pytest.raises(StorageUnavailableError):
             look(vault, seen)
 
-        assert seen.row("a.md") is not None
+        assert seen.rows(["a.md"])
 
     def test_what_is_in_a_folder_that_may_not_be_read_is_not_gone(
         self, vault: VaultBackend, root: Path, seen: Seen, monkeypatch: pytest.MonkeyPatch
@@ -392,22 +392,16 @@ class TestDeadline:
 
 
 class TestTable:
-    def test_rows_are_found_by_key_and_place(self, seen: Seen) -> None:
-        rows = [
-            Row("a.md", b"1", b"x", "n/a"),
-            Row("f/b.md", b"2", b"y", "n/b"),
-            Row("c", b"", b""),
-        ]
+    def test_rows_are_found_by_key(self, seen: Seen) -> None:
+        rows = [Row("a.md", b"1", b"x"), Row("f/b.md", b"2", b"y"), Row("c", b"", b"")]
         seen.put(rows)
 
-        assert seen.row("f/b.md") == rows[1]
-        assert seen.row("f/nothing") is None
+        assert seen.rows(["f/b.md"]) == [rows[1]]
+        assert seen.rows(["f/nothing"]) == []
         assert {row.key for row in seen.rows()} == {"a.md", "f/b.md", "c"}
         assert seen.rows(["c", "absent"]) == [rows[2]]
-        assert seen.at("n/a") == [rows[0]]
-        assert seen.below("n/") == rows[:2]
-        seen.drop(["a.md"])
-        assert seen.below("n/") == rows[1:2]
+        seen.change((), ["a.md"])
+        assert {row.key for row in seen.rows()} == {"f/b.md", "c"}
 
     def test_what_another_process_put_is_seen(self, tmp_path: Path, seen: Seen) -> None:
         assert not any(seen.stamps().values())
@@ -415,7 +409,7 @@ class TestTable:
             other.put([Row("f/a.md", b"1", b"x")])
 
             assert dict(seen.stamps()) == {"f": {"a.md": b"1"}}
-            other.drop(["f/a.md"])
+            other.change((), ["f/a.md"])
             assert not any(seen.stamps().values())
 
     @pytest.mark.parametrize("harm", ["damaged", "removed", "a folder", "of something else"])

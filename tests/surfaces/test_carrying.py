@@ -121,12 +121,16 @@ def test_there_and_back(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("device")
 def test_what_is_in_the_way_is_told_of(tmp_path: Path) -> None:
     vault = tmp_path / "Vault"
-    (vault / "accounts" / "local").mkdir(parents=True)
-    (vault / "accounts" / "local" / "mine.md").write_text("mine")
+    (vault / "Perdure" / "Preferences").mkdir(parents=True)
+    (vault / "Perdure" / "Preferences" / "Indentation.md").write_text("mine")
+    (vault / "Mine.md").write_text("not in the way")
+    key = "accounts/local/users/ana/memories/preference/indentation"
     there = ("migrate", "--to", "vault", "--vault", str(vault))
 
-    assert "in the way: 'accounts/local/mine.md' is there" in told(*there, "--dry-run")
-    assert one(*there, "--dry-run")["conflicts"] == ["'accounts/local/mine.md' is there"]
+    assert f"in the way: '{key}/.meta.json' is there" in told(*there, "--dry-run")
+    assert one(*there, "--dry-run")["conflicts"] == [
+        f"'{key}/{name}' is there" for name in (".meta.json", "content.md")
+    ]
     assert isinstance(refusal(*there, "--yes"), ArchiveError)
 
 

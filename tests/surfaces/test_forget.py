@@ -14,6 +14,8 @@ from perdure.errors import (
 )
 from tests.surfaces.nodes import TABS, one, perdure, refusal, told
 
+pytestmark = pytest.mark.usefixtures("agfs")
+
 WORD = "marzipan"
 
 

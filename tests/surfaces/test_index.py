@@ -13,7 +13,10 @@ from perdure.model.values import JSON
 from tests.surfaces.nodes import MEMORIES, TABS, lines, one, perdure, refusal, told
 from tests.surfaces.terminals import at_a_terminal
 
-pytestmark = pytest.mark.parametrize("memory", ["device-local"], indirect=True)
+pytestmark = [
+    pytest.mark.usefixtures("agfs"),
+    pytest.mark.parametrize("memory", ["device-local"], indirect=True),
+]
 
 
 class CalledLong(Hashing):

@@ -110,7 +110,7 @@ def test_a_new_vault_has_notes_and_its_own_are_memory(config: Path, vault: Path)
 
     assert one("init", "--vault", str(vault))["notes"] == 1
 
-    assert tomllib.loads(config.read_text())["storage"]["layout"] == "notes"
+    assert "layout" not in tomllib.loads(config.read_text())["storage"]
     assert "resources/Oven lines 1-1" in told("recall", "heat degrees")
 
 
@@ -191,12 +191,12 @@ def test_comments_and_all_else_survive(config: Path, vault: Path) -> None:
 
     done = one("init", "--vault", str(vault))
 
-    assert done["changed"] == ["storage.backend", "storage.vault.path", "storage.layout"]
+    assert done["changed"] == ["storage.backend", "storage.vault.path"]
     text = config.read_text()
     assert [line for line in mine.splitlines() if line not in text.splitlines()] == []
     assert tomllib.loads(text) == {
         "embedding": {"provider": "none"},
-        "storage": {"backend": "vault", "layout": "notes", "vault": {"path": str(vault)}},
+        "storage": {"backend": "vault", "vault": {"path": str(vault)}},
     }
 
 
@@ -230,7 +230,6 @@ def test_however_it_is_written_it_is_changed_rightly_or_refused(
     wanted = tomllib.loads(mine)
     wanted["storage"]["backend"] = "vault"
     wanted["storage"].setdefault("vault", {})["path"] = str(vault)
-    wanted["storage"]["layout"] = "notes"
 
     done = perdure("init", "--vault", str(vault), "--force")
 

@@ -10,6 +10,8 @@ from perdure.testing.requirement import requirement
 from tests.storage.test_conflicts import MARKED
 from tests.surfaces.nodes import MEMORIES, content_of, one, perdure, told
 
+pytestmark = pytest.mark.usefixtures("agfs")
+
 TEA = "users/ana/memories/preference/tea"
 
 Told = dict[str, object]

@@ -11,6 +11,8 @@ import pytest
 
 from tests.surfaces.terminals import PERDURE, at_a_terminal, environment, perdure
 
+pytestmark = pytest.mark.usefixtures("agfs")
+
 HEAVY = (
     "sqlite3 yaml cbor2 google_crc32c cryptography perdure.app perdure.artifacts "
     "perdure.context perdure.engine perdure.model perdure.storage"

@@ -23,6 +23,8 @@ from tests.surfaces.nodes import (
     told,
 )
 
+pytestmark = pytest.mark.usefixtures("agfs")
+
 
 # ---------------------------------------------------------------- list and tree
 class TestList:

@@ -17,6 +17,8 @@ from perdure.errors import (
 )
 from tests.surfaces.nodes import TABS, lines, objects, one, perdure, refusal, told
 
+pytestmark = pytest.mark.usefixtures("agfs")
+
 
 # ---------------------------------------------------------------- repair
 class TestRepair:

@@ -17,6 +17,8 @@ from tests.surfaces.nodes import (
     told,
 )
 
+pytestmark = pytest.mark.usefixtures("agfs")
+
 TEA = f"{MEMORIES}/taste/tea"
 
 

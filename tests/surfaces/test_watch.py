@@ -14,7 +14,10 @@ from perdure.errors import AccessDeniedError, StorageSelectionError
 from tests.surfaces.nodes import one, refusal, told
 from tests.surfaces.processes import Running, running, until
 
-pytestmark = pytest.mark.parametrize("memory", ["vault"], indirect=True)
+pytestmark = [
+    pytest.mark.usefixtures("agfs"),
+    pytest.mark.parametrize("memory", ["vault"], indirect=True),
+]
 
 AT_ONCE_SECONDS = 1.0
 IN_TIME_SECONDS = 20.0

@@ -147,6 +147,12 @@ def schedule(folder: Path, seed: int) -> Iterator[Schedule]:
         made.close()
 
 
+def test_of_three_files_with_one_id_both_machines_choose_the_same(tmp_path: Path) -> None:
+    with schedule(tmp_path, 3_378_869_977) as made:  # the one in use goes as another arrives
+        made.run()
+        made.check()
+
+
 @pytest.mark.parametrize("part", range(5))
 def test_random_schedules_lose_nothing_and_double_nothing(tmp_path: Path, part: int) -> None:
     for number in range(part, max(50, searched(2_000)), 5):

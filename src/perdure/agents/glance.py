@@ -4,21 +4,37 @@ It opens nothing that could write, and loads little: at nearly every call the an
 """
 
 import os
-from collections.abc import Collection, Container, Iterator, Mapping
+import time
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perdure.app.opening import SEEN
 from perdure.app.reading import Reading, open_to_read
-from perdure.engine.actions import Action
-from perdure.harness.projects import identity_at
+from perdure.database import ReadOnlyFile
+from perdure.dataclass import replace
+from perdure.errors import DamageError, StorageError
+from perdure.harness.projects import identity_at, top_of
 from perdure.index.account.schema import read_naming
+from perdure.model.aliases import Identity
+from perdure.storage.contract import Layout
 
 if TYPE_CHECKING:
+    from perdure.agents.shown import AnsweredFrom
+    from perdure.engine.actions import Action
+    from perdure.engine.briefing import Briefing
+    from perdure.engine.instructions import InstructionFile
+    from perdure.engine.recall.result import Hint
+    from perdure.model.anchors import Checkout
     from perdure.model.values import JSON
 
 _MOST = 200
+_CHECK_SECONDS = 0.02
+"""For what is checked against the checkout, as `Memory.briefing` has it."""
 
 
-def may_remind(action: Action, cwd: str, shown: Container[str]) -> bool:
+def may_remind(action: "Action", cwd: str, shown: Container[str]) -> bool:
     """Whether a rule may be about a tool call; if nobody can tell, it may."""
     reading = open_to_read(os.environ)
     if reading.waiting(1) != []:  # the index is behind
@@ -38,6 +54,85 @@ def may_remind(action: Action, cwd: str, shown: Container[str]) -> bool:
         for payload in found
         for text, kind, is_enforced in _stated(payload)
     )
+
+
+def briefing_at(
+    cwd: str,
+    answered: "AnsweredFrom",
+    *,
+    known: "Sequence[InstructionFile]",
+    budget_tokens: int = 294,
+    kinds: Collection[str] = (),
+) -> "Briefing | None":
+    """Return what `Memory.briefing` does, and note whose it is; None if only that can tell.
+
+    So it is if the index is behind, if an edit is to be recorded first, and if anything fails.
+    """
+    from perdure.app import caller_for
+    from perdure.context.reading import NodeReader
+    from perdure.engine.briefing import brief
+    from perdure.engine.uses import unused_in
+    from perdure.index.stores.sqlite import SqliteIndex
+
+    reading = open_to_read(os.environ)
+    databases, caller = reading.databases(), caller_for(os.environ, role="member")
+    is_current = reading.waiting(1) == [] and not (reading.folder / "erasing").is_dir()
+    if not is_current or len(databases) != 1:
+        return None
+    identity, aliases = identity_at(cwd) if cwd else Identity(""), reading.aliases()
+    project = aliases.project(identity) if identity.slug else ""
+    tree = _checkout(identity.folder, reading.config.home)
+    opened = SqliteIndex(str(databases[0].parent), kind=ReadOnlyFile)
+    with suppress(DamageError, StorageError), closing(opened) as index:
+        hints = _edits(reading, index.places(caller.account_id))
+        if hints is None:
+            return None
+        found = brief(
+            NodeReader(reading.backend),
+            index,
+            caller,
+            (project, *aliases.names(project)) if project else ("",),
+            known=known,
+            kinds=kinds,
+            budget=budget_tokens,
+            leaves_out=unused_in(reading.config.home),
+            check=None if tree is None else lambda stated: tree.checked(stated, _CHECK_SECONDS),
+        )
+        answered.account, answered.user = caller.account_id, caller.user_id
+        answered.project, answered.position = project, index.cursor(caller.account_id)
+        if index.is_undisturbed(caller.account_id):
+            return replace(found, hints=hints)
+    return None
+
+
+def _checkout(folder: str, home: Path) -> "Checkout | None":
+    if top_of(folder) is None:
+        return None
+    from perdure.harness.checkout import working_tree
+
+    return working_tree(folder, home / "hooks" / "ancestry.json")
+
+
+def _edits(reading: Reading, indexed: int) -> "tuple[Hint, ...] | None":
+    """Return why edits may be missed; None if one may have to be recorded.
+
+    Before the first look, nothing but the index tells how many texts there are.
+    """
+    from perdure.engine.edits import INLINE_TEXTS, left_to_background, look_at_notes
+    from perdure.storage.seen import Seen
+
+    if not reading.config.check_seconds:  # then it is the owner who is to be told
+        return None
+    deadline = time.monotonic() + reading.config.check_seconds
+    with suppress(StorageError), Seen(str(reading.folder / SEEN)) as texts:
+        known = texts.size(INLINE_TEXTS + 1)
+        if (known or indexed) > INLINE_TEXTS:
+            return (left_to_background(texts),)
+        if known and isinstance(reading.layout, Layout):
+            checked = look_at_notes(reading.layout, texts, deadline)
+            if not (checked.found or checked.rows or checked.gone or checked.left):
+                return ()
+    return None
 
 
 def may_fix(signature: str, cwd: str) -> bool:

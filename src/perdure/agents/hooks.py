@@ -187,6 +187,7 @@ def _log(event: str, moment: "Moment", emission: "Emission", size: int) -> None:
         project=seen.project,
         position=seen.position,
         blocked=emission.blocks,
+        behind=seen.behind,
     )
     append_emission(moment.home, record)
 

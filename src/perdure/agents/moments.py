@@ -5,17 +5,18 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perdure.agents.hook_input import HookInput
-from perdure.agents.pending import Pending, start_draining
-from perdure.agents.shown import Shown
+from perdure.agents.pending import Pending, start_checking, start_draining
+from perdure.agents.shown import AnsweredFrom, Shown
 from perdure.dataclass import dataclass, field
 from perdure.engine.emissions import Emitted, key_of
 from perdure.errors import StorageError
 
 if TYPE_CHECKING:
-    from perdure import Hit, Memory
+    from perdure import Hint, Hit, Memory
+    from perdure.engine.briefing import Briefing
     from perdure.engine.reminding import Reminder
 
 _LONGEST_PROMPT = 2_000
@@ -44,16 +45,6 @@ class Emission:
 NOTHING = Emission()
 
 
-@dataclass(slots=True)
-class Seen:
-    """Whose memory a moment was answered from, and up to which position of the log."""
-
-    account: str = ""
-    user: str = ""
-    project: str = ""
-    position: int = 0
-
-
 @dataclass(frozen=True, slots=True)
 class Moment:
     """One call of a hook: who calls, with what, and where memory is."""
@@ -61,7 +52,7 @@ class Moment:
     agent: str
     home: Path
     given: HookInput
-    seen: Seen = field(default_factory=Seen, compare=False)
+    seen: AnsweredFrom = field(default_factory=AnsweredFrom, compare=False)
 
     @property
     def may_only_block(self) -> bool:
@@ -94,10 +85,27 @@ class Moment:
 
         project = identity_at(self.given.cwd) if self.given.cwd else ""
         caller = caller_for(os.environ, role="member")
-        with open_memory(os.environ, caller, project=project) as memory:
+        with open_memory(os.environ, caller, project=project, leaves_checks=True) as memory:
             yield memory
             self.seen.account, self.seen.user = caller.account_id, caller.user_id
             self.seen.project, self.seen.position = memory.project, memory.position
+
+    def briefing(self, **asked: Any) -> "Briefing":  # noqa: ANN401 - as `Memory.briefing` has them
+        """Return the briefing for the folder; its memory is opened only if a glance can't do."""
+        from perdure.agents.glance import briefing_at
+
+        found = briefing_at(self.given.cwd, self.seen, **asked)
+        if found is None:
+            with self.memory() as memory:
+                found = memory.briefing(**asked)
+        self.note_hints(found.hints)
+        return found
+
+    def note_hints(self, hints: "Iterable[Hint]") -> None:
+        """Note whether the answer may not know of edits; then they are looked for from now on."""
+        self.seen.behind = any(hint.kind.value == "edits unchecked" for hint in hints)
+        if self.seen.behind:
+            start_checking(self.home, os.environ)
 
 
 # ---------------------------------------------------------------- at the start
@@ -120,8 +128,7 @@ def at_start(moment: Moment) -> Emission:
     from perdure.agents.statusline import note_memories
 
     known = instruction_files(moment.given.cwd, moment.agent)
-    with moment.memory() as memory:
-        found = memory.briefing(known=known)
+    found = moment.briefing(known=known)
     shown.brief(text for text in (*(item.text for item in found.items), found.last) if text)
     note_memories(home, moment.given.cwd, found.memories)
     lines = (*found.items, *([found.end] if found.end else []))
@@ -185,6 +192,7 @@ def recalled_for(prompt: str, moment: Moment) -> Emission:
         check = memory.checked
         lines = relevant_lines(news, result.words, is_known, goes_on=goes_on, check=check)
         lines = with_repeated(lines, memory.repeated(prompt, session=known), is_known)
+    moment.note_hints(result.hints)
     shown.add(line.key for line in lines)
     hint = "" if result.says_forgotten else hint_for(prompt, shown)
     text = "\n".join([*(line.text for line in lines), *([hint] if hint else [])])
@@ -312,8 +320,7 @@ def for_subagent(moment: Moment) -> Emission:
     from perdure.agents.instruction_files import instruction_files
 
     known = instruction_files(moment.given.cwd, moment.agent)
-    with moment.memory() as memory:
-        found = memory.briefing(budget_tokens=_SUBAGENT, known=known, kinds=_BINDING)
+    found = moment.briefing(budget_tokens=_SUBAGENT, known=known, kinds=_BINDING)
     items = (Emitted(item.uri, item.message, key_of(item.text)) for item in found.items)
     return Emission(found.text, tuple(items), "a subagent starts")
 

@@ -25,6 +25,7 @@ from perdure.errors import (
     LockTimeout,
     NodeExistsError,
     PerdureError,
+    StorageError,
     VersionMismatchError,
 )
 from perdure.files import append_line, write_whole
@@ -49,7 +50,12 @@ _GIT_SECONDS = 1.0
 _MOST_FOLDERS = 8
 _GIVEN_UP_SECONDS = 7 * 24 * 3600.0
 FINISHED_AFTER = timedelta(minutes=30)
-_RUN = "from perdure.agents.hooks import run; run(['drain'])"
+_CHECK_AGAIN_SECONDS = 1.0
+_RUN = """import os
+os.closerange(3, 4096)
+os.chdir("/")
+from perdure.agents.hooks import run
+run(["drain"])"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,17 +155,30 @@ def start_draining(home: Path, environ: Mapping[str, str]) -> None:
     with locked(home) as is_ours:
         if not is_ours:
             return
-    import subprocess
-
-    subprocess.Popen(  # noqa: S603 - ourselves
-        [sys.executable, "-c", _RUN],
-        env=dict(environ),
-        cwd="/",
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,  # it may outlive the agent
+    null = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0)
+    files = (null, (os.POSIX_SPAWN_DUP2, 0, 1), (os.POSIX_SPAWN_DUP2, 0, 2))
+    # Not `subprocess`, which takes 3 ms to load. In a session of its own: it may outlive the agent.
+    os.posix_spawn(
+        sys.executable, [sys.executable, "-c", _RUN], environ, file_actions=files, setsid=True
     )
+
+
+def start_checking(home: Path, environ: Mapping[str, str]) -> None:
+    """Let that process look for edits made outside Perdure, unless one was started just now.
+
+    Nor does it where the owner switched that off.
+    """
+    from perdure.config import load_config
+
+    if not load_config(environ).check_seconds:
+        return
+    mark = folder_of(home) / "checking"
+    with suppress(OSError, StorageError):  # on a read-only disk, nothing can be recorded either
+        if 0 <= time.time() - _age(mark)[0] < _CHECK_AGAIN_SECONDS:
+            return
+        mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        mark.touch(mode=0o600)
+        start_draining(home, environ)
 
 
 @contextmanager
@@ -234,9 +253,19 @@ def _drain_once(home: Path, environ: Mapping[str, str], failed: set[str], ended:
                 record_run(home, waiting.agent, KEPT, Run(session_digest(waiting.session_id)))
                 with suppress(PerdureError, OSError):  # then it is counted when it goes on
                     _count_used(context, waiting, read)
+        _check_edits(home, context)
         context.memory.settle()
         for folder in islice(folders, _MOST_FOLDERS):
             _look_ahead(context, folder)
+
+
+def _check_edits(home: Path, context: "Context") -> None:
+    """Record edits made outside Perdure where hooks leave that to this process."""
+    from perdure.engine.edits import has_many, notice_edits
+
+    if context.check_seconds and has_many(context):
+        for hint in notice_edits(context, seconds=None).hints:
+            note(home, f"edits: {hint.text}")
 
 
 def _look_ahead(context: "Context", cwd: str) -> None:

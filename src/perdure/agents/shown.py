@@ -7,6 +7,7 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
+from perdure.dataclass import dataclass
 from perdure.engine.emissions import key_of
 from perdure.errors import StorageError
 from perdure.files import write_whole
@@ -15,6 +16,18 @@ _MOST = 2_000
 _KEPT_SECONDS = 14 * 24 * 3600.0
 _HINT_SECONDS = 180.0
 """At most one hint in this time."""
+
+
+@dataclass(slots=True)
+class AnsweredFrom:
+    """Whose memory a moment was answered from, and up to which position of the log."""
+
+    account: str = ""
+    user: str = ""
+    project: str = ""
+    position: int = 0
+    behind: bool = False
+    """Whether edits made outside Perdure were not looked for, as a hint of the answer has it."""
 
 
 class Shown:

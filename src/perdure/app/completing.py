@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from perdure.app.opening import open_storage
+from perdure.app.opening import open_texts
 from perdure.context.files import ARCHIVED
 from perdure.context.reading import NodeReader
 from perdure.model import RequestContext, Uri
@@ -17,7 +17,7 @@ def completions(
 
     With `archived`, of archived nodes instead of active ones. Folders end with a slash.
     """
-    reader = NodeReader(open_storage(environ))
+    reader = NodeReader(open_texts(environ))
     folder, slash, _ = typed.rpartition("/")
     names = _archived_in if archived else _names_in
     found = [n for n in names(reader, caller, folder + slash) if n.startswith(typed)]

@@ -444,8 +444,8 @@ class _Checking:
         if standing.trouble:  # of the storage, which says so itself
             return
         facts: Mapping[str, Any] = standing.facts
-        for line in facts["left_out"]:
-            yield Check("notes", Severity.NOTE, line)
+        for line, is_wrong in facts["left_out"].items():
+            yield Check("notes", Severity.WARN if is_wrong else Severity.NOTE, line)
         layout = self._standing.backend
         found = [*layout.unreadable(_LONGEST_LOOK)] if isinstance(layout, NotesLayout) else []
         for path, finding in found[:1]:

@@ -71,7 +71,7 @@ class Context(Closing):
         self._lock = Lock()
         self._memories = 0
         self._is_closed = False
-        self.may_watch = False
+        self.leaves_checks = self.may_watch = False
         self.watcher: ChangeWatcher | None = None
         self._watching: Thread | None = None
         self._closing = ExitStack()
@@ -340,8 +340,11 @@ def open_memory(
     *,
     backend: str | None = None,
     project: "Identity | str" = "",
+    leaves_checks: bool = False,
 ) -> "Memory":
+    """Open the memory of a caller; `leaves_checks` as `Parts` has it."""
     context = open_context(environ, backend=backend)
+    context.leaves_checks = leaves_checks
     try:
         return context.memory_for(caller, project)
     except BaseException:

@@ -1,7 +1,6 @@
 """The configured embedder, and the embedding model on this machine."""
 
 from collections.abc import Callable, Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -90,6 +89,8 @@ def _opened(provider: str, settings: EmbeddingSettings, models: Path) -> Embedde
 
 def demand_packages() -> None:
     """Refuse to go on without what the local model runs on."""
+    from importlib.util import find_spec
+
     missing = [name for name in _PACKAGES if find_spec(name) is None]
     if missing:
         raise PackageMissingError(

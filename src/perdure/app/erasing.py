@@ -10,6 +10,7 @@ from perdure.app.indexes import Indexes
 from perdure.artifacts import CID, ArtifactStore
 from perdure.context.files import ABSTRACT, OVERVIEW
 from perdure.context.followed import FollowedLinks
+from perdure.context.layouts.notes import NotesLayout
 from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.context.tenants import Deletions
 from perdure.engine.building import folders_of
@@ -34,6 +35,8 @@ class Tiers(Protocol):
     def links(self) -> FollowedLinks: ...
     @property
     def seen(self) -> Seen: ...
+    @property
+    def recorded(self) -> Recorded: ...
 
 
 class Derived:
@@ -68,6 +71,8 @@ class Derived:
         told["events"] = tiers.outbox.forget_places(account_id, map(str, every))
         tiers.links.scrub()
         tiers.seen.discard()
+        if isinstance(layout := tiers.recorded.inner, NotesLayout):
+            layout.places.wipe()
         tiers.indexes.scrub(account_id)
         tiers.indexes.refill(account_id, of)
         return told

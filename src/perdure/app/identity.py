@@ -26,6 +26,7 @@ from perdure.errors import (
     StoreIdentityError,
 )
 from perdure.files import locked, write_whole
+from perdure.patterns import later
 from perdure.storage import ABSENT, Locator, StorageBackend, content_hash
 from perdure.storage.confined import identify
 from perdure.storage.locator import STORE_NOTE
@@ -36,12 +37,13 @@ _MOST_CHARACTERS = 100_000
 _INSIDE = "./"
 """Begins a path inside the home, which is remembered relative to it."""
 _ID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-_LINE = re.compile(rf"^perdure-store:[ \t]*[\"']?({_ID})[\"']?[ \t]*\r?$", re.MULTILINE)
-_LAYOUT_LINE = re.compile(r"^perdure-layout:(.*)$", re.MULTILINE)
-_OWNER_LINE = re.compile(r"^perdure-owner:(.*)$", re.MULTILINE)
+_LINE = later(rf"^perdure-store:[ \t]*[\"']?({_ID})[\"']?[ \t]*\r?$", re.MULTILINE)
+_LAYOUT_LINE = later(r"^perdure-layout:(.*)$", re.MULTILINE)
+_OWNER_LINE = later(r"^perdure-owner:(.*)$", re.MULTILINE)
 _ACCOUNTS = Locator("accounts")
-DEFAULT_LAYOUT = "agfs"
-_ANY_LINE = re.compile(r"^perdure-store:.*\n?", re.MULTILINE)
+_OF_ACCOUNTS = frozenset({"users", "agents", "resources", "sessions"})
+DEFAULT_LAYOUT = "notes"
+_ANY_LINE = later(r"^perdure-store:.*\n?", re.MULTILINE)
 
 _ABOUT = (
     "# About this folder\n\n"
@@ -144,7 +146,10 @@ def find_store(home: Path, identity: str, backend: StorageBackend | None) -> Sto
 def _layout(text: str | None, backend: StorageBackend) -> str:
     """Return the layout that a note names; without one, the five files, if nodes lie so."""
     said = _said(_LAYOUT_LINE, text)
-    return said if said in LAYOUTS else "agfs" if backend.exists(_ACCOUNTS) else ""
+    if said in LAYOUTS:
+        return said
+    folders = (each.name for account in backend.list(_ACCOUNTS) for each in backend.list(account))
+    return "" if _OF_ACCOUNTS.isdisjoint(folders) else "agfs"
 
 
 def _said(line: re.Pattern[str], text: str | None) -> str:

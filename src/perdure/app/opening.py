@@ -1,6 +1,6 @@
 """From a user's environment to the parts that work for it."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,34 +55,50 @@ def open_storage(
     environ: Mapping[str, str], *, required: Capabilities | None = None
 ) -> StorageBackend:
     """Open the backend that this user configured; `StorageSelectionError` if it can't be had."""
-    return storage_of(load_config(environ), required)
+    return select_backend(load_config(environ).storage, required=required)
 
 
-def storage_of(config: Config, required: Capabilities | None = None) -> StorageBackend:
+def open_texts(environ: Mapping[str, str]) -> StorageBackend:
+    """Open the texts of the memory that this user configured, however nodes lie in its store."""
+    return storage_of(load_config(environ))
+
+
+def storage_of(config: Config) -> StorageBackend:
     """Return the configured backend with nodes in its layout; it has no history of its own."""
-    backend = select_backend(config.storage, required=required)
+    backend = select_backend(config.storage)
     if not backend.identity:
         return backend
     return laid_out(config, backend, find_store(config.home, backend.identity, backend))
 
 
 def laid_out(
-    config: Config, backend: StorageBackend, store: Store, *, ignored: Iterable[str] = ()
+    config: Config,
+    backend: StorageBackend,
+    store: Store,
+    *,
+    ignored: Iterable[str] = (),
+    read_only: bool = False,
 ) -> StorageBackend:
     """Return a backend with nodes as they lie in this store."""
     if store.layout_for(config) == "agfs":
         return backend
     from perdure.context.layouts.names import Names
     from perdure.context.layouts.notes import NotesLayout
-    from perdure.context.layouts.places import Places
+    from perdure.context.layouts.places import Places, ReadOnlyPlaces
     from perdure.storage import Locator
+    from perdure.storage.backends.vault import VaultBackend
 
     folder = Locator(config.folder if backend.capabilities.sync else "")
-    places = Places(str(store.folder / PLACES))
+    places = (ReadOnlyPlaces if read_only else Places)(str(store.folder / PLACES))
     names = Names(ACCOUNT, store.owner or config.user)
     ignores = _matcher(config.ignore) if config.ignore else None
     rule = "\n".join(config.ignore)
-    return NotesLayout(backend, places, names, folder, ignored=ignored, ignores=ignores, rule=rule)
+    layout = NotesLayout(
+        backend, places, names, folder, ignored=ignored, ignores=ignores, rule=rule
+    )
+    if folder.key and isinstance(backend, VaultBackend):
+        layout.holds_personal = backend.own_notes(folder)
+    return layout
 
 
 def _matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
@@ -105,21 +121,22 @@ def _in_one_line(path: str) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in path)
 
 
-def census_of(layout: StorageBackend) -> tuple[int, Mapping[str, int], Sequence[str]]:
+def census_of(layout: StorageBackend) -> tuple[int, Mapping[str, int], Mapping[str, bool]]:
     """Count the notes that are memory in place, and the files beside them that are not.
 
-    The last is a line for each reason why notes are not memory, with their names and the fix.
+    The last is a line for each reason why notes are not memory, with their names and the
+    fix, and whether something is wrong.
     """
     from perdure.context.layouts.notes import LEFT_OUT, NotesLayout
 
     if not isinstance(layout, NotesLayout):
-        return 0, {}, ()
-    found, lines = layout.census(), []
-    for why, (what, fix) in LEFT_OUT.items():
+        return 0, {}, {}
+    found, lines = layout.census(), dict[str, bool]()
+    for why, (what, fix, is_wrong) in LEFT_OUT.items():
         if paths := sorted(found.left_out.get(why, ())):
             names = ", ".join(map(_in_one_line, paths[:_MOST_NAMED]))
             more = f" and {len(paths) - _MOST_NAMED:,} more" if len(paths) > _MOST_NAMED else ""
-            lines.append(f"{len(paths):,} {what}: {names}{more}. Fix: {fix}")
+            lines[f"{len(paths):,} {what}: {names}{more}. Fix: {fix}"] = is_wrong
     return found.notes, found.others, lines
 
 
@@ -326,9 +343,8 @@ def arriving_into(config: Config) -> "Arriving":
     )
     derived = [folder / name for name in (*DERIVED, *databases)]
     layout = laid_out(config, backend, store)
-    if layout is not backend:  # then its note must name the layout, or nobody would find a node
-        introducer(store, backend, config)()
-    return Arriving(layout, History.open(str(folder)), folder, derived)
+    history, introduce = History.open(str(folder)), introducer(store, backend, config)
+    return Arriving(layout, history, folder, derived, introduce)
 
 
 def preview_storage(

@@ -11,7 +11,7 @@ from perdure.context.aliases import read_aliases
 from perdure.context.outbox.schema import waiting_uris
 from perdure.index.account.schema import FORMAT, Notes, read_notes
 from perdure.model.aliases import Aliases
-from perdure.storage import select_backend
+from perdure.storage import StorageBackend, select_backend
 from perdure.storage.wrappers.read_only import ReadOnly
 
 _DATABASE = f"{ACCOUNT}.sqlite"
@@ -26,6 +26,8 @@ class Reading(NamedTuple):
     folder: Path
     """Where all that is derived from the backend's texts is kept."""
     user: str
+    layout: StorageBackend
+    """What `backend` keeps from changes, by which edits are looked for."""
 
     @property
     def owners(self) -> frozenset[str]:
@@ -59,4 +61,5 @@ def open_to_read(environ: Mapping[str, str]) -> Reading:
     config = load_config(environ)
     backend = select_backend(config.storage)
     store = find_store(config.home, backend.identity, backend).confirmed()
-    return Reading(ReadOnly(laid_out(config, backend, store)), config, store.folder, config.user)
+    layout = laid_out(config, backend, store, read_only=True)
+    return Reading(ReadOnly(layout), config, store.folder, config.user, layout)

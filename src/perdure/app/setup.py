@@ -238,8 +238,7 @@ def begin(
     """Make sure that there is a config file that names this storage, and a store that works.
 
     The store is opened and written first: nothing is configured that could not be used. What the
-    file says otherwise is an error, unless it is to be changed by force. A new vault has the layout
-    of notes, unless another is configured.
+    file says otherwise is an error, unless it is to be changed by force.
     """
     named = backend if vault is None else "vault"
     wanted = {} if named is None else Target(named, vault).entries()
@@ -257,9 +256,6 @@ def begin(
         # Else somebody may be trying to write there just now; alone, it is looked at again.
     with alone_in(config.home):
         file, text, changed, config = _planned(environ, wanted, force=force)
-        if named == "vault" and _may_have_notes(config):
-            wanted = {**wanted, _LAYOUT: "notes"}
-            file, text, changed, config = _planned(environ, wanted, force=force)
         if (owner := _owner_of(config)) and value_at(file.parse(), _USER) is None:
             wanted = {**wanted, _USER: owner}
             file, text, changed, config = _planned(environ, wanted, force=force)
@@ -282,15 +278,9 @@ def begin(
         recorded.whereabouts,
         store.id,
         store.folder,
-        *found,
+        *found[:2],
+        tuple(found[2]),
     )
-
-
-def _may_have_notes(config: Config) -> bool:
-    """Whether a store has no layout yet, and nobody chose another than that of notes."""
-    backend = select_backend(config.storage)
-    store = find_store(config.home, backend.identity, backend)
-    return not store.layout and config.layout in {None, "notes"}
 
 
 def _owner_of(config: Config) -> str:

@@ -23,7 +23,7 @@ from perdure.errors import BrokenNodeError, VersionMismatchError
 from perdure.model import ContextNode, NodeStatus, RequestContext, Uri
 from perdure.model.values import JSON
 from perdure.storage import ABSENT, Expectation, Locator, content_hash
-from perdure.storage.undo import UNREADABLE
+from perdure.storage.contract import UNREADABLE
 
 _NOTHING: Files = dict.fromkeys(FILES)
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from base64 import b32encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from hashlib import sha256
@@ -30,7 +31,7 @@ from perdure.model.values import (
 )
 from perdure.patterns import later
 from perdure.storage import Locator
-from perdure.storage.undo import UNREADABLE, Text, Unreadable
+from perdure.storage.contract import UNREADABLE, Text, Unreadable
 from perdure.times import read_moment
 
 CONTENT = "content.md"
@@ -58,6 +59,7 @@ METADATA = (
     *("kind", "title", "project", "date", "valid_from", "valid_until", "by", "proposed"),
     *("source", "source_id", "source_digest", "source_gone", "origins", "branch", "commit"),
     *("always_load", "phases", "enforced", "kept_apart_from", "statements", "merges"),
+    *("source_created_at", "cwd", "foreign"),
 )
 """The metadata that Perdure itself writes or reads, in the order of a meta; others follow."""
 
@@ -247,6 +249,12 @@ def derived_abstract(place: Uri, content: str) -> str:
     return abstract_of(content)
 
 
+def statement_cid(text: str) -> str:
+    """Return the CID of a text in base 32, by which a node keeps what its statements rest on."""
+    digest = bytes.fromhex(cid_of(text)[1:])
+    return f"b{b32encode(digest).decode().rstrip('=').lower()}"
+
+
 def cid_of(text: str) -> str:
     """Return the CID of a text, in base 16: it ends with what `sha256sum` prints for the file."""
     return _BASE16 + sha256(text.encode()).hexdigest()
@@ -279,7 +287,7 @@ def named(cid: str | None, earlier: Iterable[str]) -> str | None:
     return next((text for text in earlier if cid_of(text) == cid), None)
 
 
-def said_at(locator: Locator, read: Callable[[Locator], str | None]) -> Found:
+def said_at(locator: Locator, read: Callable[[Locator], Text]) -> Found:
     try:
         return read(locator)
     except FileNotFoundError:
@@ -290,7 +298,9 @@ def said_at(locator: Locator, read: Callable[[Locator], str | None]) -> Found:
 
 def text_of(said: str | Unreadable) -> str:
     if isinstance(said, Unreadable):
-        raise InvalidValueError("it is no text. Fix: save it as UTF-8.")
+        raise InvalidValueError(
+            "it can't be read as text. Fix: save it as UTF-8, and let this user read it."
+        )
     return said
 
 

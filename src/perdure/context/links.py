@@ -29,6 +29,36 @@ class Places(Protocol):
         """Return the nodes whose note has a name or an alias, wherever it is."""
 
 
+class KnownPlaces:
+    """What links need to know of the nodes around; each is asked once."""
+
+    def __init__(self, reader: NodeReader) -> None:
+        self._reader = reader
+        self.active: set[Uri] = set()
+        self._asked: dict[Uri, bool] = {}
+        self._categories: dict[Uri, list[str]] = {}
+
+    def look(self, targets: Iterable[str], start: Uri) -> None:
+        """Ask of all places at once to which links may lead."""
+        places = {place for target in targets for place in _candidates(target, start, self)}
+        self._asked |= self._reader.in_use(places - self._asked.keys())
+
+    def is_active(self, place: Uri) -> bool:
+        if place in self.active:
+            return True
+        if place not in self._asked:
+            self._asked[place] = self._reader.is_active(place)
+        return self._asked[place]
+
+    def named(self, account: str, name: str) -> list[Uri]:
+        return self._reader.named(account, name)
+
+    def categories(self, owner: Uri) -> list[str]:
+        if owner not in self._categories:
+            self._categories[owner] = self._reader.categories(owner)
+        return self._categories[owner]
+
+
 def targets(content: str) -> Iterator[str]:
     """Yield what the links of a content name: notes, and files of Markdown."""
     for link in links(content):

@@ -28,7 +28,7 @@ from perdure.model import ContextNode, NodeStatus, RequestContext, Uri
 from perdure.model.node import unreadable_times
 from perdure.model.values import JSON
 from perdure.storage import Locator, TransactionalBackend
-from perdure.storage.undo import UNREADABLE, Text
+from perdure.storage.contract import UNREADABLE, Text
 
 _ATTEMPTS = 20
 _ROOT = Locator("")

@@ -1,8 +1,10 @@
 """Nodes as their files say they are, for callers who may see them."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
+from unicodedata import normalize
 
 from perdure import frontmatter
 from perdure.artifacts import CID
@@ -51,7 +53,7 @@ _META_FIRST = (META, *PARTS)
 _PLAIN_SLUGS = later(r"(?:[a-z0-9_-]{5,100}/)*")
 """Slugs that are too long to be a device anywhere, so that their folders have their names."""
 _ROOT = Locator("")
-Read = Callable[[Locator], str | None]
+Read = Callable[[Locator], Found]
 
 
 class Reach:
@@ -156,6 +158,9 @@ class NodeReader:
         self.reach = Reach(backend, root)
         inner = getattr(backend, "inner", backend)
         self._layout = inner if isinstance(inner, Layout) else None
+        self.is_laid_out = self._layout is not None
+        self._is_past = inner.is_past
+        self._past_names: dict[str, dict[str, list[Uri]]] = {}
         self._committed = backend.committed if isinstance(backend, TransactionalBackend) else None
 
     # ------------------------------------------------------------ the verbs
@@ -179,11 +184,21 @@ class NodeReader:
     def is_active(self, place: Uri) -> bool:
         if not place.is_node:
             return False
+        known = self.in_use([place])
+        if place in known:
+            return known[place]
         try:
             meta = self._meta(self.folder(place), self.look(place, META))
         except BrokenNodeError:
             return False
         return meta is not None and meta.status is NodeStatus.ACTIVE
+
+    def in_use(self, places: Iterable[Uri]) -> dict[Uri, bool]:
+        """Return which places have a node in use, as far as that is known without reading it."""
+        if self._layout is None:
+            return {}
+        keys = {self.folder(place).key: place for place in places}
+        return {keys[key]: used for key, used in self._layout.in_use(list(keys)).items()}
 
     def list_children(self, uri: str, ctx: RequestContext) -> list[str]:
         place = self.reach.seen(uri, ctx)
@@ -206,6 +221,10 @@ class NodeReader:
 
     def walk(self, place: Uri) -> Iterator[Uri]:
         """Yield every place below, in order, that has files of a node or is an empty folder."""
+        if self._layout is not None:
+            found = map(Uri.of_key, self._layout.below(self.folder(place).key))
+            yield from filter(None, found)
+            return
         pending = [place]
         while pending:
             here = pending.pop()
@@ -217,13 +236,34 @@ class NodeReader:
 
     def named(self, account: str, name: str) -> list[Uri]:
         """Return the nodes whose note has a name or an alias; none where nodes are not notes."""
+        if self._is_past:
+            if account not in self._past_names:
+                self._past_names[account] = self._names_in_place(account)
+            return self._past_names[account].get(_folded(name), [])
         places = self._layout.named(name) if self._layout else ()
         found = (Uri.of_key(place) for place in places)
         return [each for each in found if each is not None and each.account == account]
 
+    def _names_in_place(self, account: str) -> dict[str, list[Uri]]:
+        """Return the notes that were in place at a moment, by their names and aliases."""
+        found: dict[str, list[Uri]] = {}
+        for place in self.walk(Uri(account, ("resources",))):
+            for name in self.names_of(place):
+                found.setdefault(name, []).append(place)
+        return found
+
     def names_of(self, place: Uri) -> Sequence[str]:
         """Return the names by which `named` finds a node."""
-        return self._layout.names_of(self.folder(place).key) if self._layout else ()
+        if not self._is_past:
+            return self._layout.names_of(self.folder(place).key) if self._layout else ()
+        meta = None
+        with suppress(BrokenNodeError):
+            meta = self._meta(self.folder(place), self.look(place, META))
+        if meta is None or not meta.metadata.get("in_place"):
+            return ()
+        others = meta.metadata.get("aliases")
+        others = others if isinstance(others, (list, tuple)) else ()
+        return sorted({_folded(str(each)) for each in (place.name, *others)})
 
     def file_of(self, place: Uri) -> tuple[str, str] | None:
         """Return the name and the text of the file with the content; None if it can't be read."""
@@ -231,6 +271,26 @@ class NodeReader:
             return self._layout.file_of(self.folder(place).key)
         said = self.look(place, CONTENT)
         return (self.file(place, CONTENT).key, said) if isinstance(said, str) else None
+
+    def place_at(self, path: str) -> Uri | None:
+        """Return the node that the note at a path holds; None where nodes are not notes."""
+        return Uri.of_key(self._layout.place_at(path)) if self._layout else None
+
+    def path_of(self, place: Uri) -> str:
+        """Return the path of the note that holds a node; empty where nodes are not notes."""
+        return self._layout.path_of(self.folder(place).key) if self._layout else ""
+
+    def lines_above(self, place: Uri) -> int:
+        """Return how many more lines the note of a node has than its content."""
+        path, content = self.path_of(place), self.look(place, CONTENT)
+        if self._layout is None or not path or not isinstance(content, str):
+            return 0
+        real = self._layout.inner.read(Locator(path))
+        return real.rstrip("\n").count("\n") - content.rstrip("\n").count("\n")
+
+    def has_file(self, name: str) -> bool:
+        """Whether a file of a vault that is not a note has a name, such as an attachment."""
+        return self._layout is not None and self._layout.has_file(name)
 
     def categories(self, owner: Uri) -> list[str]:
         return self._names(owner.child("memories"))
@@ -265,6 +325,8 @@ class NodeReader:
         return None if look is None else self._assembled(place, look)
 
     def _look_at_once(self, folder: Locator) -> Look | None:
+        if self._layout is not None:  # one file has them all
+            return self._look(folder, self._layout.look(map(folder.child, _META_FIRST)).get)
         texts = self.backend.read_all(folder, _META_FIRST)
         if len(texts) < len(_META_FIRST):
             return self._look(folder, self.backend.read)  # what is missing, and why
@@ -397,6 +459,10 @@ class NodeReader:
 
 def _is_generated(lines: str, meta: Meta) -> bool:
     return lines == generated_lines(meta.title) and not meta.metadata.get("in_place")
+
+
+def _folded(name: str) -> str:
+    return normalize("NFC", normalize("NFD", name).casefold())
 
 
 def absent(place: Uri) -> NodeNotFoundError:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from perdure.context import links
 from perdure.context.contract import ONE_HOP
-from perdure.context.links import Backlinks
+from perdure.context.links import Backlinks, KnownPlaces
 from perdure.context.reading import NodeReader
 from perdure.dataclass import replace
 from perdure.errors import BrokenNodeError, InvalidValueError, NodeNotFoundError
@@ -56,8 +56,13 @@ class RelationReader:
         return sorted(found, key=lambda edge: edge.identity)
 
     def _mentions(self, node: ContextNode) -> Iterator[RelationEdge]:
-        for target in links.targets(node.content):
-            place = links.resolve(target, node.place, self._reader)
+        targets = dict.fromkeys(links.targets(node.content))
+        if not targets:
+            return
+        places = KnownPlaces(self._reader)
+        places.look(targets, node.place)
+        for target in targets:
+            place = links.resolve(target, node.place, places)
             if place is not None:
                 yield RelationEdge(
                     node.uri, str(place), MENTIONS, MENTION_WEIGHT, created_at=node.updated_at

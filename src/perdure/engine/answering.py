@@ -76,7 +76,7 @@ class Answering:
         """Record edits, bring the index up to date, ask it, and say how far it is behind."""
         # The first look at a store may take as long as its first index, which is waited for too.
         seconds: float | None = self._parts.check_seconds
-        if seconds and self._parts.seen.is_new:
+        if seconds and not self._parts.leaves_checks and self._parts.seen.is_new:
             seconds = None
         noticed = notice_edits(self._parts, seconds=seconds)
         present, behind, hints = self._caught_up(ctx.account_id)
@@ -125,7 +125,7 @@ class Answering:
     def _take_in(self, result: RecallResult, present: Present, account: str) -> bool:
         """Let edits that nobody told of enter history and the index; say if there were any."""
         edited = result.stale | self._unrecorded(result.hits)
-        file = self._parts.nodes.file
+        file = self._parts.reader.file
         files = [file(Uri.parse(uri), name) for uri in sorted(edited) for name in FILES]
         noticed = self._parts.recorded.notice(files) if files else ()
         if not noticed and not result.stale:

@@ -6,7 +6,7 @@ memory, which would take files that are not written yet for removed; to do it ag
 
 import json
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import rmtree
@@ -33,7 +33,7 @@ from perdure.errors import (
     StorageUnavailableError,
 )
 from perdure.files import write_whole
-from perdure.storage.contract import StorageBackend, walk
+from perdure.storage.contract import Layout, StorageBackend, walk
 from perdure.storage.history import History
 from perdure.storage.locator import Locator
 from perdure.storage.sweep import land, sweep
@@ -74,13 +74,20 @@ class Arriving:
     """Takes archives into the history of one tree, and its texts into the tree."""
 
     def __init__(
-        self, storage: StorageBackend, history: History, folder: Path, derived: Sequence[Path] = ()
+        self,
+        storage: StorageBackend,
+        history: History,
+        folder: Path,
+        derived: Sequence[Path] = (),
+        introduce: Callable[[], None] = lambda: None,
     ) -> None:
         self.storage = storage
         self.history = history
         self._note = note_of(folder)
         self._derived = derived
         """What was made of texts; it goes if the archive tells that some were erased."""
+        self._introduce = introduce
+        """Lets the store name its layout, before the first text is written."""
 
     def __enter__(self) -> Self:
         return self
@@ -101,6 +108,7 @@ class Arriving:
         start, before = source.tell(), self.history.position()
         self._demand_room(read_archive(source))
         source.seek(start)
+        self._introduce()
         write_whole(self._note, json.dumps({"from": name}).encode())
         with self.history.fence.held():
             self.history.fence.take_in()
@@ -145,9 +153,11 @@ class Arriving:
             )
 
     def _texts_in_the_way(self, known: Mapping[str, CID]) -> Iterator[str]:
+        in_place = self.storage.in_place() if isinstance(self.storage, Layout) else frozenset()
         for locator in walk(self.storage, Locator("")):
             cid = known.get(locator.key)
-            if cid is None and not locator.key.startswith("accounts/"):
+            is_own = not locator.key.startswith("accounts/") or locator.parent.key in in_place
+            if cid is None and is_own:
                 continue  # notes of somebody's own, which history takes in later
             if cid is None or self._cid(locator, cid) != cid:
                 yield f"{locator.key!a} is there"

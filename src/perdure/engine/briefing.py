@@ -1,6 +1,5 @@
 """The briefing: what an agent gets at the start of a session, in few tokens, rules first."""
 
-from base64 import b32encode
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, time
 from functools import lru_cache
@@ -409,10 +408,11 @@ class _Fitting:
         for item in ranked:
             if size + _SHORTEST > self.budget:
                 break
-            if not item.contradicts and size + _size(item.text) + _AROUND_TEXT > self.budget:
+            title = "" if item.kind in kinds else f"{KIND_TITLES[item.kind]}:\n"
+            least = _size(item.text) + _size(title) + _AROUND_TEXT + bool(item.date)
+            if not item.contradicts and size + least > self.budget:
                 continue
             words = _words(item.bare)
-            title = "" if item.kind in kinds else f"{KIND_TITLES[item.kind]}:\n"
             if (
                 not words
                 or size + tokens_in(f"{title}{_line(item, self.now, str)}\n") > self.budget
@@ -524,14 +524,15 @@ def _age(date: datetime, now: datetime) -> str:
 
 # ---------------------------------------------------------------- short ids
 _MOST_NAMED = 20_000
+_LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 _AROUND = 2
 """Messages before and after one that is read by its id."""
 
 
 def short_id(uri: str, message: int | None) -> str:
     """Return a name for a memory or a message, short enough for every line of a briefing."""
-    digest = sha256(f"{uri}#{message}".encode()).digest()
-    return f"~{b32encode(digest).decode().lower()[:4]}"
+    bits = int.from_bytes(sha256(f"{uri}#{message}".encode()).digest()[:3]) >> 4
+    return "~" + "".join(_LETTERS[bits >> shift & 31] for shift in (15, 10, 5, 0))
 
 
 def named(id_: str, index: KeptIndex, ctx: RequestContext) -> set[str]:

@@ -7,7 +7,13 @@ from perdure.context.files import CONTENT
 from perdure.context.reading import NodeReader
 from perdure.context.relations import RelationReader
 from perdure.dataclass import dataclass, replace
-from perdure.errors import BrokenNodeError, ContextError, InvalidValueError, NodeNotFoundError
+from perdure.errors import (
+    BrokenNodeError,
+    ContextError,
+    InvalidUriError,
+    InvalidValueError,
+    NodeNotFoundError,
+)
 from perdure.model import ContextNode, NodeStatus, RelationEdge, RequestContext, Uri
 from perdure.model.request import name_for, place_named
 
@@ -49,6 +55,9 @@ class Entry:
             yield from each.of_projects(names)
 
 
+_NOTE, _RESOURCES = ".md", "resources/"
+
+
 @dataclass(frozen=True, slots=True)
 class Edges:
     outgoing: tuple[RelationEdge, ...]
@@ -67,8 +76,20 @@ class Browser:
 
     # ------------------------------------------------------------ names
     def place(self, name: str) -> Uri:
-        """Return the place that a short name or a URI names."""
-        return place_named(name, self.caller)
+        """Return the place that a short name, a URI or the path of a note names."""
+        return next(iter(filter(self.reader.is_active, self._named(name))), None) or place_named(
+            name, self.caller
+        )
+
+    def _named(self, name: str) -> Iterator[Uri]:
+        """Yield what a path in a vault may mean, or the name of a note without `resources/`."""
+        paths = (name, name.removeprefix(_RESOURCES)) if name.endswith(_NOTE) else ()
+        for found in filter(None, map(self.reader.place_at, paths)):
+            yield place_named(str(found), self.caller)
+        if name[:1].isupper() or name.endswith(_NOTE):
+            with suppress(InvalidUriError):
+                below = name.removeprefix(_RESOURCES).removesuffix(_NOTE)
+                yield place_named(f"{_RESOURCES}{below}", self.caller)
 
     def node_place(self, name: str) -> Uri:
         """Return the place of a node; `InvalidValueError` for a folder."""

@@ -4,20 +4,24 @@ A copy is not a memory, and nothing of it is lost: before it is removed, its tex
 the file that it is a copy of.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import NamedTuple
 
-from perdure.artifacts.lines import Merged, diff, merge
+from perdure.artifacts.lines import Merged, diff, matches, merge
+from perdure.artifacts.lines import split as split_lines
 from perdure.context.files import CONTENT
 from perdure.errors import AbsentError, ConcurrentModificationError, InvalidValueError
 from perdure.frontmatter import split
 from perdure.storage import ABSENT, FindingKind, Locator, StorageBackend, content_hash
-from perdure.storage.contract import Layout, is_directory
+from perdure.storage.contract import Layout
 from perdure.storage.undo import look
 from perdure.storage.wrappers.recorded import Recorded
 
 KEEPS = ("mine", "theirs", "merge")
+_MOST_VERSIONS = 200
+"""So many versions, the newest first, may be what a copy was made from."""
 
 
 class Conflict(NamedTuple):
@@ -31,7 +35,7 @@ class Conflict(NamedTuple):
     theirs: str
     """What the copy has."""
     base: str
-    """The body of the newest version that is neither of them: what both were made from."""
+    """The body that both were made from: an earlier version, or else the lines that they share."""
 
     @property
     def merged(self) -> Merged:
@@ -67,23 +71,16 @@ def files_of(recorded: Recorded) -> StorageBackend:
 def conflicts(recorded: Recorded) -> Iterator[Conflict]:
     """Yield the conflict copies of a store."""
     files = files_of(recorded)
-    pending = [Locator("")]
-    while pending:
-        directory = pending.pop()
-        copies = set()
-        for finding in files.findings(directory):
+    for directory, stamps in files.scan(skip=_is_of_a_tool):
+        for finding in files.findings(directory) if stamps is not None else ():
             if finding.kind is FindingKind.CONFLICT_COPY and finding.original is not None:
-                copies.add(finding.name)
                 found = _conflict(recorded, directory.child(finding.name), finding.original)
                 if found is not None:
                     yield found
-        pending += [
-            child
-            for child in files.list(directory)
-            if child.name not in copies
-            and not child.name.startswith(".")
-            and is_directory(files, child)
-        ]
+
+
+def _is_of_a_tool(directory: str) -> bool:
+    return directory.rpartition("/")[2].startswith(".")
 
 
 def _conflict(recorded: Recorded, copy: Locator, original: Locator) -> Conflict | None:
@@ -92,10 +89,28 @@ def _conflict(recorded: Recorded, copy: Locator, original: Locator) -> Conflict 
     if not isinstance(theirs, str):  # it is not a text, or was removed since
         return None
     text = mine if isinstance(mine, str) else None
-    known = {_parted(each)[1] for each in (text, theirs) if each is not None}
+    bodies = [_parted(each)[1] for each in (theirs, text) if each is not None]
     earlier = (_parted(each)[1] for each in _earlier(recorded, original))
-    base = next((each for each in earlier if each not in known), "")
-    return Conflict(copy.key, original.key, text, theirs, base)
+    return Conflict(copy.key, original.key, text, theirs, _base(earlier, *bodies))
+
+
+def _base(earlier: Iterator[str], theirs: str, mine: str = "") -> str:
+    """Return the version that is nearest to the copy, the newest of several.
+
+    A newer one than the copy was made from would have its own lines removed by a merge. Without
+    one, it is what both share, so that a merge has the lines of both.
+    """
+    lines = Counter(filter(str.strip, theirs.splitlines()))
+
+    def distance(body: str) -> int:
+        has = Counter(filter(str.strip, body.splitlines()))
+        return (lines - has).total() + (has - lines).total()
+
+    bodies = [each for each in islice(earlier, _MOST_VERSIONS) if each not in {mine, theirs}]
+    if bodies:
+        return min(bodies, key=distance)
+    shared = matches(old := split_lines(mine), split_lines(theirs))
+    return "".join(line for run in shared for line in old[run.old : run.old + run.length])
 
 
 def _earlier(recorded: Recorded, file: Locator) -> Iterator[str]:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from perdure.artifacts.cid import Hash
@@ -13,15 +14,19 @@ from perdure.model import RequestContext, Role, Uri
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.contract import Layout
 from perdure.storage.history import History
+from perdure.storage.joint import Discrepancy
 from perdure.storage.seen import UNKNOWN, Checked, Row, Seen, Taking, batches, check, settle
 
 if TYPE_CHECKING:
     from perdure.engine.parts import Parts
+    from perdure.storage.history import History
 
 NODES = Locator("accounts")
 """Where all texts of nodes are, in the layout `agfs`."""
 WORTH_WATCHING = 0.02
 """Seconds of a check, above which a process that lives long has a watcher instead."""
+INLINE_TEXTS = 2_000
+"""So many texts are looked at while an agent waits, which takes 8 ms; more, in the background."""
 _OTHER_HASH = b"-"
 
 
@@ -41,18 +46,17 @@ def notice_edits(parts: "Parts", *, seconds: float | None) -> Noticed:
     A text that says something and is not a node yet becomes one. Where a watcher knows that nothing
     changed, nothing is looked at.
     """
-    if seconds == 0:
-        why = "edits were not looked for. Fix: set check_seconds in [index] of the config file"
-        return Noticed(0, 1, (Hint(HintKind.EDITS_UNCHECKED, why),))
+    if seconds is not None and (unchecked := _unchecked(parts, seconds)):
+        return Noticed(0, 1, (unchecked,))
     watcher = parts.watcher
     changes = None if watcher is None else watcher.changes()
     if watcher is not None and changes is not None and changes == watcher.settled:
         return Noticed()
-    began = time.monotonic()
+    began, now = time.monotonic(), time.time()
     deadline = None if seconds is None else began + seconds
     try:
         checked = look_for_edits(parts.recorded.inner, parts.recorded.history, parts.seen, deadline)
-        recorded = _record(parts, checked) if checked.found else 0
+        recorded = len(record(parts, checked)[0]) if checked.found else 0
     except TextsGoneError as error:
         return Noticed(0, 1, (Hint(HintKind.TEXTS_GONE, str(error)),))
     except StorageError as error:
@@ -60,16 +64,44 @@ def notice_edits(parts: "Parts", *, seconds: float | None) -> Noticed:
     if parts.may_watch and time.monotonic() - began > WORTH_WATCHING:
         parts.keep_watch()
     with suppress(StorageError):  # then the next check looks at the same texts again
-        settle(parts.seen, checked)
-    if not checked.left:
+        settle(parts.seen, checked, now if seconds is None else None)
+    if not checked.left and not checked.closed:
         if watcher is not None and changes is not None:
             watcher.settled = changes
         return Noticed(recorded)
     text = (
-        f"{checked.left:,} texts were not looked at for edits within {seconds:g} s. "
+        f"{checked.closed:,} folders may not be read, such as {checked.unreadable[0]!a}. "
+        "Fix: let this user read them, or name them in ignore of [vault]"
+        if checked.closed
+        else f"{checked.left:,} texts were not looked at for edits within {seconds:g} s. "
         "Fix: ask again, which goes on there; or run `perdure worker --once`"
     )
-    return Noticed(recorded, checked.left, (Hint(HintKind.EDITS_UNCHECKED, text),))
+    return Noticed(recorded, checked.left + checked.closed, (Hint(HintKind.EDITS_UNCHECKED, text),))
+
+
+def _unchecked(parts: "Parts", seconds: float) -> Hint | None:
+    """Return why edits are not looked for before this answer; None if they are."""
+    if seconds == 0:
+        why = "edits were not looked for. Fix: set check_seconds in [index] of the config file"
+        return Hint(HintKind.EDITS_UNCHECKED, why)
+    return left_to_background(parts.seen) if parts.leaves_checks and has_many(parts) else None
+
+
+def left_to_background(seen: Seen) -> Hint:
+    looked = seen.looked
+    since = f" since {datetime.fromtimestamp(looked, UTC):%Y-%m-%d %H:%M} UTC" if looked else ""
+    what = f"edits made outside Perdure{since} are being looked for"
+    return Hint(
+        HintKind.EDITS_UNCHECKED, f"{what}. Fix: none needed; a moment later they are known"
+    )
+
+
+def has_many(parts: "Parts") -> bool:
+    """Whether there are more texts than are looked at while an agent waits; none is read for it."""
+    with suppress(StorageError):  # as where the disk can't be written
+        known = parts.seen.size(INLINE_TEXTS + 1) or parts.recorded.history.position()
+        return known > INLINE_TEXTS
+    return False
 
 
 def unrecorded(error: StorageError) -> Hint:
@@ -78,25 +110,11 @@ def unrecorded(error: StorageError) -> Hint:
 
 
 def look_for_edits(
-    backend: StorageBackend, history: History, seen: Seen, deadline: float | None = None
+    backend: StorageBackend, history: "History", seen: Seen, deadline: float | None = None
 ) -> Checked:
     """Return what others wrote to nodes since the last check; nothing is recorded."""
     if isinstance(backend, Layout):
-        if seen.is_new:
-            with suppress(StorageError):  # as below
-                seen.put(Row(path, UNKNOWN, digest) for path, digest in backend.known())
-
-        def expected(paths: Sequence[str]) -> Mapping[str, bytes | None]:
-            return {row.key: row.digest for row in seen.rows(paths)} | backend.expected(paths)
-
-        return check(
-            backend.inner,
-            seen,
-            deadline=deadline,
-            skip=backend.skips,
-            takes=Taking(backend.is_note, backend.rule),
-            expected=expected,
-        )
+        return look_at_notes(backend, seen, deadline)
 
     def written(keys: Sequence[str]) -> Mapping[str, bytes | None]:
         contents = history.store.catalogue.contents(list(keys), history.position())
@@ -113,6 +131,25 @@ def look_for_edits(
     return check(backend, seen, directory=NODES, deadline=deadline, skip=_skips, expected=written)
 
 
+def look_at_notes(layout: Layout, seen: Seen, deadline: float | None = None) -> Checked:
+    """As `look_for_edits`, where a layout tells what was last written."""
+    if seen.is_new:
+        with suppress(StorageError):  # as above
+            seen.put(Row(path, UNKNOWN, digest) for path, digest in layout.known())
+
+    def expected(paths: Sequence[str]) -> Mapping[str, bytes | None]:
+        return {row.key: row.digest for row in seen.rows(paths)} | layout.expected(paths)
+
+    return check(
+        layout.inner,
+        seen,
+        deadline=deadline,
+        skip=layout.skips,
+        takes=Taking(layout.is_note, layout.rule),
+        expected=expected,
+    )
+
+
 def _skips(directory: str) -> bool:
     name = directory.rpartition("/")[2]
     return name.startswith(".") and name != ARCHIVED
@@ -122,23 +159,21 @@ def _is_hidden(key: str) -> bool:
     return any(part.startswith(".") and part != ARCHIVED for part in key.split("/")[:-1])
 
 
-def _record(parts: "Parts", checked: Checked) -> int:
-    """Let the edits become versions, and texts without a meta nodes; return how many were new."""
-    noticed = 0
+def record(parts: "Parts", checked: Checked) -> tuple[list[Discrepancy], list[Uri]]:
+    """Let edits become versions; return them, and where texts without a meta were to be nodes."""
+    noticed = list[Discrepancy]()
     layout = parts.recorded.inner
     laid_out = layout if isinstance(layout, Layout) else None
     found = laid_out.logical(checked.found) if laid_out else list(map(Locator, checked.found))
     same = set(found)
     for locators in batches(found):
-        discrepancies = parts.recorded.notice(locators)
-        noticed += len(discrepancies)
-        same.difference_update(each.locator for each in discrepancies)
+        noticed += parts.recorded.notice(locators)
+    same.difference_update(each.locator for each in noticed)
     if laid_out is not None:  # every note is a node
         _index_again(parts, same)
-    else:
-        written = (*checked.new, *checked.changed)
-        make_nodes(parts, (key for key in written if key.endswith(f"/{CONTENT}")))
-    return noticed
+        return noticed, []
+    written = (*checked.new, *checked.changed)
+    return noticed, make_nodes(parts, (key for key in written if key.endswith(f"/{CONTENT}")))
 
 
 def _index_again(parts: "Parts", texts: Iterable[Locator]) -> None:

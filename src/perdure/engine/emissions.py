@@ -62,6 +62,8 @@ class EmissionRecord(NamedTuple):
     """The log position that memory answered from; 0 if it was not opened."""
     blocked: bool = False
     """Whether the tool call was refused."""
+    behind: bool = False
+    """Whether edits made outside Perdure were not looked for before."""
     time: float = 0.0
     """Seconds since 1970; when it is appended, if not given."""
 

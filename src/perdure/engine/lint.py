@@ -14,7 +14,7 @@ from perdure import markdown
 from perdure.context import links
 from perdure.context.files import CONTENT, FILES, META, RELATIONS
 from perdure.context.reading import NodeReader, Stored
-from perdure.dataclass import dataclass, field
+from perdure.dataclass import dataclass, field, replace
 from perdure.errors import BrokenNodeError, ConcurrentModificationError
 from perdure.frontmatter import frontmatter, join
 from perdure.model import SUPERSEDED_BY, ContextNode, RequestContext, Role, Uri, slugify
@@ -153,6 +153,11 @@ class Note:
     def problem(self, code: Code, file: str, line: int, what: str, fix: str) -> Problem:
         return Problem(f"{self.folder}/{file}", line, code.value, what, fix, self.node.uri)
 
+    @property
+    def is_own(self) -> bool:
+        """Whether it is a note in place: its file names it, whatever its properties say."""
+        return bool(self.node.metadata.get("in_place"))
+
     def meta_line(self, name: str) -> int:
         return line_with(self.meta, f'"{name}"')
 
@@ -182,14 +187,14 @@ def fields(note: Note) -> Iterator[Problem]:
         fix = f"write something, or `perdure delete` {note.node.uri}"
         yield note.problem(Code.CONTENT_EMPTY, CONTENT, 1, "it says nothing", fix)
     said = _frontmatter(note)
-    if said and not str(said.get("title") or "").strip():
+    if said and not note.is_own and not str(said.get("title") or "").strip():
         what, fix = "its frontmatter has no title", "add a line such as `title: A name`"
         yield note.problem(Code.TITLE_MISSING, CONTENT, 1, what, fix)
 
 
 def names(note: Note) -> Iterator[Problem]:
     said, name = _frontmatter(note), Uri.parse(note.node.uri).name
-    for key in _NAMES:
+    for key in () if note.is_own else _NAMES:
         value = said.get(key)
         if isinstance(value, str) and value.strip() and value.strip() not in {name, note.node.uri}:
             what = f"its {key} is {shown(value)}, but its folder is called {shown(name)}"
@@ -286,6 +291,7 @@ _KINDS = {
     FindingKind.UNUSABLE_NAME: Code.NAME_UNUSABLE,
     FindingKind.LINK: Code.FILE_LINK,
     FindingKind.LEFTOVER: Code.LEFTOVER,
+    FindingKind.CLOSED: Code.NODE_UNREADABLE,
 }
 _NOTE = ".md"
 
@@ -314,7 +320,7 @@ def _between(reader: NodeReader, ctx: RequestContext, place: Uri) -> Iterator[Pr
         findings = backend.findings(folder)
         yield from map(_told, findings)
         children = [child for child in backend.list(folder) if not child.name.startswith(".")]
-        if own.contains(folder):
+        if own.contains(folder) and not reader.is_laid_out:
             yield from _strays(folder, children, {finding.name for finding in findings})
         pending += filter(is_to_be_seen, children)
 
@@ -366,7 +372,7 @@ class Lint:
         self._reader = reader
         self._ctx = ctx
         self._now = datetime.now(UTC)
-        self._places = _Places(reader)
+        self._places = links.KnownPlaces(reader)
 
     def run(self, start: Uri | None = None) -> Linted:
         """Look at all that is at a place and below; without one, at the whole account."""
@@ -380,8 +386,18 @@ class Lint:
             found.problems += self._leading(uri, note)
         found.problems += _chained(seen)
         found.problems += _between(self._reader, self._ctx, place)
-        found.problems.sort()
+        found.problems = sorted(map(self._located, found.problems))
         return found
+
+    def _located(self, problem: Problem) -> Problem:
+        """Return a problem of a node with the file and line where its owner sees it."""
+        path = self._reader.path_of(Uri.parse(problem.uri)) if problem.uri else ""
+        if not path:
+            return problem
+        line = 0
+        if problem.line and problem.file.endswith(CONTENT):
+            line = max(problem.line + self._reader.lines_above(Uri.parse(problem.uri)), 1)
+        return replace(problem, file=path, line=line)
 
     # ------------------------------------------------------------ one note
     def _look(self, place: Uri, seen: dict[str, _Seen]) -> Iterator[Problem]:
@@ -432,6 +448,8 @@ class Lint:
         """Whether a link leads somewhere, or it is not for the caller to know."""
         if links.resolve(target, start, self._places) is not None:
             return True
+        if self._reader.has_file(target):
+            return True
         with suppress(ValueError):
             named = Uri.parse(target)
             return not self._may_see(named) or named == start
@@ -439,31 +457,6 @@ class Lint:
 
     def _may_see(self, place: Uri) -> bool:
         return self._reader.reach.may_see(place, self._ctx)
-
-
-class _Places:
-    """What links need to know of the nodes around; each is asked once."""
-
-    def __init__(self, reader: NodeReader) -> None:
-        self._reader = reader
-        self.active: set[Uri] = set()
-        self._asked: dict[Uri, bool] = {}
-        self._categories: dict[Uri, list[str]] = {}
-
-    def is_active(self, place: Uri) -> bool:
-        if place in self.active:
-            return True
-        if place not in self._asked:
-            self._asked[place] = self._reader.is_active(place)
-        return self._asked[place]
-
-    def named(self, account: str, name: str) -> list[Uri]:
-        return self._reader.named(account, name)
-
-    def categories(self, owner: Uri) -> list[str]:
-        if owner not in self._categories:
-            self._categories[owner] = self._reader.categories(owner)
-        return self._categories[owner]
 
 
 def _note(stored: Stored, folder: str) -> Note:

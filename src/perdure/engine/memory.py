@@ -155,8 +155,12 @@ class Readable:
         return tuple(node for each in found for node in each.of_projects(names))
 
     @property
+    def _reader(self) -> "NodeReader":
+        return self._browser.reader
+
+    @property
     def _aliases(self) -> Aliases:
-        reader, who = self._browser.reader, (self.caller.account_id, self.caller.user_id)
+        reader, who = self._reader, (self.caller.account_id, self.caller.user_id)
         return read_aliases(reader.backend, *who, reader.root)
 
     def _named(self, project: str) -> str:
@@ -252,6 +256,10 @@ class Memory(Readable):
         from perdure.engine.browse import Browser
 
         return Browser(self._parts.reader, self._parts.relation_reader, self.caller)
+
+    @property
+    def _reader(self) -> "NodeReader":
+        return self._parts.reader
 
     @property
     def project(self) -> str:  # type: ignore[override] # it is never set from outside
@@ -1466,7 +1474,7 @@ class Memory(Readable):
     def watch(self, ending: threading.Event) -> "Iterator[WatchReport]":
         """Take in edits of files as soon as they are saved, until `ending` is set.
 
-        An edit becomes a version, and a folder with a `content.md` a node, in every account.
+        An edit becomes a version, and a new note a node, in every account.
         """
         from perdure.engine.watch import watch
 

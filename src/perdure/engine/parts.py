@@ -106,6 +106,8 @@ class Parts(Protocol):
     def watcher(self) -> "ChangeWatcher | None":
         """What tells whether files changed; None if every recall looks at them."""
 
+    leaves_checks: bool
+    """Whether somebody waits, so that many texts are looked at for edits in the background."""
     may_watch: bool
     """Whether a watcher may be started once looking at all files takes long."""
 

@@ -22,6 +22,7 @@ from perdure.errors import (
 )
 from perdure.model import NodeStatus, RequestContext, Uri
 from perdure.model.node import unreadable_times
+from perdure.storage.contract import UNREADABLE
 
 
 class State(Enum):
@@ -159,7 +160,8 @@ class Repair:
     def _broken(self, place: Uri) -> State:
         meta = self._mending.meta(place)
         if meta is None:
-            mends = self._mending.can_restore(place)
+            is_file = self._nodes.is_laid_out and self._nodes.look(place, META) is UNREADABLE
+            mends = not is_file and self._mending.can_restore(place)
             return State.META_UNREADABLE if mends else State.BROKEN
         pending = meta.status is NodeStatus.PENDING
         return State.PENDING_INCOMPLETE if pending else State.BROKEN

@@ -3,7 +3,7 @@
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import islice
@@ -21,15 +21,20 @@ from perdure.context.files import CONTENT
 from perdure.dataclass import dataclass, replace
 from perdure.errors import (
     AbsentError,
+    ContextError,
     DamageError,
     InvalidCIDError,
+    InvalidValueError,
     NotTextError,
     ProofError,
     StorageSelectionError,
     StorageUnavailableError,
 )
+from perdure.model import RequestContext
+from perdure.model.request import place_named, text_named
 from perdure.storage import ABSENT, Locator, content_hash
 from perdure.storage.content import Expectation
+from perdure.storage.contract import Layout
 from perdure.storage.history import BlamedLine, Event, History, Version
 from perdure.storage.sweep import Edits, record_edits
 from perdure.storage.wrappers.recorded import Recorded
@@ -135,6 +140,7 @@ class Log:
         self._signing_key = signing_key
         self._recorded = recorded
         self._unreadable: frozenset[Locator] = frozenset()
+        self._caller: RequestContext | None = None
 
     @cached_property
     def _history(self) -> History:
@@ -171,12 +177,43 @@ class Log:
             found = deque(found, limit) if after is None else islice(found, limit)
         return iter(found)
 
+    def find(self, name: str, ctx: RequestContext) -> str:
+        """Return the key of a text by its key, the path of its note, or the name of its node."""
+        self._caller = ctx
+        found = self._keys(name, ctx)
+        return next((key for key in found if self._history.versions(Locator(key))), name)
+
+    def _keys(self, name: str, ctx: RequestContext) -> Iterator[str]:
+        with suppress(InvalidValueError):
+            yield Locator(name).key
+        layout = self._recorded.inner if self._recorded else None
+        if isinstance(layout, Layout):
+            name = name.removeprefix(f"{layout.identity}/")
+            yield f"{layout.place_at(name.removeprefix('resources/'))}/{CONTENT}"
+        for each in (name, f"resources/{name}"):
+            for called in (each, each.removesuffix(".md")):
+                with suppress(ContextError, InvalidValueError):
+                    yield f"{place_named(called, ctx).key}/{CONTENT}"
+
     def versions(self, key: str) -> list[Version]:
         """Return the versions of a text, oldest first; `AbsentError` if it never had any."""
         found = self._history.versions(Locator(key))
         if not found:
             raise AbsentError(f"{key!a} has no history. Fix: {self._advice(Locator(key))}.")
         return found
+
+    def file_of(self, key: str) -> tuple[str, str]:
+        """Return the folder of the store, and the path in it of the file that has a text."""
+        if self._recorded is None:
+            raise self.refusal or _without_texts(f"{key!a} has no file")
+        inner = self._recorded.inner
+        path = inner.path_of(Locator(key).key) if isinstance(inner, Layout) else Locator(key).key
+        return str(self._recorded.identity), path
+
+    def text_in(self, path: str, real: str, key: str) -> str | None:
+        """Return the text of a key, if the file at a path said this."""
+        inner = None if self._recorded is None else self._recorded.inner
+        return inner.text_in(path, real, Locator(key).key) if isinstance(inner, Layout) else real
 
     def version(
         self, key: str, which: int | CID | str | None = None, *, at: "When | None" = None
@@ -268,13 +305,11 @@ class Log:
         if locator in self._unreadable:
             return "none; it is no UTF-8 text or may not be read, and only texts have one"
         names = self._history.store.catalogue.names("", self._history.position())
-        if f"{locator.key}/{CONTENT}" in names:
-            return f"try {f'{locator.key}/{CONTENT}'!a}"
         if not locator.key or any(name.startswith(f"{locator.key}/") for name in names):
             return "it is a folder; name a text in it"
-        ends = (f"/{locator.key}", f"/{locator.key}/{CONTENT}")  # of a text, or of a node
-        same_end = [name for name in names if name.endswith(ends)]
-        if like := same_end or get_close_matches(locator.key, names, 1):
+        known = [text_named(name, self._caller) if self._caller else name for name in names]
+        same_end = [name for name in known if name.endswith(f"/{locator.key}")]
+        if like := same_end or get_close_matches(locator.key, known, 1):
             return f"try {like[0]!a}"
         return "run `perdure history log` to see which keys do"
 

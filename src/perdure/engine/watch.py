@@ -1,7 +1,7 @@
 """Edits of the files of a memory, taken in while they are made."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum
 from pathlib import Path
@@ -12,16 +12,20 @@ from typing import TYPE_CHECKING
 from perdure.context.files import CONTENT, FILES, META
 from perdure.dataclass import dataclass, replace
 from perdure.engine.building import accounts_of
+from perdure.engine.edits import look_for_edits, make_nodes, record
 from perdure.engine.repair import State
 from perdure.errors import (
     BrokenNodeError,
     InvalidLocatorError,
     PackageMissingError,
     StorageSelectionError,
+    TextsGoneError,
 )
 from perdure.model import RequestContext, Uri
 from perdure.storage import Finding, FindingKind, Locator
+from perdure.storage.contract import Layout
 from perdure.storage.joint import Discrepancy
+from perdure.storage.seen import settle
 
 if TYPE_CHECKING:
     from perdure.engine.parts import Parts
@@ -124,34 +128,49 @@ class _Watcher:
     def begin(self) -> None:
         for account in list(accounts_of(self._parts.reader)):
             notes = self._parts.repair.notes(self._as(account))
-            self._settle(account, [Uri.parse(note.uri) for note in notes], {})
+            contents = (f"{Uri.parse(note.uri).key}/{CONTENT}" for note in notes)
+            begun = make_nodes(self._parts, contents)
+            self._settle(account, dict.fromkeys(begun, ()), frozenset(begun))
 
-    def take_in(self, paths: Iterable[str]) -> None:
+    def take_in(self, paths: Collection[str]) -> None:
         """Record edits as versions, make nodes of notes, and bring the index up to date."""
-        files = list(dict.fromkeys(self._files(map(Path, dict.fromkeys(paths)))))
-        edits = self._parts.recorded.notice(files) if files else []
-        places = {file: self._place(file) for file in files}
-        of_place: dict[Uri, list[Discrepancy]] = defaultdict(list)
+        if not paths:
+            return
+        parts, inner = self._parts, self._parts.recorded.inner
+        try:
+            checked = look_for_edits(inner, parts.recorded.history, parts.seen)
+            edits, begun = record(parts, checked)
+        except TextsGoneError as error:
+            self._leave(str(self._root), str(error))
+            return
+        if not isinstance(inner, Layout):
+            for path in map(Path, dict.fromkeys(paths)):
+                self._explain(path)
+            for key in checked.found:
+                self._explain_place(Locator(key))
+        settle(parts.seen, checked)
+        of_place: dict[Uri, list[Discrepancy]] = {place: [] for place in begun}
         for edit in edits:
-            if (place := places[edit.locator]) is not None:
-                of_place[place].append(edit)
-        by_account: dict[str, dict[Uri, None]] = defaultdict(dict)
-        for place in filter(None, places.values()):
-            by_account[place.account][place] = None
+            place = Uri.of_key(edit.locator.parent.key)
+            if place is not None and place.is_node:
+                of_place.setdefault(place, []).append(edit)
+        by_account: dict[str, dict[Uri, list[Discrepancy]]] = defaultdict(dict)
+        for place, of_it in of_place.items():
+            by_account[place.account][place] = of_it
         for account, changed in by_account.items():
-            self._settle(account, list(changed), of_place)
+            self._settle(account, changed, frozenset(begun))
 
     def _settle(
-        self, account: str, places: Sequence[Uri], edits: Mapping[Uri, Sequence[Discrepancy]]
+        self, account: str, edits: Mapping[Uri, Sequence[Discrepancy]], begun: frozenset[Uri]
     ) -> None:
-        made = self._make_nodes(places, self._as(account))
-        if made or any(place in edits for place in places):
+        made = self._make_nodes(begun & edits.keys(), self._as(account))
+        if made or any(edits.values()):
             following = self._parts.present(account).following
             for uri, error in following.catch_up(account).failed.items():
                 self._report(WatchKind.LEFT_OUT, uri, reason=error)
         kinds: dict[WatchKind, list[Uri]] = defaultdict(list)
-        for place in places:
-            kind = WatchKind.NEW if place in made else self._kind(place, edits.get(place, ()))
+        for place, of_it in edits.items():
+            kind = WatchKind.NEW if place in made else self._kind(place, of_it)
             if kind is not None:
                 kinds[kind].append(place)
         for kind in filter(kinds.get, WatchKind):
@@ -161,21 +180,12 @@ class _Watcher:
         return replace(self._caller, account_id=account)
 
     # ------------------------------------------------------------ nodes
-    def _make_nodes(self, places: Sequence[Uri], ctx: RequestContext) -> set[Uri]:
+    def _make_nodes(self, begun: Collection[Uri], ctx: RequestContext) -> set[Uri]:
         """Make nodes of notes; return those that are nodes now, and report why others are none."""
-        reader = self._parts.reader
-        begun = [place for place in places if self._says_something(place)]
         for finding in self._parts.repair.make_nodes(begun, ctx):
             if finding.state is State.BROKEN:
                 self._leave(finding.uri, finding.detail)
-        return {place for place in begun if reader.is_active(place)}
-
-    def _says_something(self, place: Uri) -> bool:
-        """Whether a content is there that is no node; an empty one is still being written."""
-        look = self._parts.reader.look
-        said = look(place, CONTENT)
-        is_blank = isinstance(said, str) and not said.strip()
-        return said is not None and not is_blank and look(place, META) is None
+        return set(filter(self._parts.reader.is_active, begun))
 
     def _kind(self, place: Uri, edits: Sequence[Discrepancy]) -> WatchKind | None:
         """Return what others did to a node; None if there was none, or it can't be read."""
@@ -196,19 +206,21 @@ class _Watcher:
         return WatchKind.NEW if meta is not None and meta.before is None else WatchKind.EDIT
 
     # ------------------------------------------------------------ files
-    def _files(self, paths: Iterable[Path]) -> Iterator[Locator]:
-        """Yield the files of nodes among what changed, also in folders that came or went."""
-        for path in paths:
+    def _explain(self, path: Path) -> None:
+        """Report a note that is not a file of a node, also those in a folder that came."""
+        if path.is_dir():
+            for each in path.rglob(f"*{_NOTE}"):
+                self._explain(each)
+        elif path.suffix == _NOTE and path.exists() and not self._is_passed_over(path):
             key = path.relative_to(self._root).as_posix()
-            if path.name in FILES:
-                yield from _locators([key])
-            elif path.is_dir():
-                below = [each for each in path.rglob("*") if each.is_file()]
-                yield from self._files(each for each in below if not self._is_hidden(each))
-            elif not path.exists():
-                yield from _locators(self._known_below(key))
-            elif path.suffix == _NOTE and not self._is_hidden(path):
-                self._leave(key, self._why_no_memory(path, key))
+            self._leave(key, self._why_no_memory(path, key))
+
+    def _explain_place(self, file: Locator) -> None:
+        """Report a content where no node can be."""
+        place = Uri.of_key(file.parent.key)
+        if file.name == CONTENT and (place is None or not place.is_node):
+            where = "accounts/ACCOUNT/users/USER/memories/CATEGORY/NAME"
+            self._leave(file.key, f"no memory can be there. Fix: put it into a folder {where}")
 
     def _why_no_memory(self, path: Path, key: str) -> str:
         """Say what a note is that is no file of a node, and what to do with it."""
@@ -220,39 +232,18 @@ class _Watcher:
 
     def _conflict_copy(self, key: str) -> Finding | None:
         folder, _, name = key.rpartition("/")
-        for directory in _locators([folder]):
-            for finding in self._parts.recorded.findings(directory):
+        with suppress(InvalidLocatorError):
+            for finding in self._parts.recorded.findings(Locator(folder)):
                 if finding.name == name and finding.kind is FindingKind.CONFLICT_COPY:
                     return finding
         return None
 
-    def _is_hidden(self, path: Path) -> bool:
-        *folders, name = path.relative_to(self._root).parts
-        hidden = [part for part in folders if part.startswith(".")]
-        return bool(hidden) or (name.startswith(".") and name not in FILES)
-
-    def _known_below(self, key: str) -> list[str]:
-        history = self._parts.recorded.history
-        names = history.store.catalogue.names(f"{key}/", history.position())
-        return [name for name in names if name.rpartition("/")[2] in FILES]
-
-    def _place(self, file: Locator) -> Uri | None:
-        """Return the place that a file belongs to; None, and told, if none can be there."""
-        place = Uri.of_key(file.parent.key)
-        if place is not None and place.is_node:
-            return place
-        if file.name == CONTENT:
-            where = "accounts/ACCOUNT/users/USER/memories/CATEGORY/NAME"
-            self._leave(file.key, f"no memory can be there. Fix: put it into a folder {where}")
-        return None
+    def _is_passed_over(self, path: Path) -> bool:
+        """Whether a note is a file of a node, or hidden."""
+        parts = path.relative_to(self._root).parts
+        return path.name in FILES or any(part.startswith(".") for part in parts)
 
     def _leave(self, what: str, why: str) -> None:
         if what not in self._left:
             self._left.add(what)
             self._report(WatchKind.LEFT_ALONE, what, reason=why)
-
-
-def _locators(keys: Iterable[str]) -> Iterator[Locator]:
-    for key in keys:
-        with suppress(InvalidLocatorError):
-            yield Locator(key)

@@ -30,7 +30,7 @@ _LEAST = 4
 _LONGEST_SWITCH = 300
 _SHORTEST_NAME = 3
 _NEAR = 20
-_PARTS = re.compile(r"[-_']|(?<=[a-z])(?=[A-Z])")
+_PARTS = later(r"[-_']|(?<=[a-z])(?=[A-Z])")
 _NOT_NAMES = frozenset(
     _WORD.findall(
         "private api url http https json sql html css todo readme english i'm i'll i've i'd "

@@ -19,11 +19,12 @@ from urllib.parse import quote, unquote
 
 from perdure.dataclass import dataclass, field
 from perdure.errors import AccessDeniedError, InvalidUriError, InvalidValueError
-from perdure.model.uri import SCHEME, Uri, check_id
+from perdure.model.uri import SCHEME, Uri, check_id, name_of
 from perdure.model.values import MAX_ABSTRACT, bounded, shown
 from perdure.patterns import later
 
 _OWNER_SPACE = later(r"(user|agent):(.+)", re.DOTALL)
+_LIKE_ESCAPE = later(r"%(?=[0-9a-fA-F]{2})")
 _OF_ACCOUNT = frozenset({"users", "agents", "resources", "sessions"})
 _NO_CATEGORIES = _OF_ACCOUNT | {"skills", "memories"}
 _KNOWN = (
@@ -191,9 +192,22 @@ def name_for(place: Uri, ctx: RequestContext) -> str:
     return "/".join(parts) or "/"
 
 
+_CONTENT = "/content.md"
+"""Ends the key of what a node says."""
+
+
+def text_named(key: str, ctx: RequestContext) -> str:
+    """Return the name of a text as the caller reads and types it: of a content, its node's."""
+    place = Uri.of_key(key.rpartition("/")[0])
+    if place is None or not place.is_node or place.account != ctx.account_id:
+        return "/".join(spelled(name_of(each) or each) for each in key.split("/"))
+    return name_for(place, ctx) + key[len(place.key) :].removesuffix(_CONTENT)
+
+
 def spelled(name: str) -> str:
     """Return one part of a name so that it can be read, typed again, and does nothing else."""
-    return "".join(c if c.isprintable() and c not in "/%" else quote(c, safe="") for c in name)
+    plain = _LIKE_ESCAPE.sub("%25", name)
+    return "".join(c if c.isprintable() and c != "/" else quote(c, safe="") for c in plain)
 
 
 def _own(ctx: RequestContext) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ HIDDEN = "[forgotten]."
 """Stands in a message for a sentence that its user forgot."""
 _SPACE = later(r"\s+")
 _BEGINNING = 1_500
+_MAX_WORDS = 60
 PIECE_CHARACTERS = 40_000
 """What is longer goes on in another piece; with its escapes it still fits into a node."""
 
@@ -97,6 +98,14 @@ def abstract_of(text: str) -> str:
     date = f", {min(times).date().isoformat()}" if times else ""
     began = next((" ".join(each.content.split()) for each in said if each.content.strip()), "")
     return shortened(f"{speakers}{date}: {began}", MAX_ABSTRACT)
+
+
+def beginning(text: str) -> tuple[str, str]:
+    """Return the day of the first message of a session, and how its user begins; "" if unknown."""
+    said = [each.message for each in parse(text[:_BEGINNING])]
+    day = next((each.time.date().isoformat() for each in said if each.time), "")
+    words = (" ".join(each.content.split()) for each in said if each.role == "user")
+    return day, shortened(next(filter(None, words), ""), _MAX_WORDS).removesuffix("…")
 
 
 def section(index: int, piece: int, message: Message) -> str:

@@ -9,6 +9,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection
 
+from perdure.patterns import later
+
 _EXTENSION = r"(?P<extension>\.[^.\s]+)?$"
 _BRACKETED = r"(?:[^()]|\([^()]*\))*"  # a device's name may hold brackets of its own
 _CONFLICTED_COPY = (  # Dropbox speaks the language of its user
@@ -22,7 +24,7 @@ _CONFLICTED_COPY = (  # Dropbox speaks the language of its user
 )
 _SAYS_SO = rf"\b(?i:{'|'.join(_CONFLICTED_COPY)})\b"
 _MARKED = tuple(
-    re.compile(pattern + _EXTENSION)
+    later(pattern + _EXTENSION)
     for pattern in (
         # Syncthing: name.sync-conflict-20260102-030405-ABCDEFG.md
         r"^(?P<stem>.+)\.sync-conflict-\d{8}-\d{6}(?:-[A-Z0-9]{7})?",
@@ -35,13 +37,13 @@ _MARKED = tuple(
     )
 )
 _UNMARKED = tuple(
-    re.compile(pattern + _EXTENSION)
+    later(pattern + _EXTENSION)
     for pattern in (
         r"^(?P<stem>.+?) ?\([1-9]\d?\)",  # Drive: name (1).md
         r"^(?P<stem>.+) (?:[2-9]|[1-9]\d)",  # iCloud: name 2.md
     )
 )
-_FRONTMATTER = re.compile(r"\A---\n.*?^---\n", re.DOTALL | re.MULTILINE)
+_FRONTMATTER = later(r"\A---\n.*?^---\n", re.DOTALL | re.MULTILINE)
 _NEARLY_THE_SAME = 0.75
 
 

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from perdure.dataclass import dataclass, fields
 from perdure.errors import (
@@ -47,6 +47,16 @@ class Info:
     mtime: float
     """Seconds since the epoch."""
 
+
+class Unreadable(Enum):
+    UNREADABLE = "unreadable"
+
+
+UNREADABLE: Final = Unreadable.UNREADABLE
+"""Something is there, but no text that could enter history."""
+
+Text = str | None | Unreadable
+"""What is at a place."""
 
 Stamp = bytes
 """Opaque: two that are equal and not empty are of one content."""
@@ -97,6 +107,7 @@ class FindingKind(Enum):
     UNUSABLE_NAME = "unusable name"
     LINK = "link"
     LEFTOVER = "leftover"
+    CLOSED = "folder that may not be read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +330,9 @@ class StorageBackend(ABC):
     def mkdir(self, locator: Locator) -> Locator:
         """Make a directory, and those above; a file: `FileExistsError` or `NotADirectoryError`."""
 
+    is_past: bool = False
+    """Whether this is how a tree was at some moment, out of its history."""
+
     @property
     @abstractmethod
     def capabilities(self) -> Capabilities: ...
@@ -382,10 +396,12 @@ class Layout(StorageBackend):
     inner: StorageBackend
     rule: str = ""
     """Differs where `is_note` may say otherwise of a file than before."""
+    holds_personal: bool = False
+    """Whether `write_personal` writes files of this tree."""
 
     @abstractmethod
-    def refresh(self) -> None:
-        """Look at every file again: at new ones, renamed ones, and those that are gone."""
+    def refresh(self) -> Sequence[Locator]:
+        """Take in what others did to any file; return every text that there may be."""
 
     @abstractmethod
     def logical(self, paths: Iterable[str]) -> Sequence[Locator]:
@@ -404,6 +420,18 @@ class Layout(StorageBackend):
         """Whether nothing below a directory is a text of the tree."""
 
     @abstractmethod
+    def look(self, locators: Iterable[Locator]) -> dict[Locator, Text]:
+        """Return what is at each of these places; a file that has several texts is read once."""
+
+    @abstractmethod
+    def below(self, place: str) -> Sequence[str]:
+        """Return the folders of all nodes at a place and below; each before those in it."""
+
+    @abstractmethod
+    def in_use(self, places: Sequence[str]) -> dict[str, bool]:
+        """Return whether nodes in these folders are in use; left out if their file must be read."""
+
+    @abstractmethod
     def named(self, name: str) -> Sequence[str]:
         """Return the folders of all nodes whose file has a name, or which say that they have it."""
 
@@ -415,12 +443,36 @@ class Layout(StorageBackend):
         """
 
     @abstractmethod
+    def path_of(self, key: str) -> str:
+        """Return the path of the file that holds a text, or a node; empty if there is none."""
+
+    @abstractmethod
+    def text_in(self, path: str, real: str, key: str) -> str | None:
+        """Return the text of a key, if the file at a path said this; None if it has none."""
+
+    @abstractmethod
     def names_of(self, place: str) -> Sequence[str]:
         """Return the names by which `named` finds the folder of a node."""
 
     @abstractmethod
     def file_of(self, place: str) -> tuple[str, str] | None:
         """Return the path and the text of the file that holds a node; None if it can't be read."""
+
+    @abstractmethod
+    def place_at(self, path: str) -> str:
+        """Return the folder of the node that a file holds; empty if it holds none."""
+
+    @abstractmethod
+    def in_place(self) -> frozenset[str]:
+        """Return the folders of nodes whose files are their owner's, and are never written."""
+
+    @abstractmethod
+    def remove_copies(self, place: str) -> None:
+        """Remove the conflict copies that sync clients left beside the file of a node."""
+
+    @abstractmethod
+    def has_file(self, name: str) -> bool:
+        """Whether a file beside the texts has a name, with or without its folders."""
 
     @abstractmethod
     def is_note(self, path: str) -> bool:

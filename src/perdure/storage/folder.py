@@ -52,6 +52,7 @@ from perdure.storage.contract import (
     StorageBackend,
 )
 from perdure.storage.locator import (
+    MAX_KEY_BYTES,
     TEMPORARY_SUFFIX,
     Locator,
     children_named,
@@ -399,6 +400,9 @@ def _finding(
         return Finding(FindingKind.LEFTOVER, directory, name, advice)
     if not is_key_segment(composed):
         return Finding(FindingKind.UNUSABLE_NAME, directory, name, "no key can say it; rename it")
+    if len(directory.key.encode()) + 1 + len(composed.encode()) > MAX_KEY_BYTES:
+        advice = f"its path has more than {MAX_KEY_BYTES} bytes; move it further up"
+        return Finding(FindingKind.UNUSABLE_NAME, directory, name, advice)
     if name != composed and composed in siblings:
         advice = "hidden behind the same name in another spelling; rename one of the two"
         return Finding(FindingKind.UNUSABLE_NAME, directory, name, advice)

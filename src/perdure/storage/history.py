@@ -293,4 +293,5 @@ def _last_move(versions: Sequence[Binding]) -> int | None:
 
 def _is_before(version: Binding, arrival: Binding) -> bool:
     """Whether a version of the former key was there before the text arrived at another."""
-    return version.commit < arrival.commit or version.circumstances.get("origin") == EXTERNAL
+    is_edit = version.cid is not None and version.circumstances.get("origin") == EXTERNAL
+    return version.commit < arrival.commit or is_edit

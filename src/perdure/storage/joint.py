@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 from perdure.artifacts import CID, ArtifactStore, Change, IndexState
 from perdure.artifacts.state import Binding
+from perdure.dataclass import replace
 from perdure.errors import (
     ConcurrentModificationError,
     FileAboveError,
@@ -28,18 +29,25 @@ from perdure.errors import (
     PerdureError,
 )
 from perdure.storage.content import Changes, Conditions, Expectation, check_found
-from perdure.storage.contract import StorageBackend
-from perdure.storage.history import EXTERNAL, UNDONE, Circumstances, Event, History, decoded
+from perdure.storage.contract import UNREADABLE, StorageBackend, Text
+from perdure.storage.history import (
+    EXTERNAL,
+    MOVED_FROM,
+    UNDONE,
+    Circumstances,
+    Event,
+    History,
+    decoded,
+)
 from perdure.storage.locator import Locator
 from perdure.storage.undo import (
-    UNREADABLE,
     Replaced,
-    Text,
     guard_of,
     has_landed,
     is_of,
     is_torn,
     look,
+    look_all,
     remove_empty,
 )
 
@@ -519,30 +527,37 @@ class Joint:
         return applied if applied is not None and applied <= self.history.position() else None
 
     # ------------------------------------------------------------ answering
-    def notice(self, locators: Iterable[Locator]) -> list[Discrepancy]:
+    def notice(
+        self, locators: Iterable[Locator], said: Circumstances = _EXTERNAL
+    ) -> list[Discrepancy]:
         """Let what others did to these places enter history; return what that was."""
         with self.alone():
-            found = self._answer(locators)
+            found = self._answer(locators, said)
             self._applied(self.history.position())
             return found
 
-    def _answer(self, locators: Iterable[Locator]) -> list[Discrepancy]:
-        """Let history say what the files say."""
-        found = [each for each in map(self._discrepancy, locators) if each is not None]
-        found.sort(key=lambda one: one.after is not None)
-        changes = [
-            Change(locator.key, after, _EXTERNAL.derived(bound).to_mapping())
-            for locator, bound, after in found
+    def _answer(
+        self, locators: Iterable[Locator], by: Circumstances = _EXTERNAL
+    ) -> list[Discrepancy]:
+        """Let history say what the files say; of what can't be read it says nothing."""
+        places = list(dict.fromkeys(locators))
+        now = self._bound_at(places)
+        found = [
+            Discrepancy(locator, now[locator], _bytes(text))
+            for locator, text in look_all(self.inner, places).items()
+            if text is not UNREADABLE and not is_of(now[locator], text)
         ]
+        found.sort(key=lambda one: one.after is not None)
+        moved = _moved(found)
+        changes = []
+        for locator, bound, after in found:
+            said = by.derived(bound)
+            if locator in moved:
+                said = replace(said, more={**said.more, MOVED_FROM: moved[locator].key})
+            changes.append(Change(locator.key, after, said.to_mapping()))
         if changes:
             self.history.record(changes)
         return found
-
-    def _discrepancy(self, locator: Locator) -> Discrepancy | None:
-        text, bound = self.look(locator), self._bound(locator)
-        if text is UNREADABLE or is_of(bound, text):  # unreadable: it stays what it was
-            return None
-        return Discrepancy(locator, bound, _bytes(text))
 
     # ------------------------------------------------------------ reading
     def committed(self, locator: Locator) -> str | None:
@@ -570,16 +585,11 @@ class Joint:
         except (FileNotFoundError, IsADirectoryError):
             return None
 
-    def look(self, locator: Locator) -> Text:
-        return look(self.inner, locator)
-
-    def differs(self, locator: Locator, text: str | None) -> bool:
-        return not is_of(self._bound(locator), text)
-
-    def digest(self, locator: Locator) -> bytes:
-        """Return the digest of what history has there; nothing if it has nothing."""
-        bound = self._bound(locator)
-        return b"" if bound is None else bound.digest
+    def compare(self, locators: Sequence[Locator]) -> Iterator[tuple[Text, Locator, CID | None]]:
+        """Yield what is at each of these places, and what history has there."""
+        bound = self._bound_at(locators)
+        for locator, text in look_all(self.inner, locators).items():
+            yield text, locator, bound[locator]
 
     def known(self) -> Iterator[Locator]:
         return keys_among(self.history.store.catalogue.names("", self.history.position()))
@@ -589,9 +599,35 @@ class Joint:
         data = self.history.store.get(cid)
         return None if data is None else decoded(data, str(cid))
 
-    def _bound(self, locator: Locator, position: int | None = None) -> CID | None:
+    def _bound_at(
+        self, locators: Sequence[Locator], position: int | None = None
+    ) -> dict[Locator, CID | None]:
         at = self.history.position() if position is None else position
-        return self.history.store.catalogue.content(locator.key, at)
+        keys = [locator.key for locator in locators]
+        contents = self.history.store.catalogue.contents(keys, at)
+        return {locator: contents[locator.key] for locator in locators}
+
+
+def _moved(found: Iterable[Discrepancy]) -> dict[Locator, Locator]:
+    """Return where new texts were before: where the only text is gone that had the same bytes.
+
+    Else, of a note that was moved and edited, where the only one is gone with its name and slug.
+    """
+    new = [one for one in found if one.before is None and one.after is not None]
+    gone = [one for one in found if one.before is not None and one.after is None]
+    if not (new and gone):
+        return {}
+    ways: dict[tuple[object, ...], list[Locator]] = {}
+    for locator, cid, _ in gone:
+        for way in ((locator.name, cid), (locator.name, locator.parent.name)):
+            ways.setdefault(way, []).append(locator)
+    moved: dict[Locator, Locator] = {}
+    for locator, _, after in new:
+        same = ways.get((locator.name, CID.of(after or b"")))
+        same = same or ways.get((locator.name, locator.parent.name), [])
+        if len(same) == 1:
+            moved[locator] = same[0]
+    return moved
 
 
 def _bytes(text: str | None) -> bytes | None:

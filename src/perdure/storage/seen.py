@@ -27,28 +27,27 @@ _BATCH = 256
 UNKNOWN: Final = b""
 """The stamp of a text whose content must be compared; the digest of one that is not a text."""
 
-_VERSION = 1
+_VERSION = 2
 TABLES = Tables(
     name="the table of seen texts",
     version=_VERSION,
     statements=(
         """CREATE TABLE seen (
             directory TEXT NOT NULL, name TEXT NOT NULL, stamp BLOB NOT NULL,
-            digest BLOB NOT NULL, place TEXT NOT NULL, PRIMARY KEY (directory, name)
+            digest BLOB NOT NULL, PRIMARY KEY (directory, name)
         ) WITHOUT ROWID""",
-        "CREATE INDEX seen_by_place ON seen (place) WHERE place <> ''",
         "CREATE TABLE note (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
         f"PRAGMA user_version = {_VERSION}",
     ),
     without="every text is then read once more",
 )
-_PUT = "INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?)"
+_PUT = "INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?)"
 _DROP = "DELETE FROM seen WHERE directory = ? AND name = ?"
 _STAMPS = "SELECT directory, name, stamp FROM seen"
-_ROWS = "SELECT directory, name, stamp, digest, place FROM seen"
+_ROWS = "SELECT directory, name, stamp, digest FROM seen"
 _GOES_ON = "goes on at"
 _RULE = "rule"
-_CHECKED = "checked"
+_LOOKED = "looked"
 _FEW_GONE = 10
 _SHARE_GONE = 10
 """More than this many texts, and more than one in so many, do not go at once unasked."""
@@ -61,8 +60,6 @@ class Row(NamedTuple):
     stamp: Stamp
     digest: bytes
     """The sha256 of its content; `UNKNOWN` if it is not a text."""
-    place: str = ""
-    """What a layout keeps there; empty where keys are places."""
 
 
 class Seen(Closing):
@@ -82,22 +79,27 @@ class Seen(Closing):
         self._file.discard()
 
     # ------------------------------------------------------------ reading
-    def row(self, key: str) -> Row | None:
-        return next(iter(self.rows([key])), None)
-
     def rows(self, keys: Iterable[str] | None = None) -> list[Row]:
         """Return the rows of some keys, or all of them."""
         if keys is None:
             return self._asked(_ROWS, [()])
         return self._asked(f"{_ROWS} WHERE directory = ? AND name = ?", map(_halves, keys))
 
-    def at(self, place: str) -> list[Row]:
-        return self._asked(f"{_ROWS} WHERE place = ?", [(place,)])
+    def size(self, most: int) -> int:
+        """Return how many rows there are, counted as far as `most`."""
+        return int(self._one("SELECT count(*) FROM (SELECT 1 FROM seen LIMIT ?)", most) or 0)
 
-    def below(self, prefix: str) -> list[Row]:
-        """Return the rows whose place begins so, in the order of places."""
-        asked = f"{_ROWS} WHERE place <> '' AND place >= ? AND place < ? ORDER BY place"
-        return self._asked(asked, [(prefix, f"{prefix}\U0010ffff")])
+    @property
+    def looked(self) -> float:
+        """When the last check began that was given all the time it took; 0.0 if none was."""
+        return float(self._one("SELECT value FROM note WHERE name = ?", _LOOKED) or 0.0)
+
+    def _one(self, asked: str, value: str | int) -> str | None:
+        def ask(file: DatabaseFile) -> str | None:
+            with file.reading() as db:
+                return next((str(found) for (found,) in db.execute(asked, (value,))), None)
+
+        return self._file.ask(ask)
 
     def stamps(self) -> Mapping[str, Mapping[str, Stamp]]:
         """Return the stamps by directory and name. Rows are read again if others changed them."""
@@ -128,9 +130,6 @@ class Seen(Closing):
     # ------------------------------------------------------------ changing
     def put(self, rows: Iterable[Row]) -> None:
         self.change(list(rows), ())
-
-    def drop(self, keys: Iterable[str]) -> None:
-        self.change((), list(keys))
 
     def change(
         self, rows: Sequence[Row], gone: Sequence[str], notes: Mapping[str, str] | None = None
@@ -166,11 +165,6 @@ class Seen(Closing):
         """Whether nothing was ever put: the table was made just now, or anew."""
         return not any(self.stamps().values())
 
-    @property
-    def checked(self) -> float:
-        """When a check that looked at everything last found something; 0.0 if none did."""
-        return float(self.note(_CHECKED) or 0.0)
-
     def note(self, name: str) -> str:
         """Return what was noted under a name, as of when the stamps were last asked for."""
         return self._notes.get(name, "")
@@ -195,6 +189,8 @@ class Checked:
     """Found only by a check that looked at everything."""
     unreadable: tuple[str, ...] = ()
     """Directories that may not be read; once each, files that are not texts or may not be read."""
+    closed: int = 0
+    """How many of the unreadable are directories."""
     left: int = 0
     """How many texts were not looked at, or not compared, within the time; 0 if all were."""
     rows: tuple[Row, ...] = ()
@@ -223,15 +219,13 @@ Expected = Callable[[Sequence[str]], Mapping[str, bytes | None]]
 """Returns the digests of what we last wrote at some keys; None where that is nothing."""
 
 
-def settle(seen: Seen, checked: Checked) -> None:
-    """Remember what a check found, once that is recorded."""
-    notes = {}
+def settle(seen: Seen, checked: Checked, began: float | None = None) -> None:
+    """Remember what a check found, once that is recorded; and since when nothing was missed."""
+    notes = {} if began is None else {_LOOKED: repr(began)}
     if seen.note(_GOES_ON) != checked.goes_on:
         notes[_GOES_ON] = checked.goes_on
     if not checked.left and seen.note(_RULE) != checked.rule:
         notes[_RULE] = checked.rule
-    if not checked.left and (checked.rows or checked.gone or not seen.checked):
-        notes[_CHECKED] = repr(time.time())
     seen.change(checked.rows, checked.gone, notes)
 
 
@@ -263,7 +257,7 @@ def check(  # noqa: PLR0913 - what is compared with what, and within which bound
     ours = None if expected is None else expected(asked) if asked else {}
     before = {row.key: row for row in seen.rows(asked)} if asked else {}
     new, changed, rows = list[str](), list[str](), list[Row]()
-    compared = 0
+    compared, closed = 0, len(found.unreadable)
     for key, stamp in found.differing.items():
         if compared >= _LEAST_COMPARED and found.bounds.is_late():
             break
@@ -272,7 +266,7 @@ def check(  # noqa: PLR0913 - what is compared with what, and within which bound
         if digest is None:  # removed since the scan met it, so the next one misses it
             continue
         seen_before = None if row is None else row.digest
-        now = Row(key, stamp, digest, row.place if row else "")
+        now = Row(key, stamp, digest)
         if now != row:
             rows.append(now)
         reference = seen_before if ours is None else ours.get(key)
@@ -294,6 +288,7 @@ def check(  # noqa: PLR0913 - what is compared with what, and within which bound
         changed=tuple(sorted(changed)),
         removed=tuple(removed),
         unreadable=tuple(found.unreadable),
+        closed=closed,
         left=found.left + len(found.differing) - compared,
         rows=tuple(rows),
         gone=tuple(gone),

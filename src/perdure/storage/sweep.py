@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from enum import Enum
 from hashlib import sha256
+from itertools import chain
 from typing import NamedTuple
 
 from perdure.artifacts import IndexState
@@ -15,12 +16,12 @@ from perdure.errors import (
     StorageError,
 )
 from perdure.storage.content import ABSENT, content_hash
-from perdure.storage.contract import Layout, StorageBackend, walk
+from perdure.storage.contract import UNREADABLE, Layout, StorageBackend, walk
 from perdure.storage.history import Event, History
 from perdure.storage.joint import Discrepancy, keys_among
 from perdure.storage.locator import Locator
 from perdure.storage.seen import batches, refuse_loss, was_moved
-from perdure.storage.undo import UNREADABLE, is_of
+from perdure.storage.undo import is_of
 from perdure.storage.wrappers.recorded import Recorded
 
 _ROOT = Locator("")
@@ -49,24 +50,24 @@ def sweep(recorded: Recorded, *, accept_removals: bool = False) -> list[Found]:
     that is accepted.
     """
     unreadable: list[Found] = []
-    removed: list[Locator] = []
+    removed: dict[Locator, bytes] = {}
     written: list[Locator] = []
-    if isinstance(recorded.inner, Layout):
-        recorded.inner.refresh()
     met = 0
     arrived: Counter[bytes] = Counter()
-    for locator in _places(recorded):
-        text = recorded.joint.look(locator)
+    compared = map(recorded.joint.compare, _batches(recorded))
+    for text, locator, bound in chain.from_iterable(compared):
+        met += isinstance(text, str)
         if text is UNREADABLE:
             unreadable.append(Found(locator, Kind.UNREADABLE))
-        elif recorded.joint.differs(locator, text):
-            (removed if text is None else written).append(locator)
-        if isinstance(text, str):
-            met += 1
-            if written and written[-1] is locator:
-                arrived[sha256(text.encode()).digest()] += 1
+        elif is_of(bound, text):
+            continue
+        elif text is None:
+            removed[locator] = b"" if bound is None else bound.digest
+        else:
+            written.append(locator)
+            arrived[sha256(text.encode()).digest()] += 1
     if not accept_removals and recorded.identity:  # a tree in memory can't go away
-        lost = [each.key for each in removed if not was_moved(recorded.joint.digest(each), arrived)]
+        lost = [each.key for each, was in removed.items() if not was_moved(was, arrived)]
         refuse_loss(recorded, lost, known=met + len(lost), met=met)
     noticed = [
         _found(discrepancy)
@@ -76,14 +77,12 @@ def sweep(recorded: Recorded, *, accept_removals: bool = False) -> list[Found]:
     return sorted([*noticed, *unreadable], key=lambda found: found.locator)
 
 
-def _places(recorded: Recorded) -> Iterator[Locator]:
-    seen = set()
-    for locator in walk(recorded.inner, _ROOT):
-        seen.add(locator)
-        yield locator
-    for locator in recorded.joint.known():
-        if locator not in seen:
-            yield locator
+def _batches(recorded: Recorded) -> Iterator[list[Locator]]:
+    """Yield every place that may have a text, and those that had one, many at a time."""
+    inner = recorded.inner
+    there = list(inner.refresh() if isinstance(inner, Layout) else walk(inner, _ROOT))
+    yield from batches(there)
+    yield from batches(set(recorded.joint.known()).difference(there))
 
 
 def _found(discrepancy: Discrepancy) -> Found:

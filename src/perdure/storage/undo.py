@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from enum import Enum
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from perdure.artifacts import CID
 from perdure.errors import (
@@ -12,19 +11,8 @@ from perdure.errors import (
     NotTextError,
 )
 from perdure.storage.content import ABSENT, Expectation, content_hash
-from perdure.storage.contract import StorageBackend
+from perdure.storage.contract import UNREADABLE, Layout, StorageBackend, Text
 from perdure.storage.locator import Locator
-
-
-class Unreadable(Enum):
-    UNREADABLE = "unreadable"
-
-
-UNREADABLE: Final = Unreadable.UNREADABLE
-"""Something is there, but no text that could enter history."""
-
-Text = str | None | Unreadable
-"""What is at a place."""
 
 
 class Replaced(NamedTuple):
@@ -42,6 +30,13 @@ def look(inner: StorageBackend, locator: Locator) -> Text:
         return None
     except (NotTextError, LinkRefusedError, AccessRefusedError):
         return UNREADABLE
+
+
+def look_all(inner: StorageBackend, locators: Sequence[Locator]) -> dict[Locator, Text]:
+    """Return what is at each of these places."""
+    if isinstance(inner, Layout):
+        return inner.look(locators)
+    return {locator: look(inner, locator) for locator in locators}
 
 
 def is_of(cid: CID | None, text: Text | bytes) -> bool:

@@ -23,6 +23,8 @@ from tests.engine.carrying.memories import (
 )
 from tests.engine.remembering import ANA, BOB, of
 
+pytestmark = pytest.mark.usefixtures("agfs")
+
 
 @pytest.fixture(autouse=True)
 def no_syncs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,8 @@ from tests.engine.carrying.memories import Machine, files_in, fill, manifest, ve
 from tests.engine.killing import killed
 from tests.engine.remembering import ANA, of
 
+pytestmark = pytest.mark.usefixtures("agfs")
+
 NOTE = "notes/local/users/ana/memories/preference/coffee.md"
 
 

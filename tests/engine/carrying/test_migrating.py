@@ -23,6 +23,8 @@ from tests.engine.carrying.memories import ROOT, Machine, answers, files_in, fil
 from tests.engine.killing import killed
 from tests.engine.remembering import of
 
+pytestmark = pytest.mark.usefixtures("agfs")
+
 
 @pytest.fixture
 def no_syncs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from tests import tiers
 from tests.engine.erasing.homes import FOLDER, ROOT, check_receipt, leaks, root
 from tests.engine.remembering import opened
 
-pytestmark = pytest.mark.search
+pytestmark = [pytest.mark.usefixtures("agfs"), pytest.mark.search]
 
 NAMES = ("ape", "bee", "cat")
 TEXTS = {

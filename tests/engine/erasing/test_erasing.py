@@ -179,9 +179,9 @@ def test_what_is_archived_or_deleted_can_be_erased(context: Context, home: Path)
 
 def test_an_edit_by_hand_that_nobody_noticed_goes_too(context: Context, home: Path) -> None:
     uri = save_secret(context)
-    (file,) = home.rglob("odd/content.md")
+    (file,) = home.rglob("Odd.md")
     file.write_text(f"{file.read_text()}\nThe marzipan is by hand.\n")
-    (file.parent / "content (conflicted copy 2026-01-02).md").write_text(f"{SECRET} Marzipan!")
+    (file.parent / "Odd (conflicted copy 2026-01-02).md").write_text(f"{SECRET} Marzipan!")
 
     root(context).forget(uri, erase=True)
 

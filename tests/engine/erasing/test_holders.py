@@ -13,6 +13,8 @@ from perdure.model import RequestContext, Role, Uri
 from tests.engine.erasing.homes import FOLDER, check_receipt, leaks, now, receipts, root
 from tests.engine.remembering import of, opened
 
+pytestmark = pytest.mark.usefixtures("agfs")
+
 TOM = RequestContext("local", "tom", role=Role.ROOT)
 OLD, NEW = "The kumquat hides under the veranda.", "A xylophone vexes the wizard."
 WORDS = ("kumquat", "ylophone")

@@ -7,6 +7,7 @@ decide whose a note is and what it is; the id in its frontmatter only says which
 import re
 import unicodedata
 from datetime import date
+from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -14,7 +15,8 @@ from perdure.context.files import ARCHIVED, FILES, LEARNED, OWNER
 from perdure.dataclass import dataclass
 from perdure.errors import InvalidValueError
 from perdure.model.anchors import FIRST_NODE
-from perdure.model.uri import PROFILE, SCHEME, SLUG, Uri, name_of, segment_of, slug_of
+from perdure.model.uri import KINDS, PROFILE, SLUG, Uri, name_of, segment_of, slug_of
+from perdure.patterns import later
 from perdure.storage.locator import is_key_segment
 
 MARKDOWN = ".md"
@@ -33,29 +35,36 @@ _LOOSE = "note"
 _CATEGORIES = {
     "preference": "Preferences",
     "pattern": "Rules",
+    "rule": "Rules",
     "entity": "Facts",
-    "event": "Events",
+    "fact": "Facts",
     "case": "Cases",
+    "skill": "Skills",
+    "rejected": "Rejected",
+    "former": "Former",
+    "apart": "Apart",
 }
-_CATEGORY_OF = {folder.casefold(): category for category, folder in _CATEGORIES.items()}
-_TAKEN = frozenset(
-    each.casefold()
-    for each in (
-        *_CATEGORIES.values(),
-        *(SYSTEM, SESSIONS, RESOURCES, _ACCOUNTS, _USERS, _AGENTS, _SKILLS, _PROFILE),
-    )
-)
+"""The folders of categories that are not their plural."""
+_CATEGORY_OF = {folder: category for category, folder in reversed(_CATEGORIES.items())}
+_OF_KINDS = {"decision": "Decisions", "task": "Tasks", "rejected": "Rejected"}
+"""The folders of kinds that have one of their own in their category."""
+_TAKEN = frozenset((SYSTEM, SESSIONS, RESOURCES, _ACCOUNTS, _USERS, _AGENTS, _PROFILE))
 _OWNERS = {_USERS.casefold(): "users", _AGENTS.casefold(): "agents"}
 _OF_SESSIONS = frozenset({OWNER, LEARNED})
-_WORDS = re.compile(r"[a-z0-9_]+(?:-[a-z0-9_]+)*")
+_WORDS = later(r"[a-z0-9_]+(?:-[a-z0-9_]+)*")
 """A slug that can be told from its words."""
-_IN_BRACKETS = re.compile(r".* \(([a-z0-9_-]{1,100})\)")
-_HASHED = re.compile(r"(?:.*-)?[0-9a-f]{8}")
+_IN_BRACKETS = later(r".* \(([a-z0-9_-]{1,100})\)")
+_HASHED = later(r"(?:.*-)?[0-9a-f]{8}")
 """A slug of a name that no slug can say; its title is what people know."""
-_DEVICE = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)", re.IGNORECASE)
-_UNUSABLE = re.compile(r'[\x00-\x1f\x7f-\x9f/\\:*?"<>|#^\[\]\u2028\u2029]+')
-_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_DEVICE = later(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)", re.IGNORECASE)
+_UNUSABLE = later(r'[\x00-\x1f\x7f-\x9f/\\:*?"<>|#^\[\]\u2028\u2029]+')
+_DAY = later(r"\d{4}-\d\d-\d\d", re.ASCII)
 _MAX_STEM, _MAX_STEM_BYTES = 80, 180
+_FEW_WORDS = 3
+"""A slug of fewer words is a name that a person chose."""
+_SHORT_END = 30
+"""What follows the words of a slug in its title is left out if it is longer."""
+_PLURAL = later(r"(?P<ies>(?<=\w)ies)$|(?<=\w)(?P<es>x|z|ch|sh)es$|(?<=[^siu])s$")
 
 
 def is_markdown(name: str) -> bool:
@@ -70,6 +79,7 @@ class Part(NamedTuple):
     """The name of a file of a node, a name beside it, or "" where the place is the text."""
 
 
+@lru_cache(maxsize=4096)
 def part_of(key: str) -> Part:
     """Return which text of which place has a key; one note holds all texts of a place."""
     above, _, name = key.rpartition("/")
@@ -86,11 +96,6 @@ def part_of(key: str) -> Part:
     return Part(key, "")
 
 
-def keys_of(place: str, names: "list[str] | tuple[str, ...]") -> dict[str, str]:
-    """Return the keys of the texts of a place, by their names."""
-    return {name: key_of(Part(place, name)) for name in names}
-
-
 def key_of(part: Part) -> str:
     above, _, last = part.place.rpartition("/")
     if not part.name:
@@ -100,6 +105,7 @@ def key_of(part: Part) -> str:
     return f"{above if part.name in _OF_SESSIONS else part.place}/{part.name}"
 
 
+@lru_cache(maxsize=4096)
 def node_at(place: str) -> Uri | None:
     """Return the node of a place; None if the place is another text."""
     found = Uri.of_key(place)
@@ -132,16 +138,16 @@ class Names:
     user: str = ""
 
     # ------------------------------------------------------------ from places to paths
-    def folder(self, place: str) -> tuple[str, ...]:
-        """Return the folder of a note, below the memory folder."""
+    def folder(self, place: str, kind: str = "") -> tuple[str, ...]:
+        """Return the folder of a note, below the memory folder; a kind may have its own."""
         node = node_at(place)
         if node is None:
             return (SYSTEM,)
         above = () if node.account == self.account else (_ACCOUNTS, segment_of(node.account))
         match node.path:
-            case ("users" | "agents" as kind, owner, "memories", *names):
-                above = (*above, *self._owner(node.account, kind, owner))
-                return above if names == [PROFILE] else (*above, _folder_of(kind, names[0]))
+            case ("users" | "agents" as owners, owner, "memories", *names):
+                above = (*above, *self._owner(node.account, owners, owner))
+                return above if names == [PROFILE] else (*above, _folder_of(owners, names[0], kind))
             case ("agents", agent, "skills", _):
                 return (*above, _AGENTS, segment_of(agent), _SKILLS)
             case ("resources", *names):
@@ -161,7 +167,7 @@ class Names:
                 return _PROFILE if name == PROFILE else name
             case ("users" | "agents", _, _, *_):
                 assert node is not None  # noqa: S101 - it has a path
-                return usable(title) if title and _HASHED.fullmatch(node.name) else stem(node.name)
+                return _spoken(node.name, title) or stem(node.name)
             case ("resources", *names):
                 return usable(names[-1])
             case ("sessions", session, *_):
@@ -222,16 +228,20 @@ def _key(account: str, *path: str) -> str:
 
 
 def _owned(owner: Uri, folders: list[str], name: str, said: str | None) -> Uri:
-    slug = (said or "").rpartition("/")[2]
+    category, _, slug = (said or "").rpartition("/")
     if not folders and name.casefold() == PROFILE:
         return owner.child("memories", PROFILE)
     slug = slug if SLUG.fullmatch(slug) else slug_in(name)
-    folder = folders[0] if folders else ""
-    if folder.casefold() == _SKILLS.casefold():
-        if owner.path[0] == "agents":
-            return owner.child("skills", slug)
-        return owner.child("memories", "skill", slug)
-    category = category_in(folder) if folder else _LOOSE
+    if not folders:
+        return owner.child("memories", _LOOSE, slug)
+    folder, owners = folders[0].casefold(), owner.path[0]
+    if owners == "agents" and folder == _SKILLS.casefold():
+        return owner.child("skills", slug)
+    fitting = {KINDS.get(kind, "") for kind, own in _OF_KINDS.items() if own.casefold() == folder}
+    if not SLUG.fullmatch(category) or (
+        category not in fitting and _folder_of(owners, category).casefold() != folder
+    ):
+        category = category_in(folders[0])
     return owner.child("memories", category, slug)
 
 
@@ -253,32 +263,62 @@ def slug_in(name: str) -> str:
     return slug if SLUG.fullmatch(slug) and stem(slug) == name else slug_of(name)
 
 
-def _folder_of(kind: str, category: str) -> str:
+def _spoken(slug: str, title: str) -> str:
+    """Return the words of a title that a slug was made of, as they are written; else nothing."""
+    whole = title.strip("… ")
+    if whole and _HASHED.fullmatch(slug):
+        return usable(whole)
+    wanted, spans = slug.split("-"), list[re.Match[str]]()
+    for each in re.finditer(r"[\w']+", whole):
+        if len(spans) < len(wanted) and _plain(each[0]).startswith(wanted[len(spans)]):
+            spans.append(each)
+    if not _FEW_WORDS <= len(wanted) == len(spans):
+        return ""
+    start, end = spans[0].start(), spans[-1].end()
+    end = len(whole) if len(whole) - end < _SHORT_END else end
+    return usable(whole[start].upper() + whole[start + 1 : end].rstrip(".,;:!?"))
+
+
+def _plain(word: str) -> str:
+    letters = unicodedata.normalize("NFKD", word.casefold().replace("'", ""))
+    return "".join(each for each in letters if not unicodedata.combining(each))
+
+
+def _folder_of(owners: str, category: str, kind: str = "") -> str:
     """Return the folder of a category; agents have another one for their skills."""
-    return _SKILLS if (kind, category) == ("users", "skill") else _category_folder(category)
-
-
-def _category_folder(category: str) -> str:
-    if category in _CATEGORIES:
-        return _CATEGORIES[category]
-    said = stem(category)
-    return f"{said} ({category})" if said.casefold() in _TAKEN else said
+    if kind in _OF_KINDS and KINDS[kind] == category:
+        return _OF_KINDS[kind]
+    folder = _CATEGORIES.get(category) or _plural(stem(category))
+    taken = folder in _TAKEN or (owners, folder) == ("agents", _SKILLS)
+    return f"{folder} ({category})" if taken else folder
 
 
 def category_in(folder: str) -> str:
-    """Return the category whose memories a folder has."""
-    if known := _CATEGORY_OF.get(folder.casefold()):
-        return known
-    if (found := _IN_BRACKETS.fullmatch(folder)) and _category_folder(found[1]) == folder:
+    """Return the category of a new note in a folder."""
+    said = folder[:1].upper() + folder[1:].lower()
+    if said in _CATEGORY_OF:
+        return _CATEGORY_OF[said]
+    if (found := _IN_BRACKETS.fullmatch(folder)) and folder.endswith(f" ({found[1]})"):
         return found[1]
-    category = slug_in(folder)
+    single = _PLURAL.sub(lambda match: "y" if match["ies"] else match["es"] or "", folder)
+    category = slug_in(single)
     return f"{category}-" if category == PROFILE else category
+
+
+def _plural(word: str) -> str:
+    if re.search(r"[^aeiou]y$", word):
+        return f"{word[:-1]}ies"
+    if word.endswith(("s", ")")):
+        return word
+    return f"{word}es" if word.endswith(("x", "z", "ch", "sh")) else f"{word}s"
 
 
 def usable(text: str) -> str:
     """Return a text as the name of a file or folder on every system, without its ending."""
     said = unicodedata.normalize("NFC", text)
-    said = " ".join(_UNUSABLE.sub(" ", said).split())[:_MAX_STEM]
+    said = " ".join(_UNUSABLE.sub(" ", said).split())
+    if len(said) > _MAX_STEM:
+        said = said[: max(said.rfind(" ", 0, _MAX_STEM), 0) or _MAX_STEM]
     if not is_key_segment(f"{said}{MARKDOWN}") or len(said.encode()) > _MAX_STEM_BYTES:
         said = "".join(each for each in said if each.isalnum() or each in " -_.,()'")
         said = said.encode()[:_MAX_STEM_BYTES].decode(errors="ignore")
@@ -350,9 +390,3 @@ def told_apart(name: str, place: str) -> str:
 def folded(path: str) -> str:
     """Return a path as systems compare it that ignore case and the form of characters."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFD", path).casefold())
-
-
-def short_uri(place: str) -> str:
-    """Return a place as an error tells it."""
-    node = node_at(place)
-    return place if node is None else str(node).removeprefix(SCHEME)

@@ -6,7 +6,7 @@ each, or one for each entry of a list, and are read without YAML as long as they
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from perdure.context.files import (
@@ -26,6 +26,7 @@ from perdure.context.files import (
     derived_abstract,
     generated_lines,
     read_time,
+    statement_cid,
     written_time,
 )
 from perdure.context.layouts.names import id_of, node_at
@@ -43,7 +44,9 @@ from perdure.frontmatter import (
 from perdure.frontmatter import split as halves
 from perdure.model import NodeStatus, Uri
 from perdure.model.node import title_of
-from perdure.model.values import JSON, MAX_ABSTRACT, plain, shortened
+from perdure.model.request import check_owner_space
+from perdure.model.values import JSON, MAX_ABSTRACT, frozen, plain, shortened
+from perdure.patterns import later
 from perdure.times import read_moment
 
 ID = "id"
@@ -59,6 +62,7 @@ _OURS = "perdure"
 """What no other property says: as an object, to the letter."""
 _EVIDENCE = "evidence"
 _STATEMENTS = "statements"
+_MERGES = "merges"
 _RESERVED = (
     *(ID, _STATUS, _CREATED, _UPDATED, _VERSION, _OWNER, _LEARNED),
     *(_RELATIONS, _ABSTRACT, _OVERVIEW, _EVIDENCE, _OURS),
@@ -68,13 +72,13 @@ _SPOKEN = {spelled: name for name, spelled in _SPELLED.items()}
 _TITLES = frozenset({"title", "aliases"})
 _ATTEMPTS = 5
 _NEVER = "1970-01-01T00:00:00Z"
+"""When something was made that does not say it: sync clients set any time of a file."""
 _HEAD = 4_000
 """A title is looked for in so many characters: to parse a whole note takes most of indexing it."""
-"""When something was made that does not say it: sync clients set any time of a file."""
 
-_TIME = re.compile(r"\d{4}-\d\d-\d\d(?:T[\d:.]+(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII)
-_DATED = re.compile(r"\d{4}-\d\d-\d\d(?!\d)", re.ASCII)
-_FENCED = re.compile(r"^(?P<fence>`{3,})text\n(?P<text>.*)\n(?P=fence)$", re.DOTALL | re.MULTILINE)
+_TIME = later(r"\d{4}-\d\d-\d\d(?:T[\d:.]+(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII)
+_DATED = later(r"\d{4}-\d\d-\d\d(?!\d)", re.ASCII)
+_FENCED = later(r"^(?P<fence>`{3,})text\n(?P<text>.*)\n(?P=fence)$", re.DOTALL | re.MULTILINE)
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 Texts = Mapping[str, str]
@@ -105,13 +109,26 @@ class NoteFile(NamedTuple):
         """The body without the line end that every file has."""
         return self.body.removesuffix(self.line_end)
 
+    def says(self, name: str) -> bool:
+        return any(entry.name == name for entry in self.entries)
+
     def text(self) -> str:
         lines = "".join(entry.raw for entry in self.entries)
         return f"{self.opening}{lines}{self.closing}{self.body}"
 
     def value(self, name: str) -> JSON:
         """Return a property; None if there is none, or none that can be read."""
-        return next((value_of(entry) for entry in self.entries if entry.name == name), None)
+        return next((_value(entry) for entry in self.entries if entry.name == name), None)
+
+
+def _value(entry: Entry) -> JSON:
+    """Return the value of a property; None if it can't be read, or a meta can't have it."""
+    try:
+        found = value_of(entry)
+        frozen({"": found}, "value")
+    except (ValueError, RecursionError):
+        return None
+    return found
 
 
 def _same(one: JSON, other: JSON) -> bool:
@@ -119,17 +136,29 @@ def _same(one: JSON, other: JSON) -> bool:
 
 
 # ---------------------------------------------------------------- reading
-def split(real: str, place: str) -> dict[str, str]:
-    """Return the texts of a place that its file holds."""
+def split(real: str, place: str, owner: str = "") -> dict[str, str]:
+    """Return the texts of a place that its file holds.
+
+    `owner` has a session whose file names nobody, or was not written here.
+    """
     file = NoteFile.parse(real)
     node = node_at(place)
     if node is None:
         found = _FENCED.search(file.body)
         return {"": found["text"] if found else file.content}
-    return _split_node(file, node)
+    return _split_node(file, node, _session_owner(file, node, owner) if node.session else "")
 
 
-def _split_node(file: NoteFile, node: Uri) -> dict[str, str]:
+def _session_owner(file: NoteFile, node: Uri, owner: str) -> str:
+    said = file.value(_OWNER)
+    try:
+        return check_owner_space(said)
+    except InvalidValueError:
+        is_ours = said is None and file.value(ID) == id_of(node.key)
+        return "" if is_ours else owner
+
+
+def _split_node(file: NoteFile, node: Uri, owner: str) -> dict[str, str]:
     ours = file.value(_OURS)
     ours = ours if isinstance(ours, Mapping) else {}
     literal = ours.get("texts")
@@ -137,14 +166,14 @@ def _split_node(file: NoteFile, node: Uri) -> dict[str, str]:
     texts: dict[str, str] = {}
     own = _own_names(node, ours)
     if ours.get("node") is not False:
-        texts = _parts(file, node, own, lines=ours.get("lines") is not False)
+        texts = _parts(file, node, own, ours)
         _put(texts, {name: each for name, each in literal.items() if name in PARTS})
-        texts[META] = _meta(file, node, texts, _metadata(file, own, ours)).text()
+        texts[META] = _meta(file, node, texts, _metadata(file, node, own, ours), owner).text()
         if _status(file) is NodeStatus.ARCHIVED:
             texts[ARCHIVED] = f"{node}\n"
     if node.session and node.path[2:] == ("messages",):
-        for name, key in ((OWNER, _OWNER), (LEARNED, _LEARNED)):
-            if isinstance(said := file.value(key), str):
+        for name, said in ((OWNER, owner or None), (LEARNED, file.value(_LEARNED))):
+            if isinstance(said, str):
                 texts[name] = f"{said}\n"
     _put(texts, {name: each for name, each in literal.items() if name not in PARTS})
     return texts
@@ -172,21 +201,28 @@ def _extra(file: NoteFile, own: list[str]) -> str:
     return "".join(entry.raw for entry in file.entries if entry.name not in ours)
 
 
-def _parts(file: NoteFile, node: Uri, own: list[str], *, lines: bool) -> dict[str, str]:
+def _parts(file: NoteFile, node: Uri, own: list[str], ours: Mapping[str, JSON]) -> dict[str, str]:
+    ends = ours.get("ends") is not False and _ends(node, is_learned=file.says(_EVIDENCE))
+    content = file.body if ends else file.content
     said = {
         ABSTRACT: _text(file.value(_ABSTRACT)),
         OVERVIEW: _text(file.value(_OVERVIEW)),
         RELATIONS: _relations_text(file.value(_RELATIONS)),
     }
-    title = _title(node, file.content, said[ABSTRACT])
+    title = _title(node, content, said[ABSTRACT])
     extra = _extra(file, own)
     has_title = any(e.name in _TITLES and e.name not in own for e in file.entries)
-    shown = extra if has_title or not lines else generated_lines(title) + extra
-    texts = {CONTENT: join(shown, file.content)}
+    is_bare = has_title or ours.get("lines") is False
+    texts = {CONTENT: join(extra if is_bare else generated_lines(title) + extra, content)}
     for name in PARTS[1:]:
         if not node.session or said[name] not in {"", "[]\n"}:
             texts[name] = said[name]
     return texts
+
+
+def _ends(node: Uri, *, is_learned: bool) -> bool:
+    """Whether a content ends with a line end of its own: sessions and learned pages do."""
+    return bool(node.session) or is_learned
 
 
 def _text(value: JSON) -> str:
@@ -208,7 +244,9 @@ def _status(file: NoteFile) -> NodeStatus:
     return NodeStatus(said) if said in NodeStatus.__members__ else NodeStatus.ACTIVE
 
 
-def _meta(file: NoteFile, node: Uri, parts: Texts, metadata: Mapping[str, JSON]) -> Meta:
+def _meta(
+    file: NoteFile, node: Uri, parts: Texts, metadata: Mapping[str, JSON], owner: str
+) -> Meta:
     _, body = halves(parts.get(CONTENT, ""))
     version = file.value(_VERSION)
     created = _time(file.value(_CREATED)) or _time(file.value("date"))
@@ -216,8 +254,8 @@ def _meta(file: NoteFile, node: Uri, parts: Texts, metadata: Mapping[str, JSON])
     begun = read_time(created or _NEVER)
     return Meta(
         _status(file),
-        version if isinstance(version, int) and not isinstance(version, bool) and version else 1,
-        _text(file.value(_OWNER)) if node.session else node.owner_space,
+        max(int(version), 1) if isinstance(version, int) else 1,
+        owner if node.session else node.owner_space,
         begun,
         read_time(updated) if updated else begun,
         _title(node, body, parts.get(ABSTRACT, "")),
@@ -226,10 +264,15 @@ def _meta(file: NoteFile, node: Uri, parts: Texts, metadata: Mapping[str, JSON])
     )
 
 
-def _metadata(file: NoteFile, own: list[str], ours: Mapping[str, JSON]) -> dict[str, JSON]:
+def _metadata(
+    file: NoteFile, node: Uri, own: list[str], ours: Mapping[str, JSON]
+) -> dict[str, JSON]:
     values = ours.get("values")
     values = values if isinstance(values, Mapping) else {}
-    found = {n: values[n] if n in values else _metadata_value(file, n) for n in own}
+    said = {_SPOKEN.get(entry.name, entry.name) for entry in file.entries} | values.keys()
+    said |= {_STATEMENTS} if _EVIDENCE in said else set()
+    names = (name for name in own if name in said)
+    found = {n: values[n] if n in values else _metadata_value(file, node, n) for n in names}
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -241,10 +284,12 @@ def _time(value: JSON) -> str | None:
     return None if time is None else written_time(time)
 
 
-def _metadata_value(file: NoteFile, name: str) -> JSON:
-    if name == _STATEMENTS:
-        listed = file.value(_EVIDENCE)
-        return _statements(listed) if isinstance(listed, list) else file.value(_STATEMENTS)
+def _metadata_value(file: NoteFile, node: Uri, name: str) -> JSON:
+    if name in {_STATEMENTS, _MERGES}:
+        listed = file.value(_EVIDENCE if name == _STATEMENTS else _MERGES)
+        if isinstance(listed, list):
+            kind = _text(file.value("kind")) or node.category
+            return _Shortened(file.body, kind).read(name, listed)
     return file.value(_SPELLED.get(name, name))
 
 
@@ -286,51 +331,95 @@ def split_in_place(real: str, place: str, name: str, daily: str | None = None) -
 
 
 # ---------------------------------------------------------------- evidence
-_OF_MENTION, _OF_EVIDENCE = ("session", "speaker"), ("message", "cid", "quote")
+_STATED = later(
+    r"^[-*+][ \t]+(\S.*?)(?: \((?:may be outdated )?since [\d-]{10}\))*\r?$", re.MULTILINE
+)
+"""A statement in one line, without the days at its end."""
+_SHORT = slice(7, 19)
+"""The part of a CID that names a statement of the same file: 60 bits."""
 
 
-def _statements(listed: list[JSON]) -> JSON:
-    """Return the statements that a list of evidence is for."""
-    found: dict[str, JSON] = {}
-    for each in listed:
-        if not isinstance(each, Mapping) or not isinstance(each.get("statement"), str):
-            continue
-        more = {name: value for name, value in each.items() if name != "statement"}
-        found[str(each["statement"])] = more if "said" in more else _unflattened(more)
-    return found or None
+class _Shortened:
+    """The evidence of a file, without what its text and its other properties say already."""
 
+    def __init__(self, body: str, kind: str) -> None:
+        self._kind = kind
+        found = {statement_cid(text): text for text in _STATED.findall(body)}
+        self._texts = {cid[_SHORT]: text for cid, text in found.items()}
+        self._cids = {cid[_SHORT]: cid for cid in found}
 
-def _flattened(support: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
-    """Return a statement with just one piece of evidence in one line; None for any other."""
-    match support:
-        case {"said": [{"evidence": [Mapping() as one]} as by]} if isinstance(by, Mapping):
-            flat: dict[str, JSON] = {"session": by.get("session")}
-            flat |= {name: one[name] for name in ("message", "quote") if name in one}
-            flat["speaker"] = by.get("speaker")
-            flat |= {name: each for name, each in support.items() if name != "said"}
-            flat |= {"cid": one["cid"]} if "cid" in one else {}
-            return flat if _same(_unflattened(flat), support) else None
-    return None
+    def read(self, name: str, listed: list[JSON]) -> JSON:
+        """Return the statements or the merges that are listed; None for none."""
+        found: dict[str, JSON] = {}
+        merges: list[JSON] = []
+        for each in listed:
+            short = each.get("statement") if isinstance(each, Mapping) else None
+            if isinstance(each, Mapping) and isinstance(short, str):
+                cid = self._cids.get(short, short)
+                more = {name: value for name, value in each.items() if name != "statement"}
+                found[cid] = more if "said" in more else self._unflattened(more, short)
+                merges.append({**each, "statement": cid})
+            else:
+                merges.append(each)
+        return (found if name == _STATEMENTS else merges) or None
 
-
-def _unflattened(flat: Mapping[str, JSON]) -> JSON:
-    of_evidence = {name: flat[name] for name in _OF_EVIDENCE if name in flat}
-    rest = {n: each for n, each in flat.items() if n not in {*_OF_MENTION, *_OF_EVIDENCE}}
-    by = {"session": flat.get("session"), "evidence": [of_evidence], "speaker": flat.get("speaker")}
-    after = {name: rest.pop(name) for name in ("anchors",) if name in rest}
-    return {**rest, "said": [by], **after}
-
-
-def _evidence(statements: JSON) -> list[JSON] | None:
-    """Return statements as a list of evidence that reads back the same; None if none does."""
-    if not isinstance(statements, Mapping) or not statements:
-        return None
-    listed: list[JSON] = []
-    for cid, support in statements.items():
-        if not isinstance(support, Mapping):
+    def evidence(self, statements: JSON) -> list[JSON] | None:
+        """Return statements as a list that reads back the same; None if none does."""
+        if not isinstance(statements, Mapping) or not statements:
             return None
-        listed.append({**(_flattened(support) or support), "statement": cid})
-    return listed if _same(_statements(listed), statements) else None
+        listed: list[JSON] = []
+        for cid, support in statements.items():
+            if not isinstance(support, Mapping):
+                return None
+            listed.append({**(self._flattened(support, cid[_SHORT]) or support), "statement": cid})
+        listed = self._short(listed)
+        return listed if _same(self.read(_STATEMENTS, listed), statements) else None
+
+    def merges(self, merges: JSON) -> JSON:
+        listed = self._short(merges) if isinstance(merges, list) else []
+        return listed if _same(self.read(_MERGES, listed), merges) else merges
+
+    def _short(self, listed: list[JSON]) -> list[JSON]:
+        """Return entries whose statements have short names, if they are in the text."""
+        return [
+            {**each, "statement": cid[_SHORT]}
+            if isinstance(each, Mapping)
+            and isinstance(cid := each.get("statement"), str)
+            and self._cids.get(cid[_SHORT]) == cid
+            else each
+            for each in listed
+        ]
+
+    def _flattened(self, support: Mapping[str, JSON], short: str) -> Mapping[str, JSON] | None:
+        """Return a statement with at most one piece of evidence in one line; None for others."""
+        flat: dict[str, JSON] = {}
+        one: Mapping[str, JSON] = {}
+        match support.get("said"):
+            case [{"evidence": [Mapping() as one], "session": session, "speaker": speaker}]:
+                flat["session"] = session
+                flat |= {name: one[name] for name in ("message", "quote") if name in one}
+                flat |= {} if speaker == "user" else {"speaker": speaker}
+            case []:
+                pass
+            case _:
+                return None
+        if flat.get("quote") == self._texts.get(short):
+            flat.pop("quote", None)
+        flat |= {name: each for name, each in support.items() if name != "said"}
+        if flat.get("kind") == self._kind:
+            flat.pop("kind", None)
+        flat |= {"cid": one["cid"]} if "cid" in one else {}
+        return flat if _same(self._unflattened(flat, short), support) else None
+
+    def _unflattened(self, flat: Mapping[str, JSON], short: str) -> JSON:
+        rest = {"speaker": "user", "kind": self._kind, "quote": self._texts.get(short), **flat}
+        of_evidence = {name: rest.pop(name, None) for name in ("message", "cid", "quote")}
+        by = {"session": rest.pop("session", None), "evidence": [of_evidence]}
+        by["speaker"] = rest.pop("speaker")
+        names: tuple[str, ...] = ("when", "confidence", "topic", "kind")
+        first = {name: rest.pop(name) for name in names if name in rest}
+        after = {"anchors": rest.pop("anchors")} if "anchors" in rest else {}
+        return {**first, **rest, "said": [by] if "session" in flat else [], **after}
 
 
 # ---------------------------------------------------------------- writing
@@ -375,8 +464,12 @@ def _composed(texts: Texts, node: Uri, old: NoteFile | None, literal: Mapping[st
         ours["metadata"] = more
     if apart := {n: metadata.pop(n) for n in more if not _is_property(n, lines)}:
         ours["values"] = apart
-    values = _properties(texts, node, meta, metadata)
+    values = _properties(texts, node, meta, metadata, body)
     title = _title(node, body, texts.get(ABSTRACT, ""))
+    if CONTENT in texts and _ends(node, is_learned=_EVIDENCE in values):
+        end = old.line_end if old else "\n"
+        ours |= {} if body.endswith(end) else {"ends": False}
+        body = body.removesuffix(end)
     extra, is_generated = _owners_lines(lines, title)
     if not is_generated and _TITLES.isdisjoint(e.name for e in entries(extra)):
         ours["lines"] = False
@@ -416,7 +509,7 @@ def _is_property(name: str, lines: str) -> bool:
 
 
 def _properties(
-    texts: Texts, node: Uri, meta: Meta | None, metadata: Mapping[str, JSON]
+    texts: Texts, node: Uri, meta: Meta | None, metadata: Mapping[str, JSON], body: str
 ) -> dict[str, JSON]:
     """Return the properties of a file in the order of a new one."""
     found: dict[str, JSON] = {ID: id_of(node.key)}
@@ -424,7 +517,7 @@ def _properties(
         if meta.status is not NodeStatus.ACTIVE:
             found[_STATUS] = meta.status.value.lower()
         for name, value in metadata.items():
-            if name not in {_STATEMENTS, "merges"}:
+            if name not in {_STATEMENTS, _MERGES}:
                 found[_SPELLED.get(name, name)] = value
         found[_CREATED] = written_time(meta.created_at)
         if meta.updated_at != meta.created_at:
@@ -438,13 +531,18 @@ def _properties(
     found |= {_OVERVIEW: said} if (said := texts.get(OVERVIEW)) else {}
     if (said := texts.get(RELATIONS, "[]\n")) != "[]\n":
         found |= _listed(said)
-    statements = metadata.get(_STATEMENTS)
-    evidence = _evidence(plain(statements))
-    if statements is not None:
-        found[_STATEMENTS if evidence is None else _EVIDENCE] = evidence or statements
-    if "merges" in metadata:
-        found["merges"] = metadata["merges"]
+    if _STATEMENTS in metadata or _MERGES in metadata:
+        found |= _learned(metadata, _Shortened(body, _text(metadata.get("kind")) or node.category))
     return found
+
+
+def _learned(metadata: Mapping[str, JSON], short: _Shortened) -> Iterator[tuple[str, JSON]]:
+    statements, merges = (plain(metadata.get(name)) for name in (_STATEMENTS, _MERGES))
+    if statements is not None:
+        evidence = short.evidence(statements)
+        yield (_STATEMENTS, statements) if evidence is None else (_EVIDENCE, evidence)
+    if merges is not None:
+        yield _MERGES, short.merges(merges)
 
 
 def _listed(relations: str) -> dict[str, JSON]:
@@ -471,17 +569,18 @@ def _spliced(
     end = old.line_end
     ours = {*_RESERVED, *(_SPELLED.get(name, name) for name in own)}
     keeps_extra = _extra(old, own) == extra
-    kept, left, last = list[Entry](), dict(values), 0
+    kept, left = list[Entry](), dict(values)
     for entry in old.entries:
         if entry.name in left:
             value = left.pop(entry.name)
-            is_same = _same(value_of(entry), value)
+            is_same = _same(_value(entry), value)
             kept.append(entry if is_same else Entry(entry.name, written(entry.name, value, end)))
-            last = len(kept)
         elif keeps_extra if entry.name not in ours else keeps_ours and entry.name != _OURS:
             kept.append(entry)
-    new = [Entry(name, written(name, value, end)) for name, value in left.items()]
-    kept[last:last] = new
+    for before, name in zip(("", *values), values, strict=False):  # each after the one before it
+        if name in left:
+            at = next((n for n, each in enumerate(kept, 1) if each.name == before), 0)
+            kept.insert(at, Entry(name, written(name, left[name], end)))
     if not keeps_extra:
         kept.extend(entries(extra))
     same_body = old.content == body

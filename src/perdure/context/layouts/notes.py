@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache, partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from perdure.context.files import ARCHIVED, FILES, LEARNED, META, OWNER, Meta
+from perdure.context.files import ARCHIVED, CONTENT, FILES, LEARNED, META, OWNER, Meta
 from perdure.context.layouts import notefile
 from perdure.context.layouts.names import (
     MARKDOWN,
@@ -29,11 +29,12 @@ from perdure.context.layouts.names import (
     part_of,
     told_apart,
 )
-from perdure.context.layouts.places import Places, Row
+from perdure.context.layouts.places import NOT_READ, Places, Row
 from perdure.errors import (
     AbsentError,
     AccessRefusedError,
     ConcurrentModificationError,
+    DamageError,
     DirectoryInTheWayError,
     DirectoryNotEmptyError,
     FileAboveError,
@@ -46,6 +47,7 @@ from perdure.errors import (
 from perdure.files import Closing
 from perdure.frontmatter import frontmatter
 from perdure.model.anchors import FIRST_NODE
+from perdure.model.uri import Uri
 from perdure.model.values import JSON, MAX_NOTE
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.conflicts import alike, marked_original, unmarked_original
@@ -61,38 +63,43 @@ from perdure.storage.content import (
     content_hash,
 )
 from perdure.storage.contract import (
-    ConflictStrategy,
-    DerivedMaintenance,
+    UNREADABLE,
     Finding,
     FindingKind,
     Info,
     Layout,
+    Text,
+    Unreadable,
 )
-from perdure.storage.undo import UNREADABLE, Unreadable
-from perdure.storage.wrappers.read_only import Reading
+from perdure.storage.locator import trusted
+from perdure.storage.wrappers.recorded import Wrapped
 
 if TYPE_CHECKING:
     import re
-
-    from perdure.storage.personal import Authorisation
 
 ABOUT: Final = "About this folder.md"
 """The note that has the id of the store."""
 _ROOT = Locator("")
 _TEMPLATES = Locator(".obsidian/templates.json")
 _DAILY_NOTES = Locator(".obsidian/daily-notes.json")
-TOO_LONG, COPY = "too long", "conflict copy"
+TOO_LONG, COPY, NOT_UTF8, CLOSED = "too long", "conflict copy", "not UTF-8", "may not be read"
 LEFT_OUT = {
-    TOO_LONG: ("too long to be memory", f"split what has more than {MAX_NOTE:,} characters"),
-    COPY: ("left as copies by sync", "`perdure conflicts list` shows them"),
-    FindingKind.UNUSABLE_NAME.value: ("with a name that can't be used", "rename them"),
+    TOO_LONG: ("too long to be memory", f"split what has more than {MAX_NOTE:,} characters", False),
+    COPY: ("left as copies by sync", "`perdure conflicts list` shows them", False),
+    FindingKind.LINK.value: ("links or devices, never followed", "none needed", False),
+    NOT_UTF8: ("not UTF-8, so not memory", "save them as UTF-8", True),
+    CLOSED: ("that this user may not read", "let this user read them", True),
+    FindingKind.CLOSED.value: ("folders that this user may not read", "let this user read", True),
+    FindingKind.UNUSABLE_NAME.value: ("with names that can't be used", "rename them", True),
 }
-"""Why notes are not memory, as doctor says it, and the fix."""
+"""Why notes are not memory, as doctor says it, the fix, and whether something is wrong."""
+_COPY = FindingKind.CONFLICT_COPY
 _ATTEMPTS = 3
+_DATE = len("2026-03-02")
 _BESIDE = (OWNER, LEARNED)
 _UNREADABLE = (NotTextError, LinkRefusedError, AccessRefusedError)
 
-_split = lru_cache(maxsize=16)(notefile.split)
+_split = lru_cache(maxsize=64)(notefile.split)  # those whose abstracts a save reads
 _split_in_place = lru_cache(maxsize=256)(notefile.split_in_place)  # a batch of the indexer
 
 
@@ -103,8 +110,15 @@ class _Note(NamedTuple):
     real: str | Unreadable | None
     texts: notefile.Texts
 
+    def text(self, name: str) -> Text:
+        is_unreadable = self.real is UNREADABLE and name in (*FILES, "")
+        return UNREADABLE if is_unreadable else self.texts.get(name)
 
-class NotesLayout(Closing, Reading, Layout):
+
+_NO_NOTE = _Note(None, None, {})
+
+
+class NotesLayout(Closing, Wrapped, Layout):
     """The logical tree of nodes, on a backend that has a note for each.
 
     Notes outside of the memory folder are resources in place, if it is not the whole tree. They
@@ -125,11 +139,13 @@ class NotesLayout(Closing, Reading, Layout):
         self.inner = inner
         self.places = places
         self._names = names
+        self._owner = f"user:{names.user}" if names.user else ""
         self._folder = folder
         self._is_ready = False
         self._ignored = frozenset(ignored)
         self._ignores = ignores
         self.rule = rule
+        self._beside: frozenset[str] | None = None
 
     def close(self) -> None:
         self.places.close()
@@ -138,10 +154,11 @@ class NotesLayout(Closing, Reading, Layout):
     def read(self, locator: Locator) -> str:
         part = part_of(locator.key)
         note = self._note(part.place)
-        if note.real is UNREADABLE and note.row is not None and part.name in (*FILES, ""):
+        text = note.text(part.name)
+        if text is UNREADABLE and note.row is not None:
             self.inner.read(Locator(note.row.path))  # raises, and says why
-        if part.name in note.texts:
-            return note.texts[part.name]
+        if isinstance(text, str):
+            return text
         if self._is_directory(locator.key):
             raise DirectoryInTheWayError(
                 f"{locator.key!a} is a directory. Fix: name a text below it."
@@ -151,18 +168,44 @@ class NotesLayout(Closing, Reading, Layout):
     def read_all(self, directory: Locator, names: Iterable[str]) -> dict[str, str]:
         wanted = list(names)
         if node_at(directory.key) is None or not set(wanted) <= set(FILES):
-            return super(Reading, self).read_all(directory, wanted)
+            return StorageBackend.read_all(self, directory, wanted)
         texts = self._note(directory.key).texts
         return {name: texts[name] for name in wanted if name in texts}
+
+    def look(self, locators: Iterable[Locator]) -> dict[Locator, Text]:
+        parts = {locator: part_of(locator.key) for locator in locators}
+        self._prepare()
+        rows = self.places.among(part.place for part in parts.values())
+        notes = {place: self._note_of(row) for place, row in rows.items()}
+        return {
+            locator: notes.get(place, _NO_NOTE).text(name)
+            for locator, (place, name) in parts.items()
+        }
+
+    def below(self, place: str) -> Sequence[str]:
+        self._settle(place)
+        return [each for each in self.places.below(place) if node_at(each) is not None]
+
+    def in_use(self, places: Sequence[str]) -> dict[str, bool]:
+        """As promised; of memories, their files say it."""
+        self._prepare()
+        rows = self.places.among(places)
+        notes = {place: row.path for place, row in rows.items() if not self._is_memory(row.path)}
+        found = {place: self._is_there(path) for place, path in notes.items()}
+        return found | {place: False for place in places if place not in rows}
 
     def list(self, locator: Locator) -> list[Locator]:
         key = locator.key
         if locator.name == ARCHIVED:
             self._settle(locator.parent.key)
             return [locator.child(name) for name in self.places.archived(locator.parent.key)]
-        self._settle(key)
-        names = {*self.places.children(key), *self._texts_in(key)}
-        if self.places.archived(key):
+        self._prepare()
+        unsure, children, archived = self.places.listed(key)
+        if unsure:
+            self._settle(key)
+            _, children, archived = self.places.listed(key)
+        names = {*children, *self._texts_in(key)}
+        if archived:
             names.add(ARCHIVED)
         session = _session(key)
         if session and FIRST_NODE in names:
@@ -179,7 +222,9 @@ class NotesLayout(Closing, Reading, Layout):
         part = part_of(locator.key)
         note = self._note(part.place)
         if note.row is not None and self._has(part):
-            found = self.inner.info(Locator(note.row.path))
+            found = Info(locator, is_dir=False, size=0, mtime=0.0)
+            with suppress(AccessRefusedError):  # then nothing is known of it
+                found = self.inner.info(Locator(note.row.path))
             text = note.texts.get(part.name)
             size = found.size if text is None else len(text.encode())
             return Info(locator, is_dir=False, size=size, mtime=found.mtime)
@@ -189,26 +234,25 @@ class NotesLayout(Closing, Reading, Layout):
 
     def findings(self, locator: Locator) -> Sequence[Finding]:
         """Tell what lies among the notes and is none; all of it is told of the root."""
-        return () if locator.key else tuple(self._findings(self._folder))
+        return () if locator.key else tuple(self._findings())
 
-    def _findings(self, directory: Locator) -> Iterator[Finding]:
-        yield from self.inner.findings(directory)
-        for child in self.inner.list(directory):
-            if not child.name.startswith(".") and self.inner.info(child).is_dir:
-                yield from self._findings(child)
+    def _findings(self) -> Iterator[Finding]:
+        for directory, stamps in self.inner.scan(_ROOT, skip=self.skips):
+            if stamps is not None:
+                yield from self.inner.findings(directory)
+            else:
+                advice = "let this user read it, or name it in ignore of [vault]"
+                yield Finding(FindingKind.CLOSED, directory.parent, directory.name, advice)
 
     def _has(self, part: Part) -> bool:
-        note = self._note(part.place)
-        if note.real is UNREADABLE:
-            return part.name in (*FILES, "")
-        return part.name in note.texts
+        return self._note(part.place).text(part.name) is not None
 
     def _texts_in(self, key: str) -> Sequence[str]:
         """Return the names of a node's files."""
         if node_at(key) is None:
             return []
         note = self._note(key)
-        return [name for name in FILES if note.real is UNREADABLE or name in note.texts]
+        return [name for name in FILES if note.text(name) is not None]
 
     def _is_directory(self, key: str) -> bool:
         above, _, name = key.rpartition("/")
@@ -226,10 +270,11 @@ class NotesLayout(Closing, Reading, Layout):
     def _note(self, place: str) -> _Note:
         self._prepare()
         row = self.places.at(place)
-        if row is None:
-            return _Note(None, None, {})
+        return _NO_NOTE if row is None else self._note_of(row)
+
+    def _note_of(self, row: Row) -> _Note:
         try:
-            real = self.inner.read(Locator(row.path))
+            real = self.inner.read(trusted(row.path))
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             return _Note(row, None, {})
         except _UNREADABLE:
@@ -238,7 +283,7 @@ class NotesLayout(Closing, Reading, Layout):
 
     def _split(self, real: str, row: Row) -> notefile.Texts:
         if self._is_memory(row.path):
-            return _split(real, row.place)
+            return _split(real, row.place, self._owner)
         return _split_in_place(real, row.place, _stem(row.path), day_in(row.path, self._days))
 
     # ------------------------------------------------------------ changing
@@ -306,8 +351,14 @@ class NotesLayout(Closing, Reading, Layout):
             place: self._note(place) for place in dict.fromkeys(p.place for p in parts.values())
         }
         texts = {place: dict(note.texts) for place, note in notes.items()}
+        bare = {place for place in notes if not self._has_below(place)}
+        for place, note in notes.items():
+            if note.row is None and any(texts is not None for _, texts, _ in wanted):
+                self._refuse_text_above(place)
         for locator, data, expect in wanted:
             part = parts[locator]
+            if part.place not in bare or part.name == ARCHIVED:
+                self._refuse_directory(locator, notes[part.place])
             self._compare(locator, data, expect, notes[part.place])
             if data is None:
                 texts[part.place].pop(part.name, None)
@@ -320,13 +371,6 @@ class NotesLayout(Closing, Reading, Layout):
         self, locator: Locator, data: bytes | None, expect: Expectation, note: _Note
     ) -> None:
         text = note.texts.get(part_of(locator.key).name)
-        if text is None and note.real is not UNREADABLE:
-            if self._is_directory(locator.key):
-                raise DirectoryInTheWayError(
-                    f"{locator.key!a} is a directory. Fix: name a text below it."
-                )
-            if data is not None and note.row is None:
-                self._refuse_text_above(locator.key)
         if note.real is UNREADABLE:
             if data is not None or expect is not None:
                 assert note.row is not None  # noqa: S101 - it has a file
@@ -334,15 +378,24 @@ class NotesLayout(Closing, Reading, Layout):
             return
         check_found(None if text is None else text.encode(), expect, locator)
 
+    def _has_below(self, place: str) -> bool:
+        self._settle(place)
+        return self.places.has_below(place)
+
+    def _refuse_directory(self, locator: Locator, note: _Note) -> None:
+        is_text = note.real is UNREADABLE or part_of(locator.key).name in note.texts
+        if not is_text and self._is_directory(locator.key):
+            raise DirectoryInTheWayError(
+                f"{locator.key!a} is a directory. Fix: name a text below it."
+            )
+
     def _refuse_text_above(self, key: str) -> None:
-        above = key.rpartition("/")[0]
-        while above:
+        for above in self.places.among([key[:at] for at in _slashes(key)]):
             if self._has(part_of(above)):
                 raise FileAboveError(
                     f"{above!a} is a text, so nothing can lie below it. "
                     "Fix: choose a place outside of it."
                 )
-            above = above.rpartition("/")[0]
 
     def _step(self, place: str, note: _Note, texts: notefile.Texts) -> "_Step | None":
         if note.row is not None and not self._is_memory(note.row.path):
@@ -395,8 +448,8 @@ class NotesLayout(Closing, Reading, Layout):
 
     def _new_path(self, place: str, texts: notefile.Texts) -> str:
         """Return where the note of a place is to be: by its name, or told apart from another's."""
-        title, day = _described(texts.get(META))
-        folder = self._folder.child(*self._names.folder(place))
+        kind, title, day = _described(place, texts)
+        folder = self._folder.child(*self._names.folder(place, kind))
         stem = self._names.stem(place, title, day)
         apart = told_apart(stem, place)
         for name in (stem, apart, told_apart(apart, folder.key)):
@@ -415,7 +468,12 @@ class NotesLayout(Closing, Reading, Layout):
     def _prepare(self) -> None:
         """Look at every file once, if nobody did since the table was made."""
         if not self._is_ready:
-            if not self.places.is_complete:
+            try:
+                if not self.places.is_complete:
+                    self.rebuild()
+            except (StorageError, DamageError):  # where it can't be made, it is made in memory
+                self.places.close()
+                self.places = Places()
                 self.rebuild()
             self._is_ready = True
 
@@ -441,11 +499,12 @@ class NotesLayout(Closing, Reading, Layout):
         self.places.change(places.values(), complete=True)
 
     def _files(self) -> Iterator[str]:
+        return filter(self.is_note, self._paths())
+
+    def _paths(self) -> Iterator[str]:
         for directory, stamps in self.inner.scan(_ROOT, skip=self.skips):
             for name in stamps or ():
-                path = directory.child(name).key
-                if self.is_note(path):
-                    yield path
+                yield directory.child(name).key
 
     def skips(self, directory: str) -> bool:
         """Leave out folders of tools (with a dot), the one of templates, and ignored ones."""
@@ -509,7 +568,9 @@ class NotesLayout(Closing, Reading, Layout):
             return None
         claim = "" if place == places[0] else places[0] or ""
         row = Row(place, path, claim=claim, aliases=self._aliases(path, real))
-        if real is None or not self._is_memory(path):
+        if real is None:
+            return row._replace(digest=NOT_READ)
+        if not self._is_memory(path):
             return row
         return row._replace(archived=ARCHIVED in self._split(real, row))
 
@@ -529,6 +590,15 @@ class NotesLayout(Closing, Reading, Layout):
         row = self.places.at(place)
         return row.path if row and not self._is_memory(row.path) else ""
 
+    def path_of(self, key: str) -> str:
+        self._prepare()
+        row = self.places.at(key) or self.places.at(part_of(key).place)
+        return row.path if row else ""
+
+    def text_in(self, path: str, real: str, key: str) -> str | None:
+        part = part_of(key)
+        return self._split(real, Row(part.place, path)).get(part.name)
+
     def names_of(self, place: str) -> Sequence[str]:
         row = self.places.at(place)
         return sorted(row.names) if row else ()
@@ -547,6 +617,21 @@ class NotesLayout(Closing, Reading, Layout):
             with suppress(StorageError):
                 if why := frontmatter(self.inner.read(Locator(row.path))).finding:
                     yield row.path, why
+
+    def place_at(self, path: str) -> str:
+        self._prepare()
+        row = self.places.at_path(path)
+        return row.place if row else ""
+
+    def remove_copies(self, place: str) -> None:
+        row = self.places.at(place)
+        if row is None or not self._is_memory(row.path):
+            return
+        folder, name = Locator(row.path).parent, Locator(row.path).name
+        found = {each.name for each in self.inner.list(folder)}
+        for copy in found | {each.name for each in self.inner.findings(folder)}:
+            if marked_original(copy) == name:
+                self.inner.remove(folder.child(copy))
 
     def _is_left_out(self, path: str, real: str) -> bool:
         return self._is_too_long(path, real) or self._is_copy(path, real)
@@ -570,10 +655,11 @@ class NotesLayout(Closing, Reading, Layout):
         """Yield files beside these that may be, or have been, conflict copies of them."""
         changed = set(paths)
         for directory in {Locator(path).parent for path in changed}:
-            for child in self.inner.list(directory):
-                original = unmarked_original(child.name)
-                if original is not None and directory.child(original).key in changed:
-                    yield child.key
+            with suppress(AccessRefusedError):
+                for child in self.inner.list(directory):
+                    original = unmarked_original(child.name)
+                    if original is not None and directory.child(original).key in changed:
+                        yield child.key
 
     def _place_in(self, path: str, real: str | None = None) -> str | None:
         """Return the place that a file says it is of."""
@@ -612,7 +698,7 @@ class NotesLayout(Closing, Reading, Layout):
         pending = deque(sorted(paths, key=lambda path: not self._is_there(path)))
         while pending:
             path = pending.popleft()
-            known = self.places.at_path(path)
+            known = self._row_at(path)
             found = None
             if self.is_note(path) and self._is_there(path):
                 found = self._row_of(path, known, partial(self._is_others, path))
@@ -625,24 +711,53 @@ class NotesLayout(Closing, Reading, Layout):
             if found is not None and found != known:
                 before = self.places.at(found.place)
                 self.places.change([found])
-                if before is not None and folded(before.path) != folded(path):
-                    pending.append(before.path)  # it has the same id, and comes second
+                if before is not None and not self._are_one(before.path, path):
+                    pending.append(before.path)  # it has the same id, and may come second
+                    pending.extend(row.path for row in self.places.claiming(found.place))
             if found is not None:
                 changed.update(dict.fromkeys(self._keys(found.place)))
+                if known is None and self._is_memory(path):
+                    pending.extend(self._left_behind(path, found.place))
         return [Locator(key) for key in changed]
 
-    def refresh(self) -> None:
-        """Look at every file again: at new ones, renamed ones, and those that are gone."""
+    def _left_behind(self, path: str, place: str) -> Iterator[str]:
+        """Yield where a new file was before, if it came from the folder of another category."""
+        match node_at(place), (self._id_in(path) or "").split("/"):
+            case Uri(path=(kind, owner, "memories", *_)) as node, [category, slug]:
+                with suppress(InvalidValueError):
+                    row = self.places.at(
+                        Uri(node.account, (kind, owner, "memories", category, slug)).key
+                    )
+                    if row is not None and not self._is_there(row.path):
+                        yield row.path
+
+    def refresh(self) -> Sequence[Locator]:
         self._prepare()
-        self.logical({*self._files(), *(row.path for row in self.places.rows())})
+        return self.logical({*self._files(), *(row.path for row in self.places.rows())})
 
     def expected(self, paths: Sequence[str]) -> dict[str, bytes | None]:
-        found = {path: self.places.at_path(path) for path in paths}
-        return {path: row.digest for path, row in found.items() if row and row.digest}
+        found = {path: self._row_at(path) for path in paths}
+        return {path: row.digest for path, row in found.items() if row and row.is_ours}
 
     def known(self) -> Iterable[tuple[str, bytes]]:
         self._prepare()
-        return [(row.path, row.digest) for row in self.places.rows() if row.digest]
+        return [(row.path, row.digest) for row in self.places.rows() if row.is_ours]
+
+    def _row_at(self, path: str) -> Row | None:
+        """Return the row of a file, also if it had the same name in other letters."""
+        row = self.places.at_path(path)
+        return row if row is None or self._are_one(row.path, path) else None
+
+    def _are_one(self, path: str, other: str) -> bool:
+        """Whether two paths are of one file: disks that ignore case list it once."""
+        same = path == other or folded(path) == folded(other)
+        return same and (path == other or not (self._is_listed(path) and self._is_listed(other)))
+
+    def _is_listed(self, path: str) -> bool:
+        locator = Locator(path)
+        while locator.key and locator in self.inner.list(locator.parent):
+            locator = locator.parent
+        return not locator.key
 
     def in_place(self) -> frozenset[str]:
         """Return the places of notes outside of the memory folder."""
@@ -653,40 +768,54 @@ class NotesLayout(Closing, Reading, Layout):
     def census(self) -> "Census":
         """Count the notes in place, and the files beside them that are not notes."""
         self._prepare()
-        notes = {row.path for row in self.places.rows() if not self._is_memory(row.path)}
+        rows = self.places.rows()
+        notes = {r.path for r in rows if r.digest != NOT_READ and not self._is_memory(r.path)}
         others: Counter[str] = Counter()
         left_out: dict[str, list[str]] = {}
-        for directory, stamps in self.inner.scan(_ROOT, skip=self.skips):
-            for path in (directory.child(name).key for name in stamps or ()):
-                if path not in notes and not self._is_memory(path):
-                    ending = path.rpartition("/")[2][1:].rpartition(".")[2]
-                    why = self._why_left_out(path)
-                    others[why or f".{ending}"] += 1
-                    if why:
-                        left_out.setdefault(why, []).append(path)
-            for finding in self.inner.findings(directory) if stamps is not None else ():
-                if finding.kind is FindingKind.UNUSABLE_NAME and is_markdown(finding.name):
-                    path = f"{directory.key}/{finding.name}".lstrip("/")
-                    left_out.setdefault(finding.kind.value, []).append(path)
+        for each in self._findings():
+            if each.kind is not _COPY:
+                path = f"{each.directory.key}/{each.name}".lstrip("/")
+                left_out.setdefault(each.kind.value, []).append(path)
+        for path in self._paths():
+            if path not in notes and not self._is_memory(path):
+                ending = path.rpartition("/")[2][1:].rpartition(".")[2]
+                if why := self._why_left_out(path):
+                    left_out.setdefault(why, []).append(path)
+                else:
+                    others[f".{ending}"] += 1
+        for row in rows:
+            if row.digest == NOT_READ and self._is_memory(row.path):
+                left_out.setdefault(NOT_UTF8, []).append(row.path)
+        others.update({why: len(paths) for why, paths in left_out.items()})
         return Census(len(notes), dict(others.most_common()), left_out)
+
+    def has_file(self, name: str) -> bool:
+        if self._beside is None:
+            paths = [f"/{folded(path)}" for path in self._paths() if not self.is_note(path)]
+            self._beside = frozenset(path[at:] for path in paths for at in _slashes(path))
+        return f"/{folded(name.strip('/'))}" in self._beside
 
     def _why_left_out(self, path: str) -> str:
         """Return why a note is not memory; empty for what is not a note."""
         if not self.is_note(path):
             name = path.rpartition("/")[2]
             return COPY if is_markdown(name) and marked_original(name) else ""
-        with suppress(StorageError):
+        try:
             real = self.inner.read(Locator(path))
-            return TOO_LONG if self._is_too_long(path, real) else COPY
-        return "not UTF-8"
+        except StorageError as error:
+            return NOT_UTF8 if isinstance(error, NotTextError) else CLOSED
+        return TOO_LONG if self._is_too_long(path, real) else COPY
 
     def _is_there(self, path: str) -> bool:
-        return self.inner.exists(Locator(path))
+        try:
+            return self.inner.exists(Locator(path))
+        except AccessRefusedError:  # who may not look can't say that it is gone
+            return True
 
     def _is_others(self, path: str, place: str) -> bool:
         """Whether another file that is still there has a place, and comes before this one."""
         row = self.places.at(place)
-        if row is None or folded(row.path) == folded(path) or not self._is_there(row.path):
+        if row is None or self._are_one(row.path, path) or not self._is_there(row.path):
             return False
         return self._claim(row) < self._claim(Row(place, path))
 
@@ -702,27 +831,6 @@ class NotesLayout(Closing, Reading, Layout):
             return [place]
         beside = _BESIDE if node.session and node.name == FIRST_NODE else ()
         return [key_of(Part(place, name)) for name in (*FILES, ARCHIVED, *beside)]
-
-    # ------------------------------------------------------------ as the backend below
-    def write_personal(
-        self,
-        locator: Locator,
-        content: str,
-        *,
-        authorisation: "Authorisation",
-        expect: Expectation = None,
-    ) -> Locator:
-        return self.inner.write_personal(
-            locator, content, authorisation=authorisation, expect=expect
-        )
-
-    @property
-    def conflict_strategy(self) -> ConflictStrategy:
-        return self.inner.conflict_strategy
-
-    @property
-    def derived_maintenance(self) -> DerivedMaintenance | None:
-        return self.inner.derived_maintenance
 
 
 class Census(NamedTuple):
@@ -761,6 +869,10 @@ class _Step(NamedTuple):
         return ABSENT if self.found is None else content_hash(self.found)
 
 
+def _slashes(path: str) -> Iterator[int]:
+    return (at for at, character in enumerate(path) if character == "/")
+
+
 def _digest(real: str) -> bytes:
     return sha256(real.encode()).digest()
 
@@ -777,17 +889,24 @@ def _session(key: str) -> str:
     return ""
 
 
-def _described(said: str | None) -> tuple[str, str]:
-    """Return the title and the day that a meta names."""
-    if said is None:
-        return "", ""
+def _described(place: str, texts: notefile.Texts) -> tuple[str, str, str]:
+    """Return the kind, title and day that a new note has its name from."""
     try:
-        meta = Meta.parse(said)
+        meta = Meta.parse(texts.get(META, ""))
     except InvalidValueError:
-        return "", ""
-    title, day = meta.metadata.get("title"), meta.metadata.get("date")
-    began = day if isinstance(day, str) and len(day) >= 10 else meta.created_at.isoformat()  # noqa: PLR2004 - of a date
-    return title if isinstance(title, str) and title else meta.title, began[:10]
+        return "", "", ""
+    kind, title, day = (str(meta.metadata.get(each) or "") for each in ("kind", "title", "date"))
+    day = day if len(day) >= _DATE else meta.created_at.isoformat()
+    if _session(place.rpartition("/")[0]):
+        from perdure.model.transcript import beginning  # noqa: PLC0415 - only sessions pay
+
+        began, words = beginning(texts.get(CONTENT, ""))
+        title, day = title or words, began or day
+    title = title or meta.title
+    if title.endswith("…"):  # the line that it is the beginning of
+        lines = (line.strip("-*# ") for line in texts.get(CONTENT, "").splitlines())
+        title = next((line for line in lines if line.startswith(title[:-1])), title)
+    return kind, title, day[:_DATE]
 
 
 def _absent(locator: Locator) -> AbsentError:

@@ -1,27 +1,31 @@
 """Which file holds which place. Derived: without it, every file is read once more."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from functools import cached_property
+from itertools import islice
 from sqlite3 import Connection
 from typing import NamedTuple
 
 from perdure.context.layouts.names import folded
-from perdure.database import DerivedFile, Tables
+from perdure.database import DatabaseFile, DerivedFile, ReadOnlyFile, Tables
+from perdure.errors import AccessRefusedError
 from perdure.files import Closing
 
-_VERSION = 2
+_VERSION = 3
 _TABLES = Tables(
     name="the table of notes",
     version=_VERSION,
     statements=(
         """CREATE TABLE note (
-            place TEXT PRIMARY KEY, path TEXT NOT NULL, folded TEXT NOT NULL UNIQUE,
+            place TEXT PRIMARY KEY, path TEXT NOT NULL, folded TEXT NOT NULL,
             digest BLOB NOT NULL, archived INTEGER NOT NULL, unsure INTEGER NOT NULL,
             claim TEXT NOT NULL, aliases TEXT NOT NULL
         ) WITHOUT ROWID""",
         """CREATE TABLE named (
             name TEXT NOT NULL, place TEXT NOT NULL, PRIMARY KEY (name, place)) WITHOUT ROWID""",
         "CREATE INDEX named_place ON named (place)",
+        "CREATE INDEX note_folded ON note (folded)",
         "CREATE INDEX note_archived ON note (place) WHERE archived",
         "CREATE INDEX note_unsure ON note (place) WHERE unsure",
         "CREATE INDEX note_claim ON note (claim) WHERE claim != ''",
@@ -32,14 +36,20 @@ _TABLES = Tables(
 )
 _ROWS = "SELECT place, path, digest, archived, unsure, claim, aliases FROM note"
 _PUT = "INSERT OR REPLACE INTO note VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_ARCHIVED = "SELECT place FROM note WHERE archived AND place > ? AND place < ?"
+_MOST_ASKED = 500
 _BELOW = "SELECT place FROM note WHERE place > ? AND place < ? ORDER BY place"
+
+
+NOT_READ = b"-"
+"""Instead of a digest: the file is not a text, or may not be read."""
 
 
 class Row(NamedTuple):
     place: str
     path: str
     digest: bytes = b""
-    """The sha256 of the file as we wrote it; empty if others wrote it since."""
+    """The sha256 of the file as we wrote it; empty if others wrote it since, or `NOT_READ`."""
     archived: bool = False
     unsure: bool = False
     """Whether a writer may have ended before the file was as the row says."""
@@ -47,6 +57,11 @@ class Row(NamedTuple):
     """The place that its id names, if another file with that id has it."""
     aliases: str = ""
     """Other names that a note in place says it has, one in each line."""
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the file is as we wrote it, for all that is known."""
+        return self.digest not in {b"", NOT_READ}
 
     @property
     def names(self) -> set[str]:
@@ -63,39 +78,61 @@ class Places(Closing):
 
     def close(self) -> None:
         self._file.close()
+        self.__dict__.pop("_database", None)
 
-    @contextmanager
-    def _reading(self) -> Iterator[Connection]:
-        with self._file.ask(lambda file: file).reading() as db:
-            yield db
+    @cached_property
+    def _database(self) -> DatabaseFile:
+        return self._file.ask(lambda file: file)
 
-    @contextmanager
-    def _changing(self) -> Iterator[Connection]:
-        with self._file.ask(lambda file: file).changing(outlasts_power=False) as db:
-            yield db
+    def _reading(self) -> AbstractContextManager[Connection]:
+        return self._database.reading()
+
+    def _changing(self) -> AbstractContextManager[Connection]:
+        return self._database.changing(outlasts_power=False)
 
     # ------------------------------------------------------------ reading
     def at(self, place: str) -> Row | None:
         return next(iter(self._asked(f"{_ROWS} WHERE place = ?", place)), None)
 
+    def among(self, places: Iterable[str]) -> dict[str, Row]:
+        """Return the rows of those places that have one, in few questions."""
+        found: dict[str, Row] = {}
+        rest = iter(dict.fromkeys(places))
+        while asked := list(islice(rest, _MOST_ASKED)):
+            marks = ",".join("?" * len(asked))
+            rows = self._asked(f"{_ROWS} WHERE place IN ({marks})", *asked)
+            found |= {row.place: row for row in rows}
+        return found
+
+    def below(self, place: str) -> list[str]:
+        """Return a place and all below it that have a row, each before those below it."""
+        above = f"{place}/" if place else ""
+        with self._reading() as db:
+            found = [each for (each,) in db.execute(_BELOW, (above, f"{above}\U0010ffff"))]
+        own = [place] if self.at(place) else []
+        return own + sorted(found, key=lambda each: each.split("/"))
+
     def at_path(self, path: str) -> Row | None:
-        """Return the row of a file; names that differ only by case are of one file."""
-        return next(iter(self._asked(f"{_ROWS} WHERE folded = ?", folded(path))), None)
+        """Return the row of a file; else that of one whose name differs only by case."""
+        asked = f"{_ROWS} WHERE folded = ? ORDER BY path <> ? LIMIT 1"
+        return next(iter(self._asked(asked, folded(path), path)), None)
 
     def rows(self) -> list[Row]:
         return self._asked(f"{_ROWS} ORDER BY place")
 
+    def listed(self, place: str) -> tuple[bool, list[str], bool]:
+        """Return whether any row is unsure, the first names below, and if any is archived there."""
+        with self._reading() as db:
+            unsure = db.execute("SELECT 1 FROM note WHERE unsure").fetchone()
+            above = f"{place}/"
+            archived = db.execute(_ARCHIVED, (above, f"{above}\U0010ffff")) if place else ()
+            is_archived = any("/" not in found[len(above) :] for (found,) in archived)
+            return unsure is not None, _children(db, place), is_archived
+
     def children(self, place: str) -> list[str]:
         """Return the first names below a place, in order."""
-        above = f"{place}/" if place else ""
-        names: dict[str, None] = {}
-        start: str | None = above
-        while start is not None:
-            with self._reading() as db:
-                rows = db.execute(_BELOW, (start, f"{above}\U0010ffff"))
-                start = _taken(names, (found[len(above) :] for (found,) in rows))
-                start = None if start is None else f"{above}{start}0"
-        return sorted(names)
+        with self._reading() as db:
+            return _children(db, place)
 
     def named(self, name: str) -> list[str]:
         """Return the places of notes that have a name or an alias."""
@@ -111,10 +148,9 @@ class Places(Closing):
     def archived(self, place: str) -> list[str]:
         """Return the names of archived nodes directly below a place."""
         above = f"{place}/"
-        found = self._asked(
-            f"{_ROWS} WHERE archived AND place > ? AND place < ?", above, f"{above}\U0010ffff"
-        )
-        names = (row.place.removeprefix(above) for row in found)
+        with self._reading() as db:
+            found = db.execute(_ARCHIVED, (above, f"{above}\U0010ffff"))
+            names = [place.removeprefix(above) for (place,) in found]
         return [name for name in names if "/" not in name]
 
     def unsure(self, place: str) -> list[Row]:
@@ -157,11 +193,51 @@ class Places(Closing):
             if complete and not db.execute("SELECT 1 FROM state").fetchone():
                 db.execute("INSERT INTO state VALUES (1)")
 
+    def wipe(self) -> None:
+        """Leave no byte of what was dropped."""
+        self._database.wipe()
+
     def clear(self) -> None:
         with self._changing() as db:
             db.execute("DELETE FROM note")
             db.execute("DELETE FROM named")
             db.execute("DELETE FROM state")
+
+
+class ReadOnlyPlaces(Places):
+    """The table as others left it: nothing is done to its file."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def close(self) -> None:
+        if found := self.__dict__.pop("_database", None):
+            found.close()
+
+    @cached_property
+    def _database(self) -> DatabaseFile:
+        return ReadOnlyFile(self._path, _TABLES)
+
+    def change(
+        self, rows: Iterable[Row], gone: Iterable[str] = (), *, complete: bool = False
+    ) -> None:
+        """Change nothing; a row that is behind is followed by who may write."""
+
+    def clear(self) -> None:
+        raise AccessRefusedError(
+            "the table of notes was opened to be read only. Fix: open it to be changed."
+        )
+
+
+def _children(db: Connection, place: str) -> list[str]:
+    above = f"{place}/" if place else ""
+    names: dict[str, None] = {}
+    start: str | None = above
+    while start is not None:
+        rows = db.execute(_BELOW, (start, f"{above}\U0010ffff"))
+        start = _taken(names, (found[len(above) :] for (found,) in rows))
+        start = None if start is None else f"{above}{start}0"
+    return sorted(names)
 
 
 def _taken(names: dict[str, None], below: Iterable[str]) -> str | None:

@@ -45,6 +45,7 @@ from perdure.model import NodeStatus, RequestContext, Uri
 from perdure.model.uri import MESSAGE
 from perdure.model.values import JSON
 from perdure.storage import Locator
+from perdure.storage.contract import Layout
 from perdure.storage.history import Event
 from perdure.storage.sweep import sweep
 from perdure.storage.wrappers.recorded import Recorded
@@ -196,6 +197,9 @@ class Erasing:
                 owners.delete(marked, task.account_id, owner, ctx)
         texts = (text for text in texts_in(task.spans, self._nodes) if self._was_there(text, first))
         while batch := list(islice(texts, _BATCH)):
+            if isinstance(layout := self._recorded.inner, Layout):
+                for folder in {text.parent.key for text in batch}:
+                    layout.remove_copies(folder)
             _remove(marked, batch)
         self._clear(task.spans)
 

@@ -104,6 +104,7 @@ class Verbs(Protocol):
         messages: Messages,
         *,
         session_id: str,
+        title: str,
         project: str | None,
         extract: bool,
         foreign: Mapping[str, str] | None,
@@ -482,6 +483,7 @@ class SessionImporter:
             done = self._memory.commit_session(
                 item.messages,
                 session_id=place.name,
+                title=item.title,
                 project=project,
                 extract=self._learn,
                 foreign=admitted.foreign,

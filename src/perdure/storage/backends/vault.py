@@ -40,6 +40,7 @@ class VaultBackend(FolderBackend):
         name = hashlib.sha256(os.fsencode(self._root)).hexdigest()
         self._seen_in_use = os.path.join(home, "vaults", name)
         self._refuse_unmounted()
+        self._lock_home = home, timing
         self._personal = _PersonalSpace(personal, self._root, home, timing) if personal else None
 
     @classmethod
@@ -77,6 +78,14 @@ class VaultBackend(FolderBackend):
                 locator, content, authorisation=authorisation, expect=expect
             )
         return self._personal.write_authorised(locator, content, authorisation, expect)
+
+    def own_notes(self, store: Locator) -> bool:
+        """Let all but a folder of the vault be the personal space; False if it lies above it."""
+        if self._personal is not None:
+            return False
+        folder = os.path.join(self._root, *store.key.split("/"))
+        self._personal = _PersonalSpace(self._root, folder, *self._lock_home)
+        return True
 
     def _conflict_copies(self, directory: Locator) -> Iterator[Finding]:
         from perdure.storage.conflicts import original_of  # noqa: PLC0415 - who looks for them pays

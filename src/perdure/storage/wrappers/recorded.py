@@ -2,17 +2,18 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
-from copy import copy
 from typing import TYPE_CHECKING, Self
 
 from perdure.artifacts import CID, IndexState
 from perdure.artifacts.canonical import Value
+from perdure.dataclass import replace
 from perdure.errors import StorageError
 from perdure.files import Closing
 from perdure.storage.content import Changes, Conditions, Expectation, check_changes, check_removal
 from perdure.storage.contract import (
     ConflictStrategy,
     DerivedMaintenance,
+    Layout,
     StorageBackend,
     TransactionalBackend,
 )
@@ -34,14 +35,8 @@ if TYPE_CHECKING:
     from perdure.storage.personal import Authorisation
 
 
-class Wrapped(Reading, TransactionalBackend):
+class Wrapped(Reading):
     """A backend around another one, of which it reads and tells what that one does."""
-
-    def __init__(self, inner: StorageBackend) -> None:
-        self.inner = inner
-
-    def mkdir(self, locator: Locator) -> Locator:
-        return self.inner.mkdir(locator)
 
     def write_personal(
         self,
@@ -65,7 +60,7 @@ class Wrapped(Reading, TransactionalBackend):
         return self.inner.derived_maintenance
 
 
-class Recorded(Closing, Wrapped):
+class Recorded(Closing, Wrapped, TransactionalBackend):
     """`inner`, with a history of its texts. To open it settles what a crash left behind.
 
     `introduce` is called before each change of a text, and may refuse it.
@@ -77,7 +72,7 @@ class Recorded(Closing, Wrapped):
         history: History,
         introduce: Callable[[], object] = lambda: None,
     ) -> None:
-        super().__init__(inner)
+        self.inner = inner
         self.history = history
         self.introduce = introduce
         self.joint = Joint(inner, history)
@@ -111,8 +106,8 @@ class Recorded(Closing, Wrapped):
             now.derived_from if derived_from is None else tuple(derived_from),
             {**now.more, **more},
         )
-        same = copy(self)
-        same._circumstances = said  # noqa: SLF001 - it is one of us
+        same = object.__new__(type(self))  # `copy` would load modules
+        vars(same).update(vars(self), _circumstances=said)
         return same
 
     def close(self) -> None:
@@ -124,6 +119,9 @@ class Recorded(Closing, Wrapped):
     def write(self, locator: Locator, content: str, *, expect: Expectation = None) -> Locator:
         self.commit({locator: content}, expect={locator: expect})
         return locator
+
+    def mkdir(self, locator: Locator) -> Locator:
+        return self.inner.mkdir(locator)
 
     def remove(self, locator: Locator, *, expect: Expectation = None) -> None:
         check_removal(expect)
@@ -141,6 +139,27 @@ class Recorded(Closing, Wrapped):
 
     def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
         self.commit(changes, expect=expect)
+
+    def write_personal(
+        self,
+        locator: Locator,
+        content: str,
+        *,
+        authorisation: "Authorisation",
+        expect: Expectation = None,
+    ) -> Locator:
+        """As promised; a note of this tree enters history, as it was and as it is then."""
+        layout = self.inner if isinstance(self.inner, Layout) else None
+        if layout is None or not layout.holds_personal:
+            return super().write_personal(
+                locator, content, authorisation=authorisation, expect=expect
+            )
+        self.introduce()
+        self.notice(layout.logical([locator.key]))
+        layout.write_personal(locator, content, authorisation=authorisation, expect=expect)
+        said = replace(self._circumstances, actor=authorisation.operator)
+        self.joint.notice(layout.logical([locator.key]), said)
+        return locator
 
     def restore(self, locator: Locator, version: Which, *, expect: Expectation = None) -> Version:
         """Write the text of an earlier version as a new one; `AbsentError` if it has none."""

@@ -20,6 +20,8 @@ class View(Unchangeable):
     A state that can't be asked for is a `StateError`, at once or when it is no longer retained.
     """
 
+    is_past = True
+
     def __init__(self, history: History, state: IndexState) -> None:
         self._history = history
         self._store = history.store

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -21,6 +22,7 @@ from perdure.errors import (
 )
 from perdure.model import RequestContext, Role
 from perdure.model.aliases import Identity
+from perdure.model.request import text_named
 from perdure.model.values import JSON
 from perdure.surfaces import out
 from perdure.surfaces.telling import animated, counted, picked, shown
@@ -209,23 +211,25 @@ def opened(caller: RequestContext, project: Identity | str = "") -> "Iterator[Me
             yield memory
         finally:
             for edits in memory.edits():
-                mention_edits(edits)
+                mention_edits(edits, caller)
             if warnings := memory.warnings():
                 out.mention(warnings)
 
 
-def mention_edits(edits: "Edits") -> None:
-    if edits.recorded:
-        names = [
-            shown(each.locator.key)
-            + ("" if each.kind.value == "edited" else f" ({each.kind.value})")
-            for each in edits.recorded[:_MOST_NAMED]
-        ]
-        number = counted(len(edits.recorded), "edit")
-        more = _and_more(len(edits.recorded))
+def mention_edits(edits: "Edits", caller: RequestContext) -> None:
+    """Tell of edits by the names of nodes: one may be of several texts of a node."""
+    found: dict[str, str] = {}
+    for each in edits.recorded:
+        name, kind = text_named(each.locator.key, caller), each.kind.value
+        found.setdefault(
+            re.sub(r"/\.\w+\.\w+$", "", name), "" if kind == "edited" else f" ({kind})"
+        )
+    if found:
+        names = [f"{shown(name)}{kind}" for name, kind in found.items()][:_MOST_NAMED]
+        number, more = counted(len(found), "edit"), _and_more(len(found))
         out.mention(f"recorded {number} made outside Perdure: {', '.join(names)}{more}")
     if edits.lost:
-        names = [shown(each.key) for each in edits.lost[:_MOST_NAMED]]
+        names = [shown(text_named(each.key, caller)) for each in edits.lost[:_MOST_NAMED]]
         out.mention(
             f"not text any more, and left alone: {', '.join(names)}{_and_more(len(edits.lost))}"
         )

@@ -6,7 +6,7 @@ from typing import TypedDict, Unpack
 import click
 
 from perdure import CID, Proven, check_proof
-from perdure.app import open_log, open_signing_key
+from perdure.app import default_request, open_log, open_signing_key
 from perdure.errors import InvalidCIDError
 from perdure.surfaces import out
 from perdure.surfaces.cli.files import STANDARD, read_signed, writing
@@ -82,7 +82,8 @@ def _is_cid(what: str) -> bool:
 
 def _prove(what: str, options: Options, *, as_json: bool) -> None:
     with open_log(os.environ, texts=False) as log:
-        proof = log.prove(what, options["version"], at=options["at"])
+        found = log.find(what, default_request(os.environ))
+        proof = log.prove(found, options["version"], at=options["at"])
     output = options["output"]
     if output != STANDARD:
         with writing(output, force=options["force"]) as file:

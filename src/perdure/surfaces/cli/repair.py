@@ -28,7 +28,7 @@ def repair_command(memory: Memory, *, apply: bool, accept_removals: bool, as_jso
     """
     done = memory.repair(apply=apply, accept_removals=accept_removals)
     for edits in memory.edits():
-        mention_edits(edits)
+        mention_edits(edits, memory.caller)
     if as_json:
         out.json(*(_json(finding, applied=apply) for finding in done.findings))
         return

@@ -4,7 +4,7 @@ import os
 
 import click
 
-from perdure.app import open_recorded, open_storage
+from perdure.app import open_recorded, open_texts
 from perdure.errors import AbsentError
 from perdure.harness import (
     Repo,
@@ -46,7 +46,7 @@ def register(folder: str, *, as_json: bool) -> None:
 @as_json(OBJECT_PER_LINE)
 def list_(*, as_json: bool) -> None:
     """List the repositories that are known."""
-    repos = list_repos(open_storage(os.environ))
+    repos = list_repos(open_texts(os.environ))
     if as_json:
         out.json(*(picked(repo, _FIELDS) for repo in repos))
         return

@@ -15,7 +15,7 @@ _WHY_SILENT = {
     LineState.GONE: "gone since, or out of your reach",
     LineState.CHANGED: "its words can't be found any more",
 }
-_FIELDS = "agent session moment reason tokens bytes project position blocked time=when"
+_FIELDS = "agent session moment reason tokens bytes project position blocked behind time=when"
 
 
 @click.command("shown")
@@ -54,7 +54,8 @@ def _lines(emission: ShownEmission) -> Iterator[str]:
     size = f"{counted(record.tokens, 'token')}, {counted(record.bytes, 'byte')}"
     yield styled(f"{local_time(record.when)} {record.moment}{why}", bold=True)
     project = f" in {shown(record.project)}" if record.project else ""
-    yield f"  {shown(record.agent)} {shown(record.session)}{project}, {size}"
+    behind = ", edits not looked for" if record.behind else ""
+    yield f"  {shown(record.agent)} {shown(record.session)}{project}, {size}{behind}"
     for line in emission.lines:
         silent = _WHY_SILENT.get(line.state)
         yield f"  - {f'({silent})' if silent else shown_words(line.text)} {line.id}"

@@ -1,14 +1,18 @@
 """`perdure history log`, `show`, `diff`, `blame` and `restore`."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
+from itertools import groupby
 from typing import Concatenate, ParamSpec
 
 import click
 
 from perdure import CID, Event, Log, Version
-from perdure.app import open_log
+from perdure.app import default_request, open_log
+from perdure.app.commits import GitCommit, commits_beside
+from perdure.dataclass import replace
+from perdure.model.request import text_named
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import (
     OBJECT_PER_LINE,
@@ -31,6 +35,7 @@ from perdure.surfaces.telling import (
 )
 
 Rest = ParamSpec("Rest")
+_SHORT = 12
 
 
 def _with_log(command: Callable[Concatenate[Log, Rest], None]) -> Callable[Rest, None]:
@@ -46,11 +51,14 @@ def _with_log(command: Callable[Concatenate[Log, Rest], None]) -> Callable[Rest,
     @wraps(command)
     def run(*args: Rest.args, **kwargs: Rest.kwargs) -> None:
         sweep = kwargs.pop("sweep")
+        caller = default_request(os.environ)
         with open_log(os.environ) as log:
             if sweep:
-                mention_edits(log.record_edits())
+                mention_edits(log.record_edits(), caller)
             elif log.refusal is not None:
                 out.mention(f"the texts can't be had: {log.refusal}")
+            if (key := kwargs.get("key")) is not None:
+                kwargs["key"] = log.find(str(key), caller)
             command(log, *args, **kwargs)
 
     return run
@@ -74,32 +82,67 @@ def _parse_version(text: str) -> int | CID:
     metavar="N",
     help="At most so many: the last ones or, with --after, the first ones after it.",
 )
+@click.option("--git", "git", is_flag=True, help="With KEY: show the commit that has each version.")
 @as_json(OBJECT_PER_LINE)
 @_with_log
-def log_command(
-    log: Log, key: str | None, after: int | None, limit: int | None, *, as_json: bool
+def log_command(  # noqa: PLR0913 - one for each option
+    log: Log, key: str | None, after: int | None, limit: int | None, *, git: bool, as_json: bool
 ) -> None:
     """Show what happened, or the versions of KEY.
 
-    The newest come last. Times are local; positions are those of the log.
+    The newest come last. Times are local; positions are those of the log. With --git, the commit of
+    git whose file has the same bytes is beside each version.
     """
-    found = log.entries(key, after=after, limit=limit)
+    if git and key is None:
+        raise click.UsageError("--git is about one text. Fix: name its KEY.")
+    found: Iterable[Event] = log.entries(key, after=after, limit=limit)
+    commits: dict[int, GitCommit] = {}
+    if git and key is not None:
+        found = list(found)
+        commits = commits_beside(log, key, found)
     if as_json:
         for event in found:
-            out.json(_json(event))
+            commit = commits.get(event.position)
+            out.json({**_json(event), **({"git": _commit_json(commit)} if git else {})})
         return
     number = "position" if key is None else "version"
-    if not out.table((number, "time", "actor", "origin", "key", "reason"), map(_row, found)):
+    heads = (number, "time", "actor", "origin", "name", *(["git"] if git else []), "reason")
+    rows = (
+        _row(event, _commit(commits.get(event.position)) if git else ())
+        for event in (found if key else _by_node(found))
+    )
+    if not out.table(heads, rows):
         out.mention(f"nothing is recorded {f'after {after}' if after else 'yet'}")
 
 
-def _row(event: Event) -> tuple[str, ...]:
+def _by_node(found: Iterable[Event]) -> Iterator[Event]:
+    """Yield the last text of each node that a commit changed; a content before the others."""
+    for _, texts in groupby(found, lambda event: (event.commit, event.key.rpartition("/")[0])):
+        several = list(texts)
+        contents = (each for each in several if each.key.endswith("/content.md"))
+        yield replace(next(contents, several[-1]), position=several[-1].position)
+
+
+def _commit(commit: GitCommit | None) -> tuple[str]:
+    if commit is None:
+        return ("-",)
+    return (f"{commit.hash[:_SHORT]} {local_date(commit.time)} {shown(commit.subject)}",)
+
+
+def _commit_json(commit: GitCommit | None) -> dict[str, str] | None:
+    if commit is None:
+        return None
+    return {"commit": commit.hash, "time": utc_time(commit.time), "subject": commit.subject}
+
+
+def _row(event: Event, commit: tuple[str, ...]) -> tuple[str, ...]:
     number = event.number if isinstance(event, Version) else event.position
     reason = shown(event.reason) if event.reason else ""
     if event.unbound:
         reason = f"removed: {reason}" if reason else "removed"
-    fields = map(shown, (event.actor, event.origin, event.key))
-    return (str(number), local_time(event.time), *fields, reason)
+    name = text_named(event.key, default_request(os.environ))
+    fields = map(shown, (event.actor, event.origin, name))
+    return (str(number), local_time(event.time), *fields, *commit, reason)
 
 
 def _json(event: Event) -> dict[str, object]:
@@ -197,9 +240,10 @@ def restore_command(  # noqa: PLR0913 - one for each option
     nothing is written.
     """
     made, source, written = log.restore(key, version, reason=reason, force=force)
+    name = shown(text_named(key, default_request(os.environ)))
     if as_json:
         out.json({**_json(made), "restored": source.number, "written": written})
     elif written:
-        out.line(f"{shown(key)}: wrote version {made.number}, the text of version {source.number}")
+        out.line(f"{name}: wrote version {made.number}, the text of version {source.number}")
     else:
-        out.line(f"{shown(key)}: version {made.number} has that text already; nothing to write")
+        out.line(f"{name}: version {made.number} has that text already; nothing to write")

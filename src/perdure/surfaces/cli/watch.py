@@ -15,12 +15,12 @@ def watch_command(memory: Memory) -> None:
     """Take in what you edit by hand, as soon as it is saved.
 
     It watches the folder of the memory until it is told to end (SIGTERM or Ctrl-C). An edit becomes
-    a version; a folder with a content.md in it becomes a node. What is left alone is said.
+    a version; a new note becomes a node. What is left alone is said.
     """
     with until_told() as ending:
         for each in memory.watch(ending):
             for edits in memory.edits():
-                mention_edits(edits)
+                mention_edits(edits, memory.caller)
             _tell(memory, each)
 
 
