@@ -43,6 +43,7 @@ MEMORY_FOLDER = "Perdure"
 _OF_STORAGE = ("backend", "layout", "folder")
 _TABLES = ("storage", "embedding", "index", "llm", "agents", "vault")
 _STATE_MODE = "state_mode"
+_USER = "user"
 _KINDS = {str: "a text in quotes", int: "a number", float: "a number", bool: "true or false"}
 _MAX_DOLLARS = 1_000_000
 _MOST_SECONDS = 60
@@ -210,14 +211,27 @@ def config_of(file: ConfigFile, environ: Mapping[str, str]) -> Config:
         _agents(file, agents, environ),
         _layout(file, storage, environ),
         _folder(file, storage),
-        user_name(environ),
+        _user(file, tables.get(_USER)) or _login(environ),
         float(str(_index(file, index).get("check_seconds", 1.0))),
         _ignore(file, of_vault),
     )
 
 
 def user_name(environ: Mapping[str, str]) -> str:
-    """Return who this user is: as the environment says, else the system."""
+    """Return who this user is: as the config says, else the environment, else the system."""
+    with suppress(ConfigError):  # whoever reads the config for more says what is wrong with it
+        file = read_file(environ)
+        return _user(file, file.parse().get(_USER)) or _login(environ)
+    return _login(environ)
+
+
+def _user(file: ConfigFile, said: object) -> str:
+    if said is None or (isinstance(said, str) and said):
+        return said or ""
+    raise file.refuse([_USER], f"{_USER} is {said!r}", "write a name in quotes")
+
+
+def _login(environ: Mapping[str, str]) -> str:
     if told := environ.get("USER") or environ.get("LOGNAME"):
         return told
     try:
@@ -282,9 +296,9 @@ def _read(path: Path) -> ConfigFile:
 def _tables(file: ConfigFile) -> dict[str, object]:
     tables = file.parse()
     for name in tables:
-        if name not in {*_TABLES, _STATE_MODE}:
+        if name not in {*_TABLES, _STATE_MODE, _USER}:
             known = ", ".join(f"[{each}]" for each in _TABLES)
-            fix = f"use {known} or state_mode, or remove it"
+            fix = f"use {known}, state_mode or user, or remove it"
             raise file.refuse([name], f"{name!a} is not known here", fix)
     return tables
 

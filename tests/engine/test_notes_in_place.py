@@ -11,6 +11,7 @@ import pytest
 import perdure
 from perdure import Memory
 from perdure.errors import AccessRefusedError, ConfigError, NodeNotFoundError
+from perdure.frontmatter import NO_END
 
 SOURDOUGH = """\
 ---
@@ -45,7 +46,7 @@ def vault(tmp_path: Path) -> Path:
         "Templates/Meeting.md": "Meeting with zebras\n",
         ".obsidian/templates.json": '{"folder": "Templates"}',
         ".trash/Old.md": "Old zebras\n",
-        "Long.md": "word " * 30_000,
+        "Long.md": "word " * 401_000,
         "Rule.md": "---\n" + "no end of a rule\n",
         "日本/ノート.md": "東京 is far.\r\n",
         "Kitchen/bread.png": "png",
@@ -207,7 +208,6 @@ def test_a_note_without_a_date_shows_none(memory: Memory, vault: Path) -> None:
 def test_status_counts_notes_and_nothing_else(memory: Memory, vault: Path) -> None:
     memory.close()
     (vault / "latin.md").unlink()
-    (vault / "Long.md").unlink()
     perdure_says("init")
 
     assert "edits     5 notes not indexed yet; the next recall does it" in perdure_says("status")
@@ -322,17 +322,21 @@ def test_memories_with_numbers_are_not_copies(memory: Memory, vault: Path) -> No
     assert names == {"rule/python", "rule/python-2"}
 
 
-def test_doctor_counts_notes_that_are_not_memory(memory: Memory, vault: Path) -> None:
+def test_doctor_names_notes_that_are_not_memory(memory: Memory, vault: Path) -> None:
     (vault / "Kitchen/Oven 2.md").write_text((vault / "Kitchen/Oven.md").read_text())
     (vault / "Rule.sync-conflict-20260302-101500-ABCDEF7.md").write_text("Another.\n")
+    (vault / "Kale\nbed.md").write_text("Kale.\n")
 
     said = {check.message for check in memory.doctor().checks if check.name == "notes"}
 
+    copies = "Kitchen/Oven 2.md, Rule.sync-conflict-20260302-101500-ABCDEF7.md"
     assert said == {
-        "1 too long to be memory. Fix: split what has more than 100,000 characters",
-        "2 left as copies by sync. Fix: `perdure conflicts list` names them",
-        "1 links or devices, never followed. Fix: `perdure lint` names them",
-        "1 not UTF-8, so not memory. Fix: save them as UTF-8; `perdure lint` names them",
+        "1 too long to be memory: Long.md. Fix: split what has more than 2,000,000 characters",
+        f"2 left as copies by sync: {copies}. Fix: `perdure conflicts list` shows them",
+        "1 with names that can't be used: Kale\\nbed.md. Fix: rename them",
+        f"'Rule.md': its {NO_END}",
+        "1 links or devices, never followed: loop. Fix: none needed",
+        "1 not UTF-8, so not memory: latin.md. Fix: save them as UTF-8",
     }
 
 
@@ -344,6 +348,7 @@ def test_init_says_what_it_found(memory: Memory, vault: Path) -> None:
     assert "notes    5 notes are memory now" in said
     assert told["notes"] == 5
     assert told["others"] == {".png": 1, "too long": 1, "not UTF-8": 1, "link": 1}
+    assert "1 too long to be memory: Long.md. Fix: split" in said
 
 
 def test_a_memory_outside_of_its_folder_is_a_note_until_it_comes_back(

@@ -23,6 +23,7 @@ from perdure.app.opening import (
     SEEN,
     census_of,
     default_request,
+    left_in,
     preview_storage,
     storage_of,
     store_of,
@@ -43,9 +44,9 @@ from perdure.errors import (
 )
 from perdure.index.models.installed import find
 from perdure.model import RequestContext, Uri
-from perdure.model.values import JSON, MAX_CONTENT
+from perdure.model.values import JSON
 from perdure.storage import Capabilities, StorageBackend, select_backend, storage_preview
-from perdure.storage.contract import FindingKind, Layout
+from perdure.storage.contract import Layout
 from perdure.storage.history import History
 from perdure.storage.lock.mutex import abandoned_locks
 from perdure.storage.seen import Seen
@@ -193,7 +194,7 @@ class Standing:
         return _count_nodes(NodeReader(self.backend), self._request)
 
     def _notes(self) -> Facts:
-        return dict(census_of(self.backend)[1])
+        return {"left_out": census_of(self.backend)[2]}
 
     def _edits(self) -> Facts:
         """Count what was edited outside Perdure and is not recorded; it is not recorded here."""
@@ -207,7 +208,11 @@ class Standing:
         ):
             deadline = None if self._exact else time.monotonic() + _LONGEST_LOOK
             found = look_for_edits(self.backend, history, seen, deadline)
-        return {"unrecorded": len(found.found), "unchecked": found.left, "unit": unit}
+        return {
+            "unrecorded": len(left_in(self.backend, found.found)),
+            "unchecked": found.left,
+            "unit": unit,
+        }
 
     def _history(self) -> Facts:
         with History.open(str(self._folder)) as history:
@@ -432,24 +437,15 @@ class _Checking:
         return Check("edits", Severity.OK, "none that is not recorded")
 
     def _notes(self) -> Iterator[Check]:
-        """Count the notes of a vault that are not memory."""
-        from perdure.context.layouts.notes import CLOSED, COPY, NOT_UTF8, TOO_LONG, NotesLayout
+        """Name the notes of a vault that are not memory."""
+        from perdure.context.layouts.notes import NotesLayout
 
-        facts: Mapping[str, Any] = self._standing.part("notes").facts
-        note, warn = Severity.NOTE, Severity.WARN
-        lint = "`perdure lint` names them"
-        most = f"split what has more than {MAX_CONTENT:,} characters"
-        for kind, level, what, fix in (
-            (TOO_LONG, note, "too long to be memory", most),
-            (COPY, note, "left as copies by sync", "`perdure conflicts list` names them"),
-            (FindingKind.LINK.value, note, "links or devices, never followed", lint),
-            (NOT_UTF8, warn, "not UTF-8, so not memory", f"save them as UTF-8; {lint}"),
-            (CLOSED, warn, "that this user may not read", "let this user read them"),
-            (FindingKind.CLOSED.value, warn, "folders that this user may not read", lint),
-            (FindingKind.UNUSABLE_NAME.value, warn, "with names that can't be used", lint),
-        ):
-            if number := facts.get(kind):
-                yield Check("notes", level, f"{number:,} {what}. Fix: {fix}")
+        standing = self._standing.part("notes")
+        if standing.trouble:  # of the storage, which says so itself
+            return
+        facts: Mapping[str, Any] = standing.facts
+        for line, is_wrong in facts["left_out"].items():
+            yield Check("notes", Severity.WARN if is_wrong else Severity.NOTE, line)
         layout = self._standing.backend
         found = [*layout.unreadable(_LONGEST_LOOK)] if isinstance(layout, NotesLayout) else []
         for path, finding in found[:1]:

@@ -1,6 +1,6 @@
 """From a user's environment to the parts that work for it."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -114,12 +114,40 @@ def _matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
         ) from error
 
 
-def census_of(layout: StorageBackend) -> tuple[int, Mapping[str, int]]:
-    """Count the notes that are memory in place, and the files beside them that are not."""
+_MOST_NAMED = 10
+
+
+def _in_one_line(path: str) -> str:
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in path)
+
+
+def census_of(layout: StorageBackend) -> tuple[int, Mapping[str, int], Mapping[str, bool]]:
+    """Count the notes that are memory in place, and the files beside them that are not.
+
+    The last is a line for each reason why notes are not memory, with their names and the
+    fix, and whether something is wrong.
+    """
+    from perdure.context.layouts.notes import LEFT_OUT, NotesLayout
+
+    if not isinstance(layout, NotesLayout):
+        return 0, {}, {}
+    found, lines = layout.census(), dict[str, bool]()
+    for why, (what, fix, is_wrong) in LEFT_OUT.items():
+        if paths := sorted(found.left_out.get(why, ())):
+            names = ", ".join(map(_in_one_line, paths[:_MOST_NAMED]))
+            more = f" and {len(paths) - _MOST_NAMED:,} more" if len(paths) > _MOST_NAMED else ""
+            lines[f"{len(paths):,} {what}: {names}{more}. Fix: {fix}"] = is_wrong
+    return found.notes, found.others, lines
+
+
+def left_in(layout: StorageBackend, paths: Collection[str]) -> Collection[str]:
+    """Return the paths without those of notes that are not memory."""
     from perdure.context.layouts.notes import NotesLayout
 
-    found = layout.census() if isinstance(layout, NotesLayout) else None
-    return (found.notes, found.others) if found else (0, {})
+    if not isinstance(layout, NotesLayout) or not paths:
+        return paths
+    left_out = {path for each in layout.census().left_out.values() for path in each}
+    return [path for path in paths if path not in left_out]
 
 
 def open_recorded(environ: Mapping[str, str]) -> "Recorded":

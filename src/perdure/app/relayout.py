@@ -5,13 +5,14 @@ under way; as long as it is there nobody opens the memory, and to do it again en
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 
 from perdure.app.identity import Store, name_layout, open_store
 from perdure.app.opening import PLACES, SEEN, laid_out, recorded_of
-from perdure.app.setup import alone_in
+from perdure.app.setup import alone_in, configure_layout
+from perdure.artifacts import Change
 from perdure.config import LAYOUTS, Config, load_config
 from perdure.context.layouts.notes import NotesLayout
 from perdure.dataclass import dataclass, replace
@@ -19,7 +20,7 @@ from perdure.engine.arriving import note_of
 from perdure.errors import StorageError, StorageFaultError
 from perdure.files import write_whole
 from perdure.storage import Locator, StorageBackend, select_backend
-from perdure.storage.history import History
+from perdure.storage.history import Circumstances, History
 from perdure.storage.sweep import record_edits
 
 __all__ = ["LAYOUTS", "Relaid", "change_layout"]
@@ -36,26 +37,39 @@ class Relaid:
     was: str
     texts: int = 0
     """How many were written and compared; 0 if the layout was this one already."""
+    notes: int = 0
+    """How many notes of their owner are memory in place now, or were until now."""
 
 
-def change_layout(environ: Mapping[str, str], layout: str) -> Relaid:
-    """Let the nodes of the configured store lie in a layout; if it is interrupted, do it again."""
-    config = replace(load_config(environ), layout=None)
+def change_layout(
+    environ: Mapping[str, str], layout: str, agree: Callable[[int], None] = lambda _: None
+) -> Relaid:
+    """Let the nodes of the configured store lie in a layout; if it is interrupted, do it again.
+
+    A config file that names a layout names the new one then. `agree` is called with the number of
+    notes in place that would be memory no more, and raises to leave all as it is.
+    """
+    config = load_config(environ)
     with alone_in(config.home):
         backend = select_backend(config.storage)
         store = open_store(config.home, backend)
+        config = replace(config, layout=store.layout or config.layout)
         note = note_of(store.folder)
         was = _begun(note.read_bytes()) if note.exists() else store.layout_for(config)
         if was == layout:
+            configure_layout(environ, layout)
             return Relaid(layout, was)
         if not note.exists():
             with recorded_of(config) as recorded:
                 record_edits(recorded)
+                if notes := _in_place(recorded.inner):
+                    agree(len(notes))
             write_whole(note, json.dumps({"from": f"the layout {was}", "was": was}).encode())
-        texts = _relaid(config, store, backend, was, layout)
+        counted = _relaid(replace(config, layout=None), store, backend, was, layout)
+        configure_layout(environ, layout)
         (store.folder / SEEN).unlink(missing_ok=True)
         note.unlink()
-        return Relaid(layout, was, texts)
+        return Relaid(layout, was, *counted)
 
 
 def _begun(said: bytes) -> str:
@@ -65,13 +79,16 @@ def _begun(said: bytes) -> str:
     return ""
 
 
-def _relaid(config: Config, store: Store, backend: StorageBackend, was: str, layout: str) -> int:
+def _relaid(
+    config: Config, store: Store, backend: StorageBackend, was: str, layout: str
+) -> tuple[int, int]:
     old, new = (
         laid_out(config, backend, replace(store, layout=each), ignored=_TREES)
         for each in (was, layout)
     )
+    notes = _in_place(old)
     with History.open(str(store.folder)) as history:
-        texts = dict(_texts(history, old))
+        texts = dict(_texts(history, notes))
     places = iter(texts.items())
     while batch := dict(islice(places, _BATCH)):
         new.write_all(batch)
@@ -81,26 +98,42 @@ def _relaid(config: Config, store: Store, backend: StorageBackend, was: str, lay
                 f"{locator.key!a} does not read in the layout {layout!a} as it was written. The "
                 f"layout {was!a} is still there. Fix: check the disk, and do it again."
             )
+    if notes:
+        _leave_out(store, notes, layout)
     name_layout(backend, layout, store.owner or config.user)
     _remove(old, list(texts))
+    notes = notes or _in_place(new)
     for each in (old, new):
         if isinstance(each, NotesLayout):
             each.close()
     if was == "notes":
         for ending in ("", "-wal", "-shm"):
             (store.folder / f"{PLACES}{ending}").unlink(missing_ok=True)
-    return len(texts)
+    return len(texts), len(notes)
 
 
-def _texts(history: History, old: StorageBackend) -> Iterator[tuple[Locator, str]]:
+def _in_place(layout: StorageBackend) -> frozenset[str]:
+    return layout.in_place() if isinstance(layout, NotesLayout) else frozenset()
+
+
+def _leave_out(store: Store, notes: frozenset[str], layout: str) -> None:
+    """Record that notes in place are memory no more; their files and versions stay."""
+    said = Circumstances(reason=f"not memory in the layout {layout}").to_mapping()
+    with History.open(str(store.folder)) as history:
+        names = history.store.catalogue.names("", history.position())
+        gone = [Change(name, None, said) for name in names if name.rpartition("/")[0] in notes]
+        if gone:
+            history.record(gone)
+
+
+def _texts(history: History, notes: frozenset[str]) -> Iterator[tuple[Locator, str]]:
     """Yield the texts of a memory as history has them, but for notes that lie in place."""
-    in_place = old.in_place() if isinstance(old, NotesLayout) else frozenset()
     position = history.position()
     names = history.store.catalogue.names("", position)
     for name, cid in history.store.catalogue.contents(names, position).items():
         if cid is None or name.partition("/")[0] not in _TREES:
             continue
-        data = None if name.rpartition("/")[0] in in_place else history.store.get(cid)
+        data = None if name.rpartition("/")[0] in notes else history.store.get(cid)
         if data is not None:
             yield Locator(name), data.decode()
 

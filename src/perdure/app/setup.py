@@ -4,13 +4,21 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import Any
 
-from perdure.app.opening import arriving_into, census_of, open_recorded, recorded_of, store_of
+from perdure.app.identity import find_store
+from perdure.app.opening import (
+    ACCOUNT,
+    arriving_into,
+    census_of,
+    open_recorded,
+    recorded_of,
+    store_of,
+)
 from perdure.config import (
     FILE_NAME,
     STATE_MODES,
@@ -29,12 +37,15 @@ from perdure.errors import (
     ConfigError,
     DamageError,
     DirectoryNotEmptyError,
+    InvalidValueError,
     StorageFaultError,
     StorageSelectionError,
     explain,
 )
 from perdure.files import write_whole
+from perdure.model import RequestContext
 from perdure.storage import ABSENT, Locator, StorageBackend, content_hash, registry, select_backend
+from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.contract import Layout, is_directory
 
 Place = tuple[str, ...]
@@ -166,6 +177,8 @@ PROBED = "Perdure looks whether it can write here; this may be removed.\n"
 
 _BACKEND: Place = ("storage", "backend")
 _VAULT: Place = ("storage", "vault", "path")
+_LAYOUT: Place = ("storage", "layout")
+_USER: Place = ("user",)
 
 _LISTS = (".config/obsidian/obsidian.json", "Library/Application Support/obsidian/obsidian.json")
 """Where Obsidian keeps the list of its vaults, below a user's home."""
@@ -211,6 +224,8 @@ class Begun:
     """How many notes of a vault are memory where they lie."""
     others: Mapping[str, int] = field(default_factory=dict)
     """How many other files it has, by the ending of their names; they are not memory."""
+    left_out: Sequence[str] = ()
+    """Which notes are not memory, why, and the fix."""
 
 
 def begin(
@@ -241,6 +256,9 @@ def begin(
         # Else somebody may be trying to write there just now; alone, it is looked at again.
     with alone_in(config.home):
         file, text, changed, config = _planned(environ, wanted, force=force)
+        if (owner := _owner_of(config)) and value_at(file.parse(), _USER) is None:
+            wanted = {**wanted, _USER: owner}
+            file, text, changed, config = _planned(environ, wanted, force=force)
         was_there = os.path.lexists(file.path)
         with recorded_of(config) as recorded:
             layout = recorded.inner
@@ -260,8 +278,19 @@ def begin(
         recorded.whereabouts,
         store.id,
         store.folder,
-        *found,
+        *found[:2],
+        tuple(found[2]),
     )
+
+
+def _owner_of(config: Config) -> str:
+    """Return the user whose memories a store has, if that is not who logs in here."""
+    backend = select_backend(config.storage)
+    owner = find_store(config.home, backend.identity, backend).owner
+    try:
+        return "" if owner in {"", config.user} else RequestContext(ACCOUNT, owner).user_id
+    except InvalidValueError:  # it names nobody, or somebody whom nobody can be
+        return ""
 
 
 def find_vault() -> str:
@@ -362,6 +391,30 @@ def open_migrating(environ: Mapping[str, str], target: Target) -> Iterator[Migra
 
 
 # ---------------------------------------------------------------- the config
+def configure_vault(environ: Mapping[str, str], folder: str, store: str) -> bool:
+    """Let a config whose vault had a store, or is not there any more, name the folder that has it.
+
+    Return whether that changed the file.
+    """
+    file, path = read_file(environ), os.path.realpath(Path(folder).expanduser())
+    said = value_at(file.parse(), _VAULT)
+    if not isinstance(said, str) or os.path.realpath(before := Path(said).expanduser()) == path:
+        return False
+    if before.is_dir():
+        backend = DeviceLocalBackend(str(before), str(file.path.parent))
+        if find_store(file.path.parent, backend.identity, backend).id != store:
+            return False
+    put(file, edited(file, {_VAULT: path})[0])
+    return True
+
+
+def configure_layout(environ: Mapping[str, str], layout: str) -> None:
+    """Let a config file that names another layout name this one."""
+    file = read_file(environ)
+    if value_at(file.parse(), _LAYOUT) not in {None, layout}:
+        put(file, edited(file, {_LAYOUT: layout})[0])
+
+
 def switch(environ: Mapping[str, str], target: Target, done: Migrated) -> None:
     """Let the config name the other backend; what it said is kept, so that it can be undone."""
     path = load_config(environ).home / FILE_NAME

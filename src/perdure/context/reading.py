@@ -33,6 +33,7 @@ from perdure.context.files import (
 )
 from perdure.dataclass import replace
 from perdure.errors import (
+    AccessRefusedError,
     BrokenNodeError,
     ConcurrentModificationError,
     InvalidValueError,
@@ -61,6 +62,8 @@ class Reach:
     def __init__(self, backend: StorageBackend, root: Locator) -> None:
         self._backend = backend
         self._root = root
+        inner = getattr(backend, "inner", backend)
+        self._layout = inner if isinstance(inner, Layout) else None
 
     def seen(self, uri: str, ctx: RequestContext) -> Uri:
         """Return the place if the caller may see it; `AccessDeniedError` if not."""
@@ -72,9 +75,21 @@ class Reach:
     def changed(self, uri: str, ctx: RequestContext) -> Uri:
         """Return the place if the caller may change it; `AccessDeniedError` if not."""
         place = Uri.parse(uri)
+        self._refuse_note(place, ctx)
         if not ctx.may_change(place) or not self._session_open(place, ctx):
             raise ctx.refuse(uri)
         return place
+
+    def _refuse_note(self, place: Uri, ctx: RequestContext) -> None:
+        """Refuse to change a note of its owner's, to those who may see that it is one."""
+        if self._layout is None or place.path[:1] != ("resources",) or not ctx.may_see(place):
+            return
+        if path := self._layout.own_note(self._root.child(place.key).key):
+            raise AccessRefusedError(
+                f"{path!a} is a note of its owner's, which Perdure reads and does not change. "
+                "Nothing was changed. Fix: edit it in its editor, or save a memory beside it with "
+                "`perdure save`; `perdure read --at` and the date print what it was."
+            )
 
     def may_see(self, place: Uri, ctx: RequestContext) -> bool:
         return ctx.may_see(place) and self._session_open(place, ctx)
@@ -369,7 +384,7 @@ class NodeReader:
             abstract=parts.take(ABSTRACT, str, edited_abstract) or derived_abstract(place, body),
             overview=parts.take(OVERVIEW, str, edited_overview),
             metadata=meta.metadata,
-            frontmatter=None if lines == generated_lines(meta.title) else lines,
+            frontmatter=None if _is_generated(lines, meta) else lines,
             status=meta.status,
             version=meta.version + bool(parts.edited),
             owner_space=meta.owner_space if place.session else "",  # else its name says it
@@ -440,6 +455,10 @@ class NodeReader:
 
     def _holds_something(self, folder: Uri | None, ctx: RequestContext) -> bool:
         return folder is not None and bool(self.list_children(str(folder), ctx))
+
+
+def _is_generated(lines: str, meta: Meta) -> bool:
+    return lines == generated_lines(meta.title) and not meta.metadata.get("in_place")
 
 
 def _folded(name: str) -> str:

@@ -48,6 +48,10 @@ class IndexUpkeep:
             hints=tuple(present.hints()) if present.meanwhile else (),
         )
 
+    @property
+    def is_built(self) -> bool:
+        return self._parts.indexes.upkeep.following.index.cursor(self._account) > 0
+
     def rebuild(self, *, progress: Counting | None = None) -> Caught:
         """Delete the index and build it again. Vectors that are known are not computed again."""
         return self._parts.indexes.upkeep.rebuild(self._account, self._counted(progress))

@@ -4,6 +4,7 @@ All notes of an account that the caller may see are looked at, what lies between
 superseded what: a chain that ends, and does not part.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -43,6 +44,8 @@ class Code(Enum):
     SUPERSESSION_CYCLE = "supersession-cycle"
     SUPERSESSION_FORK = "supersession-fork"
     CONFLICT_COPY = "conflict-copy"
+    CONFLICT_MARKERS = "conflict-markers"
+    """What git writes into a file that two sides changed."""
     NODE_UNREADABLE = "node-unreadable"
     FRONTMATTER_UNREADABLE = "frontmatter-unreadable"
     """Its properties count for nothing until they are corrected; its text can be read and found."""
@@ -131,6 +134,7 @@ def _from_the_least(ring: Sequence[str]) -> tuple[str, ...]:
     return (*ring[at:], *ring[:at])
 
 
+_MARKERS = [re.compile(each, re.MULTILINE) for each in (r"^<{7} ", r"^={7}\r?$", r"^>{7} ")]
 _SOON = timedelta(days=2)
 """Clocks and zones differ by less; what was written later than this was not written yet."""
 _FAR = timedelta(days=100 * 366)
@@ -264,7 +268,22 @@ def edits(note: Note) -> Iterator[Problem]:
         )
 
 
-ALONE: tuple[Callable[[Note], Iterator[Problem]], ...] = (fields, names, edits)
+def markers(note: Note) -> Iterator[Problem]:
+    """Expect that no merge was left half done."""
+    at, starts = 0, list[int]()
+    for marker in _MARKERS:
+        found = marker.search(note.content, at)
+        if found is None:
+            return
+        at = found.end()
+        starts.append(found.start())
+    line = note.content.count("\n", 0, starts[0]) + 1
+    what = "git could not merge it, and left both sides in it"
+    fix = "choose what it is to say, and remove the lines <<<<<<<, ======= and >>>>>>>"
+    yield note.problem(Code.CONFLICT_MARKERS, CONTENT, line, what, fix)
+
+
+ALONE: tuple[Callable[[Note], Iterator[Problem]], ...] = (fields, names, edits, markers)
 
 
 _KINDS = {

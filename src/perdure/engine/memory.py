@@ -210,6 +210,11 @@ class Readable:
             below = tuple(filter(None, (each.within(names) for each in below)))
         return Entry(str(place), self._browser.name(place), None, "", below)
 
+    def has_resources(self) -> bool:
+        """Whether there are resources that the caller may see, such as notes of a vault."""
+        folder = Uri(self.caller.account_id, ("resources",))
+        return bool(self._browser.reader.list_children(str(folder), self.caller))
+
     def sessions(self) -> "tuple[SessionInfo, ...]":
         """Return the sessions that the caller may see, newest first."""
         from perdure.engine.sessions import list_sessions
@@ -219,7 +224,7 @@ class Readable:
     def relations(self, uri: str) -> "Edges":
         """Return the relations that start and end at a node; links in texts are among them."""
         place = self._browser.node_place(uri)
-        self._browser.node(place)
+        Readable.read(self, uri)
         return self._browser.edges(place)
 
 
@@ -1117,8 +1122,15 @@ class Memory(Readable):
         """Relate a node to another; return the edge. The same relation twice is one."""
         from perdure.engine.write import relate
 
+        self._find(uri, to)
         where = self._parts.relations, self._browser, self.caller
         return relate(*where, (uri, to), relation_type, weight, reason)
+
+    def _find(self, *uris: str) -> None:
+        """Look for new files if one of these is not known."""
+        places = [self._browser.node_place(uri) for uri in uris]
+        if any(self._browser.node_or_none(place) is None for place in places):
+            self._notice_files()
 
     def unrelate(
         self, uri: str, to: str, relation_type: str | None = None

@@ -10,7 +10,13 @@ from perdure.context.reading import NodeReader
 from perdure.dataclass import dataclass, replace
 from perdure.engine.building import Logged
 from perdure.engine.past import When
-from perdure.errors import AccessDeniedError, BrokenNodeError, InvalidCIDError, NodeNotFoundError
+from perdure.errors import (
+    AccessDeniedError,
+    AccessRefusedError,
+    BrokenNodeError,
+    InvalidCIDError,
+    NodeNotFoundError,
+)
 from perdure.model import ContextNode, NodeStatus, RequestContext, Uri
 from perdure.storage.history import RESTORE, History, Version
 from perdure.storage.wrappers.view import View
@@ -134,7 +140,13 @@ class Restoring:
 
     def _then(self, past: NodeReader, there: Uri, place: Uri) -> ContextNode:
         """Return what the node was, as the caller may write it at its place now."""
-        node = past.read_node(str(there), self.ctx)
+        try:
+            node = past.read_node(str(there), self.ctx)
+        except NodeNotFoundError as error:
+            raise NodeNotFoundError(
+                f"{str(place)!a} was not there then, or not in use. Nothing was changed. "
+                "Fix: choose a version that `perdure why` lists."
+            ) from error
         may_see = self.nodes.reach.may_see
         edges = [edge for edge in node.relations if may_see(Uri.parse(edge.to_uri), self.ctx)]
         return replace(
@@ -173,7 +185,7 @@ class Restoring:
     def _may_change(self, place: Uri) -> bool:
         try:
             self.nodes.reach.changed(str(place), self.ctx)
-        except AccessDeniedError:
+        except (AccessDeniedError, AccessRefusedError):
             return False
         return True
 

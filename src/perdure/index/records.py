@@ -12,7 +12,7 @@ from perdure.model import ContextNode, ContextType, IndexRecord, Level, Uri
 from perdure.model.record import ACCOUNT, OWNER_SPACE, VALID_FROM, VALID_UNTIL, record_id
 from perdure.model.speech import SAID, Kind, speech_of
 from perdure.model.transcript import HIDDEN, Said, parse
-from perdure.model.values import JSON
+from perdure.model.values import JSON, MAX_ABSTRACT, shortened
 from perdure.times import read_moment
 
 CHARACTERS = 900
@@ -20,6 +20,9 @@ CHARACTERS = 900
 _GAP = re.compile(r"^[^\S\n]*\n", re.MULTILINE)
 _SENTENCE_END = re.compile(r"[.!?…]['\")\]]*\s+|\s*\n")
 _SEVERAL = 2
+_NAMES = ("aliases", "tags")
+_MOST_NAMES = 20
+"""So many aliases and tags of a note are indexed, with each of its passages."""
 _END = 60
 """So many characters are the end of a message."""
 _WORD = re.compile(r"[^\W_]+")
@@ -189,7 +192,8 @@ def _pieces(node: ContextNode, called: Sequence[str]) -> Iterator[Piece]:
         yield from _turns(said)
         return
     date = read_moment(node.metadata.get("date"))
-    for passage in passages(node.content):
+    has_content = node.content.strip() or not node.metadata.get("in_place")
+    for passage in passages(node.content) if has_content else cut(node.frontmatter or ""):
         yield Piece(
             passage.text,
             passage.first_line,
@@ -241,8 +245,11 @@ def _spoken(said: Said) -> Iterator[tuple[Said, str, int]]:
 def _called(node: ContextNode) -> tuple[str, ...]:
     """Return what a node is called, as far as its content does not say so anyway."""
     said = set(_WORD.findall(node.content.casefold()))
-    names = (node.title, node.place.words)
-    return tuple(name for name in names if not said.issuperset(_WORD.findall(name.casefold())))
+    lists = [node.metadata.get(name) for name in _NAMES if node.metadata.get("in_place")]
+    more = [str(each) for listed in lists if isinstance(listed, tuple) for each in listed]
+    names = (node.title, node.place.words, *more[:_MOST_NAMES])
+    new = (name for name in names if not said.issuperset(_WORD.findall(name.casefold())))
+    return tuple(shortened(name, MAX_ABSTRACT) for name in new)
 
 
 def _length(text: str) -> int:

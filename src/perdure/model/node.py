@@ -15,6 +15,7 @@ from perdure.model.values import (
     JSON,
     MAX_ABSTRACT,
     MAX_CONTENT,
+    MAX_NOTE,
     MAX_OVERVIEW,
     bounded,
     counted,
@@ -140,7 +141,8 @@ class ContextNode:
                 f"{self.uri!a} is a folder of nodes. Fix: name a node in it, with a slug."
             )
         put = object.__setattr__
-        put(self, "content", bounded(self.content, MAX_CONTENT, "content"))
+        is_note = place.path[:1] == ("resources",) and self.metadata.get("in_place")
+        put(self, "content", bounded(self.content, MAX_NOTE if is_note else MAX_CONTENT, "content"))
         put(self, "abstract", bounded(self.abstract, MAX_ABSTRACT, "abstract"))
         put(self, "overview", bounded(self.overview, MAX_OVERVIEW, "overview"))
         if self.relations != ():
@@ -181,7 +183,9 @@ class ContextNode:
 
     @property
     def title(self) -> str:
-        return title_of(self.content, self.abstract, self.place)
+        """What people call it; a note of a person's may name its title apart from its headings."""
+        is_named = self.abstract and self.metadata.get("in_place")
+        return title_of("" if is_named else self.content, self.abstract, self.place)
 
     @property
     def date(self) -> datetime | None:

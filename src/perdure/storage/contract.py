@@ -451,6 +451,13 @@ class Layout(StorageBackend):
         """Return the folders of all nodes whose file has a name, or which say that they have it."""
 
     @abstractmethod
+    def own_note(self, place: str) -> str:
+        """Return the path of the note that the folder of a node is, if Perdure may not change it.
+
+        Empty for any other.
+        """
+
+    @abstractmethod
     def path_of(self, key: str) -> str:
         """Return the path of the file that holds a text, or a node; empty if there is none."""
 

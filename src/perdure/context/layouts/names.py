@@ -6,6 +6,7 @@ decide whose a note is; the id in its frontmatter says which one of theirs, wher
 
 import re
 import unicodedata
+from datetime import date
 from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
@@ -65,6 +66,10 @@ _FEW_WORDS = 3
 _SHORT_END = 30
 """What follows the words of a slug in its title is left out if it is longer."""
 _PLURAL = later(r"(?P<ies>(?<=\w)ies)$|(?<=\w)(?P<es>x|z|ch|sh)es$|(?<=[^siu])s$")
+
+
+def is_markdown(name: str) -> bool:
+    return name[-len(MARKDOWN) :].lower() == MARKDOWN
 
 
 class Part(NamedTuple):
@@ -180,9 +185,9 @@ class Names:
         None if no node can be there. An id that no node can have names nothing.
         """
         *folders, file = path.split("/")
-        if not file.endswith(MARKDOWN):
+        if not is_markdown(file):
             return None
-        name = file.removesuffix(MARKDOWN)
+        name = file[: -len(MARKDOWN)]
         account, kind, owner = self.account, "users", self.user
         if len(folders) > 1 and folders[0].casefold() == _ACCOUNTS.casefold():
             account, folders, owner = name_of(folders[1]) or "", folders[2:], ""
@@ -333,7 +338,7 @@ def usable(text: str) -> str:
 
 def in_place(account: str, path: str) -> str | None:
     """Return the place of a note that its owner wrote, by its path in the vault."""
-    names = path.removesuffix(MARKDOWN).split("/")
+    names = path[: -len(MARKDOWN)].split("/")
     digest = sha256(path.encode()).hexdigest()
     shorter = [*(name if len(name) <= 12 else name[:12] for name in names[-3:]), digest[:16]]  # noqa: PLR2004 - at most 12 times 12 bytes
     for fitting in (names, shorter, [digest[:16]]):
@@ -342,6 +347,48 @@ def in_place(account: str, path: str) -> str | None:
         except InvalidValueError:  # too long for a key
             continue
     return None
+
+
+# ---------------------------------------------------------------- days
+_DAY_IN_PATH = re.compile(
+    r"(?:.*/)?(?P<y>\d{4})(?:-(?P<m>\d\d)-(?P<d>\d\d)(?!\d)[^/]*"
+    r"|(?P<m2>\d\d)(?P<d2>\d\d)(?:\d{4}(?:\d\d)?)?(?!\d)[^/]*|/(?P<m3>\d\d)/(?P<d3>\d\d))"
+)
+"""A path that ends with a day: `2026-03-04 …`, `20260304…` with or without a time, `2026/03/04`."""
+_TOKEN = re.compile(r"\[([^\]]*)\]|YYYY|MMMM|MMM|MM?|DD?|d{3,4}|[A-Za-z]+|.", re.DOTALL)
+_FIELDS = {"YYYY": r"(?P<y>\d{4})", "MM": r"(?P<m>\d\d)", "M": r"(?P<m>\d\d?+)"}
+_FIELDS |= {"DD": r"(?P<d>\d\d)", "D": r"(?P<d>\d\d?+)"}
+_LETTERS = dict.fromkeys(("MMMM", "MMM", "dddd", "ddd"), r"[^\W\d_]++\.?")
+
+
+def days_of(folder: str, form: str) -> "re.Pattern[str] | None":
+    """Return the paths of daily notes in a folder, by the format that Obsidian has for them.
+
+    None for one of which the day can't be read by numbers.
+    """
+    pattern, seen = "", set[str]()
+    for found in _TOKEN.finditer(form):
+        token = found[0]
+        if token in _FIELDS:
+            pattern += r"\d++" if token[0] in seen else _FIELDS[token]
+            seen.add(token[0])
+        else:
+            pattern += _LETTERS.get(token) or re.escape(found[1] if found[1] is not None else token)
+    above = re.escape(f"{folder.strip('/')}/") if folder.strip("/") else "(?:.*/)?"
+    return re.compile(above + pattern) if seen == set("YMD") else None
+
+
+def day_in(path: str, days: "re.Pattern[str] | None") -> str | None:
+    """Return the day that a note is named after, as ISO writes it."""
+    name = path[: -len(MARKDOWN)]
+    found = (days.fullmatch(name) if days else None) or _DAY_IN_PATH.fullmatch(name)
+    if found is None:
+        return None
+    parts = {key[0]: int(value) for key, value in found.groupdict().items() if value}
+    try:
+        return date(parts["y"], parts["m"], parts["d"]).isoformat()
+    except ValueError:  # such as the 30th of February
+        return None
 
 
 def told_apart(name: str, place: str) -> str:

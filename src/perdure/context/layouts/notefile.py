@@ -47,6 +47,7 @@ from perdure.model.node import title_of
 from perdure.model.request import check_owner_space
 from perdure.model.values import JSON, MAX_ABSTRACT, frozen, plain, shortened
 from perdure.patterns import later
+from perdure.times import read_moment
 
 ID = "id"
 _CREATED, _UPDATED, _VERSION, _STATUS = "created", "updated", "version", "status"
@@ -76,6 +77,7 @@ _HEAD = 4_000
 """A title is looked for in so many characters: to parse a whole note takes most of indexing it."""
 
 _TIME = later(r"\d{4}-\d\d-\d\d(?:T[\d:.]+(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII)
+_DATED = later(r"\d{4}-\d\d-\d\d(?!\d)", re.ASCII)
 _FENCED = later(r"^(?P<fence>`{3,})text\n(?P<text>.*)\n(?P=fence)$", re.DOTALL | re.MULTILINE)
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -275,15 +277,11 @@ def _metadata(
 
 
 def _time(value: JSON) -> str | None:
-    """Return a time as a meta writes it; a date is its first moment."""
-    if not isinstance(value, str) or not _TIME.fullmatch(value):
+    """Return a time as a meta writes it; a date is its first moment, and no zone is UTC."""
+    if not isinstance(value, str) or not _DATED.match(value):
         return None
-    said = value if "T" in value else f"{value}T00:00:00Z"
-    try:
-        read_time(said)
-    except InvalidValueError:
-        return None
-    return said
+    time = read_moment(value)
+    return None if time is None else written_time(time)
 
 
 def _metadata_value(file: NoteFile, node: Uri, name: str) -> JSON:
@@ -298,11 +296,13 @@ def _metadata_value(file: NoteFile, node: Uri, name: str) -> JSON:
 # ---------------------------------------------------------------- notes in place
 IN_PLACE = "in_place"
 """In the metadata of a note that its owner wrote: what it says of itself grants nothing."""
-_DAILY = later(r"(\d{4}-\d\d-\d\d)(?!\d)")
 
 
-def split_in_place(real: str, place: str, name: str) -> dict[str, str]:
-    """Return the texts of a note that its owner wrote; its content is the note to the letter."""
+def split_in_place(real: str, place: str, name: str, daily: str | None = None) -> dict[str, str]:
+    """Return the texts of a note that its owner wrote; its content is the note to the letter.
+
+    `daily` is the day that it is named after.
+    """
     from perdure.markdown import aliases, frontmatter, tags, title  # noqa: PLC0415 - only vaults
 
     node = node_at(place)
@@ -310,8 +310,7 @@ def split_in_place(real: str, place: str, name: str) -> dict[str, str]:
     found = frontmatter(real)
     called = shortened(title(real[:_HEAD], name), MAX_ABSTRACT)
     values = {key: as_json(found.values.get(key)) for key in ("created", "date")}
-    daily = _DAILY.match(name)
-    day = next(filter(None, map(_time, (*values.values(), daily[1] if daily else None))), None)
+    day = next(filter(None, map(_time, (*values.values(), daily))), None)
     abstract = "" if title_of(found.body, "", node) == called else called
     texts = {CONTENT: real, **({ABSTRACT: abstract} if abstract else {})}
     metadata: dict[str, JSON] = {"date": day} if day else {}
@@ -324,7 +323,7 @@ def split_in_place(real: str, place: str, name: str) -> dict[str, str]:
         node.owner_space,
         begun,
         begun,
-        title_of(found.body, abstract, node),
+        title_of("" if abstract else found.body, abstract, node),
         {part: cid_of(text) for part, text in texts.items()},
         {**metadata, IN_PLACE: True},
     )

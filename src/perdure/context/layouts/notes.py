@@ -9,9 +9,9 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from hashlib import sha256
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from perdure.context.files import ARCHIVED, CONTENT, FILES, LEARNED, META, OWNER, Meta
 from perdure.context.layouts import notefile
@@ -19,8 +19,11 @@ from perdure.context.layouts.names import (
     MARKDOWN,
     Names,
     Part,
+    day_in,
+    days_of,
     folded,
     in_place,
+    is_markdown,
     key_of,
     node_at,
     part_of,
@@ -44,7 +47,7 @@ from perdure.errors import (
 from perdure.files import Closing
 from perdure.frontmatter import frontmatter
 from perdure.model.anchors import FIRST_NODE
-from perdure.model.values import MAX_CONTENT
+from perdure.model.values import JSON, MAX_NOTE
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.conflicts import alike, marked_original, unmarked_original
 from perdure.storage.content import (
@@ -70,12 +73,25 @@ from perdure.storage.contract import (
 from perdure.storage.locator import trusted
 from perdure.storage.wrappers.recorded import Wrapped
 
+if TYPE_CHECKING:
+    import re
+
 ABOUT: Final = "About this folder.md"
 """The note that has the id of the store."""
 _ROOT = Locator("")
 _TEMPLATES = Locator(".obsidian/templates.json")
+_DAILY_NOTES = Locator(".obsidian/daily-notes.json")
 TOO_LONG, COPY, NOT_UTF8, CLOSED = "too long", "conflict copy", "not UTF-8", "may not be read"
-"""Why a note is not memory."""
+LEFT_OUT = {
+    TOO_LONG: ("too long to be memory", f"split what has more than {MAX_NOTE:,} characters", False),
+    COPY: ("left as copies by sync", "`perdure conflicts list` shows them", False),
+    FindingKind.LINK.value: ("links or devices, never followed", "none needed", False),
+    NOT_UTF8: ("not UTF-8, so not memory", "save them as UTF-8", True),
+    CLOSED: ("that this user may not read", "let this user read them", True),
+    FindingKind.CLOSED.value: ("folders that this user may not read", "let this user read", True),
+    FindingKind.UNUSABLE_NAME.value: ("with names that can't be used", "rename them", True),
+}
+"""Why notes are not memory, as doctor says it, the fix, and whether something is wrong."""
 _COPY = FindingKind.CONFLICT_COPY
 _ATTEMPTS = 3
 _DATE = len("2026-03-02")
@@ -128,7 +144,6 @@ class NotesLayout(Closing, Wrapped, Layout):
         self._ignored = frozenset(ignored)
         self._ignores = ignores
         self.rule = rule
-        self._templates: frozenset[str] | None = None
         self._beside: frozenset[str] | None = None
 
     def close(self) -> None:
@@ -293,7 +308,7 @@ class NotesLayout(Closing, Wrapped, Layout):
     def _split(self, real: str, row: Row) -> notefile.Texts:
         if self._is_memory(row.path):
             return _split(real, row.place, self._owner)
-        return _split_in_place(real, row.place, _stem(row.path))
+        return _split_in_place(real, row.place, _stem(row.path), day_in(row.path, self._days))
 
     # ------------------------------------------------------------ changing
     def write(self, locator: Locator, content: str, *, expect: Expectation = None) -> Locator:
@@ -518,9 +533,7 @@ class NotesLayout(Closing, Wrapped, Layout):
 
     def skips(self, directory: str) -> bool:
         """Leave out folders of tools (with a dot), the one of templates, and ignored ones."""
-        if self._templates is None:
-            self._templates = frozenset(self._configured())
-        ignored = directory in self._ignored or folded(directory) in self._templates
+        ignored = directory in self._ignored or folded(directory) == self._templates
         hidden = directory.rpartition("/")[2].startswith(".")
         return ignored or hidden or self._is_ignored(f"{directory}/")
 
@@ -530,12 +543,26 @@ class NotesLayout(Closing, Wrapped, Layout):
             return False
         return not f"{self._folder.key}/".startswith(path) and self._ignores(path)
 
-    def _configured(self) -> Iterator[str]:
-        """Yield the folder that Obsidian takes templates from, if one is configured."""
+    @cached_property
+    def _templates(self) -> str:
+        match self._configured(_TEMPLATES):
+            case {"folder": str(folder)}:
+                return folded(folder.strip("/"))
+        return ""
+
+    @cached_property
+    def _days(self) -> "re.Pattern[str] | None":
+        match self._configured(_DAILY_NOTES):
+            case {"format": str(form), **more} if form:
+                return days_of(str(more.get("folder") or ""), form)
+        return None
+
+    def _configured(self, plugin: Locator) -> JSON:
+        """Return how a core plugin of Obsidian is configured; None if it is not."""
         with suppress(StorageError, ValueError, RecursionError):
-            match json.loads(self.inner.read(_TEMPLATES)):
-                case {"folder": str(folder)} if folder.strip("/"):
-                    yield folded(folder.strip("/"))
+            found: JSON = json.loads(self.inner.read(plugin))
+            return found
+        return None
 
     def _is_memory(self, path: str) -> bool:
         return not self._folder.key or path.startswith(f"{self._folder.key}/")
@@ -544,7 +571,7 @@ class NotesLayout(Closing, Wrapped, Layout):
         """Whether a file is a memory or a note in place, by its name."""
         name = path.rpartition("/")[2]
         return (
-            name.endswith(MARKDOWN)
+            is_markdown(name)
             and not name.startswith(".")
             and name != ABOUT
             and marked_original(name) is None
@@ -558,7 +585,7 @@ class NotesLayout(Closing, Wrapped, Layout):
         except _UNREADABLE:
             real = None
         places = [self._place_in(path, real), self._place_of(path)]
-        places += [self._place_of(told_apart(path.removesuffix(MARKDOWN), path) + MARKDOWN)]
+        places += [self._place_of(told_apart(path[: -len(MARKDOWN)], path) + MARKDOWN)]
         if known is not None and (real is None or places[0] is None):
             places.insert(0, known.place)
         place = next((each for each in places if each is not None and not is_taken(each)), None)
@@ -582,6 +609,11 @@ class NotesLayout(Closing, Wrapped, Layout):
     def named(self, name: str) -> Sequence[str]:
         self._prepare()
         return self.places.named(name)
+
+    def own_note(self, place: str) -> str:
+        self._prepare()
+        row = self.places.at(place)
+        return row.path if row and not self._is_memory(row.path) else ""
 
     def path_of(self, key: str) -> str:
         self._prepare()
@@ -630,7 +662,7 @@ class NotesLayout(Closing, Wrapped, Layout):
         return self._is_too_long(path, real) or self._is_copy(path, real)
 
     def _is_too_long(self, path: str, real: str) -> bool:
-        return not self._is_memory(path) and len(real) > MAX_CONTENT
+        return not self._is_memory(path) and len(real) > MAX_NOTE
 
     def _is_copy(self, path: str, real: str) -> bool:
         """Whether a file is a conflict copy of the one beside it, though its name has no mark."""
@@ -768,13 +800,24 @@ class NotesLayout(Closing, Wrapped, Layout):
         self._prepare()
         rows = self.places.rows()
         notes = {r.path for r in rows if r.digest != NOT_READ and not self._is_memory(r.path)}
-        others = Counter(each.kind.value for each in self._findings() if each.kind is not _COPY)
+        others: Counter[str] = Counter()
+        left_out: dict[str, list[str]] = {}
+        for each in self._findings():
+            if each.kind is not _COPY:
+                path = f"{each.directory.key}/{each.name}".lstrip("/")
+                left_out.setdefault(each.kind.value, []).append(path)
         for path in self._paths():
             if path not in notes and not self._is_memory(path):
                 ending = path.rpartition("/")[2][1:].rpartition(".")[2]
-                others[self._why_left_out(path) or f".{ending}"] += 1
-        others[NOT_UTF8] += sum(r.digest == NOT_READ and self._is_memory(r.path) for r in rows)
-        return Census(len(notes), dict((+others).most_common()))
+                if why := self._why_left_out(path):
+                    left_out.setdefault(why, []).append(path)
+                else:
+                    others[f".{ending}"] += 1
+        for row in rows:
+            if row.digest == NOT_READ and self._is_memory(row.path):
+                left_out.setdefault(NOT_UTF8, []).append(row.path)
+        others.update({why: len(paths) for why, paths in left_out.items()})
+        return Census(len(notes), dict(others.most_common()), left_out)
 
     def has_file(self, name: str) -> bool:
         if self._beside is None:
@@ -786,7 +829,7 @@ class NotesLayout(Closing, Wrapped, Layout):
         """Return why a note is not memory; empty for what is not a note."""
         if not self.is_note(path):
             name = path.rpartition("/")[2]
-            return COPY if name.endswith(MARKDOWN) and marked_original(name) else ""
+            return COPY if is_markdown(name) and marked_original(name) else ""
         try:
             real = self.inner.read(Locator(path))
         except StorageError as error:
@@ -827,6 +870,8 @@ class Census(NamedTuple):
     """How many notes outside of the memory folder are resources."""
     others: dict[str, int]
     """How many files are not notes, by the ending of their names."""
+    left_out: dict[str, list[str]]
+    """The paths of notes that are not memory, by the reason."""
 
 
 class _WriteAll(Protocol):
@@ -865,7 +910,7 @@ def _digest(real: str) -> bytes:
 
 
 def _stem(path: str) -> str:
-    return path.rpartition("/")[2].removesuffix(MARKDOWN)
+    return path.rpartition("/")[2][: -len(MARKDOWN)]
 
 
 def _session(key: str) -> str:

@@ -30,7 +30,9 @@ class Confirming:
         stored = self.stored(hit.uri)
         if stored is None or str(stored.cid) != hit.payload.get("cid"):
             return None
-        return stored if _says(stored.node.content, hit.text) else None
+        node = stored.node
+        content = node.content if node.content.strip() else node.frontmatter or ""
+        return stored if _says(content, hit.text) else None
 
     def is_of(self, uri: str, project: str) -> bool:
         stored = self.known.get(uri)

@@ -7,9 +7,10 @@ import click
 from perdure.app.setup import Begun, backends, begin
 from perdure.app.setup import find_vault as obsidian_vault
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import ONE_OBJECT, as_json
-from perdure.surfaces.telling import picked, shown
+from perdure.surfaces.cli.options import ONE_OBJECT, as_json, index_first
+from perdure.surfaces.telling import animated, picked, shown
 
+_MANY = 200
 NEXT = (
     'perdure save "I like my tea without milk"',
     'perdure recall "how do I like my tea?"',
@@ -65,12 +66,31 @@ def _tell(begun: Begun) -> None:
     where = f" at {shown(begun.whereabouts)}" if begun.whereabouts else ""
     out.line(f"storage  {begun.protocol}{where}: opened, and can be written")
     out.line(f"store    {begun.store}")
+    if ("user",) in begun.changed:
+        out.line(f"user     {shown(begun.config.user)}: the store is theirs, so you are they here")
     out.line(f"history  {shown(str(begun.history))}")
     if begun.notes or begun.others:
         out.line(f"notes    {_found(begun)}")
+    for line in begun.left_out:
+        out.line(f"         {line}")
+    if begun.notes:
+        _index(begun.notes)
     out.line("\nNext:")
     for command in NEXT:
         out.line(f"  {command}")
+
+
+def _index(notes: int) -> None:
+    """Index the notes of a vault at a terminal; elsewhere, say who will."""
+    from perdure.app import caller_for, open_memory
+
+    if animated():
+        with open_memory(os.environ, caller_for(os.environ)) as memory:
+            index_first(memory)
+    elif notes > _MANY:
+        out.line(
+            "index    the first recall makes it, and takes a while; or `perdure worker --once`"
+        )
 
 
 def _found(begun: Begun) -> str:
@@ -93,7 +113,9 @@ def _json(begun: Begun) -> dict[str, object]:
     return {
         "home": str(begun.config.home),
         **picked(
-            begun, "config=file was_there protocol storage=whereabouts store history notes others"
+            begun,
+            "config=file was_there protocol storage=whereabouts store history notes others "
+            "left_out",
         ),
         "written": not begun.was_there or bool(begun.changed),
         "changed": [".".join(place) for place in begun.changed],

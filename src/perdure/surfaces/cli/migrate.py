@@ -1,12 +1,13 @@
 """`perdure migrate`."""
 
 import os
+from collections.abc import Callable
 from typing import TypedDict, Unpack
 
 import click
 
 from perdure import Migrated, MigrationPlan
-from perdure.app.relayout import LAYOUTS, change_layout
+from perdure.app.relayout import LAYOUTS, Relaid, change_layout
 from perdure.app.setup import Target, backends, open_migrating, roll_back, switch
 from perdure.dataclass import asdict
 from perdure.surfaces import out
@@ -77,13 +78,35 @@ def migrate_command(*, as_json: bool, **wishes: Unpack[Wishes]) -> None:
 def _change_layout(wishes: Wishes, *, as_json: bool) -> None:
     if wishes["to"] is not None:
         raise click.UsageError("--layout is for one store. Fix: leave --to out.")
-    done = change_layout(os.environ, wishes["layout"] or "")
+    done = change_layout(os.environ, wishes["layout"] or "", _ask(yes=wishes["yes"]))
     if as_json:
         out.json(asdict(done))
     elif done.texts:
         out.line(f"layout {done.layout}: {counted(done.texts, 'text')} written, and the same")
+        if done.notes:
+            out.line(_notes(done))
     else:
         out.line(f"layout {done.layout}: it was so already")
+
+
+def _ask(*, yes: bool) -> Callable[[int], None]:
+    def ask(notes: int) -> None:
+        if not yes:
+            what = f"{counted(notes, 'note')} of yours are not memory in the layout agfs; "
+            again = "`perdure migrate --layout notes` makes them memory again"
+            ask_first(what + again, "nothing was changed")
+
+    return ask
+
+
+def _notes(done: Relaid) -> str:
+    what = f"{counted(done.notes, 'note')} of yours: their files are as they were"
+    if done.layout == "notes":
+        return f"{what}, and are memory where they lie"
+    return (
+        f"{what}. In the layout {done.layout} they are not memory; "
+        "`perdure migrate --layout notes` makes them memory again"
+    )
 
 
 def _target(wishes: Wishes) -> Target:

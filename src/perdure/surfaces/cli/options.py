@@ -5,7 +5,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypedDict, TypeVar
 
@@ -18,13 +18,14 @@ from perdure.errors import (
     InvalidValueError,
     NotTextError,
     ProjectError,
+    StorageError,
 )
 from perdure.model import RequestContext, Role
 from perdure.model.aliases import Identity
 from perdure.model.request import text_named
 from perdure.model.values import JSON
 from perdure.surfaces import out
-from perdure.surfaces.telling import counted, picked, shown
+from perdure.surfaces.telling import animated, counted, picked, shown
 from perdure.times import parsed
 
 if TYPE_CHECKING:
@@ -104,6 +105,15 @@ def ask_first(plan: str, refusal: str) -> None:
         raise AccessRefusedError(f"{refusal}: there is nobody to ask. Fix: add --yes.")
     out.mention(plan)
     click.confirm("Go on?", abort=True, err=True)
+
+
+def index_first(memory: "Memory") -> None:
+    """Make the first index with a progress bar where a person waits: it can take a minute."""
+    if not animated() or not memory.caller.governs or memory.index.is_built:
+        return
+    with suppress(StorageError), out.progress("indexing") as show:  # a recall says what is wrong
+        memory.record_edits()
+        memory.index.rebuild(progress=show)
 
 
 Rest = ParamSpec("Rest")

@@ -14,6 +14,7 @@ from perdure.surfaces.cli.options import (
     Moment,
     as_json,
     at_moment,
+    index_first,
     parse_time,
     with_project_memory,
 )
@@ -73,6 +74,7 @@ def recall_command(  # noqa: PLR0913, PLR0917 - an option each
     superseded it, and is marked. In a project, its memories come first, then those of no project;
     those of other projects are left out.
     """
+    index_first(memory)
     result = memory.recall(
         question,
         top_k=top,

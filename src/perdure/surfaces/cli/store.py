@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perdure.app import adopt_store, separate_store
+from perdure.app.setup import configure_vault
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import ONE_OBJECT, as_json
 from perdure.surfaces.telling import picked, shown
@@ -33,8 +34,13 @@ def adopt_command(folder: str, moved_from: str | None, *, as_json: bool) -> None
     """Say that the memory was moved to FOLDER.
 
     It keeps the history of its id. A history that it has begun since is put aside, not removed.
+    A config file that names another vault names this one then.
     """
-    _show(adopt_store(os.environ, folder, moved_from=moved_from), as_json=as_json)
+    settled = adopt_store(os.environ, folder, moved_from=moved_from)
+    is_new = configure_vault(os.environ, folder, settled.id)
+    _show(settled, as_json=as_json)
+    if is_new:
+        out.mention("the config names this folder now, in path of [storage.vault]")
 
 
 @store_command.command("separate")

@@ -51,6 +51,8 @@ def tree_command(
         dim = styled(gist, dim=True) if entry.node is None else gist
         out.tell(f"{padded_to(widest, name)}  {dim}\n")
     out.tell(f"\n{counted(found.nodes, 'node')}\n")
+    if not folder and project is None and at is None and memory.has_resources():
+        out.mention("notes and other resources are not among them: `perdure tree resources`")
 
 
 def _every(entries: Sequence[Entry]) -> Iterator[Entry]:
