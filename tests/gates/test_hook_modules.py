@@ -24,12 +24,12 @@ from perdure.surfaces.start import main
 main()
 """
 MOST_OF_OURS = {
-    "session-start": 104,
-    "prompt": 147,
+    "session-start": 106,
+    "prompt": 150,
     "action, silent": 72,
-    "action, a rule": 140,
+    "action, a rule": 143,
     "failure": 72,
-    "subagent": 102,
+    "subagent": 104,
     "stop": 21,
 }
 """How many of our modules a hook may load, in the layout `notes`, whose own are thirteen."""

@@ -276,7 +276,7 @@ class TestSeam:
     def test_the_seam_imports_nothing_from_above(self, seam: Mapping[str, str]) -> None:
         parts = (
             *("artifacts", "database", "dataclass", "errors", "exports", "files", "patterns"),
-            *("plugins", "storage"),
+            *("plugins", "storage", "times"),
         )
         below = tuple(f"perdure.{part}" for part in parts)
         ours = [i for source in seam.values() for i in imports_of(source) if i[:7] == "perdure"]

@@ -17,15 +17,18 @@ SEAM_VERBS = frozenset(
         "mkdir",
         "capabilities",
         "conflict_strategy",
+        "defers_sync",
         "derived_maintenance",
         "earlier",
         "findings",
         "identity",
         "is_past",
         "scan",
+        "sync",
         "whereabouts",
         "write_all",
         "write_personal",
+        "write_unsynced",
     }
 )
 """What crosses the seam, in any class."""

@@ -13,13 +13,12 @@ from perdure.errors import StorageError, TextsGoneError
 from perdure.model import RequestContext, Role, Uri
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.contract import Layout
-from perdure.storage.history import History
-from perdure.storage.joint import Discrepancy
 from perdure.storage.seen import UNKNOWN, Checked, Row, Seen, Taking, batches, check, settle
 
 if TYPE_CHECKING:
     from perdure.engine.parts import Parts
     from perdure.storage.history import History
+    from perdure.storage.joint import Discrepancy
 
 NODES = Locator("accounts")
 """Where all texts of nodes are, in the layout `agfs`."""
@@ -159,9 +158,9 @@ def _is_hidden(key: str) -> bool:
     return any(part.startswith(".") and part != ARCHIVED for part in key.split("/")[:-1])
 
 
-def record(parts: "Parts", checked: Checked) -> tuple[list[Discrepancy], list[Uri]]:
+def record(parts: "Parts", checked: Checked) -> "tuple[list[Discrepancy], list[Uri]]":
     """Let edits become versions; return them, and where texts without a meta were to be nodes."""
-    noticed = list[Discrepancy]()
+    noticed: list[Discrepancy] = []
     layout = parts.recorded.inner
     laid_out = layout if isinstance(layout, Layout) else None
     found = laid_out.logical(checked.found) if laid_out else list(map(Locator, checked.found))

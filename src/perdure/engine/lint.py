@@ -58,6 +58,7 @@ class Code(Enum):
 
 
 _WARNINGS = {
+    Code.FRONTMATTER_UNREADABLE,
     Code.TITLE_MISSING,
     Code.NAME_DIFFERS,
     Code.DATE_FUTURE,
@@ -392,7 +393,7 @@ class Lint:
     def _located(self, problem: Problem) -> Problem:
         """Return a problem of a node with the file and line where its owner sees it."""
         path = self._reader.path_of(Uri.parse(problem.uri)) if problem.uri else ""
-        if not path:
+        if path in {"", problem.file}:
             return problem
         line = 0
         if problem.line and problem.file.endswith(CONTENT):

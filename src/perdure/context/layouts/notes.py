@@ -71,7 +71,7 @@ from perdure.storage.contract import (
     Unreadable,
 )
 from perdure.storage.locator import trusted
-from perdure.storage.wrappers.recorded import Wrapped
+from perdure.storage.wrappers.read_only import Wrapped
 
 if TYPE_CHECKING:
     import re

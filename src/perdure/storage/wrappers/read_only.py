@@ -9,6 +9,8 @@ from perdure.storage.content import Changes, Conditions, Expectation
 from perdure.storage.contract import (
     ROOT,
     Capabilities,
+    ConflictStrategy,
+    DerivedMaintenance,
     Finding,
     Info,
     Listing,
@@ -108,6 +110,31 @@ class ReadOnly(Reading, Unchangeable):
 
     def __init__(self, inner: StorageBackend) -> None:
         verbs = "resolve read read_all list scan exists info findings earlier"
-        names = (*verbs.split(), "capabilities", "whereabouts", "identity")
+        names = (*verbs.split(), "capabilities", "whereabouts", "identity", "is_past")
         kept = SimpleNamespace(**{name: getattr(inner, name) for name in names})
         self.inner = cast("StorageBackend", kept)
+
+
+class Wrapped(Reading):
+    """A backend around another one, of which it reads and tells what that one does."""
+
+    def write_personal(
+        self,
+        locator: Locator,
+        content: str,
+        *,
+        authorisation: "Authorisation",
+        expect: Expectation = None,
+    ) -> Locator:
+        """Write into the operator's own space, as `inner` does; it is not part of any commit."""
+        return self.inner.write_personal(
+            locator, content, authorisation=authorisation, expect=expect
+        )
+
+    @property
+    def conflict_strategy(self) -> ConflictStrategy:
+        return self.inner.conflict_strategy
+
+    @property
+    def derived_maintenance(self) -> DerivedMaintenance | None:
+        return self.inner.derived_maintenance

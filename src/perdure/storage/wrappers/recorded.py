@@ -11,8 +11,6 @@ from perdure.errors import StorageError
 from perdure.files import Closing
 from perdure.storage.content import Changes, Conditions, Expectation, check_changes, check_removal
 from perdure.storage.contract import (
-    ConflictStrategy,
-    DerivedMaintenance,
     Layout,
     StorageBackend,
     TransactionalBackend,
@@ -28,36 +26,11 @@ from perdure.storage.history import (
 )
 from perdure.storage.joint import Discrepancy, Joint, Wanted
 from perdure.storage.locator import Locator
-from perdure.storage.wrappers.read_only import Reading
+from perdure.storage.wrappers.read_only import Wrapped
 
 if TYPE_CHECKING:
     from perdure.artifacts.sweep import Collected
     from perdure.storage.personal import Authorisation
-
-
-class Wrapped(Reading):
-    """A backend around another one, of which it reads and tells what that one does."""
-
-    def write_personal(
-        self,
-        locator: Locator,
-        content: str,
-        *,
-        authorisation: "Authorisation",
-        expect: Expectation = None,
-    ) -> Locator:
-        """Write into the operator's own space, as `inner` does; it is not part of any commit."""
-        return self.inner.write_personal(
-            locator, content, authorisation=authorisation, expect=expect
-        )
-
-    @property
-    def conflict_strategy(self) -> ConflictStrategy:
-        return self.inner.conflict_strategy
-
-    @property
-    def derived_maintenance(self) -> DerivedMaintenance | None:
-        return self.inner.derived_maintenance
 
 
 class Recorded(Closing, Wrapped, TransactionalBackend):
