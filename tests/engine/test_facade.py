@@ -11,6 +11,8 @@ import perdure
 from perdure import AccessDeniedError, ClosedError, InvalidValueError, Memory, PerdureError
 from perdure.model import RequestContext, Role
 
+pytestmark = pytest.mark.usefixtures("agfs")
+
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -19,6 +19,8 @@ from perdure.model.aliases import Aliases, Identity
 from tests.engine.killing import killed
 from tests.harness.conftest import git
 
+pytestmark = pytest.mark.usefixtures("agfs")
+
 ASKED = [{"role": "user", "content": "Always moor the harbour boats before noon."}]
 
 

@@ -18,6 +18,8 @@ from tests.engine.recall_tenants import ASKING, STEPS, Moody, Step, World, attac
 from tests.engine.remembering import ADMIN, ANA, BOB, EVE, of, opened, save_all, uris
 from tests.tiers import searched
 
+pytestmark = pytest.mark.usefixtures("agfs")
+
 USUAL = ("write",) * 8 + ("say", "relate") * 3 + ("edit",) * 4 + ("archive", "move") * 2
 STEP = st.tuples(
     st.sampled_from((*USUAL, *STEPS)),

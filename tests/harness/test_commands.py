@@ -22,6 +22,8 @@ from perdure.surfaces.cli import cli
 from perdure.testing.requirement import requirement
 from tests.harness.conftest import Machine, git, named_project
 
+pytestmark = pytest.mark.usefixtures("agfs")
+
 
 @pytest.fixture(autouse=True)
 def working_in_the_project(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:

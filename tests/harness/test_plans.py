@@ -16,6 +16,8 @@ from perdure.harness import (
 from perdure.testing.requirement import requirement
 from tests.harness.conftest import Machine, git
 
+pytestmark = pytest.mark.usefixtures("agfs")
+
 PLAN = "# Ship it\n\n- [x] build\n- [ ] test\n* [X] name\n1. [ ] sell\n"
 UNSAFE = ["../other", "a/b", "..", "", "A B", "PLAN", "x" * 101, "a\nb", "\0"]
 

@@ -16,6 +16,8 @@ from perdure.storage.backends.memory import MemoryBackend
 from perdure.testing.requirement import requirement
 from tests.harness.conftest import Machine, git
 
+pytestmark = pytest.mark.usefixtures("agfs")
+
 
 def repository(folder: Path, remote: str = "") -> Path:
     folder.mkdir(parents=True)

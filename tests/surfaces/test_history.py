@@ -26,6 +26,8 @@ from perdure.errors import (
 from perdure.storage import Locator
 from perdure.surfaces.cli import cli
 
+pytestmark = pytest.mark.usefixtures("agfs")
+
 PLAN = "plan.md"
 FIRST = "# Plan\n\nBuy bread.\n"
 SECOND = "# Plan\n\nBuy bread.\nCall the bank.\n"

@@ -15,6 +15,8 @@ from perdure.errors import (
 from tests.support.validate.tokens import token
 from tests.surfaces.nodes import TABS, one, perdure, refusal, told
 
+pytestmark = pytest.mark.usefixtures("agfs")
+
 
 @pytest.fixture
 def editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -8,6 +8,8 @@ import pytest
 from perdure.errors import AccessDeniedError, InvalidValueError, NodeNotFoundError
 from tests.surfaces.nodes import content_of, one, perdure, refusal, told
 
+pytestmark = pytest.mark.usefixtures("agfs")
+
 PROFILE = "ctx://local/users/ana/memories/profile"
 
 

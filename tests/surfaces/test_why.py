@@ -17,6 +17,8 @@ from tests.surfaces.nodes import MEMORIES, content_of, one, perdure, refusal, to
 from tests.surfaces.terminals import at_a_terminal
 from tests.surfaces.terminals import perdure as run
 
+pytestmark = pytest.mark.usefixtures("agfs")
+
 BERLIN = {
     "role": "user",
     "name": "Ana",

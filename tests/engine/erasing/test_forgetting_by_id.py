@@ -17,6 +17,8 @@ from perdure.storage.wrappers.recorded import Recorded
 from tests.engine.erasing.homes import check_receipt, leaks, receipts, root
 from tests.engine.remembering import BOB, of, opened
 
+pytestmark = pytest.mark.usefixtures("agfs")
+
 SALARY = "My salary is 900000 kroner."
 RULE = "Never write to the folder of the importer."
 SAID = f"Can you look at the build? {RULE} Thanks, that was all."
