@@ -7,7 +7,7 @@ Below are notes. History is above, so it records logical texts, and no past know
 import json
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache, partial
 from hashlib import sha256
@@ -388,8 +388,14 @@ class NotesLayout(Closing, Wrapped, Layout):
                 texts[part.place].pop(part.name, None)
             else:
                 texts[part.place][part.name] = data.decode()
-        steps = (self._step(place, notes[place], texts[place]) for place in notes)
-        return [step for step in steps if step is not None]
+        steps: list[_Step] = []
+        paths: set[str] = set()
+        for place, note in notes.items():
+            step = self._step(place, note, texts[place], paths)
+            if step is not None:
+                steps.append(step)
+                paths.add(folded(step.after.path))
+        return steps
 
     def _compare(
         self, locator: Locator, data: bytes | None, expect: Expectation, note: _Note
@@ -431,7 +437,10 @@ class NotesLayout(Closing, Wrapped, Layout):
             if self._note_of(row).texts.get(part.name) != text:
                 raise _not_ours(row)
 
-    def _step(self, place: str, note: _Note, texts: notefile.Texts) -> "_Step | None":
+    def _step(
+        self, place: str, note: _Note, texts: notefile.Texts, paths: Collection[str]
+    ) -> "_Step | None":
+        """Return what becomes of a file; a new one has none of the paths of the same commit."""
         if note.row is not None and not self._is_memory(note.row.path):
             if texts != note.texts:  # to write what it says already is fine
                 raise _not_ours(note.row)
@@ -444,7 +453,7 @@ class NotesLayout(Closing, Wrapped, Layout):
         real = notefile.compose(texts, place, before)
         if real == before:
             return None
-        path = self._new_path(place, texts) if note.row is None else note.row.path
+        path = self._new_path(place, texts, paths) if note.row is None else note.row.path
         after = Row(place, path, _digest(real), ARCHIVED in texts)
         return _Step(place, note.row, after, note.real, real)
 
@@ -471,7 +480,7 @@ class NotesLayout(Closing, Wrapped, Layout):
                     self.inner.remove(directory)
                 directory = directory.parent
 
-    def _new_path(self, place: str, texts: notefile.Texts) -> str:
+    def _new_path(self, place: str, texts: notefile.Texts, paths: Collection[str]) -> str:
         """Return where the note of a place is to be: by its name, or told apart from another's."""
         kind, title, day = _described(place, texts)
         folder = self._folder.child(*self._names.folder(place, kind))
@@ -480,7 +489,7 @@ class NotesLayout(Closing, Wrapped, Layout):
         for name in (stem, apart, told_apart(apart, folder.key)):
             path = folder.child(f"{name}{MARKDOWN}").key
             taken = self.places.at_path(path)
-            if taken is not None and taken.place != place:
+            if folded(path) in paths or (taken is not None and taken.place != place):
                 continue
             if not self.inner.exists(Locator(path)) or self._place_in(path) == place:
                 return path
