@@ -21,7 +21,7 @@ def make_home(folder: Path) -> None:
         bob = memory.for_caller(user="bob")
         bob.save("Bob's door code is on the fridge.", category="note", slug="door")
         bob.close()
-    note = folder / ".perdure/memory/accounts/local/users/ana/memories/note/plan/content.md"
+    (note,) = (folder / ".perdure/memory").rglob("Plan.md")
     note.write_text(note.read_text() + "\nBuy rye bread on Friday.\n")
 
 

@@ -10,8 +10,6 @@ from tests.doors.home import Snapshot, make_home
 from tests.doors.requests import REQUESTS, Request
 from tests.surfaces.mcp.agents import in_process
 
-pytestmark = pytest.mark.usefixtures("agfs")
-
 Ask = Callable[[Request], object]
 
 

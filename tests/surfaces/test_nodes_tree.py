@@ -214,7 +214,7 @@ class TestDelete:
 # ---------------------------------------------------------------- relate
 class TestRelate:
     @pytest.fixture(autouse=True)
-    def _editor_node(self, tabs: Path) -> None:
+    def _editor_node(self, agfs: None, tabs: Path) -> None:
         told("write", "habit/editor", "Vim.")
 
     def test_an_edge_is_seen_from_both_ends(self) -> None:
