@@ -79,13 +79,13 @@ class TestLog:
 
     def test_it_is_bounded(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(emissions, "MOST_BYTES", 2_000)
-        for number in range(100):
+        for number in range(101):
             append_emission(tmp_path, RECORD._replace(session=str(number)))
 
         files = sorted((tmp_path / "hooks").iterdir())
         assert [each.name for each in files] == ["emitted", "emitted.1"]
         assert all(each.stat().st_size < 2_500 for each in files)
-        assert [each.session for each in read_emissions(tmp_path)][-1] == "99"
+        assert [each.session for each in read_emissions(tmp_path)][-1] == "100"
 
     def test_nothing_is_raised_where_nothing_can_be_written(self, tmp_path: Path) -> None:
         (tmp_path / "hooks").write_text("a file")

@@ -58,7 +58,6 @@ LOOKING_BACK = {
 OTHER_BACKENDS = {
     "perdure.storage.backends.memory",
     "perdure.storage.backends.vault",
-    "perdure.storage.conflicts",
     "perdure.storage.personal",
 }
 

@@ -72,6 +72,7 @@ class Derived:
         tiers.links.scrub()
         tiers.seen.discard()
         if isinstance(layout := tiers.recorded.inner, NotesLayout):
+            layout.rename(each.key for each in every)
             layout.places.wipe()
         tiers.indexes.scrub(account_id)
         tiers.indexes.refill(account_id, of)

@@ -68,7 +68,8 @@ def storage_of(config: Config) -> StorageBackend:
     backend = select_backend(config.storage)
     if not backend.identity:
         return backend
-    return laid_out(config, backend, find_store(config.home, backend.identity, backend))
+    store = find_store(config.home, backend.identity, backend)
+    return laid_out(config, backend, store, read_only=not store.folder.is_dir())
 
 
 def laid_out(

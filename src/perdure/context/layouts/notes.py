@@ -498,6 +498,19 @@ class NotesLayout(Closing, Wrapped, Layout):
             "Nothing was changed. Fix: rename one of them."
         )
 
+    def rename(self, places: Iterable[str]) -> None:
+        """Name the notes of nodes again by what they say now, as after words were erased."""
+        for place in places:
+            row, real, texts = self._note(place)
+            if row is None or not isinstance(real, str) or not self._is_memory(row.path):
+                continue
+            path = self._new_path(place, texts, ())
+            if path != row.path:
+                old, new = Locator(row.path), Locator(path)
+                guards: Conditions = {new: ABSENT, old: content_hash(real)}
+                self.inner.write_all({new: real, old: None}, expect=guards)
+                self.places.change([row._replace(path=path)])
+
     # ------------------------------------------------------------ the table
     def _prepare(self) -> None:
         """Look at every file once, if nobody did since the table was made."""
