@@ -35,6 +35,7 @@ from perdure.errors import (
 from perdure.files import write_whole
 from perdure.storage.contract import Layout, StorageBackend, walk
 from perdure.storage.history import History
+from perdure.storage.joint import Joint
 from perdure.storage.locator import Locator
 from perdure.storage.sweep import land, sweep
 from perdure.storage.wrappers.recorded import Recorded
@@ -110,7 +111,9 @@ class Arriving:
         source.seek(start)
         self._introduce()
         write_whole(self._note, json.dumps({"from": name}).encode())
-        with self.history.fence.held():
+        joint = Joint(self.storage, self.history)
+        with joint.alone():
+            joint.sync()  # the mark is where what was written elsewhere begins
             self.history.fence.take_in()
         try:
             taken = import_archive(self.history.store, source, progress=progress)

@@ -311,7 +311,7 @@ def test_a_list_that_can_not_be_read_is_never_taken_for_empty(
     context: Context, memory: Memory, tmp_path: Path
 ) -> None:
     memory.forget(memory.save(STATEMENT, category="health", slug="allergy"))
-    (file,) = tmp_path.rglob(FORGOTTEN)
+    (file,) = tmp_path.rglob("Forgotten (ana).md")
     file.write_text('{"key": 3}')
 
     for act in (

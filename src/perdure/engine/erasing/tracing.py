@@ -161,6 +161,8 @@ class Lineage:
         source = event.circumstances.more.get(MOVED_FROM)
         if not isinstance(source, str):
             return None
+        if event.origin == EXTERNAL:
+            self._renamed[_folder(event.key)] = _folder(source)
         return self.now.get(source, self._before.get(source))
 
     def _by_hand(self, key: str, cid: CID) -> str:
