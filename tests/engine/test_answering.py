@@ -76,7 +76,7 @@ def test_an_edit_that_can_not_be_read_is_cited_as_it_was_before(
     memory = of(context)
     save_all(memory)
     (before,) = memory.history(TABS)
-    edit(tmp_path, "---\n", "---\n{")
+    edit(tmp_path, "tabs", "tabs " * 25_000)
 
     assert memory.recall("tabs or spaces").hits[0].cid == str(before.cid)
     assert sweep(context.recorded) == []

@@ -297,7 +297,7 @@ def test_notes_are_told_from_nodes_and_leftovers(ground: MemoryGround) -> None:
         memory.nodes.write_node(note("two"), ANA)
         planter = Planter(memory)
         planter.put(ONE, "content.md", "Likes tea.")
-        planter.put(ONE.replace("one", "bad"), "content.md", "---\n[\n---\n")
+        planter.put(ONE.replace("one", "bad"), "content.md", "x" * 100_001)
         planter.put(ONE.replace("one", "rest"), ".abstract.md", "left")
 
         found = {each.uri.rpartition("/")[2]: each.state for each in memory.repair.notes(ADMIN)}

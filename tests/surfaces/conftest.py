@@ -31,4 +31,5 @@ def memory(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 def tabs(memory: Path) -> Path:
     """Return the content of a node that is there, as a file."""
     told("write", "preference/indentation", "Prefers tabs.")
-    return content_of(memory, "users/ana/memories/preference/indentation")
+    notes = list(memory.rglob("Indentation.md"))  # in the layout notes it is the whole node
+    return notes[0] if notes else content_of(memory, "users/ana/memories/preference/indentation")

@@ -125,7 +125,7 @@ class TestLog:
     def test_a_key_has_numbered_versions(self, plan: Path) -> None:
         head, *rows = told("log", PLAN).splitlines()
 
-        assert head.split() == ["version", "time", "actor", "origin", "key", "reason"]
+        assert head.split() == ["version", "time", "actor", "origin", "name", "reason"]
         assert [row.split()[0] for row in rows] == ["1", "2"]
 
     def test_it_says_who_did_what_and_why(self, folder: Path) -> None:

@@ -284,7 +284,7 @@ class TestWrite:
         assert "an archived node is at" in str(refused)
 
     def test_what_nobody_can_read_is_overwritten_only_if_told(self, tabs: Path) -> None:
-        tabs.write_text("---\nopen: [\n---\nPrefers both.\n")
+        tabs.write_text("Prefers both. " * 8_000)
 
         refused = refusal("write", "preference/indentation", "x", "--version", "1")
         assert isinstance(refused, VersionMismatchError)
@@ -377,12 +377,12 @@ class TestRead:
         assert found["frontmatter"] == "title: Mine\n"
 
     def test_what_an_edit_broke_is_told_beside(self, tabs: Path) -> None:
-        tabs.write_text("---\nopen: [\n---\nPrefers both.\n")
+        tabs.write_text("Prefers both. " * 8_000)
 
         done = perdure("read", "preference/indentation")
 
         assert (done.exit_code, done.stdout) == (0, "Prefers tabs.")
-        assert done.stderr.startswith("problem: content.md: its frontmatter is not valid YAML")
+        assert done.stderr.startswith("problem: content.md: it has 112,000 characters")
         assert len(one("read", "preference/indentation")["problems"]) == 1  # type: ignore[arg-type] # a list
         assert "an edit by hand broke it" in told("list", "preference")
 

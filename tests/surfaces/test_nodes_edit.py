@@ -164,7 +164,7 @@ class TestEdit:
         assert why in str(refusal("edit", "preference/indentation"))
 
     def test_what_a_hand_broke_is_mended_by_hand(self, tabs: Path, editor: Path) -> None:
-        tabs.write_text("---\nopen: [\n---\nPrefers both.\n")
+        tabs.write_text("Prefers both. " * 8_000)
 
         assert "correct its file" in str(refusal("edit", "preference/indentation"))
 

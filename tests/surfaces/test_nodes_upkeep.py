@@ -52,11 +52,11 @@ class TestRepair:
         assert told("read", "preference/mine") == "# Mine\n"
 
     def test_what_only_a_human_can_settle_is_told(self, tabs: Path) -> None:
-        tabs.write_text("---\nopen: [\n---\n")
+        tabs.write_text("Prefers both. " * 8_000)
 
         done = perdure("repair", "--apply")
 
-        assert "not valid YAML" in done.stdout
+        assert "112,000 characters" in done.stdout
         assert done.stderr.splitlines()[1:] == ["mended 0; 1 only you can settle"]
         assert one("repair", "--apply") == {
             "uri": TABS,

@@ -239,7 +239,7 @@ def test_sessions_that_can_not_be_are_told_of_as_well(moved: Path, session: str)
 
 
 def test_what_a_hand_broke_is_told(tabs: Path) -> None:
-    tabs.write_text("---\nopen: [\n---\nPrefers both.\n")
+    tabs.write_text("Prefers both. " * 8_000)
 
     assert "problem: " in perdure("why", "preference/indentation").stderr
 

@@ -115,9 +115,14 @@ def log_command(  # noqa: PLR0913 - one for each option
         out.mention(f"nothing is recorded {f'after {after}' if after else 'yet'}")
 
 
+def _node_of(event: Event) -> tuple[int, str]:
+    folder, _, name = event.key.rpartition("/")
+    return event.commit, folder if name.startswith(".") or name == "content.md" else event.key
+
+
 def _by_node(found: Iterable[Event]) -> Iterator[Event]:
     """Yield the last text of each node that a commit changed; a content before the others."""
-    for _, texts in groupby(found, lambda event: (event.commit, event.key.rpartition("/")[0])):
+    for _, texts in groupby(found, _node_of):
         several = list(texts)
         contents = (each for each in several if each.key.endswith("/content.md"))
         yield replace(next(contents, several[-1]), position=several[-1].position)
