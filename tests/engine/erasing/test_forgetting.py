@@ -10,7 +10,6 @@ import pytest
 
 from perdure.app import Context
 from perdure.artifacts import IndexState
-from perdure.context.files import FORGOTTEN
 from perdure.engine import sessions
 from perdure.engine.browse import Entry
 from perdure.engine.erasing.hiding import Hidden, Hiding
