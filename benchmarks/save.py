@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from recalling.timing import Goal, power
 from saving import texts
 from saving.bare import Files, Rows, Same
-from saving.growing import among_many, in_one_folder, sampled
+from saving.growing import a_note, among_many, in_one_folder, sampled
 from saving.sessions import ONE_COMMIT, committed
 from saving.turns import Taken, in_turns, opened
 
@@ -37,15 +37,14 @@ def saving(saves: int) -> list[Goal]:
     found: list[bool] = []
     with opened() as (context, home):
         memory = context.memory
-        first = memory.save("The first one opens everything.", category="event", slug="first")
 
         def seek(text: str) -> None:
             result = memory.recall(text, top_k=1)
             seen = [hit.snippet for hit in result.hits]
             found.append(result.index_lag == 0 and bool(seen) and text in seen[0])
 
-        model = home / ".perdure/memory/accounts" / first.removeprefix("ctx://")
-        bare, files, rows = Same(home / "same", model), Files(home / "files"), Rows(home / "rows")
+        bare = Same(home / "same", a_note(context, home))
+        files, rows = Files(home / "files"), Rows(home / "rows")
         peers = {
             SAVE: lambda text: memory.save(text, category="event"),
             SAME: bare.write,

@@ -86,13 +86,11 @@ class Agent:
         return sum(after[:2]) - sum(before[:2])
 
     def files(self) -> list[Path]:
-        found = self.home.glob("memory/accounts/*/sessions/**/*")
-        return [path for path in found if path.is_file()]
+        return list(self.home.glob("memory/Sessions/**/*.md"))
 
     def stored(self) -> int:
         """Return how many messages are kept."""
-        texts = (path.read_text("utf-8") for path in self.files() if path.name == "content.md")
-        return sum(text.count(" ^m") for text in texts)
+        return sum(path.read_text("utf-8").count(" ^m") for path in self.files())
 
 
 def best(agent: Agent, *, more: bool) -> float:

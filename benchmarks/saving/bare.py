@@ -5,15 +5,14 @@ import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 
-from perdure.context.files import FILES
 
-
-def write_synced(folder: str, name: str, data: bytes) -> None:
-    """Write a file that is whole or not there, and on the disk when this returns."""
+def write(folder: str, name: str, data: bytes, *, synced: bool) -> None:
+    """Write a file that is whole or not there; if synced, it is on the disk when this returns."""
     temporary, target = f"{folder}/{name}.tmp", f"{folder}/{name}"
     file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     os.write(file, data)
-    os.fsync(file)
+    if synced:
+        os.fsync(file)
     os.close(file)
     os.rename(temporary, target)  # noqa: PTH104 - as bare as it gets
 
@@ -34,17 +33,17 @@ class Files:
 
     def write(self, text: str) -> None:
         self._written += 1
-        write_synced(self._folder, f"n{self._written:07}.md", text.encode())
+        write(self._folder, f"n{self._written:07}.md", text.encode(), synced=True)
         sync(self._folder)
 
 
 class Rows:
-    """One row of SQLite for each text, in a commit of its own, synced as far as it can be."""
+    """One row of SQLite for each text, in a commit of its own, synced fully or not at all."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, synced: bool = True) -> None:
         self._connection = sqlite3.connect(path, isolation_level=None)
         self._connection.execute("PRAGMA journal_mode = WAL")
-        self._connection.execute("PRAGMA synchronous = FULL")
+        self._connection.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
         self._connection.execute("CREATE TABLE texts (text TEXT)")
 
     def write(self, text: str) -> None:
@@ -61,20 +60,21 @@ class Rows:
 
 
 class Same:
-    """All that a save puts on the disk, bare: the same files, and as many commits.
+    """All that a save puts on the disk, bare: the same file, and as many commits and syncs.
 
-    That is a folder with the files of a node, an entry of a log, the mark of how far files follow
-    it, an event, and a change of an index.
+    That is an entry of a log, synced; the note, and how far files follow the log; an event; and a
+    change of an index, synced.
     """
 
-    def __init__(self, folder: Path, model: Path) -> None:
-        """Take the sizes of files from a node that is there."""
+    def __init__(self, folder: Path, note: Path) -> None:
+        """Take the size of the file from a note that is there."""
         folder.mkdir()
         self._folder = str(folder)
-        self._sizes = {name: (model / name).stat().st_size for name in FILES}
-        self._events, self._index = Rows(folder / "events.sqlite"), Rows(folder / "index.sqlite")
+        self._size = note.stat().st_size
+        self._events = Rows(folder / "events.sqlite", synced=False)
+        self._index = Rows(folder / "index.sqlite")
         self._log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-        self._mark = os.open(folder / "mark", os.O_WRONLY | os.O_CREAT, 0o666)
+        self._applied = os.open(folder / "applied", os.O_WRONLY | os.O_CREAT, 0o666)
         self._written = 0
 
     def write(self, text: str) -> None:
@@ -82,21 +82,14 @@ class Same:
         data = text.encode()
         os.write(self._log, data)
         os.fdatasync(self._log)
-        self._write_files(f"{self._folder}/n{self._written:07}", data)
-        os.pwrite(self._mark, b"%016d" % self._written, 0)
-        os.fdatasync(self._mark)
+        note = data[: self._size].ljust(self._size)
+        write(self._folder, f"n{self._written:07}.md", note, synced=False)
+        os.pwrite(self._applied, b"%016d" % self._written, 0)
         self._events.write(text)
         self._index.write(text)
-
-    def _write_files(self, folder: str, data: bytes) -> None:
-        os.mkdir(folder)  # noqa: PTH102 - as bare as it gets
-        for name, size in self._sizes.items():
-            write_synced(folder, name, data[:size].ljust(size))
-        sync(folder)
-        sync(self._folder)
 
     def close(self) -> None:
         self._events.close()
         self._index.close()
         os.close(self._log)
-        os.close(self._mark)
+        os.close(self._applied)

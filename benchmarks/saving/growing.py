@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from perdure.app import Context
-from perdure.model import ContextNode
+from perdure.model import ContextNode, Uri
 from saving import texts
 from saving.bare import Same
 from saving.turns import Taken, in_turns, opened
@@ -42,7 +42,7 @@ def sampled(place: Place, sizes: Sequence[int], saves: int) -> tuple[dict[int, T
             print(f"  {size:,} written in {time.perf_counter() - begun:.0f} s", flush=True)
             writers[str(size)] = _saving(context)
         context, home = memories[0]
-        bare = Same(home / "bare", _a_node(context, home))
+        bare = Same(home / "bare", a_note(context, home))
         stack.callback(bare.close)
         given = [texts.memory(10**9 + number) for number in range(saves)]
         taken = in_turns({**writers, BARE: bare.write}, given, CHUNK)
@@ -66,7 +66,7 @@ def _saving(context: Context) -> Callable[[str], object]:
     return lambda text: context.memory.save(text, category="event")
 
 
-def _a_node(context: Context, home: Path) -> Path:
-    """Save once more, so that everything is open; return the folder with the files of that node."""
+def a_note(context: Context, home: Path) -> Path:
+    """Save once more, so that everything is open; return the file of that memory."""
     uri = context.memory.save(texts.memory(10**8), category="event")
-    return home / ".perdure/memory/accounts" / uri.removeprefix("ctx://")
+    return home / ".perdure/memory" / context.nodes.path_of(Uri.parse(uri))

@@ -325,9 +325,11 @@ class NodeReader:
         return None if look is None else self._assembled(place, look)
 
     def _look_at_once(self, folder: Locator) -> Look | None:
-        if self._layout is not None:  # one file has them all
-            return self._look(folder, self._layout.look(map(folder.child, _META_FIRST)).get)
-        texts = self.backend.read_all(folder, _META_FIRST)
+        if self._layout is None:
+            texts: Files = self.backend.read_all(folder, _META_FIRST)
+        else:  # one file has them all
+            found = self._layout.look(map(folder.child, _META_FIRST))
+            texts = dict(zip(_META_FIRST, found.values(), strict=True))
         if len(texts) < len(_META_FIRST):
             return self._look(folder, self.backend.read)  # what is missing, and why
         meta = self._meta(folder, texts[META])
@@ -350,12 +352,10 @@ class NodeReader:
     def _look(self, folder: Locator, read: Read) -> Look | None:
         """Return what the files say, the meta first; None if there is no meta."""
         said = said_at(folder.child(META), read)
-        meta = self._meta(folder, said)
-        if meta is None:
+        if (meta := self._meta(folder, said)) is None:
             return None
-        files = {name: said_at(folder.child(name), read) for name in PARTS}
-        files[META] = said
-        return Look.at(meta, files)
+        parts = {name: said_at(folder.child(name), read) for name in PARTS}
+        return Look.at(meta, {META: said, **parts})
 
     def _meta(self, folder: Locator, said: Found) -> Meta | None:
         if said is None:
