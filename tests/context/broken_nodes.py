@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from perdure import frontmatter
+from perdure import frontmatter, markdown
 from perdure.context import draft, files, links, nodes, reading, relations
 from perdure.context.draft import Draft
 from perdure.context.files import CONTENT, META, Look, Parts
@@ -391,7 +391,7 @@ def shows_the_new_name(patch: Patch) -> None:
 
 
 def breaks_tables(patch: Patch) -> None:
-    healthy = nodes.relinked
+    healthy = links.relinked
     patch.setattr(nodes, "relinked", lambda *given: healthy(*given).replace("\\|", "|"))
 
 
@@ -463,7 +463,7 @@ def takes_any_frontmatter(patch: Patch) -> None:
 
 
 def refuses_edits_of_broken_frontmatter(patch: Patch) -> None:
-    healthy = reading.edited_content
+    healthy = files.edited_content
 
     def edited(said: str | None) -> tuple[str, str]:
         lines, body = healthy(said)
@@ -597,7 +597,7 @@ class GivesAllNeighbours(Relations):
 
 
 def knows_plain_links_only(patch: Patch) -> None:
-    healthy = links.links
+    healthy = markdown.links
     plain = re.compile(r"\[\[[a-z-]+\]\]")
     patch.setattr(
         links,
@@ -607,12 +607,12 @@ def knows_plain_links_only(patch: Patch) -> None:
 
 
 def knows_no_code(patch: Patch) -> None:
-    healthy = links.links
+    healthy = markdown.links
     patch.setattr(links, "links", lambda text: healthy(re.sub("[`~]", "-", text)))
 
 
 def takes_stray_ticks_for_code(patch: Patch) -> None:
-    healthy = links.links
+    healthy = markdown.links
     patch.setattr(links, "links", lambda text: healthy(re.sub("`[^`]*`", "", text)))
 
 
