@@ -9,7 +9,6 @@ from tests.process.test_read_only import loaded
 NEEDED = {
     "perdure": "",
     "perdure.app": "identity opening reading",
-    "perdure.artifacts": "cid",
     "perdure.config": "",
     "perdure.context": "aliases files layouts layouts.names layouts.notefile layouts.notes "
     "layouts.places outbox outbox.schema",
@@ -22,12 +21,14 @@ NEEDED = {
     "perdure.frontmatter": "",
     "perdure.harness": "projects",
     "perdure.index": "account account.schema words",
+    "perdure.markdown": "",
     "perdure.model": "aliases anchors node request trust uri values",
     "perdure.patterns": "",
     "perdure.plugins": "",
     "perdure.process": "__main__ asked here notes",
     "perdure.storage": "backends confined conflicts content contract folder locator registry "
-    "selection undo wrappers wrappers.read_only",
+    "selection wrappers wrappers.read_only",
+    "perdure.times": "",
 }
 """All modules of ours that it takes to show notes that are kept ready."""
 SLOW = {

@@ -86,7 +86,6 @@ def laid_out(
     from perdure.context.layouts.notes import NotesLayout
     from perdure.context.layouts.places import Places, ReadOnlyPlaces
     from perdure.storage import Locator
-    from perdure.storage.backends.vault import VaultBackend
 
     folder = Locator(config.folder if backend.capabilities.sync else "")
     places = (ReadOnlyPlaces if read_only else Places)(str(store.folder / PLACES))
@@ -96,8 +95,11 @@ def laid_out(
     layout = NotesLayout(
         backend, places, names, folder, ignored=ignored, ignores=ignores, rule=rule
     )
-    if folder.key and isinstance(backend, VaultBackend):
-        layout.holds_personal = backend.own_notes(folder)
+    if folder.key and not read_only:
+        from perdure.storage.backends.vault import VaultBackend
+
+        if isinstance(backend, VaultBackend):
+            layout.holds_personal = backend.own_notes(folder)
     return layout
 
 
