@@ -16,9 +16,9 @@ def lines_in(*paths: Path) -> int:
 
 BUDGETS = {
     "agents": 4_799,
-    "app": 4_090,
+    "app": 4_093,
     "artifacts": 7_142,
-    "context": 5_419,
+    "context": 5_440,
     "engine": 30_797,
     "harness": 2_154,
     "index": 4_248,
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_840
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_864
