@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from perdure import frontmatter
+from perdure import frontmatter, markdown
 from perdure.context import draft, files, links, nodes, reading, relations
 from perdure.context.draft import Draft
 from perdure.context.files import CONTENT, META, Look, Parts
@@ -391,7 +391,8 @@ def shows_the_new_name(patch: Patch) -> None:
 
 
 def breaks_tables(patch: Patch) -> None:
-    patch.setattr(links, "_bar", lambda _: "|")
+    healthy = links.relinked
+    patch.setattr(nodes, "relinked", lambda *given: healthy(*given).replace("\\|", "|"))
 
 
 class LeavesItsOwnLinks(Nodes):
@@ -459,6 +460,17 @@ def knows_plain_fences_only(patch: Patch) -> None:
 
 def takes_any_frontmatter(patch: Patch) -> None:
     patch.setattr(frontmatter, "properties", lambda _: {})
+
+
+def refuses_edits_of_broken_frontmatter(patch: Patch) -> None:
+    healthy = files.edited_content
+
+    def edited(said: str | None) -> tuple[str, str]:
+        lines, body = healthy(said)
+        frontmatter.properties(lines)
+        return lines, body
+
+    patch.setattr(reading, "edited_content", edited)
 
 
 def sees_no_edits(patch: Patch) -> None:
@@ -585,18 +597,23 @@ class GivesAllNeighbours(Relations):
 
 
 def knows_plain_links_only(patch: Patch) -> None:
-    form = r"\[\[(?P<target>[a-z-]+)(?P<rest>#)?(?P<shown>\|)?\]\]"
-    patch.setattr(links, "_LINK", re.compile(form))
+    healthy = markdown.links
+    plain = re.compile(r"\[\[[a-z-]+\]\]")
+    patch.setattr(
+        links,
+        "links",
+        lambda text: [each for each in healthy(text) if plain.match(text, each.start)],
+    )
 
 
 def knows_no_code(patch: Patch) -> None:
-    form = r"\[\[(?P<target>[^\[\]|#\n\\]+)(?P<rest>#[^\[\]|]*)?(?P<shown>\|[^\[\]]*)?\]\]"
-    patch.setattr(links, "_LINK", re.compile(form))
+    healthy = markdown.links
+    patch.setattr(links, "links", lambda text: healthy(re.sub("[`~]", "-", text)))
 
 
 def takes_stray_ticks_for_code(patch: Patch) -> None:
-    form = r"(?P<ticks>`+)[^`\n].*?(?P=ticks)|\[\[(?P<target>[^\[\]|#\n]+)\]\]"
-    patch.setattr(links, "_LINK", re.compile(form, re.DOTALL))
+    healthy = markdown.links
+    patch.setattr(links, "links", lambda text: healthy(re.sub("`[^`]*`", "", text)))
 
 
 def links_to_what_is_not_there(patch: Patch) -> None:

@@ -4,6 +4,11 @@ from pathlib import Path
 
 import pytest
 
+import perdure
+from perdure.app.opening import open_recorded
+from perdure.app.projects import changing_state
+from perdure.app.relayout import change_layout
+from perdure.context.layouts.notefile import compose
 from perdure.errors import (
     ConcurrentModificationError,
     InvalidValueError,
@@ -21,6 +26,7 @@ from perdure.harness import (
     state_writing,
     write_state_file,
 )
+from perdure.harness.state import names_in, read_in
 from perdure.storage import (
     ABSENT,
     Capabilities,
@@ -265,3 +271,53 @@ class TestWriting:
 
         with pytest.raises(NotTextError, match="no UTF-8"):
             read_state_file(project_of(machine.root, None), device(machine), FILE)
+
+
+class TestLayouts:
+    @pytest.mark.parametrize("name", [FILE, "notes.json"])
+    def test_what_another_program_writes_is_read_at_once(self, vaulted: Machine, name: str) -> None:
+        opened = vaulted.opened()
+        assert read_in(opened.place, name) is None
+        file = Path(path_in(opened.place, name))
+        file.parent.mkdir(parents=True)
+        file.write_text(TEXT, encoding="utf-8", newline="")
+
+        assert read_in(opened.place, name) == TEXT
+        assert names_in(opened.place) == [name]
+        with pytest.raises(ConcurrentModificationError):
+            write_state_file(opened.project, opened.device, name, DIFFERENT, expect=ABSENT)
+        write_state_file(opened.project, opened.device, name, DIFFERENT)
+        assert file.read_text(encoding="utf-8") == DIFFERENT
+
+    def test_what_lies_among_notes_is_still_read(self, vaulted: Machine) -> None:
+        key = f"projects/my-project/_harness/{FILE}"
+        file = vaulted.vault / "Perdure" / "System" / f"{FILE} (_harness).md"
+        file.parent.mkdir(parents=True)
+        file.write_text(compose({"": TEXT}, key, None), encoding="utf-8", newline="")
+        opened = vaulted.opened()
+
+        assert names_in(opened.place) == [FILE]
+        assert read_in(opened.place, FILE) == TEXT
+        write_state_file(opened.project, opened.device, FILE, DIFFERENT)
+        assert read_in(vaulted.opened().place, FILE) == DIFFERENT
+        file.unlink()
+        assert names_in(opened.place) == []
+
+    def test_it_is_no_memory_and_stays_where_it_is_in_each_layout(self, vaulted: Machine) -> None:
+        with perdure.open(home=vaulted.home) as memory:
+            memory.save("Prefers tabs.", category="preference", slug="tabs")
+        with changing_state(vaulted.environ, str(vaulted.root)) as opened:
+            write_state_file(opened.project, opened.device, FILE, TEXT)
+            file = Path(path_in(opened.place, FILE))
+        with perdure.open(home=vaulted.home) as memory:
+            assert memory.edits() == ()
+            assert not any("PLAN" in hit.uri for hit in memory.recall("plan").hits)
+
+        for layout in ("agfs", "notes"):
+            change_layout(vaulted.environ, layout)
+            assert file.read_bytes() == TEXT.encode()
+            assert read_in(vaulted.opened().place, FILE) == TEXT
+            assert list(vaulted.vault.rglob("*PLAN*")) == [file]
+        with open_recorded(vaulted.environ) as recorded:
+            versions = recorded.history.versions(Locator("projects/my-project/_harness/PLAN.md"))
+            assert [recorded.history.text(each) for each in versions] == [TEXT]

@@ -222,6 +222,7 @@ class TestWrapper:
             lambda: backend.write(NOTE, "x"),
             lambda: backend.remove(NOTE),
             lambda: backend.write_all({NOTE: "x"}),
+            lambda: backend.write_unsynced({NOTE: "x"}),
             lambda: backend.mkdir(NOTE),
             lambda: backend.write_personal(NOTE, "x", authorisation=leave),
         ):

@@ -134,7 +134,7 @@ def test_what_is_not_memory_is_counted(home: Home, hostile: HostileVault) -> Non
     doctor = home.told("doctor")
 
     assert others["not UTF-8"] == NOT_TEXT
-    assert others["too long"] == 2
+    assert others["too long"] == 1
     assert others["link"] == 8
     assert f"{NOT_TEXT} not UTF-8" in doctor
     assert "names that can't be used" in doctor
@@ -143,7 +143,7 @@ def test_what_is_not_memory_is_counted(home: Home, hostile: HostileVault) -> Non
 def test_broken_frontmatter_is_a_finding_with_its_file(home: Home) -> None:
     found = home.run("lint").stdout
 
-    assert "Broken/Frontmatter 0.md:1: warning frontmatter-unreadable" in found
+    assert "Broken/Frontmatter 0.md:5: warning frontmatter-unreadable" in found
     assert "Broken/No end.md:1: warning frontmatter-unreadable" in found
     assert "Latin.md: error node-unreadable" in found
     assert "Perdure/Facts/Pipe.md: warning file-link" in found

@@ -96,10 +96,11 @@ def laid_out(
     layout = NotesLayout(
         backend, places, names, folder, ignored=ignored, ignores=ignores, rule=rule
     )
-    if folder.key:
+    if folder.key and not read_only:
         from perdure.storage.backends.vault import VaultBackend
 
-        layout.holds_personal = isinstance(backend, VaultBackend) and backend.own_notes(folder)
+        if isinstance(backend, VaultBackend):
+            layout.holds_personal = backend.own_notes(folder)
     return layout
 
 

@@ -14,6 +14,7 @@ from perdure.app.opening import PLACES, SEEN, laid_out, recorded_of
 from perdure.app.setup import alone_in, configure_layout
 from perdure.artifacts import Change
 from perdure.config import LAYOUTS, Config, load_config
+from perdure.context.layouts.names import is_state
 from perdure.context.layouts.notes import NotesLayout
 from perdure.dataclass import dataclass, replace
 from perdure.engine.arriving import note_of
@@ -101,7 +102,7 @@ def _relaid(
     if notes:
         _leave_out(store, notes, layout)
     name_layout(backend, layout, store.owner or config.user)
-    _remove(old, list(texts))
+    _remove(old, [each for each in texts if not is_state(each.key)])  # it lies there in both
     notes = notes or _in_place(new)
     for each in (old, new):
         if isinstance(each, NotesLayout):

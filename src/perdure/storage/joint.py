@@ -7,8 +7,8 @@ versions of a key are in the order in which its file had them, and a condition i
 An error that the caller sees is answered in the log: another commit gives back what was there.
 
 Editors and sync clients write files without the lock. What is about to be overwritten and is not in
-history enters it first. A file that is neither as history has it, nor as it was before, is the edit
-of its owner and becomes a version: the file is the truth. docs/explanation/log.md has the protocol.
+history enters it first. A file that is neither as history has it, nor as it was before, is its
+owner's edit and becomes a version. The protocol is in docs/explanation/write-ahead-log.md.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -72,6 +72,14 @@ def is_markdown(name: str) -> bool:
     return name[-len(MARKDOWN) :].lower() == MARKDOWN
 
 
+def is_state(path: str) -> bool:
+    """Whether a file is of a project's state: programs that know files only look for it there."""
+    match path.split("/"):
+        case ["projects", _, "_harness", _]:
+            return True
+    return False
+
+
 class Part(NamedTuple):
     """A logical text: the place that has it, and its name there."""
 

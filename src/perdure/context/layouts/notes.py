@@ -24,6 +24,7 @@ from perdure.context.layouts.names import (
     folded,
     in_place,
     is_markdown,
+    is_state,
     key_of,
     node_at,
     part_of,
@@ -175,6 +176,8 @@ class NotesLayout(Closing, Wrapped, Layout):
         parts = {locator: part_of(locator.key) for locator in locators}
         self._prepare()
         rows = self.places.among(part.place for part in parts.values())
+        states = (part.place for part in parts.values() if is_state(part.place))
+        rows = {place: Row(place, place) for place in states} | rows
         notes = {place: self._note_of(row) for place, row in rows.items()}
         return {
             locator: notes.get(place, _NO_NOTE).text(name)
@@ -204,6 +207,9 @@ class NotesLayout(Closing, Wrapped, Layout):
             self._settle(key)
             _, children, archived = self.places.listed(key)
         names = {*children, *self._texts_in(key)}
+        if is_state(f"{key}/-"):
+            names |= {each.name for each in self.inner.list(locator)}
+            names = {name for name in names if self.exists(locator.child(name))}
         if archived:
             names.add(ARCHIVED)
         session = _session(key)
@@ -268,7 +274,7 @@ class NotesLayout(Closing, Wrapped, Layout):
 
     def _note(self, place: str) -> _Note:
         self._prepare()
-        row = self.places.at(place)
+        row = self.places.at(place) or (Row(place, place) if is_state(place) else None)
         return _NO_NOTE if row is None else self._note_of(row)
 
     def _note_of(self, row: Row) -> _Note:
@@ -292,7 +298,7 @@ class NotesLayout(Closing, Wrapped, Layout):
         Of the files that the table does not know, each is read once. What they say enters history
         with the next check, which finds them by itself.
         """
-        if not self._is_memory(row.path):
+        if not self._is_memory(row.path) or is_state(row.path):
             return None  # a note in place is its path
         known = {each.path for each in self.places.rows()}
         found: dict[str, Row] = {}
@@ -306,6 +312,8 @@ class NotesLayout(Closing, Wrapped, Layout):
         return found.get(row.place)
 
     def _split(self, real: str, row: Row) -> notefile.Texts:
+        if is_state(row.path):
+            return {"": real}
         if self._is_memory(row.path):
             return _split(real, row.place, self._owner)
         return _split_in_place(real, row.place, _stem(row.path), day_in(row.path, self._days))
@@ -450,10 +458,11 @@ class NotesLayout(Closing, Wrapped, Layout):
                 return None
             return _Step(place, note.row, note.row, note.real, None)
         before = note.real if isinstance(note.real, str) else None
-        real = notefile.compose(texts, place, before)
+        path = "" if note.row is None else note.row.path
+        real = texts[""] if is_state(path) else notefile.compose(texts, place, before)
         if real == before:
             return None
-        path = self._new_path(place, texts, paths) if note.row is None else note.row.path
+        path = path or self._new_path(place, texts, paths)
         after = Row(place, path, _digest(real), ARCHIVED in texts)
         return _Step(place, note.row, after, note.real, real)
 
@@ -587,13 +596,13 @@ class NotesLayout(Closing, Wrapped, Layout):
         return None
 
     def _is_memory(self, path: str) -> bool:
-        return not self._folder.key or path.startswith(f"{self._folder.key}/")
+        return not self._folder.key or path.startswith(f"{self._folder.key}/") or is_state(path)
 
     def is_note(self, path: str) -> bool:
         """Whether a file is a memory or a note in place, by its name."""
         name = path.rpartition("/")[2]
         return (
-            is_markdown(name)
+            (is_markdown(name) or is_state(path))
             and not name.startswith(".")
             and name != ABOUT
             and marked_original(name) is None
@@ -720,6 +729,8 @@ class NotesLayout(Closing, Wrapped, Layout):
         return said if isinstance(said, str) else None
 
     def _place_of(self, path: str, said: str | None = None) -> str | None:
+        if is_state(path):
+            return path
         if not self._is_memory(path):
             return in_place(self._names.account, path)
         below = path.removeprefix(f"{self._folder.key}/") if self._folder.key else path
@@ -773,6 +784,8 @@ class NotesLayout(Closing, Wrapped, Layout):
     def composed(self, path: str, texts: Mapping[Locator, str], before: str) -> str:
         row = self._row_for(path, before)
         named = {part_of(locator.key).name: text for locator, text in texts.items()}
+        if is_state(path):
+            return named.get("", "")
         if row is None or not self._is_memory(path):
             return named.get(CONTENT, "")
         return notefile.compose(named, row.place, before)
