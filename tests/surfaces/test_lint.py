@@ -106,7 +106,7 @@ def test_a_note_that_calls_itself_otherwise(tea: Path, key: str) -> None:
 def test_a_frontmatter_that_is_broken(tea: Path) -> None:
     tea.write_text("---\ntitle: [\n---\nTea.\n")
 
-    assert where(found()) == ("frontmatter-unreadable", "content.md", 3)
+    assert where(found(0)) == ("frontmatter-unreadable", "content.md", 3)
 
 
 def test_a_meta_that_is_broken(tea: Path) -> None:

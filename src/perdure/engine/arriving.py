@@ -111,10 +111,11 @@ class Arriving:
         source.seek(start)
         self._introduce()
         write_whole(self._note, json.dumps({"from": name}).encode())
-        joint = Joint(self.storage, self.history)
-        with joint.alone():
-            joint.sync()  # the mark is where what was written elsewhere begins
-            self.history.fence.take_in()
+        if not self.history.fence.is_taken_in():  # else an arrival was interrupted, and goes on
+            joint = Joint(self.storage, self.history)
+            with joint.alone():
+                joint.sync()  # the mark is where what was written elsewhere begins
+                self.history.fence.take_in()
         try:
             taken = import_archive(self.history.store, source, progress=progress)
         except ArchiveError:  # it was changed since we looked, and nothing was taken in

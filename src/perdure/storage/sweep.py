@@ -1,7 +1,7 @@
 """Files and history in step: what others wrote enters it, and what came with it is written."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from enum import Enum
 from hashlib import sha256
@@ -12,10 +12,9 @@ from perdure.artifacts import IndexState
 from perdure.dataclass import dataclass, field
 from perdure.errors import (
     AbsentError,
-    ConcurrentModificationError,
     StorageError,
 )
-from perdure.storage.content import ABSENT, content_hash
+from perdure.storage.content import ABSENT, Expectation, content_hash
 from perdure.storage.contract import UNREADABLE, Layout, StorageBackend, walk
 from perdure.storage.history import Event, History
 from perdure.storage.joint import Discrepancy, keys_among
@@ -127,39 +126,66 @@ def waiting(history: History) -> list[Locator]:
     return list(keys_among(history.store.catalogue.named_since(history.fence.settled())))
 
 
+_TOGETHER = 200
+
+
 def land(history: History, storage: StorageBackend) -> Landed:
-    """Write the files as history has them, where nobody else changed them meanwhile."""
+    """Write the files as history has them, where nobody else changed them meanwhile.
+
+    All texts of a node are written at once: in some layouts they are one file, which is named by
+    what they say together.
+    """
     landed = Landed()
     with history.fence.held():
         before, now = history.fence.settled(), history.position()
+        some: list[Locator] = []
         for locator in waiting(history):
-            try:
-                old, new = (_event(history, locator, at) for at in (before, now))
-                text = None if new is None else history.text(new)
-                landed.written += _write(storage, locator, old, text)
-            except StorageError:
-                landed.left.append(locator.key)
+            if len(some) >= _TOGETHER and locator.parent.parent != some[-1].parent.parent:
+                _land(history, storage, some, (before, now), landed)
+                some = []
+            some.append(locator)
+        _land(history, storage, some, (before, now), landed)
     return landed
 
 
-def _write(storage: StorageBackend, locator: Locator, old: Event | None, new: str | None) -> bool:
-    """Say whether anything had to be done."""
-    found: str | None = None
-    with suppress(AbsentError):
-        found = storage.read(locator)
-    if found == new:
-        return False
-    if not is_of(None if old is None else old.cid, found):
-        raise ConcurrentModificationError(
-            f"{locator.key!a} was written by somebody else. Fix: none; it is left as it is."
-        )
-    expect = ABSENT if found is None else content_hash(found)
-    if new is not None:
-        storage.write(locator, new, expect=expect)
-    else:
-        storage.remove(locator, expect=expect)
-        _clear(storage, locator.parent)
-    return True
+def _land(
+    history: History,
+    storage: StorageBackend,
+    locators: Sequence[Locator],
+    positions: tuple[int, int],
+    landed: Landed,
+) -> None:
+    changes: dict[Locator, str | None] = {}
+    guards: dict[Locator, Expectation] = {}
+    for locator in locators:
+        try:
+            old, new = (_event(history, locator, at) for at in positions)
+            text = None if new is None else history.text(new)
+            found: str | None = None
+            with suppress(AbsentError):
+                found = storage.read(locator)
+        except StorageError:
+            landed.left.append(locator.key)
+            continue
+        if found == text:
+            continue
+        if is_of(None if old is None else old.cid, found):
+            changes[locator] = text
+            guards[locator] = ABSENT if found is None else content_hash(found)
+        else:
+            landed.left.append(locator.key)
+    try:
+        storage.write_all(changes, expect=guards)
+        landed.written += len(changes)
+    except StorageError:
+        if len(changes) == 1:
+            landed.left.extend(locator.key for locator in changes)
+            return
+        for locator in changes:
+            _land(history, storage, [locator], positions, landed)
+    for locator, text in changes.items():
+        if text is None:
+            _clear(storage, locator.parent)
 
 
 def _clear(storage: StorageBackend, folder: Locator) -> None:

@@ -17,7 +17,7 @@ from tests.engine.carrying import test_exporting, test_hostile, test_migrating
 from tests.engine.carrying.memories import Machine, fill
 from tests.engine.remembering import ANA
 
-pytestmark = pytest.mark.search
+pytestmark = [pytest.mark.search, pytest.mark.usefixtures("agfs")]
 
 
 def _everything(_self: Reachable, _logged: Logged, bind: Bind) -> Bind:
