@@ -24,7 +24,7 @@ BUDGETS = {
     "index": 4_248,
     "model": 3_032,
     "process": 528,
-    "storage": 5_927,
+    "storage": 5_930,
     "surfaces": 7_419,
     "testing": 4_351,
 }
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_925
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_928

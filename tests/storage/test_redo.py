@@ -1,11 +1,14 @@
 """The log is the write-ahead log: whatever a power cut leaves of the files, commits are whole."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from perdure.artifacts import CID
+from perdure.artifacts.disk import boot_name
 from perdure.storage import Locator
+from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.fence import Fence
 from perdure.storage.history import EXTERNAL
 from perdure.storage.joint import Joint
@@ -130,6 +133,15 @@ class TestRedo:
 
     def test_what_was_erased_is_not_written_again(self) -> None:
         check_erased()
+
+    def test_files_are_synced_at_once_where_a_restart_can_not_be_told(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        backend = DeviceLocalBackend(str(tmp_path / "memory"), str(tmp_path / "home"))
+        assert backend.defers_sync == bool(boot_name())
+        monkeypatch.setattr("perdure.artifacts.disk.boot_name", str)
+
+        assert not backend.defers_sync
 
     def test_the_mark_follows_the_files(self) -> None:
         check_mark()

@@ -25,7 +25,10 @@ class DeviceLocalBackend(FolderBackend):
 
     @property
     def defers_sync(self) -> bool:
-        return True
+        """Only where a restart of the machine can be told: else each process would redo a lot."""
+        from perdure.artifacts.disk import boot_name  # noqa: PLC0415 - who writes pays for it
+
+        return bool(boot_name())
 
     def _prepare_root(self) -> None:
         if self._identity is None:
