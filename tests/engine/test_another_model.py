@@ -98,7 +98,7 @@ def test_what_is_written_meanwhile_is_found_at_once(home: Path) -> None:
 
 
 def test_an_edit_by_hand_is_found_meanwhile(home: Path) -> None:
-    (file,) = home.glob(".perdure/memory/**/leaf/content.md")
+    (file,) = home.glob(".perdure/memory/**/Leaf.md")
     file.write_text(file.read_text().replace(ANSWER, "Photosynthesised."))
 
     with opened(home, embedder=Hashing(NEW)) as context:

@@ -34,7 +34,7 @@ from tests.engine.changing_models import have_many
 from tests.engine.recall_tenants import Moody
 from tests.engine.remembering import BOB, of, opened, save_all
 
-pytestmark = pytest.mark.search
+pytestmark = [pytest.mark.search, pytest.mark.usefixtures("agfs")]
 
 Errors = tuple[type[BaseException], ...]
 FAILED: Errors = (AssertionError, pytest.fail.Exception)

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("agfs")
+
 PERDURE = str(Path(sys.executable).with_name("perdure"))
 HEAVY = "sqlite3 cbor2 google_crc32c cryptography perdure.artifacts perdure.storage.history"
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
-    return {"HOME": str(home), "PATH": os.environ["PATH"], **more}
+    return {"HOME": str(home), "PATH": os.environ["PATH"], "PERDURE_LAYOUT": "agfs", **more}
 
 
 def perdure(

@@ -152,11 +152,11 @@ def test_what_is_left_alone_is_said_once_with_what_to_do(tabs: Path, watching: R
     lost.write_text("In no category.")
     bad = tabs.parents[1] / "bad" / "content.md"
     bad.parent.mkdir()
-    bad.write_text("---\n[\n---\nx")
-    for text in ("Prefers soup.", "---\n[\n---\nx", "Prefers bread."):
-        (root / "idea.md").write_text(f"A plain note, {text}")
+    bad.write_text("x" * 100_001)
+    for text in ("Prefers soup.", "x" * 100_001, "Prefers bread."):
+        (root / "idea.md").write_text(f"A plain note, {text[:20]}")
         tabs.write_text(text)
-        if not text.startswith("---"):
+        if not text.startswith("x"):
             assert watching.line(IN_TIME_SECONDS) == "1 edit: preference/indentation"
 
     watching.tell()
@@ -208,7 +208,7 @@ def test_a_conflict_copy_is_called_one(tabs: Path, watching: Running) -> None:
 
 
 def test_an_edit_that_breaks_a_note_is_told(tabs: Path, watching: Running) -> None:
-    tabs.write_text("---\n[\n---\nx")
+    tabs.write_text("x" * 100_001)
     until(lambda: len(origins("preference/indentation")) > 1)
 
     watching.tell()

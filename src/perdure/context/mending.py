@@ -20,6 +20,7 @@ from perdure.context.files import (
 )
 from perdure.context.nodes import Nodes
 from perdure.errors import InvalidValueError
+from perdure.frontmatter import frontmatter
 from perdure.model import ContextNode, NodeStatus, RelationEdge, RequestContext, Uri
 from perdure.model.values import MAX_ABSTRACT, MAX_OVERVIEW
 
@@ -41,11 +42,14 @@ class Mending:
 
     def why_no_node(self, place: Uri) -> str:
         """Say why no node can be made of the content at a place; nothing if one can."""
+        files = self._nodes.files(place)
         try:
-            _made(place, self._nodes.files(place))
+            _made(place, files)
         except InvalidValueError as error:
             return f"{CONTENT}: {error}"
-        return ""
+        said = files[CONTENT]
+        finding = frontmatter(said).finding if isinstance(said, str) else ""
+        return f"{CONTENT}: its {finding}" if finding else ""
 
     def has_leftovers(self, place: Uri) -> bool:
         """Whether there is anything at a place that could be removed."""
