@@ -445,8 +445,8 @@ class TestStopping:
         with subprocess.Popen(
             [PERDURE, "commit", path], env=environment(tmp_path), stderr=subprocess.PIPE, text=True
         ) as process:
-            archived = tmp_path / ".perdure/memory/accounts/local/sessions/many/messages"
-            while not (archived / ".meta.json").exists():
+            sessions = tmp_path / ".perdure/memory"
+            while not list(sessions.rglob("Sessions/*.md")):
                 assert process.poll() is None
             process.send_signal(signal.SIGINT)
             _, seen = process.communicate(timeout=60)

@@ -168,9 +168,7 @@ def test_what_is_left_alone_is_said_once_with_what_to_do(tabs: Path, watching: R
         sum(line.startswith("left alone: idea.md: it is no memory. Fix: `p") for line in lines) == 1
     )
     assert any("/lost/content.md: no memory can be there. Fix: put it " in line for line in lines)
-    assert any(
-        "/preference/bad: content.md: its frontmatter is not a list" in line for line in lines
-    )
+    assert any("/preference/bad: content.md: it has 100,001 characters" in line for line in lines)
     assert "hidden" not in complained
 
 
