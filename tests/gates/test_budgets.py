@@ -18,7 +18,7 @@ BUDGETS = {
     "agents": 4_799,
     "app": 4_095,
     "artifacts": 7_142,
-    "context": 5_466,
+    "context": 5_462,
     "engine": 30_803,
     "harness": 2_154,
     "index": 4_248,
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_932
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_928

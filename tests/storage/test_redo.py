@@ -57,21 +57,21 @@ def check_kills() -> None:
 
 def check_edit_after_kill() -> None:
     """Edit a file as its owner after the writer was killed: the edit stays, and is a version."""
-    for edited in (A, C):
+    for edited, by_hand in ((A, "by hand"), (C, "by hand"), (C, "thr")):
         disk = MemoryDisk()
         store = Store.on(disk)
         store.backend.commit({A: "1", B: "1"})
         left: list[dict[str, bytes]] = []
         store.inner.step = lambda to=left, d=disk: to.append(d.files())  # type: ignore[misc]
-        store.backend.commit({A: "2", C: "3"})
+        store.backend.commit({A: "2", C: "three"})
         again = MemoryDisk(left[0])
         texts = again.folder("texts")
         file = texts.open(edited.key.replace("/", "%2F"), create=True)
         file.truncate(0)
-        file.write(0, [b"by hand"])
+        file.write(0, [by_hand.encode()])
         found = Store.on(again)
 
-        assert found.texts() == {A.key: "2", B.key: "1", C.key: "3", edited.key: "by hand"}
+        assert found.texts() == {A.key: "2", B.key: "1", C.key: "three", edited.key: by_hand}
         last = found.backend.history.versions(edited)[-1]
         assert last.origin == EXTERNAL
 

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
-from unicodedata import normalize
 
 from perdure import frontmatter
 from perdure.artifacts import CID
@@ -31,6 +30,7 @@ from perdure.context.files import (
     said_at,
     text_of,
 )
+from perdure.context.layouts.names import folded
 from perdure.dataclass import replace
 from perdure.errors import (
     AccessRefusedError,
@@ -239,7 +239,7 @@ class NodeReader:
         if self._is_past:
             if account not in self._past_names:
                 self._past_names[account] = self._names_in_place(account)
-            return self._past_names[account].get(_folded(name), [])
+            return self._past_names[account].get(folded(name), [])
         places = self._layout.named(name) if self._layout else ()
         found = (Uri.of_key(place) for place in places)
         return [each for each in found if each is not None and each.account == account]
@@ -263,7 +263,7 @@ class NodeReader:
             return ()
         others = meta.metadata.get("aliases")
         others = others if isinstance(others, (list, tuple)) else ()
-        return sorted({_folded(str(each)) for each in (place.name, *others)})
+        return sorted({folded(str(each)) for each in (place.name, *others)})
 
     def file_of(self, place: Uri) -> tuple[str, str] | None:
         """Return the name and the text of the file with the content; None if it can't be read."""
@@ -459,10 +459,6 @@ class NodeReader:
 
 def _is_generated(lines: str, meta: Meta) -> bool:
     return lines == generated_lines(meta.title) and not meta.metadata.get("in_place")
-
-
-def _folded(name: str) -> str:
-    return normalize("NFC", normalize("NFD", name).casefold())
 
 
 def absent(place: Uri) -> NodeNotFoundError:

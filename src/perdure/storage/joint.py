@@ -502,7 +502,7 @@ class Joint:
         is_sure = is_new or not self.inner.defers_sync or not has_restarted
         if found is UNREADABLE:  # no version can say what it is
             return None if is_sure else _Stale(locator, bound, found, text, _Whose.OURS)
-        if found is None or is_torn(found, text):
+        if found is None or (not is_sure and is_torn(found, text)):
             return _Stale(locator, bound, found, text, _Whose.OURS)
         versions = self.history.store.catalogue.versions(bound.name, bound.position - 1)
         former = versions
