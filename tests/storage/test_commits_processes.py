@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from perdure.artifacts import Change
 from perdure.artifacts.disk import FolderDisk
 from perdure.errors import StorageFullError
 from perdure.storage import Expectation, Locator, StorageBackend
 from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.content import Changes, Conditions
-from perdure.storage.history import History
+from perdure.storage.history import Circumstances, History
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.storage.wrappers.view import View
 from perdure.testing.storage.base import tree
@@ -81,6 +82,18 @@ def test_whoever_is_killed_leaves_whole_nodes(place: Place) -> None:
     for event in watching.history.changes():
         at = now._replace(position=event.commit)
         assert is_whole(tree(View(watching.history, at)))
+
+
+def test_another_that_was_open_before_writes_the_files_of_a_killed_writer(place: Place) -> None:
+    writer, watching = place.open(), place.open()
+    writer.commit(node("notes/a", "0"))
+    watching.settle()
+    writer.commit(node("notes/a", "1"))
+    writer.history.record([Change(A.key, b"logged", Circumstances(origin="save").to_mapping())])
+
+    watching.settle()
+
+    assert watching.inner.read(A) == "logged"
 
 
 def test_who_reads_what_is_committed_never_meets_an_unfinished_commit(place: Place) -> None:

@@ -425,7 +425,7 @@ class Joint:
                 return
         if self.history.fence.applied() == self.history.store.current().position:
             return  # nothing was logged since
-        if self.history.store.catalogue.last_named() > (self._start() or 0):
+        if (self._start() or 0) < self.history.store.catalogue.last_named():  # the start follows
             with self.alone():
                 pass
 
@@ -525,9 +525,9 @@ class Joint:
 
     def _start(self) -> int | None:
         """Return the position after which files may be missing; None if nothing tells."""
-        applied = self.history.fence.applied()
+        applied, newest = self.history.fence.applied(), self.history.position()
         # A position beyond the log is of a log that was lost, and another one put in its place.
-        return applied if applied is not None and applied <= self.history.position() else None
+        return applied if applied is not None and applied <= newest else None
 
     # ------------------------------------------------------------ answering
     def notice(
