@@ -17,10 +17,10 @@ import perdure.process
 from perdure.app.reading import open_to_read
 from perdure.app.searching import open_searcher
 from perdure.context.layouts.notes import ABOUT
-from perdure.database import DatabaseFile, ReadOnlyFile
 from perdure.errors import AccessRefusedError, StorageUnavailableError
 from perdure.index.account import schema
 from perdure.process import offer_save_here, recall_here, state_path
+from perdure.sqlite import DatabaseFile, ReadOnlyFile
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.personal import Authorisation
 from perdure.storage.wrappers.read_only import Reading, Unchangeable
@@ -187,7 +187,7 @@ class TestBites:
         self, full: Here, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         before = snapshot(full.machine.place)
-        monkeypatch.setattr("perdure.database.ReadOnlyFile", DatabaseFile)
+        monkeypatch.setattr("perdure.sqlite.ReadOnlyFile", DatabaseFile)
 
         recall_here(full.context)
 
@@ -201,7 +201,7 @@ class TestBites:
                 return self._connection_to(f"{self.path.as_uri()}?mode=ro", self._check)
 
         before = snapshot(full.machine.place)
-        monkeypatch.setattr("perdure.database.ReadOnlyFile", MakesLogs)
+        monkeypatch.setattr("perdure.sqlite.ReadOnlyFile", MakesLogs)
 
         recall_here(full.context)
 

@@ -22,7 +22,7 @@ from perdure.artifacts.cid import CID, Hash
 from perdure.artifacts.disk import FolderLock, boot_name, take_in_time
 from perdure.artifacts.entry import Bind, Lift, Put, Register, Result, Sweep, Tombstone
 from perdure.artifacts.state import Logged
-from perdure.database import transaction, version_of
+from perdure.sqlite import transaction, version_of
 
 _VERSION = 3
 _SCHEMA = (

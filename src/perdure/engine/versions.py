@@ -1,9 +1,8 @@
 """The log of a memory: every version of every text, read, compared, restored, verified, proved."""
 
-import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import islice
@@ -27,11 +26,13 @@ from perdure.errors import (
     InvalidValueError,
     NotTextError,
     ProofError,
+    StorageError,
     StorageSelectionError,
     StorageUnavailableError,
 )
 from perdure.model import RequestContext
 from perdure.model.request import place_named, text_named
+from perdure.sqlite import read_only
 from perdure.storage import ABSENT, Locator, content_hash
 from perdure.storage.content import Expectation
 from perdure.storage.contract import Layout
@@ -407,10 +408,10 @@ def _damaged(catalogue: Path, faults: Iterable[Fault]) -> dict[CID, list[Damaged
     if not cids:
         return {}
     try:
-        with closing(sqlite3.connect(f"{catalogue.as_uri()}?mode=ro", uri=True)) as database:
+        with read_only(catalogue) as database:
             rows = {cid: database.execute(_BOUND_TO, (bytes(cid),)) for cid in cids}
             return {cid: [Damaged(*row) for row in found] for cid, found in rows.items()}
-    except sqlite3.Error:  # it is derived, and may be gone or damaged too
+    except StorageError:  # it is derived, and may be gone or damaged too
         return {}
 
 

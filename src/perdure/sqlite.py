@@ -1,4 +1,4 @@
-"""A SQLite file of ours: who may read it, how it is opened, and what its errors mean.
+"""The one wrapper of SQLite: how a file is opened, who may change it, and what its errors mean.
 
 A connection to a file with a write-ahead log holds locks while it rests. A process that forks and
 goes on with the same file would believe that it has them too, and could lose what it writes. So
@@ -11,7 +11,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -27,6 +27,7 @@ from perdure.errors import (
     StorageFaultError,
     StorageFullError,
     StorageUnavailableError,
+    explain,
 )
 
 PATIENCE_SECONDS = 30.0
@@ -232,6 +233,24 @@ class DatabaseFile:
             raise self._too_new(version)
         if version != self._tables.version:
             raise self.damage("it holds tables of something else")
+        self._refuse_cut(db)
+
+    def _refuse_cut(self, db: sqlite3.Connection) -> None:
+        """Refuse a file that ends within a page, which SQLite would read as zeros."""
+        (page,) = db.execute("PRAGMA page_size").fetchone()
+        with suppress(FileNotFoundError):
+            if self.path.stat().st_size % page and not self._has_log():
+                raise self.damage("its end is missing")
+
+    def _has_log(self) -> bool:
+        """Whether some pages are only in the log."""
+        try:
+            return self._beside("-wal").stat().st_size > 0
+        except OSError:
+            return False
+
+    def _beside(self, suffix: str) -> Path:
+        return self.path.with_name(self.path.name + suffix)
 
     def _prepare(self, db: sqlite3.Connection) -> None:
         (mode,) = self._patiently(lambda: db.execute("PRAGMA journal_mode = WAL")).fetchone()
@@ -245,6 +264,7 @@ class DatabaseFile:
         db.execute("PRAGMA secure_delete = ON")
         if version_of(db) != self._tables.version:
             self._settle(db)
+        self._refuse_cut(db)
 
     def _settle(self, db: sqlite3.Connection) -> None:
         """Make the tables, unless somebody else has; refuse a file that is not ours."""
@@ -283,6 +303,8 @@ class DatabaseFile:
             yield
         except sqlite3.Error as error:
             raise self._explain(error, before) from error
+        except UnicodeDecodeError as error:  # SQLite quotes a schema that is not text
+            raise self.damage(f"{before}its schema is not UTF-8") from error
         except PerdureError:
             raise
         except OSError as error:
@@ -354,16 +376,13 @@ class ReadOnlyFile(DatabaseFile):
             logs = [self._beside(log).exists() for log in ("-wal", "-shm")]
             shared = all(logs)
             self._looked_at = None if shared else self._state()
-            if logs == [True, False] and self._beside("-wal").stat().st_size:
+            if logs == [True, False] and self._has_log():
                 raise StorageUnavailableError(
                     f"{self._name} has a log that only a writer can take in. "
                     "Fix: run `perdure recall` or `perdure worker --once`."
                 )
             how = "mode=ro&readonly_shm=1" if shared else "immutable=1"
             return self._connection_to(f"{self.path.as_uri()}?{how}", self._check)
-
-    def _beside(self, suffix: str) -> Path:
-        return self.path.with_name(self.path.name + suffix)
 
     def _state(self) -> tuple[int, ...] | None:
         """Return what changes with the file; nothing equals it while somebody has a log."""
@@ -414,7 +433,7 @@ class DerivedFile:
         with self._lock:
             try:
                 return question(self._opened())
-            except (DamageError, StorageUnavailableError, UnicodeDecodeError):
+            except (DamageError, StorageUnavailableError):
                 self.discard()
                 return question(self._opened())
 
@@ -458,6 +477,23 @@ def look(
             finally:
                 file.close()
     return None
+
+
+@contextmanager
+def read_only(path: Path, patience: float = 5.0) -> Iterator[sqlite3.Connection]:
+    """Yield a connection to another program's file; what can't be read is a `StorageError`."""
+    try:
+        uri = f"{path.resolve(strict=True).as_uri()}?mode=ro"
+        with closing(sqlite3.connect(uri, patience, uri=True)) as db:
+            yield db
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        raise StorageFaultError(
+            f"{str(path)!a} can't be read as a database: {error}. Fix: check the file."
+        ) from error
+    except PerdureError:
+        raise
+    except OSError as error:
+        raise explain(error, str(path.parent), path.name) from error
 
 
 @contextmanager
