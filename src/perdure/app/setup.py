@@ -2,13 +2,10 @@
 
 import json
 import os
-import re
-import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from fcntl import LOCK_EX, flock
 from pathlib import Path
-from typing import Any
 
 from perdure.app.identity import find_store
 from perdure.app.opening import (
@@ -67,48 +64,21 @@ def edited(file: ConfigFile, entries: Entries) -> tuple[str, tuple[Place, ...]]:
 
 
 def _with(file: ConfigFile, place: Place, value: str) -> str:
-    import tomlkit
+    from perdure.toml import with_value
 
-    *tables, key = place
-
-    def edit(document: Any) -> str:  # noqa: ANN401 - a document behaves as its tables do
-        table = document
-        for name in tables:
-            if name not in table:
-                table[name] = tomlkit.table(is_super_table=True)
-            table = table[name]
-        table[key] = value
-        is_windows = 0 < file.text.count("\n") == file.text.count("\r\n")
-        text = document.as_string()
-        return re.sub("\r?\n", "\r\n", text) if is_windows else text
-
-    return _checked(file, place, value, edit)
-
-
-def _checked(file: ConfigFile, place: Place, value: str, edit: Callable[[Any], str]) -> str:
-    """Return what an edit makes of a file, if just this entry is another then."""
-    import tomlkit
-    from tomlkit.exceptions import TOMLKitError
-
-    *tables, key = place
-    with suppress(TOMLKitError, ValueError, TypeError, AttributeError):
-        wanted: Any = file.parse()
-        table = wanted
-        for name in tables:
-            table = table.setdefault(name, {})
-        table[key] = value
-        text = edit(tomlkit.parse(file.text))
-        if tomllib.loads(text) == wanted:
-            return text
-    where = f"[{'.'.join(tables)}]" if tables else "its first line"
-    raise ConfigError(
-        f"{file.path} is written in a way that can't be changed for you. "
-        f"Fix: set {key} = {tomlkit.item(value).as_string()} in {where} yourself."
-    )
+    try:
+        return with_value(file.text, place, value)
+    except InvalidValueError as error:
+        *tables, key = place
+        where = f"[{'.'.join(tables)}]" if tables else "its first line"
+        raise ConfigError(
+            f"{file.path} is written in a way that can't be changed for you. "
+            f"Fix: set {key} = {json.dumps(value)} in {where} yourself."
+        ) from error
 
 
 def set_state_mode(environ: Mapping[str, str], mode: str) -> None:
-    """Write who keeps the state of projects on this machine into the first line of the config.
+    """Write into the config who keeps the state of projects on this machine.
 
     All else in it stays to the letter. A file that is wrong already is refused, and not changed.
     """
@@ -117,11 +87,7 @@ def set_state_mode(environ: Mapping[str, str], mode: str) -> None:
     if mode not in STATE_MODES:
         raise ConfigError(f"no state_mode is called {mode[:80]!a}. Fix: use backend or local.")
 
-    def edit(document: Any) -> str:  # noqa: ANN401 - as before
-        document.pop("state_mode", None)
-        return f'state_mode = "{STATE_MODES[mode]}"\n{document.as_string()}'
-
-    put(file, _checked(file, ("state_mode",), STATE_MODES[mode], edit))
+    put(file, _with(file, ("state_mode",), STATE_MODES[mode]))
 
 
 # ---------------------------------------------------------------- the disk
