@@ -73,6 +73,10 @@ class DatabaseFile:
     wants to change it is told why that can't be, until it can.
     """
 
+    journal = "WAL"
+    levels = _NORMAL, _FULL
+    """How much is synced by a change that may be lost with the power, and by one that may not."""
+
     def __init__(self, path: str, tables: Tables, patience: float = PATIENCE_SECONDS) -> None:
         self.path = Path(path or os.sep).absolute()  # in memory, also where no folder is left
         self._tables = tables
@@ -82,7 +86,7 @@ class DatabaseFile:
         self._connection: sqlite3.Connection | None = None
         self._pid = os.getpid()
         self._identity: tuple[int, int] | None = None
-        self._synchronous = _FULL
+        self._synchronous: int | None = None
         self._refused: PerdureError | None = None
         """Why it can't be changed."""
         self._lock = threading.Lock()
@@ -106,7 +110,7 @@ class DatabaseFile:
         """Change the file wholly or not at all; durably, unless it may be lost with the power."""
         with self._alone(), self._explained():
             db = self._writable()
-            self._synchronize(db, _FULL if outlasts_power else _NORMAL)
+            self._synchronize(db, self.levels[outlasts_power])
             with transaction(db):
                 yield db
 
@@ -114,6 +118,11 @@ class DatabaseFile:
     def is_undisturbed(self) -> bool:
         """Whether what was read in one go was of one moment; SQLite sees to it."""
         return True
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the file that is open is the one at the path."""
+        return self.identity() == self._identity
 
     def identity(self) -> tuple[int, int] | None:
         """Tell the file at the path from any other; None if none is there."""
@@ -131,7 +140,7 @@ class DatabaseFile:
         """
         with self._alone(), self._explained("what was deleted is not yet overwritten; "):
             db = self._writable()
-            self._synchronize(db, _FULL)
+            self._synchronize(db, self.levels[1])
             db.execute("VACUUM")
             ((busy, _, _),) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             if busy:
@@ -164,7 +173,7 @@ class DatabaseFile:
         if self._connection is None:
             self._connection = self._open()
             self._pid, self._identity = os.getpid(), self.identity()
-        elif self._pid != os.getpid() or self.identity() != self._identity:
+        elif self._pid != os.getpid() or not self.is_in_place:
             raise StorageUnavailableError(
                 f"{self._name} was moved, or this process forked unseen by "
                 "Python. Fix: open it anew in a process that nobody forked from an open one."
@@ -253,14 +262,14 @@ class DatabaseFile:
         return self.path.with_name(self.path.name + suffix)
 
     def _prepare(self, db: sqlite3.Connection) -> None:
-        (mode,) = self._patiently(lambda: db.execute("PRAGMA journal_mode = WAL")).fetchone()
-        if mode != "wal":
+        self._synchronize(db, self.levels[1])
+        log = f"PRAGMA journal_mode = {self.journal}"
+        (mode,) = self._patiently(lambda: db.execute(log)).fetchone()
+        if mode != self.journal.lower():
             raise StorageFaultError(
                 f"the disk of {str(self.path)!a} can't share a log between processes. "
                 "Fix: put it on a disk of this machine, with PERDURE_HOME."
             )
-        db.execute(f"PRAGMA synchronous = {_FULL}")
-        self._synchronous = _FULL
         db.execute("PRAGMA secure_delete = ON")
         if version_of(db) != self._tables.version:
             self._settle(db)
@@ -294,7 +303,7 @@ class DatabaseFile:
         """Close the connection, if there is one; whoever calls has the lock."""
         if self._connection is not None and self._pid == os.getpid():
             self._connection.close()
-        self._connection = None
+        self._connection = self._synchronous = None
 
     # ------------------------------------------------------------ errors
     @contextmanager
@@ -317,7 +326,7 @@ class DatabaseFile:
         kind = AccessRefusedError if error.errno in _UNWRITABLE else StorageUnavailableError
         return kind(f"{told}make its folder writable, or set PERDURE_HOME to one that is.")
 
-    def _too_new(self, version: int) -> StorageUnavailableError:
+    def _too_new(self, version: int) -> PerdureError:
         return StorageUnavailableError(
             f"{self._name} has schema {version}; this Perdure knows {self._tables.version}. "
             "Fix: use the newer Perdure that made it."
@@ -447,11 +456,7 @@ class DerivedFile:
         with self._lock:
             self.close()
             if self._path:
-                from perdure.files import set_aside  # noqa: PLC0415 - who begins anew pays
-
-                set_aside(Path(self._path), unless=Path.is_file)
-                for name in (self._path, f"{self._path}-wal", f"{self._path}-shm"):
-                    Path(name).unlink(missing_ok=True)
+                discard(Path(self._path))
 
     def _opened(self) -> DatabaseFile:
         if self._file is None:
@@ -460,6 +465,15 @@ class DerivedFile:
             self._check(file)
             self._file = file
         return self._file
+
+
+def discard(path: Path) -> None:
+    """Remove a file that can be made again, with its logs; what is not a file is put aside."""
+    from perdure.files import set_aside  # noqa: PLC0415 - who begins anew pays
+
+    set_aside(path, unless=Path.is_file)
+    for log in ("", "-wal", "-shm", "-journal"):
+        path.with_name(path.name + log).unlink(missing_ok=True)
 
 
 def look(

@@ -60,7 +60,7 @@ def _longest_module(imported: str, modules: Mapping[str, str]) -> str:
 
 
 HISTORY = (
-    "perdure.storage.fence",
+    "perdure.storage.lock.fence",
     "perdure.storage.history",
     "perdure.storage.joint",
     "perdure.storage.seen",

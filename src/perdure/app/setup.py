@@ -3,8 +3,8 @@
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from fcntl import LOCK_EX, flock
+from contextlib import AbstractContextManager, contextmanager, suppress
+from math import inf
 from pathlib import Path
 
 from perdure.app.identity import find_store
@@ -39,7 +39,7 @@ from perdure.errors import (
     StorageSelectionError,
     explain,
 )
-from perdure.files import write_whole
+from perdure.files import locked, replace_unchanged, write_whole
 from perdure.model import RequestContext
 from perdure.storage import ABSENT, Locator, StorageBackend, content_hash, registry, select_backend
 from perdure.storage.backends.device_local import DeviceLocalBackend
@@ -48,8 +48,6 @@ from perdure.storage.contract import Layout, is_directory
 Place = tuple[str, ...]
 Entries = Mapping[Place, str]
 """Texts by their places: table, table in it, key."""
-
-_ONLY_US = 0o700
 
 
 def edited(file: ConfigFile, entries: Entries) -> tuple[str, tuple[Place, ...]]:
@@ -91,48 +89,18 @@ def set_state_mode(environ: Mapping[str, str], mode: str) -> None:
 
 
 # ---------------------------------------------------------------- the disk
-@contextmanager
-def alone_in(home: Path) -> Iterator[None]:
+def alone_in(home: Path) -> AbstractContextManager[int | None]:
     """Let one process at a time set up a home, which is made if it is not there."""
-    descriptor = None
     try:
-        home.mkdir(mode=_ONLY_US, parents=True, exist_ok=True)
-        descriptor = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        flock(descriptor, LOCK_EX)
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        if descriptor is not None:
-            os.close(descriptor)
         raise explain(error, str(home.parent), home.name) from error
-    try:
-        yield
-    finally:
-        os.close(descriptor)
+    return locked(home, inf)
 
 
 def put(file: ConfigFile, text: str) -> None:
-    """Make `text` the config file, whole and durably, if it is still as it was read.
-
-    A link is followed: some keep all their config files in one place, and link to them.
-    """
-
-    def place(beside: Path, path: Path) -> None:
-        edited = ConcurrentModificationError(
-            f"{path} was changed by somebody else just now, and is left as it is. Fix: try again."
-        )
-        is_there = path.exists()
-        if (path.read_bytes() if is_there else b"") != file.text.encode():
-            raise edited
-        if is_there:
-            beside.replace(path)
-            return
-        try:
-            os.link(beside, path)  # which never takes the place of what came meanwhile
-        except FileExistsError:
-            raise edited from None
-
-    path = Path(os.path.realpath(file.path))
-    mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
-    write_whole(path, text.encode(), mode=mode, place=place)
+    """Make `text` the config file, whole and durably, if it is still as it was read."""
+    replace_unchanged(file.path, file.text.encode(), text.encode())
 
 
 _FOLDER = Locator(".perdure-init")
