@@ -42,16 +42,19 @@ def with_value(text: str, place: Sequence[str], value: object) -> str:
 
 
 def without(text: str, place: Sequence[str]) -> str:
-    """Return the text without the value, or the table, at a place.
+    """Return the text without the value, or the table, at a place; as it is if there is none.
 
     A table above that holds nothing any more is removed too.
     """
     wanted = parse(text)
+    try:
+        _remove(wanted, place)
+    except (KeyError, TypeError):
+        return text
     document: Any = None
     with suppress(TOMLKitError, ValueError, TypeError, AttributeError):
         document = tomlkit.parse(text)
-        for tree in (wanted, document):
-            _remove(tree, place)
+        _remove(document, place)
     new = _checked(text, document, wanted, place)
     if text.startswith(new):  # it was the last, and a blank line may have been before it
         new = re.sub(r"(?<=\n)\r?\n\Z", "", new)

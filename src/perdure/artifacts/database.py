@@ -11,7 +11,7 @@ import os
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -184,8 +184,9 @@ class MemoryDatabase(InMemory, Database):
 
     def remove(self) -> None: ...
 
-    def _locked(self) -> AbstractContextManager[None]:
-        return nullcontext()
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        yield
 
 
 def _add(db: sqlite3.Connection, entries: list[Logged], facts: Facts) -> Facts:
