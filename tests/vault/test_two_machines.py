@@ -94,7 +94,9 @@ class Schedule:
     def rename_memory(self, machine: Machine) -> None:
         if machine.memories():
             path = self.random.choice(machine.memories())
-            path.rename(path.with_name(f"Renamed {path.stem}.md"))
+            renamed = path.with_name(f"Renamed {path.stem}.md")
+            if not renamed.exists():  # as in Obsidian: no file is overwritten by a rename
+                path.rename(renamed)
 
     def bring(self, _: Machine) -> None:
         for _step in range(self.random.randint(1, 3)):
