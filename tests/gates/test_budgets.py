@@ -25,7 +25,7 @@ BUDGETS = {
     "model": 3_032,
     "process": 528,
     "storage": 5_930,
-    "surfaces": 7_419,
+    "surfaces": 7_421,
     "testing": 4_351,
 }
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_928
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_930
