@@ -24,7 +24,7 @@ def says_gone(memory: Memory, query: str) -> bool:
 # ---------------------------------------------------------------- versions
 @pytest.mark.parametrize("is_recorded", [False, True])
 def test_an_edit_by_hand_is_the_next_version(
-    memory: Memory, vault: Path, is_recorded: bool
+    memory: Memory, vault: Path, *, is_recorded: bool
 ) -> None:
     memory.write("preference/nut", "Likes nuts")
     file = file_of(vault, "Nut")
