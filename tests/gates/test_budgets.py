@@ -18,14 +18,14 @@ BUDGETS = {
     "agents": 4_662,
     "app": 4_029,
     "artifacts": 7_116,
-    "context": 5_474,
-    "engine": 30_782,
+    "context": 5_502,
+    "engine": 30_813,
     "harness": 2_154,
     "index": 4_248,
     "model": 3_032,
     "process": 528,
-    "storage": 5_839,
-    "surfaces": 7_419,
+    "storage": 5_864,
+    "surfaces": 7_421,
     "testing": 4_351,
 }
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_777
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_863
