@@ -17,13 +17,7 @@ from typing import NamedTuple
 from perdure.dataclass import dataclass
 from perdure.harness import spans
 from perdure.harness.ancestry import MUCH_TIME, Ancestry
-from perdure.harness.projects import (
-    Checkout,
-    head_of,
-    identity_of,
-    run_git,
-    top_of,
-)
+from perdure.harness.projects import Checkout, head_of, identity_of, run_git, top_of
 from perdure.model.anchors import (
     CHANGED,
     FRESH,

@@ -22,13 +22,7 @@ from perdure.errors import AccessDeniedError, InvalidUriError, InvalidValueError
 from perdure.model import Uri
 from perdure.model.values import shown as briefly
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import (
-    ONE_OBJECT,
-    STDIN,
-    as_json,
-    mention_number_masked,
-    with_project_memory,
-)
+from perdure.surfaces.cli.options import STDIN, mention_number_masked, with_project_memory
 from perdure.surfaces.lazy import INTERRUPTED
 from perdure.surfaces.telling import counted, picked, shown, shown_words
 
@@ -62,8 +56,7 @@ class Options(TypedDict):
     help="Learn only what is at least so sure; 0.6.",
 )
 @click.option("--lenient", is_flag=True, help="Pass over what no message can hold.")
-@as_json(ONE_OBJECT)
-@with_project_memory
+@with_project_memory()
 def commit_command(
     memory: Memory, session_file: str, *, as_json: bool, **options: Unpack[Options]
 ) -> None:

@@ -4,14 +4,7 @@ import click
 
 from perdure import Fate, Memory, RewindStep
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import (
-    NAMES,
-    OBJECT_PER_LINE,
-    Moment,
-    as_json,
-    parse_moment,
-    with_memory,
-)
+from perdure.surfaces.cli.options import NAMES, OBJECT_PER_LINE, Moment, parse_moment, with_memory
 from perdure.surfaces.telling import counted, picked
 
 
@@ -19,8 +12,7 @@ from perdure.surfaces.telling import counted, picked
 @click.argument("then", type=parse_moment)
 @click.argument("folder", default="")
 @click.option("--apply", is_flag=True, help="Do it; otherwise it is only said.")
-@as_json(OBJECT_PER_LINE)
-@with_memory
+@with_memory(OBJECT_PER_LINE)
 def rewind_command(
     memory: Memory, then: Moment, folder: str, *, apply: bool, as_json: bool
 ) -> None:

@@ -7,7 +7,7 @@ import click
 from perdure import LineState, Memory, ShownEmission, ShownLine
 from perdure.app.projects import identity_named
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json, parse_time, with_memory
+from perdure.surfaces.cli.options import OBJECT_PER_LINE, parse_time, with_memory
 from perdure.surfaces.telling import counted, local_time, picked, shown, shown_words, styled
 
 _WHY_SILENT = {
@@ -22,8 +22,7 @@ _FIELDS = "agent session moment reason tokens bytes project position blocked beh
 @click.option("--last", is_flag=True, help="Only the last time that an agent was shown something.")
 @click.option("--since", type=parse_time, metavar="TIME", help="Only since a date or a time.")
 @click.option("--project", metavar="NAME", help="Only in this project, by name or folder.")
-@as_json(OBJECT_PER_LINE)
-@with_memory
+@with_memory(OBJECT_PER_LINE)
 def shown_command(
     memory: Memory, since: str | None, project: str | None, *, last: bool, as_json: bool
 ) -> None:
