@@ -354,7 +354,6 @@ def _quoted_name(found: re.Match[str]) -> str:
 
 
 def _any_value(entry: Entry) -> JSON:
-    """Return a value in any form of YAML; None if it can't be read."""
     try:
         return as_json(properties(entry.raw).get(entry.name))
     except InvalidValueError:

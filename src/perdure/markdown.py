@@ -249,7 +249,6 @@ def _unclosed(title: str) -> str:
 
 
 def _has_text(text: str, start: int) -> bool:
-    """Whether the line before is not blank."""
     return bool(text[text.rfind("\n", 0, max(start - 1, 0)) + 1 : start].strip(_BLANKS))
 
 
@@ -499,7 +498,6 @@ class _Closers:
         self._runs: dict[int, list[int]] | None = None
 
     def of(self, kind: str, opening: re.Match[str]) -> tuple[int, int] | None:
-        """Return where the closing mark is."""
         mark = "-->" if kind == "html" else opening[0]
         if kind == "ticks":
             place = self._ticks(len(mark), opening.end())
@@ -570,7 +568,6 @@ _BOX = later(
 
 
 def tasks(text: str) -> list[Task]:
-    """Return the items of lists that have a box, in order."""
     if not _BOX.search(text):
         return []
     return [
@@ -636,7 +633,6 @@ _EMPHASIS = later(
 
 
 def _shown(said: str) -> str:
-    """Return what a person reads of a block."""
     out: list[str] = []
     at = 0
     pieces = sorted(_pieces_in(said, 0, len(said)), key=lambda piece: (piece.start, -piece.end))

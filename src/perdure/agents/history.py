@@ -53,8 +53,6 @@ class PastSession:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The past sessions of one agent that are not indexed yet, oldest first."""
-
     agent: str
     sessions: tuple[PastSession, ...]
 
@@ -64,7 +62,6 @@ class History:
 
     @property
     def seconds(self) -> int:
-        """About how long it takes to index all of them."""
         return max(1, round(sum(each.size for each in self.sessions) / _BYTES_PER_SECOND))
 
 

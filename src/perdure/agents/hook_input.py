@@ -31,7 +31,6 @@ class HookInput:
 
     @property
     def event(self) -> str:
-        """The client's own name of the event."""
         return _text(self.raw, "hook_event_name")
 
     @classmethod

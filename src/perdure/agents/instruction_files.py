@@ -58,8 +58,6 @@ def instruction_files(
 
 
 class _Reading:
-    """Reads files until there are too many, or it takes too long."""
-
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._top = _top_of(folder)
@@ -101,7 +99,6 @@ class _Reading:
             self._read(Path(os.path.normpath(path.parent / name)), self._top)
 
     def _read(self, path: Path, within: Path, shown: str = "") -> InstructionFile | None:
-        """Read a file if it is really inside a folder, and was not read before."""
         if len(self._found) >= MOST_FILES or time.monotonic() > self._until:
             return None
         with suppress(OSError, ValueError):

@@ -153,7 +153,6 @@ def _recap(moment: Moment) -> str:
 
 # ---------------------------------------------------------------- at a prompt
 def at_prompt(moment: Moment) -> Emission:
-    """Return what memory has to say to a prompt, in a few lines."""
     if not moment.home.is_dir() or moment.given.subagent:  # no person wrote that prompt
         return NOTHING
     from perdure.model.speech import speech_of

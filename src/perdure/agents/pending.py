@@ -60,8 +60,6 @@ run(["drain"])"""
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A session of an agent that memory should know of."""
-
     agent: str
     session_id: str
     transcript: str
@@ -115,7 +113,6 @@ class Pending:
         return [_age(path)[0] for path in self._files()]
 
     def is_older(self, waiting: Waiting, seconds: float) -> bool:
-        """Whether a note has been there for so long."""
         try:
             return self._path(waiting).stat().st_mtime < time.time() - seconds
         except OSError:
@@ -378,8 +375,6 @@ def _keep_growing(importer: "SessionImporter", reader: "_Reader", format_: "Resu
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads the transcript of a session."""
-
     waiting: Waiting
     admission: "Admission"
     home: Path
@@ -447,7 +442,6 @@ def _placed(item: "Conversation") -> "Conversation":
 
 # ---------------------------------------------------------------- the log
 def folder_of(home: Path) -> Path:
-    """Return where hooks keep what is theirs."""
     return home / "hooks"
 
 

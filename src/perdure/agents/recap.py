@@ -98,8 +98,6 @@ _NOISY_GIT = frozenset({"status", "diff", "log", "show", "branch", "remote", "fe
 
 
 class Call(NamedTuple):
-    """A call of a tool that ended."""
-
     tool: str
     given: Mapping[str, object]
     worked: bool
@@ -131,7 +129,6 @@ def recap(agent: str, transcript: Path, session_id: str, cwd: str = "") -> str:
 
 
 def _fitting(title: str, parts: Iterable[str], budget: int) -> str:
-    """Return a line with as many of the parts as fit; empty if none does."""
     line = ""
     for part in islice(parts, _MOST_OFFERED):
         longer = f"{line}; {part}" if line else f"- {title} {part}"

@@ -27,8 +27,6 @@ _FOLDER = ("hooks", "runs")
 
 
 class Run(NamedTuple):
-    """One run of a hook."""
-
     session: str = ""
     """The digest of the session's id: of a private session, not even its id is kept."""
     cpu: float = 0.0
@@ -84,7 +82,6 @@ def record_run(home: Path, agent: str, event: str, run: Run) -> None:
 
 
 def runs_of(home: Path, agent: str, event: str) -> list[Run]:
-    """Return the runs that are left of an event of an agent, oldest first."""
     return list(_read(read_lines(_path(home, agent, event))))
 
 

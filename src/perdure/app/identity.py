@@ -66,8 +66,6 @@ _ABOUT = (
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a home remembers of one store."""
-
     history: str
     """The name of its folder among the histories."""
     ids: tuple[str, ...]
@@ -79,8 +77,6 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """A store as it was found."""
-
     home: Path
     known: Known
     is_remembered: bool

@@ -350,7 +350,6 @@ def _try_writing(backend: StorageBackend) -> None:
 
 
 def _clear(backend: StorageBackend) -> None:
-    """Remove what we wrote, and nothing else."""
     with suppress(AbsentError, ConcurrentModificationError):
         backend.remove(_PROBE, expect=content_hash(PROBED))
     if is_directory(backend, _FOLDER):

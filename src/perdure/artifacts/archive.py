@@ -107,7 +107,6 @@ class Section:
         return Section(self._file, self._start + start, length)
 
     def read(self, offset: int, length: int) -> bytes:
-        """Return the bytes there; fewer only where it ends."""
         length = max(0, min(length, self._length - offset))
         self._file.seek(self._start + offset)
         data = self._file.read(length)
@@ -256,11 +255,9 @@ class Archive:
 
     @property
     def size(self) -> int:
-        """In bytes."""
         return self.source.size()
 
     def frames(self, after: int = 0) -> Iterator[Frame]:
-        """Yield the commits that end after a position, in order."""
         with refusing():
             for number, section in self.sections.items():
                 following = self.headers.get(number + 1)
@@ -272,7 +269,6 @@ class Archive:
                         yield frame
 
     def seal_at(self, position: int) -> bytes | None:
-        """Return the seal of the commit that ends at a position; None if none does."""
         for frame in self.frames(after=position - 1):
             return frame.seal if frame.head.last_position == position else None
         return None

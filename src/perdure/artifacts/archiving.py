@@ -59,8 +59,6 @@ _SWEEP = 8
 # ---------------------------------------------------------------- writing
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What an archive holds."""
-
     history: bytes
     state: IndexState
     """The last one."""
@@ -238,8 +236,6 @@ class How(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What taking in an archive did."""
-
     how: How
     history: bytes
     """That of the archive."""

@@ -162,7 +162,6 @@ class Checkpoint:
         return cls(origin, int(size), from_base64(root), int(time), int(snapshot))
 
     def body(self) -> str:
-        """Return the lines that are signed."""
         numbers = f"time {self.time}\nsnapshot {self.snapshot}\n"
         return f"{self.origin}\n{self.size}\n{to_base64(self.root)}\n{numbers}"
 

@@ -27,8 +27,6 @@ _PLACE = struct.Struct("<QIQ")
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What a sweep did."""
-
     horizon: int
     """The first position that can still be asked for."""
     cids: tuple[CID, ...]
@@ -43,8 +41,6 @@ class _Place(NamedTuple):
 
 
 class Sweeper:
-    """Sweeps, while the lock is held."""
-
     def __init__(self, disk: Disk, journal: Journal, algorithm: Hash) -> None:
         self._disk = disk
         self._journal = journal

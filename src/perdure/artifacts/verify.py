@@ -49,8 +49,6 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a look at every byte found."""
-
     commits: int
     entries: int
     contents: int

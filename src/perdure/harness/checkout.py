@@ -60,8 +60,6 @@ def working_tree(folder: str, cache: Path | None = None) -> "WorkingTree | None"
 
 @dataclass(frozen=True)
 class _File:
-    """What is at a path now."""
-
     kind: str
     """`file`, `folder`, `large` for a file that is not read, or `none`."""
     data: bytes = b""
@@ -78,8 +76,6 @@ class _File:
 
 
 class WorkingTree:
-    """The working tree of a folder; each call sees it as it is then."""
-
     def __init__(self, root: str, checkout: Checkout, within: str, cache: Path | None) -> None:
         self._root = root
         self._checkout = checkout
@@ -234,8 +230,6 @@ def _has_commit(anchors: Anchors) -> bool:
 
 
 class _Finding(NamedTuple):
-    """What became of one span or command."""
-
     state: str
     what: str = ""
     """A path, or a command."""

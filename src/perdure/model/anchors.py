@@ -154,8 +154,6 @@ def hedged(text: str, verdict: Verdict) -> str:
 
 
 class Checkout(Protocol):
-    """The working tree of a folder."""
-
     def anchored(self, text: str, when: datetime | None, origin: Origin | None) -> Anchors | None:
         """Return what a statement of that time names; None if nothing can be known of it.
 

@@ -18,8 +18,6 @@ from perdure.patterns import later
 
 
 class Kind(Enum):
-    """Who a message is from."""
-
     USER = "user"
     AGENT = "agent"
     CALL = "call"
@@ -325,7 +323,6 @@ def _begins_line(text: str, at: int) -> bool:
 
 
 def _says_nothing(text: str) -> bool:
-    """Whether a message only lets the agent go on."""
     if len(text) > 60:  # noqa: PLR2004 - the longest such message has half of that
         return False
     words = [word.lower() for word in _WORD.findall(text.removeprefix("@agent"))]

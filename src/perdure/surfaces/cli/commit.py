@@ -193,7 +193,6 @@ def _counts(done: SessionCommit) -> str:
 
 
 def _rows(memory: Memory, done: SessionCommit, plan: Planned) -> Iterator[tuple[str, str, str]]:
-    """Yield what a plan made of a candidate, and of what that superseded."""
     yield plan.outcome.value, _name(memory, plan.uri), shown_words(plan.candidate.content)
     texts = {each.uri: each.after for each in done.changes}
     for uri in plan.superseded:
@@ -201,7 +200,6 @@ def _rows(memory: Memory, done: SessionCommit, plan: Planned) -> Iterator[tuple[
 
 
 def _tell_masked(done: SessionCommit) -> None:
-    """Say in which messages secrets were masked, as citations count them, and of which kind."""
     told = [f"message {each.message} ({', '.join(each.kinds)})" for each in done.masked_messages]
     mention_number_masked(done.masked, told)
 

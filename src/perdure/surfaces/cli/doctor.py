@@ -59,7 +59,6 @@ def doctor_command(
 
 
 def _check_agents(*, as_json: bool) -> bool:
-    """Print what is found about each agent; return whether nothing fails."""
     found = check_agents(os.environ)
     is_ok = all(each.ok for each in found)
     if as_json:

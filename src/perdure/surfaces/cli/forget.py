@@ -86,7 +86,6 @@ def _archive(memory: Memory, node: str, options: Options, *, as_json: bool) -> N
 
 
 def _tell_hidden(done: Forgotten, *, dry_run: bool) -> None:
-    """Say where else its words were, and are hidden now."""
     hidden, would = done.hidden, "would be " if dry_run else ""
     where = [
         f"{counted(hidden.sentences, 'sentence')} in {counted(hidden.messages, 'message')}",

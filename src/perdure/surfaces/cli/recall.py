@@ -204,7 +204,6 @@ def _most_telling(lines: Sequence[str], words: re.Pattern[str] | None) -> list[i
 
 
 def _pattern(words: Sequence[str]) -> re.Pattern[str] | None:
-    """Return a pattern for the words of a question, and others that begin as they do."""
     stems = "|".join(re.escape(word[: max(3, len(word) - 2)]) for word in words)
     return re.compile(rf"\b(?:{stems})\w*", re.IGNORECASE) if stems else None
 

@@ -245,7 +245,6 @@ def _learned(claim: Claim) -> str:
 
 
 def _checked(claim: Claim) -> Iterator[_Twig]:
-    """Yield what a statement names of the checkout, and what became of it."""
     if claim.anchors is None:
         return
     verdict = claim.verdict

@@ -432,7 +432,6 @@ def _statement(claim: Claim) -> Answer:
 
 
 def _checked(claim: Claim) -> Answer:
-    """Return what became of the code that a statement names; nothing if that is not known."""
     if claim.verdict is None:
         return {}
     told = {"note": claim.verdict.note, "held_back": claim.verdict.held_back}
