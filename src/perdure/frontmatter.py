@@ -59,9 +59,7 @@ class Frontmatter(NamedTuple):
     values: Mapping[str, Value]
     """The properties; none if there are none, or if they can't be read."""
     lines: str
-    """What is between the fences, to the letter."""
     body: str
-    """What follows the closing fence, to the letter."""
     finding: str | None
     """Why the values can't be read, and the fix; the body can be read in any case."""
 

@@ -37,10 +37,8 @@ class Block(NamedTuple):
     start: int
     end: int
     first_line: int
-    """From 1."""
     last_line: int
     level: int = 0
-    """Of a heading, 1 to 6."""
     depth: int = 0
     """How many lists, items and quotations it is in."""
     info: str = ""
@@ -310,11 +308,9 @@ class Link(NamedTuple):
     """What is shown instead, as it is written; empty if nothing is."""
     embed: bool
     kind: str
-    """wikilink or markdown."""
     start: int
     end: int
     line: int
-    """From 1."""
 
 
 class _Piece(NamedTuple):
@@ -643,7 +639,8 @@ def _shown(said: str) -> str:
         at = piece.end
         if piece.kind == "wiki":
             link = _wikilink(said, piece, 1)
-            out.append(_shown_link(link) if link else "")
+            named = " > ".join(filter(None, (link.target, link.heading))) if link else ""
+            out.append((link and link.alias) or named)
         elif piece.kind == "link":
             out.append(_EMPHASIS.sub("", said[slice(*piece.inner)]))
         elif piece.kind == "tag":
@@ -652,7 +649,3 @@ def _shown(said: str) -> str:
             out.append(said[slice(*piece.inner)])
     out.append(_EMPHASIS.sub("", said[at:]))
     return _unreferenced("".join(out))
-
-
-def _shown_link(link: Link) -> str:
-    return link.alias or " > ".join(filter(None, (link.target, link.heading)))

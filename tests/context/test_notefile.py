@@ -307,7 +307,7 @@ def test_a_memory_looks_as_a_person_would_write_it() -> None:
         ("health", "", "Health"),
         ("to-read", "", "To read"),
         ("notes", "", "Notes"),
-        ("sessions", "", "Sessions (sessions)"),
+        ("system", "", "System (system)"),
     ],
 )
 def test_a_category_that_is_not_ours_names_its_folder_and_the_id_says_which_it_is(

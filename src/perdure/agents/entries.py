@@ -103,13 +103,10 @@ class JsonFile:
     path: Path
     servers: Mapping[str, object] | None = None
     section: str = _SERVERS
-    """Where servers are."""
     hooks: tuple[Hook, ...] = ()
     beside: Mapping[str, object] | None = None
     offers: tuple[Setting, ...] = ()
-    """Settings that the user may choose."""
     settings: tuple[Setting, ...] = ()
-    """Those that were chosen."""
 
 
 @dataclass(frozen=True, slots=True)

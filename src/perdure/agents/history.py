@@ -43,7 +43,6 @@ class PastSession:
     """What tells its project from others: a folder, or the agent's own name for it."""
     size: int
     time: float
-    """When it was last written to."""
 
     @property
     def stamp(self) -> str:
@@ -71,7 +70,6 @@ class Indexed:
     failed: int
     """Sessions that can't be read; `perdure doctor` tells of them."""
     candidates: int
-    """Sentences that wait for a decision."""
 
 
 def find_history(agent: str, environ: Mapping[str, str]) -> History:

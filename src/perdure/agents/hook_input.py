@@ -27,7 +27,6 @@ class HookInput:
     subagent: str = ""
     """The id of the subagent that calls; empty for the agent itself."""
     raw: Mapping[str, object] = field(default_factory=dict, repr=False)
-    """All of it."""
 
     @property
     def event(self) -> str:

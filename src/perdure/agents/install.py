@@ -220,7 +220,6 @@ class Receipt:
     """The hash of what it was then made."""
     made: tuple[tuple[str, ...], ...] = ()
     replaced: tuple[Replaced, ...] = ()
-    """Settings of the agent that were changed."""
 
     def undoes(self, content: bytes | None) -> bool:
         """Whether a file is just what we made of it."""

@@ -168,15 +168,10 @@ def _without_frontmatter(text: str) -> tuple[str, tuple[str, ...]]:
     if named is None:
         return body, ()
     given = [
-        *_listed(named["inline"]),
+        *re.split(r",(?![^{]*\})", named["inline"].strip().removeprefix("[").removesuffix("]")),
         *(each.strip().lstrip("- ") for each in named["block"].split("\n")),
     ]
     return body, tuple(filter(None, (each.strip().strip("\"'") for each in given)))
-
-
-def _listed(text: str) -> list[str]:
-    """Return the items of a list on one line; commas inside braces are of a glob."""
-    return re.split(r",(?![^{]*\})", text.strip().removeprefix("[").removesuffix("]"))
 
 
 # ---------------------------------------------------------------- the user's own

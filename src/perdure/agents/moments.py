@@ -23,9 +23,7 @@ _LONGEST_PROMPT = 2_000
 _FEWEST_WORDS = 2
 _MOST_LOOKED_AT = 24
 _SUBAGENT = 120
-"""Tokens for a subagent."""
 _BINDING = ("rule", "rejected")
-"""The kinds of rules and prohibitions."""
 _OPENING_PROMPTS = 2
 """After so many prompts of a session, memory speaks only if it is sure to matter."""
 

@@ -66,7 +66,6 @@ class Waiting:
     cwd: str = ""
     """Where the agent works, for a transcript that does not say so."""
     event: str = ""
-    """The event of the agent that noted it."""
     allowed: str = ""
     """Not empty if the run itself allowed that it contributes (`PERDURE_CONTRIBUTE=1`)."""
     mark: str = field(default_factory=lambda: os.urandom(16).hex())
@@ -381,7 +380,6 @@ class _Reader:
     reads_all: bool = False
     """Whether a language model learns, so that any sentence may be compared with what was read."""
     read: "list[Conversation]" = field(default_factory=list)
-    """What was admitted so far."""
 
     def admitted(self, items: "Iterable[Item | Finding]") -> "Iterator[Admitted]":
         """Yield what may be kept of the conversations in a file; note what is wrong."""

@@ -82,11 +82,9 @@ class Store:
     is_remembered: bool
     """Whether the home knows just this of it."""
     has_note: bool
-    """Whether its note has an id."""
     trouble: str = ""
     """Why its note can't be read, or have its id."""
     refusal: StoreIdentityError | None = None
-    """Why it can't be opened."""
     layout: str = ""
     """As its note says, or as its files lie; empty if it has none yet."""
     owner: str = ""

@@ -217,9 +217,7 @@ class Begun:
     protocol: str
     whereabouts: str
     store: str
-    """Its id."""
     history: Path
-    """Where every version is kept."""
     notes: int = 0
     """How many notes of a vault are memory where they lie."""
     others: Mapping[str, int] = field(default_factory=dict)

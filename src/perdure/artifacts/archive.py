@@ -130,7 +130,6 @@ class Survey:
     def __init__(self, begin: End, algorithm: Hash) -> None:
         self.end = begin
         self.root = EMPTY_ROOT
-        """Of the RFC 6962 tree over all entries."""
         self.snapshots = 0
         self.stops: dict[int, int] = {}
         """Where the frames of each segment end."""

@@ -61,13 +61,10 @@ _SWEEP = 8
 class Exported:
     history: bytes
     state: IndexState
-    """The last one."""
     root: bytes
-    """Of the log's tree."""
     digest: bytes
     """The SHA-256 of the archive without its last 32 bytes, which are this."""
     size: int
-    """In bytes."""
 
 
 def export(
@@ -238,13 +235,11 @@ class How(Enum):
 class Taken:
     how: How
     history: bytes
-    """That of the archive."""
     position: int
     """The last one of the archive."""
     entries: int
     """How many our log has more for it."""
     state: IndexState
-    """Ours, afterwards."""
 
 
 def import_archive(

@@ -59,7 +59,6 @@ class Index:
         self._prefix = b""
         self.end = End(0, 0, 0, 0, 0, FIRST_SEAL)
         self.snapshots: list[int] = []
-        """The position of each."""
         self.horizon = 0
         self._last = 0
 

@@ -142,7 +142,6 @@ class Header(NamedTuple):
     hash: Hash
     number: int
     position: int
-    """The last one before it."""
     time: int
     epoch: int
     seal: bytes

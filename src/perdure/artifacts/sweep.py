@@ -31,7 +31,6 @@ class Collected:
     """The first position that can still be asked for."""
     cids: tuple[CID, ...]
     size: int
-    """The bytes that were erased."""
 
 
 class _Place(NamedTuple):

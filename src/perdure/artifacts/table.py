@@ -54,9 +54,7 @@ class Row(NamedTuple):
     """The position of the commit that put it."""
     block: int
     offset: int
-    """In the block."""
     place: int
-    """In the segment's file."""
     length: int
     hidden: int
     """The position of the commit that hid it; 0 if none did."""
@@ -76,7 +74,6 @@ class Facts(NamedTuple):
     """Where in its file the last frame before `end` begins; 0 if its segment has none yet."""
     horizon: int
     snapshots: tuple[int, ...]
-    """The position of each."""
     often: Mapping[bytes, tuple[int, ...]]
     """By digest: where it was hidden, shown, hidden, and so on."""
 

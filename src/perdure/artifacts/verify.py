@@ -54,7 +54,6 @@ class Report:
     contents: int
     """Whose bytes are there and right."""
     size: int
-    """In bytes, of all that was looked at."""
     position: int
     """The last one that is whole with everything before it."""
     faults: tuple[Fault, ...]

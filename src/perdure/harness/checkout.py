@@ -225,16 +225,11 @@ def _definition(found: _File, name: str, path: str) -> Span | None:
     return None if part is None else Span(path, found.blob, name, part.hash, part.line)
 
 
-def _has_commit(anchors: Anchors) -> bool:
-    return bool(_COMMIT.fullmatch(anchors.commit))
-
-
 class _Finding(NamedTuple):
     state: str
     what: str = ""
     """A path, or a command."""
     to: str = ""
-    """Where it is now."""
     since: date | None = None
     is_gone: bool = False
 
@@ -275,7 +270,7 @@ class _Check:
         commits: dict[str, None] = {}
         files: dict[str, None] = {}
         for each in takewhile(lambda _: self._left() > 0, stated):
-            for anchors in filter(_has_commit, each.anchors):
+            for anchors in (one for one in each.anchors if _COMMIT.fullmatch(one.commit)):
                 is_other, tip = bool(branch) and anchors.branch not in known, ""
                 if is_other:
                     tip = self._ancestry.tip(anchors.branch)
@@ -358,7 +353,8 @@ class _Check:
             return _Finding(FRESH, span.path)
         line = _line_of(span, found)
         if line is None:
-            return _Finding(CHANGED, _named(span), since=found.changed)
+            named = f"{span.symbol} in {span.path}" if span.symbol else span.path
+            return _Finding(CHANGED, named, since=found.changed)
         if line == span.line:
             return _Finding(FRESH, span.path)
         return _Finding(MOVED, span.path, f"{span.path}:{line}" if span.lines else "")
@@ -435,10 +431,6 @@ def _line_of(span: Span, found: _File) -> int | None:
     return spans.find_lines(found.text, span.hash, span.line, span.lines) or None
 
 
-def _named(span: Span) -> str:
-    return f"{span.symbol} in {span.path}" if span.symbol else span.path
-
-
 def _state(findings: Iterable[_Finding]) -> str:
     states = {each.state for each in findings}
     return next((each for each in _ORDER if each in states), UNKNOWN)
@@ -447,7 +439,8 @@ def _state(findings: Iterable[_Finding]) -> str:
 def _summed_up(findings: Sequence[_Finding], stated: Stated) -> Verdict:
     state = _state(findings)
     if findings and all(each.is_gone for each in findings):
-        return Verdict(state, held_back=f"{_listed(findings)} gone since {_day(stated)}")
+        gone = ", ".join(dict.fromkeys(each.what for each in findings))
+        return Verdict(state, held_back=f"{gone} gone since {_day(stated)}")
     notes = dict.fromkeys(_note(each, stated) for each in findings if each.state == state)
     return Verdict(state, "; ".join(filter(None, notes)))
 
@@ -461,10 +454,6 @@ def _note(finding: _Finding, stated: Stated) -> str:
     if finding.to:
         return f"now {finding.to}, changed since {since}"
     return f"{finding.what} {'gone' if finding.is_gone else 'changed'} since {since}"
-
-
-def _listed(findings: Iterable[_Finding]) -> str:
-    return ", ".join(dict.fromkeys(each.what for each in findings))
 
 
 def _day(stated: Stated, changed: date | None = None) -> str:

@@ -25,7 +25,6 @@ class Span:
     hash: str = ""
     """Of the definition, or of the lines; empty if the whole file is meant."""
     line: int = 0
-    """The first line, from 1."""
     lines: int = 0
     """How many lines; 0 for a definition or a whole file."""
 

@@ -64,7 +64,6 @@ class Screen:
         self._repeated = _Repeated()
         self._public: list[str] = []
         self.is_on = False
-        """Whether the session is in private mode."""
         self.is_used = bool(switches)
         """Whether anything in the session was private."""
 

@@ -21,9 +21,7 @@ class Kind(Enum):
     USER = "user"
     AGENT = "agent"
     CALL = "call"
-    """The agent called a tool."""
     OUTPUT = "output"
-    """A tool returned it."""
     INJECTED = "injected"
     """Perdure put it there, or returned it from a tool."""
     BOILERPLATE = "boilerplate"
@@ -39,7 +37,6 @@ SAID = frozenset({Kind.USER, Kind.AGENT})
 class Speech:
     kind: Kind
     text: str
-    """The content without the blocks that nobody said."""
 
 
 def speech_of(role: str, content: str) -> Speech:

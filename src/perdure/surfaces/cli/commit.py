@@ -1,8 +1,8 @@
 """`perdure commit`."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TypedDict, Unpack
 
@@ -113,8 +113,9 @@ def _refuse_holes(talk: Conversation) -> None:
 
 def _committed(memory: Memory, session: str, talk: Conversation, options: Options) -> SessionCommit:
     dry_run = options["dry_run"]
+    is_long = len(talk.messages) > _LONG
     try:
-        with _shown(len(talk.messages)) as progressed:
+        with out.progress("learning") if is_long else nullcontext() as progressed:
             return memory.commit_session(
                 talk.messages,
                 session_id=session,
@@ -136,11 +137,6 @@ def _committed(memory: Memory, session: str, talk: Conversation, options: Option
             else "stopped; what is done is kept. Fix: run the same command again, and it goes on."
         )
         raise click.exceptions.Exit(INTERRUPTED) from None
-
-
-def _shown(messages: int) -> AbstractContextManager[Callable[[int, int], None]]:
-    """Return what shows on stderr how much was learned from, if that takes long."""
-    return out.progress("learning") if messages > _LONG else nullcontext(lambda _done, _all: None)
 
 
 # ---------------------------------------------------------------- for people
@@ -166,7 +162,12 @@ def _tell_plan(memory: Memory, done: SessionCommit) -> None:
     _tell_masked(done)
     _tell_left_out(done)
     rows = [
-        (each.outcome.value, f"{each.candidate.confidence:g}", _name(memory, each.uri), _why(each))
+        (
+            each.outcome.value,
+            f"{each.candidate.confidence:g}",
+            _name(memory, each.uri),
+            f"{shown_words(each.candidate.content)} {shown_words(each.reason)}",
+        )
         for each in done.plans
     ]
     if rows:
@@ -220,10 +221,6 @@ def _tell_failures(done: SessionCommit) -> None:
             out.mention(
                 f"not kept: {shown_words(each.candidate.content)}: {shown_words(each.reason)}"
             )
-
-
-def _why(plan: Planned) -> str:
-    return f"{shown_words(plan.candidate.content)} {shown_words(plan.reason)}"
 
 
 def _name(memory: Memory, uri: str) -> str:

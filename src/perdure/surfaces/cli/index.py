@@ -27,7 +27,11 @@ def _status(memory: Memory, *, as_json: bool) -> None:
     found = memory.index.status()
     facts = {k: v for k, v in asdict(found).items() if k not in {"indexes", "hints"}}
     if as_json:
-        out.json({**facts, "indexes": [_listed_json(each) for each in found.indexes]})
+        indexes = [
+            {**picked(each, "index=name places bytes=size answers"), "finished": each.position > 0}
+            for each in found.indexes
+        ]
+        out.json({**facts, "indexes": indexes})
         return
     out.table(("what", "is"), ((name, shown(str(value))) for name, value in facts.items()))
     out.line("")
@@ -41,10 +45,6 @@ def _status(memory: Memory, *, as_json: bool) -> None:
 def _listed_row(each: ListedIndex) -> tuple[str, ...]:
     finished, answers = str(each.position > 0), str(each.answers)
     return f"{each.places:,}", sized(each.size), finished, answers, shown(each.name)
-
-
-def _listed_json(each: ListedIndex) -> dict[str, object]:
-    return {**picked(each, "index=name places bytes=size answers"), "finished": each.position > 0}
 
 
 @index_command.command("rebuild")

@@ -26,7 +26,6 @@ from perdure.surfaces.telling import (
 _LEAST_GIST = 20
 _SESSIONS = "sessions"
 _PROJECT = 3
-"""The column of the project."""
 _OF_SESSIONS = "id title date messages bytes project?"
 _BROKEN = " (an edit by hand broke it; `perdure repair` says how)"
 

@@ -10,6 +10,11 @@ from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, ask_first, with_memory, without_asking
 from perdure.surfaces.telling import counted, local_time, picked, shown
 
+_FIELDS = (
+    "event_id type=event_type uri owner_space status tries=retry_count created_at next_retry_at "
+    "last_error?"
+)
+
 
 @click.group("outbox")
 def outbox_command() -> None:
@@ -60,7 +65,7 @@ def _tell_number(done: str, number: int, *, as_json: bool) -> None:
 
 def _tell(memory: Memory, events: Iterable[OutboxEvent], *, as_json: bool) -> None:
     if as_json:
-        out.json(*(_json(event) for event in events))
+        out.json(*(picked(event, _FIELDS) for event in events))
         return
     rows = (
         (
@@ -76,10 +81,3 @@ def _tell(memory: Memory, events: Iterable[OutboxEvent], *, as_json: bool) -> No
     )
     if not out.table(("event", "type", "status", "tries", "since", "node", "last error"), rows):
         out.mention("there is none")
-
-
-def _json(event: OutboxEvent) -> dict[str, object]:
-    return {
-        **picked(event, "event_id type=event_type uri owner_space status tries=retry_count"),
-        **picked(event, "created_at next_retry_at last_error?"),
-    }

@@ -27,7 +27,10 @@ def rewind_command(
     if as_json:
         out.json(*(_json(step, applied=apply) for step in done.steps))
         return
-    rows = ((memory.name(each.uri), _fate(each)) for each in done.steps)
+    rows = (
+        (memory.name(each.uri), ": ".join(filter(None, (each.fate.value, each.reason))))
+        for each in done.steps
+    )
     if not out.table(("node", "done" if apply else "what --apply does"), rows):
         out.line("ok: nothing has changed since")
         return
@@ -37,10 +40,6 @@ def rewind_command(
     out.mention(
         f"{changed} rewound{more}" if apply else f"{changed} to rewind{more}; nothing was changed"
     )
-
-
-def _fate(step: RewindStep) -> str:
-    return f"{step.fate.value}: {step.reason}" if step.reason else step.fate.value
 
 
 def _json(step: RewindStep, *, applied: bool) -> dict[str, object]:
