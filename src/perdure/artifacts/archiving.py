@@ -91,7 +91,7 @@ def export(
     output.write(encode_opening(lengths))
     for number in survey.stops:
         _write_segment(journal, number, survey, output)
-    output.write(Footer(survey.end.position, survey.end.seal, survey.root, b"").encode())
+    output.write(Footer(survey.end.position, survey.end.seal, survey.root).encode())
     digest = output.finish()
     exported = IndexState(survey.snapshots, survey.end.position)
     return Exported(log.history, exported, survey.root, digest, output.size)
