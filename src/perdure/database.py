@@ -54,8 +54,6 @@ Answer = TypeVar("Answer")
 
 
 class Tables(NamedTuple):
-    """What a file holds."""
-
     name: str
     """What it is called in errors: 'the outbox'."""
     version: int
@@ -341,7 +339,6 @@ class ReadOnlyFile(DatabaseFile):
 
     @property
     def is_undisturbed(self) -> bool:
-        """Whether all that was read was of one moment."""
         return self._looked_at is None or self._looked_at == self._state()
 
     def _open(self) -> sqlite3.Connection:
@@ -462,7 +459,6 @@ def look(
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """Change a database wholly or not at all."""
     try:
         db.execute("BEGIN IMMEDIATE")
         yield

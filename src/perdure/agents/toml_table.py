@@ -47,7 +47,6 @@ def _told(value: object) -> str:
 
 
 def without_table(text: str, parent: str, name: str) -> str:
-    """Return the text without a table, and those below it."""
     wanted = tables_in(text)
     above = wanted.get(parent)
     if not isinstance(above, dict) or name not in above:

@@ -14,8 +14,6 @@ _DIGEST_BYTES = 32
 
 
 class Codec(Enum):
-    """What the named bytes are."""
-
     RAW = 0x55
     """Anything."""
     DAG_CBOR = 0x71

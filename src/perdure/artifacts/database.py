@@ -97,8 +97,6 @@ class Facts(NamedTuple):
 
 
 class Database:
-    """A connection to the file, or without a path to memory."""
-
     def __init__(self, path: str | None, patience: float) -> None:
         self.followed: Facts | None = None
         """How far whoever uses this connection has followed the log."""
