@@ -163,10 +163,15 @@ class Worker:
                     self._outbox.release(event, uri, worker_id=self.id)
 
     def _caught_up(self, account_id: str, leased: Leased) -> Caught:
-        """Index what the log tells of; then the events that are none of it, such as failed ones."""
+        """Index what the log tells of; then what was indexed too early, and events that failed."""
         caught = self._following.catch_up(account_id)
-        rest = dict.fromkeys(place for _, event in leased for place in _places(event))
-        rest = {place: None for place in rest if place not in caught.places}
+        rest = dict.fromkeys(self._following.early(account_id))
+        failing = set(caught.failed)
+        if rest:
+            failing |= {event.uri for _, event in self._outbox.list_unfinished(account_id)}
+        rest = {place: None for place in rest if str(place) not in failing}
+        asked = dict.fromkeys(place for _, event in leased for place in _places(event))
+        rest |= {place: None for place in asked if place not in caught.places}
         if not rest:
             return caught
         more = self._following.catch_up(account_id, also=rest)

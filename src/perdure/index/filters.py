@@ -14,7 +14,7 @@ from perdure.index.vectors import quantised
 from perdure.model import IndexRecord, Level, Uri
 from perdure.model.record import ACCOUNT, EQUALS, VALID_AT, VALID_FROM, VALID_UNTIL, check_filters
 from perdure.model.uri import check_id
-from perdure.model.values import JSON, moment, shown
+from perdure.model.values import JSON, entries_of, moment, shown
 from perdure.times import first, last
 
 Value = TypeVar("Value")
@@ -31,7 +31,7 @@ _OF_RECORDS = frozenset({*EQUALS, VALID_FROM, VALID_UNTIL})
 Said = tuple[str, int, str, str, Mapping[str, JSON], JSON]
 """Id, level, text, context, filters and payload of a record."""
 _encoded = json.JSONEncoder(
-    ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=dict
+    ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=entries_of
 ).encode
 
 

@@ -13,7 +13,7 @@ from perdure.index.filters import LEVEL, NAMED, Filing, Sought, above, bounds, d
 from perdure.index.vectors import quantised, whole
 from perdure.model import IndexRecord, Level, SeedHit
 from perdure.model.record import ACCOUNT, OWNER_SPACE, VALID_FROM, VALID_UNTIL
-from perdure.model.values import JSON
+from perdure.model.values import JSON, entries_of
 
 KEPT = 1024
 """Transactions that are remembered. Who has not looked for longer must look at everything."""
@@ -23,7 +23,7 @@ _TOKEN_BITS = 62
 Row = tuple[Any, ...]
 Scored = list[tuple[int, float]]
 """Rows, and how well they fit."""
-_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict).encode
+_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=entries_of).encode
 BELOW = "below"
 
 
