@@ -256,6 +256,8 @@ class Draft:
         self.puts: list[Placed] = []
         """Where in the payload new content is."""
         self.records: list[bytes] = []
+        self.entries: dict[int, Entry] = {}
+        """Those of the records that need not be decoded, by their number."""
         self.payload: list[bytes] = []
 
     @property
@@ -304,6 +306,7 @@ class Draft:
             self._see(cid.digest, visible=True)
 
     def append(self, entry: Entry) -> None:
+        self.entries[len(self.records)] = entry
         self.records.append(encode(entry))
 
     def append_once(self, entry: Entry) -> None:
@@ -330,6 +333,8 @@ class Draft:
                 self._visible[digest] = before
         while len(self._once) > once:
             self._once.popitem()
+        for number in range(records, len(self.records)):
+            self.entries.pop(number, None)
         del self.records[records:]
         del self.puts[puts:]
         del self.payload[puts:]

@@ -5,6 +5,7 @@ import re
 from base64 import b32encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
+from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple, NoReturn, TypeVar
 
@@ -106,6 +107,7 @@ class Meta(NamedTuple):
         return "{\n" + ",\n".join(lines) + "\n}\n"
 
     @classmethod
+    @lru_cache(maxsize=256)
     def parse(cls, text: str) -> "Meta":
         """Read what `text` gives; `InvalidValueError` if it is something else."""
         said = _object(text)

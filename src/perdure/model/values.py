@@ -163,6 +163,11 @@ def frozen(value: Mapping[str, JSON], what: str) -> Mapping[str, JSON]:
     return _frozen_mapping(value, what, _DEPTH)
 
 
+def extended(value: Mapping[str, JSON], more: Mapping[str, JSON], what: str) -> Mapping[str, JSON]:
+    """Return a frozen mapping with more in it; what was frozen before is not looked at again."""
+    return _FrozenMapping({**entries_of(value), **entries_of(frozen(more, what))})
+
+
 def _frozen_mapping(value: Mapping[str, JSON], what: str, depth: int) -> Mapping[str, JSON]:
     return _FrozenMapping({_named(k, what): _frozen(v, what, depth) for k, v in value.items()})
 

@@ -99,7 +99,6 @@ _DATE = len("2026-03-02")
 _BESIDE = (OWNER, LEARNED)
 _UNREADABLE = (NotTextError, LinkRefusedError, AccessRefusedError)
 
-_split = lru_cache(maxsize=64)(notefile.split)  # those whose abstracts a save reads
 _split_in_place = lru_cache(maxsize=256)(notefile.split_in_place)  # a batch of the indexer
 
 
@@ -315,7 +314,7 @@ class NotesLayout(Closing, Wrapped, Layout):
         if is_state(row.path):
             return {"": real}
         if self._is_memory(row.path):
-            return _split(real, row.place, self._owner)
+            return notefile.split(real, row.place, self._owner)
         return _split_in_place(real, row.place, _stem(row.path), day_in(row.path, self._days))
 
     # ------------------------------------------------------------ changing
