@@ -74,8 +74,9 @@ class DatabaseFile:
 
     def __init__(self, path: str, tables: Tables, patience: float = PATIENCE_SECONDS) -> None:
         self.path = Path(path or os.sep).absolute()  # in memory, also where no folder is left
+        self._place = str(self.path)
         self._tables = tables
-        self._name = f"{tables.name} {str(self.path)!a}"
+        self._name = f"{tables.name} {self._place!a}"
         self._patience = patience
         self._closed = False
         self._connection: sqlite3.Connection | None = None
@@ -172,7 +173,13 @@ class DatabaseFile:
         if self._connection is None:
             self._connection = self._open()
             self._pid, self._identity = os.getpid(), self.identity()
-        elif self._pid != os.getpid() or self.identity() != self._identity:
+            return self._connection
+        try:
+            status = os.stat(self._place)  # noqa: PTH116 - as `identity`, but for each question
+            identity = status.st_dev, status.st_ino
+        except OSError:
+            identity = None
+        if self._pid != os.getpid() or identity != self._identity:
             raise StorageUnavailableError(
                 f"{self._name} was moved, or this process forked unseen by "
                 "Python. Fix: open it anew in a process that nobody forked from an open one."
@@ -392,7 +399,7 @@ class InMemory(DatabaseFile):
 
     def _connected(self) -> sqlite3.Connection:
         self._pid = os.getpid()
-        return super()._connected()
+        return super()._connected() if self._connection is None else self._connection
 
     def _open(self) -> sqlite3.Connection:
         db = self._connection_to(":memory:", self._settle)

@@ -74,12 +74,12 @@ def sought(filters: Filters) -> Sought:
 
 def filing(record: IndexRecord) -> Filing:
     """Understand what a record is filed under; `InvalidValueError` if no search could tell."""
-    if unknown := record.filters.keys() - _OF_RECORDS:
+    given = entries_of(record.filters)
+    if unknown := given.keys() - _OF_RECORDS:
         raise InvalidValueError(
             f"{record.uri!a} is filed under {shown(min(unknown))}, by which nobody can search. "
             f"Fix: use {', '.join((*EQUALS, VALID_FROM, VALID_UNTIL))}, and its payload."
         )
-    given = record.filters
     texts = {name: _text(given[name], name) for name in NAMED if name in given}
     return Filing(texts, *bounds(given))
 

@@ -169,7 +169,14 @@ def extended(value: Mapping[str, JSON], more: Mapping[str, JSON], what: str) -> 
 
 
 def _frozen_mapping(value: Mapping[str, JSON], what: str, depth: int) -> Mapping[str, JSON]:
-    return _FrozenMapping({_named(k, what): _frozen(v, what, depth) for k, v in value.items()})
+    return _FrozenMapping(
+        {
+            k if type(k) is str and k.isascii() else _named(k, what): v
+            if v is None or (type(v) is str and v.isascii())  # as most are
+            else _frozen(v, what, depth)
+            for k, v in value.items()
+        }
+    )
 
 
 def _frozen(value: JSON, what: str, depth: int) -> JSON:
