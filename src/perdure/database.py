@@ -106,7 +106,13 @@ class DatabaseFile:
         if not self._lock.acquire(timeout=self._patience):
             raise self._kept_busy()
         try:
-            yield self._connected()
+            try:  # most often the file is as it was
+                found = os.stat(self._place)  # noqa: PTH116 - each question asks it
+                is_same = (found.st_dev, found.st_ino) == self._identity
+            except OSError:
+                is_same = False
+            db = self._connection if is_same and self._pid == os.getpid() else None
+            yield self._connected() if db is None else db
         except sqlite3.Error as error:
             raise self._explain(error, before) from error
         except PerdureError:
@@ -173,13 +179,7 @@ class DatabaseFile:
         if self._connection is None:
             self._connection = self._open()
             self._pid, self._identity = os.getpid(), self.identity()
-            return self._connection
-        try:
-            status = os.stat(self._place)  # noqa: PTH116 - as `identity`, but for each question
-            identity = status.st_dev, status.st_ino
-        except OSError:
-            identity = None
-        if self._pid != os.getpid() or identity != self._identity:
+        elif self._pid != os.getpid() or self.identity() != self._identity:
             raise StorageUnavailableError(
                 f"{self._name} was moved, or this process forked unseen by "
                 "Python. Fix: open it anew in a process that nobody forked from an open one."

@@ -81,8 +81,9 @@ class Logged:
 
     def differing(self, read: Mapping[Uri, Files], position: int) -> set[str]:
         """Return the places where files were read that are not what the log says as of then."""
+        folders = {place: self._reader.folder(place).key for place in read}
         files = {
-            self._reader.file(place, name).key: (place, found)
+            f"{folders[place]}/{name}": (place, found)
             for place, found_there in read.items()
             for name, found in found_there.items()
         }

@@ -173,7 +173,12 @@ def trusted(key: str) -> Locator:
 @lru_cache(maxsize=16384)
 def _child(key: str, parts: tuple[str, ...]) -> Locator:
     below = "/".join((key, *parts) if key else parts)
-    return trusted(below) if _is_plain(below) else Locator(below)
+    is_plain = len(below) <= MAX_KEY_BYTES and TEMPORARY_SUFFIX not in below
+    if not is_plain or _PLAIN_KEY.fullmatch(below) is None:
+        return Locator(below)
+    child = object.__new__(Locator)
+    _set_key(child, below)
+    return child
 
 
 _set_key = vars(Locator)["key"].__set__  # the slot itself, past the freeze
