@@ -10,7 +10,7 @@ from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.engine.worker import Worker
 from perdure.errors import StorageFullError
 from perdure.storage.joint import Joint
-from tests.engine.remembering import of, opened, uris
+from tests.engine.remembering import ANA, of, opened, uris
 
 TEA = "ctx://local/users/ana/memories/preference/tea"
 
@@ -93,6 +93,27 @@ def test_a_save_that_another_process_indexed_before_its_files_were_there_is_foun
         assert uris(of(another), "white") == [TEA]
         assert uris(of(context), "green") == []
         assert not another.indexes.present("local").following.index.unlogged("local")
+
+
+def test_a_recall_looks_again_at_what_was_indexed_too_early(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(tmp_path, semantic=False) as context:
+        memory = of(context)
+        memory.save("Likes green tea.", category="preference", slug="tea")
+        write_files = Joint._write_files
+
+        def late(self: Joint, *args: object, **options: object) -> object:
+            memory.settle()
+            return write_files(self, *args, **options)  # type: ignore[arg-type] # as it was given
+
+        after = memory.read(TEA).revised(content="Likes white tea.")
+        with monkeypatch.context() as patch:
+            patch.setattr(Joint, "_write_files", late)
+            context.nodes.followed.write_node(after, ANA)
+
+        assert context.outbox.list_unfinished("local") == []
+        assert uris(memory, "white") == [TEA]
 
 
 def test_what_a_killed_writer_left_to_be_written_is_indexed_when_it_is_there(

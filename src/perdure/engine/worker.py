@@ -106,7 +106,8 @@ class Worker:
 
     def work(self, account_id: str) -> Round:
         """Work on one batch of events, and on what the log has beyond them."""
-        return self._work(account_id, self._outbox.list_pending(account_id)[:BATCH])
+        pending = self._outbox.list_pending(account_id)[:BATCH]
+        return self._work(account_id, pending)  # also without any: some was indexed too early
 
     def _work(self, account_id: str, pending: Leased) -> Round:
         leased = [(uri, e) for uri, e in pending if self._outbox.try_acquire(e, uri, self.id)]
