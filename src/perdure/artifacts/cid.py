@@ -63,7 +63,8 @@ class CID:
 
     @classmethod
     def of(cls, data: bytes, hash: Hash = Hash.SHA2_256, codec: Codec = Codec.RAW) -> "CID":  # noqa: A002 - the standard's own word
-        return cls(hash.digest(data), hash, codec)
+        is_usual = hash is Hash.SHA2_256
+        return cls(hashlib.sha256(data).digest() if is_usual else hash.digest(data), hash, codec)
 
     @classmethod
     def parse(cls, text: str) -> "CID":

@@ -650,7 +650,7 @@ class Memory(Readable):
         from perdure.engine.write import save
 
         saved = save(
-            self._parts.nodes,
+            self._parts.nodes.followed,
             self.caller,
             content,
             category=category,
@@ -661,7 +661,8 @@ class Memory(Readable):
             replace_learned=replace_learned,
         )
         saved.lifted = self._lift(content)
-        self.settle()
+        if not self._settled() and saved.written:
+            self._parts.nodes.register(saved, self.caller)
         return saved
 
     def _lift(self, text: str) -> int:
@@ -1017,11 +1018,16 @@ class Memory(Readable):
 
         What was written is there in any case, and a recall says how far its index is behind.
         """
+        self._settled()
+
+    def _settled(self) -> bool:
         from perdure.engine.worker import Worker
 
         with suppress(EmbeddingError, StorageError):
             following = self._parts.present(self.caller.account_id).following
             Worker(self._parts.outbox, following).drain(self.caller.account_id)
+            return True
+        return False
 
     # ------------------------------------------------------------ nodes
     def write(  # noqa: PLR0913 - as `save`

@@ -100,7 +100,6 @@ _DATE = len("2026-03-02")
 _BESIDE = (OWNER, LEARNED)
 _UNREADABLE = (NotTextError, LinkRefusedError, AccessRefusedError)
 
-_split = lru_cache(maxsize=64)(notefile.split)  # those whose abstracts a save reads
 _split_in_place = lru_cache(maxsize=256)(notefile.split_in_place)  # a batch of the indexer
 
 
@@ -174,16 +173,13 @@ class NotesLayout(Closing, Wrapped, Layout):
         return {name: texts[name] for name in wanted if name in texts}
 
     def look(self, locators: Iterable[Locator]) -> dict[Locator, Text]:
-        parts = {locator: part_of(locator.key) for locator in locators}
+        parts = [(locator, part_of(locator.key)) for locator in locators]
         self._prepare()
-        rows = self.places.among(part.place for part in parts.values())
-        states = (part.place for part in parts.values() if is_state(part.place))
-        rows = {place: Row(place, place) for place in states} | rows
+        asked = dict.fromkeys(part.place for _, part in parts)
+        rows = {place: Row(place, place) for place in asked if is_state(place)}
+        rows |= self.places.among(asked)
         notes = {place: self._note_of(row) for place, row in rows.items()}
-        return {
-            locator: notes.get(place, _NO_NOTE).text(name)
-            for locator, (place, name) in parts.items()
-        }
+        return {locator: notes.get(place, _NO_NOTE).text(name) for locator, (place, name) in parts}
 
     def below(self, place: str) -> Sequence[str]:
         self._settle(place)
@@ -227,7 +223,7 @@ class NotesLayout(Closing, Wrapped, Layout):
     def info(self, locator: Locator) -> Info:
         part = part_of(locator.key)
         note = self._note(part.place)
-        if note.row is not None and self._has(part):
+        if note.row is not None and note.text(part.name) is not None:
             found = Info(locator, is_dir=False, size=0, mtime=0.0)
             with suppress(AccessRefusedError):  # then nothing is known of it
                 found = self.inner.info(Locator(note.row.path))
@@ -316,7 +312,7 @@ class NotesLayout(Closing, Wrapped, Layout):
         if is_state(row.path):
             return {"": real}
         if self._is_memory(row.path):
-            return _split(real, row.place, self._owner)
+            return notefile.split(real, row.place, self._owner)
         return _split_in_place(real, row.place, _stem(row.path), day_in(row.path, self._days))
 
     # ------------------------------------------------------------ changing
@@ -438,9 +434,11 @@ class NotesLayout(Closing, Wrapped, Layout):
 
     def refuse(self, changes: Changes) -> None:
         self._prepare()
+        parts = {locator: part_of(locator.key) for locator in changes}
+        rows = self.places.among(part.place for part in parts.values())
         for locator, text in changes.items():
-            part = part_of(locator.key)
-            row = self.places.at(part.place)
+            part = parts[locator]
+            row = rows.get(part.place)
             if row is None or self._is_memory(row.path):
                 continue
             if self._note_of(row).texts.get(part.name) != text:

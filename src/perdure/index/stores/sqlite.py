@@ -58,8 +58,9 @@ Told = TypeVar("Told")
 class SqliteIndex(Closing):
     """A `KeptIndex` that survives the process and the machine.
 
-    A change is on the disk when the verb returns. One that concerns several accounts is whole in
-    each of them; between two of them the power can go.
+    A power cut may take the newest changes, each with its cursor, so that the log tells what is to
+    be made again; what was deleted of an account or an owner stays deleted. A change that concerns
+    several accounts is whole in each of them.
     """
 
     def __init__(
@@ -119,7 +120,7 @@ class SqliteIndex(Closing):
         self, account: str, action: Callable[[Edit], object], cursor: int | None = None
     ) -> None:
         def change(file: AccountFile) -> None:
-            with file.changing() as db:
+            with file.changing(outlasts_power=False) as db:
                 edit = Edit(db, account)
                 action(edit)
                 edit.finish(cursor)
