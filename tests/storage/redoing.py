@@ -25,7 +25,7 @@ import click
 from perdure.artifacts import CID
 from perdure.errors import LockTimeout, PerdureError
 from perdure.storage import Locator
-from perdure.storage.undo import is_of, is_torn
+from perdure.storage.undo import is_torn
 from tests.storage.unsynced import STEP, Clock, Killed, Machine, Process, Store
 from tests.support.artifacts.memory_disk import MemoryDisk
 from tests.support.artifacts.recording import RecordingDisk
@@ -106,6 +106,7 @@ class Expectations:
         self._has_power = has_power
         self._open: dict[int, Mapping[str, Text]] = {}
         self._edited_meanwhile: set[str] = set()
+        self._waited: set[str] = set()
         self._last: dict[str, str] = {}
         """The edits that nobody wrote over."""
         for promise in promises:
@@ -117,9 +118,9 @@ class Expectations:
             case Begun(number, changes):
                 self._open[number] = changes
                 self._edited_meanwhile.clear()
+                self._waited.clear()
                 for key, text in changes.items():
                     self.keys[key].allowed.add(text)
-                    self.keys[key].is_young = False
             case Ended(number, is_done):
                 changes = self._open.pop(number)
                 self.commits.append(changes)
@@ -129,6 +130,7 @@ class Expectations:
                 self._edit(promise)
             case Waited():
                 for key in chain.from_iterable(self._open.values()):
+                    self._waited.add(key)
                     self.keys[key].is_young = not self._has_power
             case Erased(text, is_done):
                 (self.erased if is_done else self.maybe_erased).add(text)
@@ -141,6 +143,7 @@ class Expectations:
             if key in self._edited_meanwhile:
                 continue
             of.allowed, of.anything = {text}, False
+            of.is_young = of.is_young and key in self._waited
             of.kept |= of.somewhere  # it was there when the commit looked
             of.somewhere = set()
             if key in self._last:
@@ -179,15 +182,16 @@ def check(store: Store, expected: Expectations) -> None:
     store.backend.notice([Locator(key) for key in KEYS])
     _check_texts(store, expected)
     history = store.backend.history
-    now = history.store.catalogue.contents(list(KEYS), history.position())
-    kept = {key: set(store.kept(key)) for key in KEYS}
+    found = store.kept()
+    kept = {key: set(found.get(key, ())) for key in KEYS}
     for key, of in expected.keys.items():
         data = store.inner.bytes_at(Locator(key))
+        text = None if data is None else data.decode(errors="replace")
         if data is None or _is_text(data):
-            assert is_of(now[key], data), f"{key} is not what history has"
+            assert text == found.get(key, [None])[-1], f"{key} is not what history has"
         lost = of.kept - kept[key] - gone
         assert not lost, f"history lost {_short(lost)} of {key}"
-        lost = of.somewhere - kept[key] - gone - {(data or b"").decode(errors="replace")}
+        lost = of.somewhere - kept[key] - gone - {text or ""}
         assert not lost, f"an edit of {key} is lost: {_short(lost)}"
     for changes in expected.commits:
         texts = [(key, text) for key, text in changes.items() if text is not None]

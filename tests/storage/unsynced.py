@@ -183,12 +183,15 @@ class Store(NamedTuple):
         history.fence = Fence(disk, lambda: store.history, patience=0)
         return cls(disk, inner, Recorded(inner, history))
 
-    def kept(self, key: str) -> list[str]:
-        """Return every text that history has of a key."""
-        history = self.backend.history
-        found = history.store.catalogue.versions(key, history.position())
-        data = (history.store.get(each.cid) for each in found if each.cid is not None)
-        return [each.decode(errors="replace") for each in data if each is not None]
+    def kept(self) -> dict[str, list[str | None]]:
+        """Return what history has of each key, oldest first; None where there was no text."""
+        found: dict[str, list[str | None]] = {}
+        store = self.backend.history.store
+        for event in self.backend.history.changes():
+            data = None if event.cid is None else store.get(event.cid)
+            text = None if data is None else data.decode(errors="replace")
+            found.setdefault(event.key, []).append(text)
+        return found
 
 
 # ---------------------------------------------------------------- processes
