@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from perdure import frontmatter
 from perdure.artifacts import CID
@@ -38,12 +38,16 @@ from perdure.errors import (
     ConcurrentModificationError,
     InvalidValueError,
     NodeNotFoundError,
+    StorageError,
 )
 from perdure.model import ContextNode, NodeStatus, RelationEdge, RequestContext, Uri
 from perdure.model.uri import SLUG, name_of
 from perdure.patterns import later
 from perdure.storage import Locator, StorageBackend, TransactionalBackend
 from perdure.storage.contract import Layout, is_directory
+
+if TYPE_CHECKING:
+    from perdure.context.layouts.notes import NotesLayout
 
 _LOOKS = 50
 _SIBLINGS = 20
@@ -63,7 +67,7 @@ class Reach:
         self._backend = backend
         self._root = root
         inner = getattr(backend, "inner", backend)
-        self._layout = inner if isinstance(inner, Layout) else None
+        self._layout = cast("NotesLayout", inner) if isinstance(inner, Layout) else None
 
     def seen(self, uri: str, ctx: RequestContext) -> Uri:
         """Return the place if the caller may see it; `AccessDeniedError` if not."""
@@ -157,7 +161,7 @@ class NodeReader:
         self.root = root
         self.reach = Reach(backend, root)
         inner = getattr(backend, "inner", backend)
-        self._layout = inner if isinstance(inner, Layout) else None
+        self._layout = cast("NotesLayout", inner) if isinstance(inner, Layout) else None
         self.is_laid_out = self._layout is not None
         self._is_past = inner.is_past
         self._past_names: dict[str, dict[str, list[Uri]]] = {}
@@ -268,7 +272,10 @@ class NodeReader:
     def file_of(self, place: Uri) -> tuple[str, str] | None:
         """Return the name and the text of the file with the content; None if it can't be read."""
         if self._layout:
-            return self._layout.file_of(self.folder(place).key)
+            with suppress(StorageError):
+                path = self.path_of(place)
+                return path, self._layout.inner.read(Locator(path))
+            return None
         said = self.look(place, CONTENT)
         return (self.file(place, CONTENT).key, said) if isinstance(said, str) else None
 

@@ -182,11 +182,12 @@ class NotesLayout(Closing, Wrapped, Layout):
         return {locator: notes.get(place, _NO_NOTE).text(name) for locator, (place, name) in parts}
 
     def below(self, place: str) -> Sequence[str]:
+        """Return the folders of all nodes at a place and below; each before those in it."""
         self._settle(place)
         return [each for each in self.places.below(place) if node_at(each) is not None]
 
     def in_use(self, places: Sequence[str]) -> dict[str, bool]:
-        """As promised; of memories, their files say it."""
+        """Return whether nodes in these folders are in use; left out if their file must be read."""
         self._prepare()
         rows = self.places.among(places)
         notes = {place: row.path for place, row in rows.items() if not self._is_memory(row.path)}
@@ -639,6 +640,7 @@ class NotesLayout(Closing, Wrapped, Layout):
         return "\n".join(each.strip() for each in given if isinstance(each, str))
 
     def named(self, name: str) -> Sequence[str]:
+        """Return the folders of all nodes whose file has a name, or which say that they have it."""
         self._prepare()
         return self.places.named(name)
 
@@ -648,26 +650,24 @@ class NotesLayout(Closing, Wrapped, Layout):
         return note.row is None or not isinstance(real, str) or note.row.digest == _digest(real)
 
     def own_note(self, place: str) -> str:
+        """Return the path of the note that the folder of a node is, if Perdure may not change it.
+
+        Empty for any other.
+        """
         self._prepare()
         row = self.places.at(place)
         return row.path if row and not self._is_memory(row.path) else ""
 
     def path_of(self, key: str) -> str:
+        """Return the path of the file that holds a text, or a node; empty if there is none."""
         self._prepare()
         row = self.places.at(key) or self.places.at(part_of(key).place)
         return row.path if row else ""
 
-    def text_in(self, path: str, real: str, key: str) -> str | None:
-        part = part_of(key)
-        return self._split(real, Row(part.place, path)).get(part.name)
-
     def names_of(self, place: str) -> Sequence[str]:
+        """Return the names by which `named` finds the folder of a node."""
         row = self.places.at(place)
         return sorted(row.names) if row else ()
-
-    def file_of(self, place: str) -> tuple[str, str] | None:
-        row, real, _ = self._note(place)
-        return (row.path, real) if row and isinstance(real, str) else None
 
     def unreadable(self, seconds: float) -> Iterator[tuple[str, str]]:
         """Yield files whose frontmatter can't be read, with the finding, as far as time allows."""
@@ -681,11 +681,13 @@ class NotesLayout(Closing, Wrapped, Layout):
                     yield row.path, why
 
     def place_at(self, path: str) -> str:
+        """Return the folder of the node that a file holds; empty if it holds none."""
         self._prepare()
         row = self.places.at_path(path)
         return row.place if row else ""
 
     def remove_copies(self, place: str) -> None:
+        """Remove the conflict copies that sync clients left beside the file of a node."""
         row = self.places.at(place)
         if row is None or not self._is_memory(row.path):
             return
@@ -783,11 +785,13 @@ class NotesLayout(Closing, Wrapped, Layout):
         return [Locator(key) for key in changed]
 
     def held(self, path: str, text: str) -> dict[Locator, str]:
+        """Return the texts of the tree that a file would hold with this text."""
         row = self._row_for(path, text)
         texts = self._split(text, row) if row else {}
         return {Locator(key_of(Part(row.place, name))): texts[name] for name in texts if row}
 
     def composed(self, path: str, texts: Mapping[Locator, str], before: str) -> str:
+        """Return what a file was that held these texts, written as the text that it has."""
         row = self._row_for(path, before)
         named = {part_of(locator.key).name: text for locator, text in texts.items()}
         if is_state(path):
@@ -836,7 +840,7 @@ class NotesLayout(Closing, Wrapped, Layout):
         return not locator.key
 
     def in_place(self) -> frozenset[str]:
-        """Return the places of notes outside of the memory folder."""
+        """Return the folders of nodes whose files are their owner's, and are never written."""
         self._prepare()
         rows = self.places.rows()
         return frozenset(row.place for row in rows if not self._is_memory(row.path))
@@ -866,6 +870,7 @@ class NotesLayout(Closing, Wrapped, Layout):
         return Census(len(notes), dict(others.most_common()), left_out)
 
     def has_file(self, name: str) -> bool:
+        """Whether a file beside the texts has a name, with or without its folders."""
         if self._beside is None:
             paths = [f"/{folded(path)}" for path in self._paths() if not self.is_note(path)]
             self._beside = frozenset(path[at:] for path in paths for at in _slashes(path))

@@ -8,9 +8,9 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from perdure.context.layouts.names import folded
-from perdure.database import DatabaseFile, DerivedFile, ReadOnlyFile, Tables
 from perdure.errors import AccessRefusedError
 from perdure.files import Closing
+from perdure.sqlite import DatabaseFile, DerivedFile, ReadOnlyFile, Tables
 
 _VERSION = 3
 _TABLES = Tables(

@@ -11,7 +11,6 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
 
-from perdure.database import DatabaseFile, Tables
 from perdure.dataclass import dataclass
 from perdure.engine.llm.budget import BILLION, Limit, Terms, most_used
 from perdure.engine.llm.contract import (
@@ -37,6 +36,7 @@ from perdure.files import Closing
 from perdure.model import check_owner_space
 from perdure.model.uri import check_id
 from perdure.model.values import moment, shown
+from perdure.sqlite import DatabaseFile, Tables
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _MICROSECOND = timedelta(microseconds=1)

@@ -7,9 +7,8 @@ checked are kept; refusals, failures and answers that are none are not.
 """
 
 import fcntl
-import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from shutil import rmtree
@@ -21,53 +20,30 @@ from perdure.engine.llm.asking import checked
 from perdure.engine.llm.contract import Answer, Call, Completer, Occasion, Request, Wrapper
 from perdure.engine.llm.ledger import Ledger
 from perdure.errors import DamageError, LanguageModelError, ServiceUnreachableError, StaleIndexError
+from perdure.files import locked
 from perdure.index.memo import memo_folder
 from perdure.model.values import plain
 
-_COUNT = 256
-_PAUSE_SECONDS = 0.02
-
 
 @contextmanager
-def turn(
-    folder: Path,
-    question: SID,
-    seconds: float,
-    *,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
-) -> Iterator[float]:
+def turn(folder: Path, question: SID, seconds: float) -> Iterator[float]:
     """Keep others with the same question out; yield how many seconds are left.
 
     Locks in a folder end with the process that has them. There are 256; if two questions share
     one, the second waits without need.
     """
-    until = clock() + seconds
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    name = f"{question.digest[0] % _COUNT:02x}"
-    file = os.open(folder / name, os.O_CREAT | os.O_RDWR, 0o600)
-    try:
-        while not _is_free(file):
-            if clock() >= until:
-                raise ServiceUnreachableError(
-                    "somebody else has been asking the same all the time. "
-                    "Fix: look for a process that hangs, and try again.",
-                    billed=False,
-                )
-            sleep(_PAUSE_SECONDS)
-        yield until - clock()
-    finally:
-        fcntl.flock(file, fcntl.LOCK_UN)  # also for a child that was forked meanwhile
-        os.close(file)
-
-
-def _is_free(file: int) -> bool:
-    """Take the lock, if nobody has it."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+    until = time.monotonic() + seconds
+    with locked(folder / f"{question.digest[0]:02x}", seconds) as lock:
+        if lock is None:
+            raise ServiceUnreachableError(
+                "another process has been asking the same all the time. "
+                "Fix: look for a process that hangs, and try again.",
+                billed=False,
+            )
+        try:
+            yield until - time.monotonic()
+        finally:
+            fcntl.flock(lock, fcntl.LOCK_UN)  # also for a child that was forked meanwhile
 
 
 _OPERATION = ("complete", "1")

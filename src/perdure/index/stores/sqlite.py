@@ -11,7 +11,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Self, TypeVar
 
-from perdure.database import DatabaseFile, InMemory
 from perdure.errors import DamageError, PackageMissingError
 from perdure.files import Closing, Way
 from perdure.index.account import schema
@@ -48,6 +47,7 @@ from perdure.model import IndexRecord, SeedHit, Uri, check_owner_space
 from perdure.model.record import ACCOUNT
 from perdure.model.uri import check_id
 from perdure.model.values import counted
+from perdure.sqlite import DatabaseFile, InMemory
 
 _SOME_MORE = 256
 _MOST = 2**31
