@@ -258,7 +258,6 @@ class Migrating:
 
     # ------------------------------------------------------------ before
     def plan(self) -> MigrationPlan:
-        """Say what would be done; nothing is changed."""
         history = self._source.history
         bound = self._bound()
         sizes = (history.store.locate(cid) or () for cid in bound.values())

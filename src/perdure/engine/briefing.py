@@ -50,7 +50,6 @@ _MOST_CONTRADICTIONS = 2
 _MOST_COMPARED = 150
 """Items that are compared with instruction files: those that are most likely to last."""
 _LONGEST_QUOTE = 80
-"""Characters of a line of an instruction file."""
 LONGEST_END = 100
 """Characters of what the user asked last."""
 _DAY_SECONDS = 86_400
@@ -59,8 +58,6 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class BriefingItem:
-    """One line of a briefing, and what it rests on."""
-
     kind: str
     text: str
     uri: str
@@ -92,8 +89,6 @@ class BriefingItem:
 
 @dataclass(frozen=True, slots=True)
 class Briefing:
-    """What is shown at the start of a session."""
-
     items: tuple[BriefingItem, ...]
     text: str
     """Markdown for a prompt; empty if there is nothing to say."""
@@ -116,7 +111,6 @@ class _Former(NamedTuple):
 
 
 Check = Callable[[Sequence[Stated]], Sequence[Verdict]]
-"""Returns a verdict on each statement."""
 _MOST_CHECKED = 100
 """Far more than fit."""
 _MOST_SESSIONS = 8
@@ -196,7 +190,6 @@ class Gathered(NamedTuple):
     ends: "list[BriefingItem]"
     """How sessions ended: what the user asked last, without a statement to compare."""
     hits: dict[tuple[str, int | None], SeedHit]
-    """By URI and message."""
 
     def current(self) -> "Iterator[BriefingItem]":
         """Yield what did not end, as far as memory knows."""
@@ -226,7 +219,6 @@ def gathered(
 def learned(
     reader: NodeReader, index: KeptIndex, ctx: RequestContext, names: Sequence[str]
 ) -> Iterator[ContextNode]:
-    """Yield the memories of a project by its names."""
     confirming = Confirming(reader, ctx, tuple(names))
     for hit in index.noted(filters_for(index, ctx, tuple(names)), _MOST_NAMED):
         stored = None if "message" in hit.payload else confirming.confirmed(hit)
@@ -244,7 +236,6 @@ def filters_for(
 
 
 def _said(hit: SeedHit, message: int, now: datetime, field: str) -> Iterator[BriefingItem]:
-    """Yield the sentences of a message that are likely to last."""
     date = read_moment(hit.payload.get("date"))
     evidence = ((Uri.parse(hit.uri).session, message),)
     anchors, least = _anchors([hit.payload.get("origin")]), LEAST if field == "sentences" else 0.0
@@ -376,7 +367,6 @@ def _has_ended(item: BriefingItem, former: Iterable[_Former]) -> bool:
 
 
 def _words(text: str) -> frozenset[str]:
-    """Return the words by which lines are compared."""
     return frozenset(words_key(text).split())
 
 
@@ -391,8 +381,6 @@ def _last(end: BriefingItem | None, instructions: Instructions, now: datetime) -
 
 @dataclass(frozen=True, slots=True)
 class _Fitting:
-    """What a line must pass to be in a briefing."""
-
     instructions: Instructions
     budget: int
     now: datetime

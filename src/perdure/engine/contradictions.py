@@ -94,7 +94,6 @@ def contradicts(line: str, text: str) -> bool:
 
 
 def _bare(text: str) -> str:
-    """Return a sentence without emphasis and marks of code."""
     return _EMPHATIC.sub("", text.replace("`", "").replace(", never ", ", not ").strip())
 
 

@@ -58,8 +58,6 @@ def _path_key(last: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Directive:
-    """What a sentence demands."""
-
     wrong: tuple[Name, ...] = ()
     """What is not to be used."""
     right: tuple[Name, ...] = ()
@@ -329,7 +327,6 @@ def _cue_before(cues: list[_Cue], start: int, named: list[int]) -> _Cue:
 
 
 def _role(line: str, cue: _Cue, name: Name, span: tuple[int, int], kind: str) -> tuple[str, Name]:
-    """Return what a sentence says of one name, and how the name is meant."""
     before = line[cue.end : span[0]]
     role = cue.role if cue.role in {WRONG, RIGHT, ABOUT} else NONE
     is_git = name.kind == COMMAND and name.words[0] in {"git", "gh"} and not name.is_code
@@ -478,7 +475,6 @@ def _with_pronouns(
 
 # ---------------------------------------------------------------- names
 def _names(line: str) -> Iterator[tuple[int, int, Name]]:
-    """Yield what a sentence names, with where that is."""
     for each in _NAMES.finditer(line):
         name = _name_of(each)
         if name is not None:

@@ -30,8 +30,6 @@ _OTHER_HASH = b"-"
 
 
 class Noticed(NamedTuple):
-    """What a check before an answer came to."""
-
     recorded: int = 0
     """How many texts others had written, which are versions now."""
     left: int = 0

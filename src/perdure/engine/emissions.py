@@ -44,8 +44,6 @@ class Emitted(NamedTuple):
 
 
 class EmissionRecord(NamedTuple):
-    """One emission, as it is logged."""
-
     agent: str
     session: str
     """The agent's own id of the session."""

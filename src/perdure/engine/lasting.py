@@ -236,7 +236,6 @@ def _names_in(rows: JSON, names_of: Callable[[str], Iterable[str]]) -> set[str]:
 
 
 def best_of(message: Sequence[Candidate], texts: Sequence[str]) -> list[JSON]:
-    """Return how likely each part of a message is to last."""
     ends = [*accumulate(len(text) + 1 for text in texts)]
     best = [0.0] * len(texts)
     for each in message:
@@ -246,7 +245,6 @@ def best_of(message: Sequence[Candidate], texts: Sequence[str]) -> list[JSON]:
 
 
 def likely_in(message: Sequence[Candidate]) -> list[JSON]:
-    """Return the sentences of a message that may last."""
     lasting: list[JSON] = []
     for each in message:
         score = each.score + (rule_for(each.sentence.plain) is not None)

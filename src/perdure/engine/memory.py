@@ -81,7 +81,6 @@ if TYPE_CHECKING:
 
 
 Searched = Literal["own", "all"]
-"""Which projects a recall searches."""
 
 
 class Readable:
@@ -164,7 +163,6 @@ class Readable:
         return read_aliases(reader.backend, *who, reader.root)
 
     def _named(self, project: str) -> str:
-        """Return the project that a name stands for, which may be a former one."""
         slug = slug_of(encodable(project, "project"))
         return self._aliases.project(slug) if slug else ""
 
@@ -216,7 +214,6 @@ class Readable:
         return bool(self._browser.reader.list_children(str(folder), self.caller))
 
     def sessions(self) -> "tuple[SessionInfo, ...]":
-        """Return the sessions that the caller may see, newest first."""
         from perdure.engine.sessions import list_sessions
 
         return tuple(list_sessions(self._browser.reader, self.caller))
@@ -297,7 +294,6 @@ class Memory(Readable):
         return Memory(self._parts, caller, self._identity if project is None else project)
 
     def _demand_standing(self, caller: RequestContext) -> None:
-        """Refuse to act for a caller who reaches more than this one does."""
         own = replace(caller, session_id=self.caller.session_id, trace_id=self.caller.trace_id)
         is_below = self.caller.governs and caller.account_id == self.caller.account_id
         if (
@@ -384,7 +380,6 @@ class Memory(Readable):
         return self._kept_back(Answering(self._parts).recall(question, self.caller))
 
     def _kept_back(self, result: "RecallResult", *, is_past: bool = False) -> "RecallResult":
-        """Return an answer without what was forgotten, which says so."""
         if not self._forgot_something:
             return result
         from perdure.engine.forgotten import kept_back, masked_past
@@ -416,7 +411,6 @@ class Memory(Readable):
         return node if message is None else replace(node, content=around(node, message))
 
     def _at(self, uri: str) -> tuple[ContextNode, int | None]:
-        """Return a node; if a message of it is named, which one."""
         uri, _, message = self.uri(uri).partition("#")
         return super().read(uri), int(message) if message else None
 
@@ -884,7 +878,6 @@ class Memory(Readable):
         return (*offered[:limit], *self._review.pending(limit - len(offered[:limit]), self.project))
 
     def _abandoned(self) -> "list[Pending]":
-        """Return the project's statements whose branch is gone and was never merged."""
         checkout = self._checkout
         if checkout is None or not self.project:
             return []
@@ -989,7 +982,6 @@ class Memory(Readable):
         )
 
     def _shown(self, found: "Pending") -> "Shown":
-        """Return a candidate with its message, and with what memory knows about the same."""
         from perdure.engine.learn.candidates import NEAR, Shown
         from perdure.engine.sessions import Sessions
 
@@ -1127,7 +1119,6 @@ class Memory(Readable):
         return relate(*where, (uri, to), relation_type, weight, reason)
 
     def _find(self, *uris: str) -> None:
-        """Look for new files if one of these is not known."""
         places = [self._browser.node_place(uri) for uri in uris]
         if any(self._browser.node_or_none(place) is None for place in places):
             self._notice_files()

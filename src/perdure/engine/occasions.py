@@ -77,7 +77,6 @@ def _documents(text: str) -> Iterator[str]:
 
 
 def names_in(text: str) -> set[str]:
-    """Return the names by which an index finds a sentence for an occasion."""
     return {f"?{word}" for word in condition_in(text)} | {f"&{each}" for each in phrases_in(text)}
 
 

@@ -31,8 +31,6 @@ _FIRST = "messages"
 
 @dataclass(frozen=True, slots=True)
 class ProjectInfo:
-    """A project in a list."""
-
     name: str
     identities: tuple[str, ...]
     """Former names, and the repositories and folders that were made part of it."""
@@ -44,8 +42,6 @@ class ProjectInfo:
 
 @dataclass(frozen=True, slots=True)
 class Reassigned:
-    """What was given to a project."""
-
     project: str
     sessions: int
     memories: int
@@ -292,7 +288,6 @@ class Projects:
 
 
 def former(node: ContextNode) -> tuple[str, ...]:
-    """Return the projects that a node was merged from."""
     told = node.metadata.get(FORMER)
     return tuple(map(str, told)) if isinstance(told, list | tuple) else ()
 

@@ -35,8 +35,6 @@ With it, hooks are silent at eight of ten prompts for which nothing earlier matt
 
 
 class Line(NamedTuple):
-    """A line for a prompt."""
-
     key: str
     """The words by which it is known again."""
     text: str

@@ -60,8 +60,6 @@ class LineState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ShownLine:
-    """A line that an agent was shown."""
-
     uri: str
     message: int | None
     key: str
@@ -71,7 +69,6 @@ class ShownLine:
 
     @property
     def id(self) -> str:
-        """A short name that `read` takes."""
         return short_id(self.uri, self.message)
 
     @property
@@ -81,8 +78,6 @@ class ShownLine:
 
 @dataclass(frozen=True, slots=True)
 class ShownEmission:
-    """What an agent was shown at one moment."""
-
     record: EmissionRecord
     lines: tuple[ShownLine, ...]
 
@@ -176,7 +171,6 @@ class Recomposition:
 
 
 def items_of(node: ContextNode) -> list[BriefingItem]:
-    """Return the lines that a briefing could show of a memory."""
     return [
         BriefingItem(
             str(row["kind"]),

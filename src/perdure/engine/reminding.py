@@ -41,8 +41,6 @@ _SILENT = frozenset({"task"})
 
 @dataclass(frozen=True, slots=True)
 class Reminder:
-    """A sentence about what a tool call is about to use."""
-
     text: str
     kind: str
     matched: str
@@ -57,7 +55,6 @@ class Reminder:
     enforced: bool = False
     """Whether the user wants such a call to be refused."""
     source: str = ""
-    """The name of the instruction file."""
     note: str = ""
     """What changed since in the checkout that it is about; empty for nothing."""
 
@@ -138,7 +135,6 @@ def _directive(item: BriefingItem) -> Directive:
 def _speaking(
     found: Iterable[Reminder], allowed: Sequence[tuple[datetime, Directive]], known: Container[str]
 ) -> Iterator[Reminder]:
-    """Yield what no newer sentence contradicts, and is not known."""
     for each in found:
         is_old = each.date is not None and any(
             each.date < date and (not given.allowed or lifts(given, each.matched))
@@ -203,11 +199,8 @@ def _line_of(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Enforced:
-    """What the user enforces of a memory."""
-
     uri: str
     statements: tuple[str, ...]
-    """All that is enforced of it now."""
     can_block: bool
     """Whether one of them names what is not to be used."""
     metadata: dict[str, JSON] = field(default_factory=dict, repr=False)
@@ -265,8 +258,6 @@ def instructed(lines: Iterable[tuple[str, str]], action: Action) -> Iterator[Rem
 # ---------------------------------------------------------------- after a failure
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """A command that worked after the same failure before."""
-
     command: str
     signature: str
     uri: str
@@ -280,7 +271,6 @@ class Fix:
 
     @property
     def line(self) -> str:
-        """What an agent is shown."""
         when = f" ({self.date.date().isoformat()})" if self.date else ""
         return f"Seen before{when}: {fix_text(self.command)} {self.id}"
 

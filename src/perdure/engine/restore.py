@@ -86,8 +86,6 @@ class RewindStep:
 
 @dataclass(frozen=True, slots=True)
 class Rewound:
-    """What became of the memories that had changed since a moment, or would."""
-
     state: IndexState
     steps: tuple[RewindStep, ...]
 
@@ -190,7 +188,6 @@ class Restoring:
         return True
 
     def _step(self, place: Uri, past: NodeReader, state: IndexState) -> RewindStep | None:
-        """Return what becomes of a node; None if it is as it was."""
         was_there = past.exists(str(place), self.ctx)
         try:
             stored = self.nodes.load(place)

@@ -58,9 +58,7 @@ class SessionEnd:
     """How a session ends, so that more can be added to it without reading all of it."""
 
     part: int
-    """The number of its last node."""
     digest: str
-    """The hash of what that node says."""
     messages: int
     mark: str
     """The mark that all of them were learned from."""
@@ -86,31 +84,22 @@ WHOLE = Addition()
 
 @dataclass(frozen=True, slots=True)
 class Archived:
-    """The messages of a session as they are kept."""
-
     place: Uri
     said: Sequence[Message]
     added: int
-    """How many of them are new."""
     uris: tuple[str, ...]
     learned: int
     """From how many, counted from the first, memories were made already."""
     masked: tuple[Masked, ...] = ()
-    """The secrets in what is new."""
     replaced: int = 0
-    """How many messages the new ones replaced."""
     project: str = ""
-    """The project that the session belongs to."""
     left_out: tuple[LeftOut, ...] = ()
-    """What of the given messages is not kept."""
     hidden: int = 0
     """How many sentences of them are hidden, because the user forgot them."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionInfo:
-    """A session in a list."""
-
     id: str
     title: str
     """As given or imported; else the first line of the first message of a user."""
@@ -278,16 +267,13 @@ class Sessions:
             raise _TakenError(*error.args) from error
 
     def messages(self, place: Uri, ctx: RequestContext) -> list[Message]:
-        """Return the messages that a session has."""
         return said_in(self._known(place, ctx))
 
     def _known(self, place: Uri, ctx: RequestContext) -> list[ContextNode]:
-        """Return the nodes with messages that the session has, in order."""
         return list(_nodes_of(self._nodes, place, ctx))
 
 
 def public(given: ReadMessages) -> ReadMessages:
-    """Return messages without what is private in them."""
     screen = Screen()
     pairs = ((each, screen.public(each.role, each.content, each.time)) for each in given.messages)
     kept_ = [(each, text) for each, text in pairs if text or not each.content.strip()]
@@ -306,10 +292,8 @@ class Screened:
         self._given = given
         self._forgotten = forgotten
         self.hidden = 0
-        """How many sentences are hidden."""
         self._clean: dict[int, Message] = {}
         self.kinds: dict[int, tuple[str, ...]] = {}
-        """The kinds of the secrets that were masked, by message."""
 
     def after(self, before: Sequence[Message]) -> list[Message]:
         return [self._screened(at, each, before) for at, each in enumerate(self._given)]
@@ -435,7 +419,6 @@ def _answer_start(before: Sequence[Message], first: Message) -> int:
 
 
 def _last_asked(messages: Sequence[Message]) -> int:
-    """Return the index of the last message of a user; -1 if there is none."""
     indexes = range(len(messages) - 1, -1, -1)
     return next((index for index in indexes if messages[index].role == "user"), -1)
 
@@ -529,7 +512,6 @@ class Beginnings:
         self._count, self._hashed = _marked(known)
 
     def mark(self, count: int) -> str:
-        """Return the mark of the first messages."""
         if count < self._count:
             self._count, self._hashed = 0, ""
         for each in self._said[self._count : count]:
@@ -555,7 +537,6 @@ def learned_from(mark: str, said: Sequence[Message]) -> int:
 def _nodes_of(
     reader: NodeReader, place: Uri, ctx: RequestContext, first: int = 0
 ) -> Iterator[ContextNode]:
-    """Yield the nodes with messages that a session has, in order."""
     with suppress(NodeNotFoundError):
         for number in count(first):
             yield reader.read_node(str(_part(place, number)), ctx)
@@ -566,7 +547,6 @@ def _part(place: Uri, number: int) -> Uri:
 
 
 def _parts(place: Uri, messages: Sequence[Message]) -> Iterator[str]:
-    """Yield what the nodes of a session say."""
     return _filled(place, pieces(messages), "") if messages else iter(())
 
 
@@ -631,12 +611,10 @@ def _titled(
 
 
 def said_in(nodes: Iterable[ContextNode]) -> list[Message]:
-    """Return the messages of the nodes of a session, which are in order."""
     return _joined(each for node in nodes for each in parse(node.content))
 
 
 def _joined(found: Iterable[Said]) -> list[Message]:
-    """Return messages, each put together from its pieces."""
     messages: list[Message] = []
     for each in found:
         if each.piece and messages:

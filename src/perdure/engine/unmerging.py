@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Unmerged:
-    """What a page and what was merged into it became again."""
-
     uri: str
     apart: str
     """The memory that what was merged is now."""
@@ -209,7 +207,6 @@ def _apart(page: ContextNode, parent: _Parent) -> ContextNode:
 
 
 def _marked(before: ContextNode, parent: _Parent, page: ContextNode) -> ContextNode:
-    """Return the page with a mark that it is never merged with the same again."""
     cid = statements.cid_of(parent.text)
     if _says(before, cid):
         return before

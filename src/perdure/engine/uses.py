@@ -51,7 +51,6 @@ _COUNT = """INSERT INTO counts VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
     shown = shown + excluded.shown, used = used + excluded.used, day = excluded.day"""
 
 Name = tuple[str, str]
-"""What is counted: the hash of a memory or message, and that of the words."""
 
 
 def name_of(item: Emitted) -> Name:

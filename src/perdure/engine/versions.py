@@ -57,8 +57,6 @@ class TextDiff(NamedTuple):
 
 
 class Restored(NamedTuple):
-    """An earlier text as the newest version."""
-
     version: Version
     source: Version
     written: bool
@@ -154,7 +152,6 @@ class Log:
             self._history.close()
 
     def record_edits(self) -> Edits:
-        """Record every edit made outside Perdure as a version; return what was found."""
         if self._recorded is None:
             raise self.refusal or _without_texts("edits can't be found")
         found = record_edits(self._recorded)

@@ -300,7 +300,6 @@ def _refuse_unless_allowed(place: Uri, before: ContextNode | None, conditions: C
 
 
 def refuse_broken(node: ContextNode) -> None:
-    """Refuse to write over an edit by hand that can't be parsed."""
     for problem in node.problems:
         raise VersionMismatchError(
             f"{node.uri!a} was edited by hand and can't be read as it is: {problem} "
@@ -390,7 +389,6 @@ def _refuse_new_secrets(text: str, before: str, where: str) -> None:
 
 
 Ends = tuple[str, str]
-"""The names of the node that a relation starts from, and of the one that it leads to."""
 
 
 def relate(  # noqa: PLR0913, PLR0917 - an edge has that many fields

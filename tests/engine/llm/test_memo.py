@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from subprocess import PIPE, Popen
 from threading import Thread
@@ -24,7 +25,13 @@ from perdure.engine.llm.contract import (
 )
 from perdure.engine.llm.ledger import Ledger, Metered, Outcome
 from perdure.engine.llm.memo import Remembered, answers_folder
-from perdure.errors import AnswerMalformedError, AnswerRefusedError, AnswerTruncatedError
+from perdure.errors import (
+    AnswerMalformedError,
+    AnswerRefusedError,
+    AnswerTruncatedError,
+    ServiceUnreachableError,
+)
+from perdure.files import locked
 from perdure.index.memo import MemoData, memo_folder
 from perdure.testing.llm import Script, Scripted
 from tests.engine.llm.ledgers import rows
@@ -272,3 +279,17 @@ def test_what_is_kept_of_a_tenant_can_be_forgotten(
 
 def _bytes(folder: Path) -> Iterator[bytes]:
     yield from (path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_question_that_another_process_asks_is_not_waited_for_for_ever(
+    folder: Path, ledger: Ledger
+) -> None:
+    with ExitStack() as others:
+        for number in range(256):
+            others.enter_context(locked(folder / "locks" / f"{number:02x}"))
+        remembered = Remembered(Scripted(Script()), folder, ledger, OCCASION)
+
+        with pytest.raises(ServiceUnreachableError, match="another process") as caught:
+            remembered.complete(HELLO, seconds=0.05)
+
+    assert (caught.value.passing, caught.value.billed) == (False, False)

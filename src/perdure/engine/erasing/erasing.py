@@ -55,8 +55,6 @@ _LOCK = "erasing-lock"
 
 
 class Owners(Protocol):
-    """Users and agents, and how all of one goes."""
-
     def delete(
         self, backend: Recorded, account_id: str, owner_space: str, ctx: RequestContext
     ) -> None:

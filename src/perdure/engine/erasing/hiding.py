@@ -33,8 +33,6 @@ _OWNER_DEPTH = 2
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """What was hidden, counted by place."""
-
     statements: int = 0
     """Statements that are on the list of what was forgotten."""
     memories: int = 0
@@ -96,8 +94,6 @@ def _quotes(found: Iterable[Support]) -> Iterator[str]:
 
 @dataclass(slots=True)
 class Hiding:
-    """Plans what is hidden, for one commit."""
-
     nodes: Nodes
     ctx: RequestContext
     erased: bool = False

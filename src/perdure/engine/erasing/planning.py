@@ -56,8 +56,6 @@ _URI = re.compile(r"ctx://[^\s\"'\])>|#]+")
 
 
 class Quoted(NamedTuple):
-    """A node that says something that is to be erased, or names it."""
-
     uri: str
     where: str
 
@@ -125,12 +123,10 @@ class ErasurePlan:
     owner_space: str
     """Whose everything goes; empty if it is about places."""
     files: tuple[str, ...]
-    """The keys of the texts that are there now."""
     versions: int
     """How many versions have one of the contents that go."""
     contents: tuple[CID, ...]
     size: int
-    """Their bytes."""
     kept: tuple[Kept, ...]
     moved: tuple[tuple[str, str], ...]
     """From which key to which other a text went, where it stays."""
@@ -196,7 +192,6 @@ class Task:
     actor: str
     reason: str
     begun: int
-    """The position of the log."""
 
     @property
     def message(self) -> str:
@@ -260,8 +255,6 @@ class DerivedTraces(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Planner:
-    """Finds out what an erasure is about; nothing is changed."""
-
     nodes: Nodes
     history: History
     derived: DerivedTraces
@@ -371,7 +364,6 @@ class Planner:
         return of_tasks | {task.actor.partition("/")[0]}
 
     def _saying(self, task: Task) -> frozenset[CID]:
-        """Return the contents that go with a message."""
         return self.quoting(task, used=True) if task.message else frozenset()
 
     def quoting(self, task: Task, *, used: bool = False) -> frozenset[CID]:

@@ -101,7 +101,6 @@ SAYS_NOTHING = {CID.of(b""), CID.of(b"[]\n")}
 """What every node has that has no abstract or edges."""
 
 _Lost = tuple[CID, str]
-"""A content, and the name of the file that had it."""
 
 
 @dataclass(slots=True)
@@ -289,4 +288,3 @@ def _not_erased(
 
 
 _Numbered = tuple[Event, int]
-"""An event, and the number of its text."""

@@ -26,8 +26,6 @@ _FEWEST = 4
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """A conversation as it may be kept."""
-
     item: Conversation
     is_private: bool = False
     """Whether parts of it are private; they are left out."""
@@ -38,21 +36,17 @@ class Admitted:
 
     @property
     def states_anything(self) -> bool:
-        """Whether a rule would write something of it."""
         return bool(written(self.item.messages))
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Decides what of a conversation is kept."""
-
     settings: AgentSettings
     notes: SessionNotes
     is_named: bool = False
     """Whether the user named the one session, or allowed the run."""
 
     def admit(self, item: Conversation, session_id: str = "") -> Admitted | Reason:
-        """Return what may be kept of a conversation, or why nothing may."""
         for folder in dict.fromkeys((item.cwd, real_path(item.cwd))):
             if folder or item.headless:
                 refusal = self.settings.refusal(
@@ -72,7 +66,6 @@ class Admission:
 
 
 def _public(item: Conversation, screen: Screen) -> tuple[tuple[Said, ...], list[Heard]]:
-    """Return the messages, and what tools returned, without what is private."""
     kept: list[Said] = []
     heard: list[Heard] = []
     waiting = list(item.heard)
@@ -115,7 +108,6 @@ def _origin(heard: Heard) -> str:
 
 
 def _stated(messages: Sequence[Said]) -> Iterator[tuple[int, str]]:
-    """Yield what may be learned from a session: which message, and the key of the sentence."""
     session = [Message.from_mapping(each) for each in messages]
     found = {(each.message, each.key) for each in written(session)}
     found |= {(each.sentence.message, each.sentence.key) for each in net.candidates(session)}
@@ -132,7 +124,6 @@ def _has(text: str, key: str) -> bool:
 
 
 def _pasted(messages: Sequence[Said]) -> Iterator[Heard]:
-    """Yield what users pasted: their messages without their own sentences."""
     for at, message in enumerate(messages):
         if message["role"] == "user" and (text := pasted_in(message["content"])):
             yield Heard(at, PASTED, text)

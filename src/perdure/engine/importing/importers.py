@@ -1,11 +1,10 @@
 """How items become nodes; nobody's edit is ever overwritten, and the same twice is once."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from enum import Enum
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
@@ -59,7 +58,7 @@ from perdure.model.values import JSON, MAX_ABSTRACT, MAX_CONTENT, MAX_OVERVIEW, 
 from perdure.times import read_moment
 
 if TYPE_CHECKING:
-    from perdure.engine.projects import Projects
+    from perdure.engine.memory import Memory
 
 SOURCE = "source"
 SOURCE_ID = "source_id"
@@ -75,51 +74,6 @@ class State(Enum):
     SAME = "same"
     REFUSED = "refused"
     FORGOTTEN = "forgotten"
-
-
-Messages = Iterable[Mapping[str, object]]
-
-
-class Verbs(Protocol):
-    """The verbs of `Memory` that importers call."""
-
-    caller: RequestContext
-
-    @property
-    def home(self) -> Path: ...
-    @property
-    def projects(self) -> "Projects": ...
-    def save(  # noqa: PLR0913 - as `Memory`
-        self,
-        content: str,
-        *,
-        category: str,
-        slug: str,
-        metadata: Mapping[str, JSON] | None,
-        project: str | None,
-        replace_learned: bool,
-    ) -> object: ...
-    def commit_session(  # noqa: PLR0913 - as `Memory`
-        self,
-        messages: Messages,
-        *,
-        session_id: str,
-        title: str,
-        project: str | None,
-        extract: bool,
-        foreign: Mapping[str, str] | None,
-        origin: Origin | None,
-    ) -> SessionCommit: ...
-    def append(
-        self,
-        session_id: str,
-        messages: Messages,
-        *,
-        extract: bool,
-        after: SessionEnd | None,
-        origin: Origin | None,
-    ) -> SessionCommit: ...
-    def settle(self) -> None: ...
 
 
 def origin(item: Item, content: str) -> dict[str, JSON]:
@@ -280,7 +234,7 @@ class MemoryImporter:
     """Saves what was remembered elsewhere: statements, entities, and how entities are related."""
 
     def __init__(
-        self, memory: Verbs, nodes: Nodes, relations: Relations, secrets: SecretPolicy
+        self, memory: "Memory", nodes: Nodes, relations: Relations, secrets: SecretPolicy
     ) -> None:
         self._memory = memory
         self._nodes = nodes
@@ -416,7 +370,6 @@ def _reason(kind: str) -> str:
 
 
 def _is_newer(node: ContextNode, item: Statement) -> bool:
-    """Whether a node is of a later export than an item."""
     known, given = (
         read_moment(each.get("source_updated_at")) for each in (node.metadata, item.metadata)
     )
@@ -424,7 +377,6 @@ def _is_newer(node: ContextNode, item: Statement) -> bool:
 
 
 def _implied(item: Relation, name: str) -> Entity:
-    """Return an entity that only a relation names."""
     return Entity(
         file=item.file,
         where=item.where,
@@ -461,13 +413,12 @@ def _origin(item: Conversation) -> Origin | None:
 class SessionImporter:
     """Archives conversations. One that grew is continued; one that differs is left alone."""
 
-    def __init__(self, memory: Verbs, nodes: Nodes, *, learn: bool = False) -> None:
+    def __init__(self, memory: "Memory", nodes: Nodes, *, learn: bool = False) -> None:
         self._memory = memory
         self._nodes = nodes
         self._sessions = Sessions(nodes)
         self._learn = learn
         self.learned: Counter[str] = Counter()
-        """What came of learning from them."""
         self.masked = 0
         """How many secrets were masked in what is new, in titles too."""
 

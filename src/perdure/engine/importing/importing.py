@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
@@ -38,7 +39,6 @@ from perdure.engine.importing.importers import (
     MemoryImporter,
     SessionImporter,
     State,
-    Verbs,
 )
 from perdure.engine.importing.reading import digest, listed
 from perdure.engine.importing.sources import Source
@@ -49,6 +49,9 @@ from perdure.errors import ContextError, NodeExistsError, UnreadableSourceError,
 from perdure.model import Uri
 from perdure.model.trust import AgentSettings, Reason
 from perdure.plugins import Group, create, offered
+
+if TYPE_CHECKING:
+    from perdure.engine.memory import Memory
 
 _EVERY: tuple[Format, ...] = (
     ChatGpt(),
@@ -131,8 +134,6 @@ class Wishes:
 
 @dataclass(slots=True)
 class Imported:
-    """What became of everything that a source holds."""
-
     format: str
     counts: dict[str, Counter[State]] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
@@ -204,7 +205,7 @@ class Importing:
     """
 
     def __init__(
-        self, memory: Verbs, nodes: Nodes, relations: Relations, wishes: Wishes | None = None
+        self, memory: "Memory", nodes: Nodes, relations: Relations, wishes: Wishes | None = None
     ) -> None:
         self._memory = memory
         self._nodes = nodes

@@ -128,15 +128,11 @@ class Source:
         self.links: list[str] = []
         """What was passed over because it is a link or a device."""
         self.hidden: list[str] = []
-        """Hidden files and folders that were left out."""
         self.own = 0
-        """How many files of a memory were left out."""
         self.read: set[str] = set()
-        """The names of the files that a format opened."""
         self._store = {found for each in store if (found := _identity(each))}
         self._folders = {_identity(self.path)}
         self.unlisted: list[tuple[str, str]] = []
-        """What can't be looked into, and why."""
         self.bytes_read = 0
         self._archive: zipfile.ZipFile | None = None
         if self.path == self.path.parent:

@@ -55,7 +55,6 @@ class Item(NamedTuple):
 
 
 def items_of(llm: LLM, session: Sequence[Message], ctx: RequestContext) -> Iterator[Item]:
-    """Yield what the model finds in messages."""
     is_owner = owner_of(session, ctx)
     pieces = [
         piece
@@ -109,7 +108,6 @@ def is_named(name: str, window: Window) -> bool:
 
 
 def _candidate(item: Item, ctx: RequestContext) -> CandidateMemory | None:
-    """Return an item as a candidate; None if it can't be one."""
     message = item.piece.message
     category, people, topic = item.given["category"], item.who, ""
     by_agent = message.role == "assistant" and category in _BY_AGENTS
@@ -195,6 +193,5 @@ def asking_judge(llm: LLM) -> Judge:
 
 
 def _about(old: str, new: str) -> str:
-    """Return a prompt about two statements, the same in either order."""
     record = quoted([line_of({"statement": each}) for each in sorted((old, new))])
     return f"{_JUDGING}\n{record}\n\nThe record is over. Answer about the two statements.\n"

@@ -38,7 +38,6 @@ class Change(NamedTuple):
 
 
 def change_in(text: str) -> Change | None:
-    """Return the change that a statement is about; None if it is about none."""
     for form in _FORMS:
         if found := form.search(text.replace("\u2019", "'")):
             part = {"came": "", "gone": ""} | found.groupdict(default="")
@@ -103,7 +102,6 @@ def is_fragment(text: str) -> bool:
 
 
 def _whole(new: str, old: str) -> str | None:
-    """Return an older statement with its value replaced by that of a fragment."""
     if found := _ADJUSTED.match(new):
         return _with_value(found["value"], old)
     form = _FORMS[0].search(new)

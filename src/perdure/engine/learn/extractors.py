@@ -12,7 +12,6 @@ from perdure.model.transcript import Message
 from perdure.model.uri import KINDS, PROFILE
 
 Find = Callable[[Messages, RequestContext], Iterable[CandidateMemory]]
-"""Finds candidates of every category."""
 
 
 @runtime_checkable
@@ -36,7 +35,6 @@ _CATEGORIES = {name: name for name in ("case", "event", "entity", PROFILE)} | KI
 
 
 def by_rules(messages: Messages, ctx: RequestContext) -> list[CandidateMemory]:
-    """Return what the rules write, of every category."""
     session = [Message.from_mapping(each) for each in messages]
     is_owner = owner_of(session, ctx)
     found: dict[tuple[int, str], CandidateMemory] = {}

@@ -44,7 +44,6 @@ class Comparison:
 
 
 Judge = Callable[[str, str], Comparison]
-"""Compares an older statement and a newer one."""
 Words = tuple[str, ...]
 
 
@@ -183,7 +182,6 @@ def _middle(first: Words, second: Words) -> tuple[Words, Words, Words, Words]:
 
 
 def _is_turned(first: Words, second: Words) -> bool:
-    """Whether the two sides of a preference have changed places."""
     old, new = _sides(first), _sides(second)
     return old is not None and new == (old[0], old[2], old[1]) and old != new
 
@@ -239,7 +237,6 @@ def _is_exclusive(lead: Words, one: Words, other: Words) -> bool:
 
 
 def _is_single(lead: Words, one: Words, other: Words, tail: Words) -> bool:
-    """Whether the words before a value are of something that has one value."""
     if _PREPOSITIONS & {*one, *other}:
         return False  # a value that holds for something only
     ends = [end for end in groups_of("single") if lead[-len(end) :] == end]

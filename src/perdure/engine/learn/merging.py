@@ -72,8 +72,6 @@ class Until(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Merging:
-    """Makes plans for candidates and the nodes they may be merged into."""
-
     judge: Judge
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
@@ -110,7 +108,6 @@ class Merging:
 
     # ------------------------------------------------------------ planning
     def created(self, place: Uri, candidate: CandidateMemory, ctx: RequestContext) -> WritePlan:
-        """Plan a node with this statement and no other."""
         support = {statements.cid_of(candidate.content): Support.of(candidate, ctx.session_id)}
         content = statements.item(candidate.content)
         given = {name: candidate.metadata.get(name) for name in (PROJECT, "kind")}
@@ -123,7 +120,6 @@ class Merging:
         )
 
     def event(self, place: Uri, candidate: CandidateMemory, ctx: RequestContext) -> WritePlan:
-        """Plan a node of its own for what happened, with the people and the place of it."""
         plan = self.created(place, candidate, ctx)
         assert plan.node is not None  # noqa: S101 - what is created is a node
         given = {**plan.node.metadata, "who": candidate.who, "where": candidate.where}
@@ -266,7 +262,6 @@ class Merging:
 def merge_of(
     action: Action, candidate: CandidateMemory, ctx: RequestContext, into: str = ""
 ) -> Merge:
-    """Return what a node keeps of how a candidate was merged into it."""
     return Merge(0, action.value, statements.cid_of(candidate.content), into, ctx.session_id)
 
 
@@ -279,7 +274,6 @@ def changed(  # noqa: PLR0913 - what such a plan is made of, each once
     reason: str,
     former: tuple[ContextNode, ...] = (),
 ) -> WritePlan:
-    """Plan the next version of a node, which keeps how it came about."""
     made = replace(merge, version=node.version + 1, former=tuple(each.uri for each in former))
     merges = merges_as_metadata([*merges_of(node), made])
     metadata = {**node.metadata, **described(content, support), **merges}
@@ -301,7 +295,6 @@ def described(content: str, support: Mapping[str, Support]) -> dict[str, JSON]:
 
 
 def kept_apart(node: ContextNode) -> frozenset[str]:
-    """Return the CIDs of statements that must not be merged into a node."""
     return frozenset(texts_of(node.metadata.get(APART)))
 
 

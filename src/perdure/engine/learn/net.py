@@ -36,8 +36,6 @@ _KIND_OF = (
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A sentence that may be worth keeping."""
-
     sentence: Sentence
     kind: str
     score: float
@@ -68,7 +66,6 @@ def candidates(
 
 
 def scored(text: str) -> list[Candidate]:
-    """Return all sentences of one message of a user, with how likely each is to last."""
     return [_candidate(each, fitted()) for each in sentences(text)]
 
 
@@ -112,7 +109,6 @@ def kind_of(seen: frozenset[str]) -> str:
 
 
 def matched(plain: str) -> frozenset[str]:
-    """Return the names of the patterns that a sentence has."""
     small = plain.lower()
     return frozenset(
         name

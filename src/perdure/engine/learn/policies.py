@@ -139,7 +139,6 @@ class _TopicPolicy:
         return first, [*rest, *doubts.values()]
 
     def _related(self, candidate: CandidateMemory, ctx: RequestContext) -> list[ContextNode]:
-        """Return nodes of any category that may be about what changed."""
         found: dict[str, ContextNode] = {}
         wanted = searched(candidate.content)
         for category in _CHANGING:
@@ -150,7 +149,6 @@ class _TopicPolicy:
 
     # ------------------------------------------------------------ where it goes
     def _is_about(self, judged: Judged, place: Uri, candidate: CandidateMemory) -> bool:
-        """Whether a node is about the same as the candidate, as far as names tell."""
         there = judged.node.place
         if not judged.against or there == place or is_near(there.name, place.name):
             return True
@@ -194,7 +192,6 @@ def _is_for(node: ContextNode, candidate: CandidateMemory) -> bool:
 
 
 def _named(candidate: CandidateMemory) -> frozenset[str]:
-    """Return the URIs and CIDs of what a candidate says that it replaces."""
     return frozenset(texts_of(candidate.metadata.get("replaces")))
 
 

@@ -55,9 +55,7 @@ class Sentence:
     end: int
     text: str
     place: int = 0
-    """Which sentence of the message it is, from 0."""
     of: int = 1
-    """How many sentences the message has."""
 
     @property
     def plain(self) -> str:
@@ -70,7 +68,6 @@ class Sentence:
 
 
 def user_sentences(messages: Sequence[Message | Mapping[str, object]]) -> list[Sentence]:
-    """Return the sentences that users wrote themselves, in their order."""
     quoted: set[str] = set()
     found: list[Sentence] = []
     for index, each in enumerate(messages):
@@ -128,7 +125,6 @@ _FEWEST_TYPED = 4
 
 
 def pasted_in(prompt: str) -> str:
-    """Return what of a prompt is not its author's own prose."""
     starts = [0]
     ends = []
     for each in sentences(prompt):
@@ -180,7 +176,6 @@ def _looked_at(content: str) -> str:
 
 
 def _own_lines(text: str, quoted: Collection[str]) -> Iterator[tuple[int, str]]:
-    """Yield the lines that are prose, with where they start."""
     start, pasted, headed = 0, False, 0
     is_long = len(text) > LONGEST_OWN
     lines = text.split("\n")

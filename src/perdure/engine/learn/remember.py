@@ -42,14 +42,11 @@ class Cited:
 
     session: str
     message: int
-    """Which message of the session, from 0."""
     quote: str
 
 
 @dataclass(frozen=True, slots=True)
 class NewStatement:
-    """A statement to keep."""
-
     text: str
     kind: str
     project: str = ""
@@ -79,8 +76,6 @@ class NewStatement:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What became of a statement."""
-
     uri: str
     text: str
     """The statement as it is now."""
@@ -89,7 +84,6 @@ class Remembered:
     merged_with: str = ""
     """The statement that says the same, which was there before."""
     replaced: tuple[str, ...] = ()
-    """Statements that ended."""
     doubted: tuple[str, ...] = ()
     """Statements that may be outdated since now; both are kept."""
     lifted: int = 0
@@ -173,7 +167,6 @@ def _evidence(nodes: Nodes, statement: NewStatement, ctx: RequestContext) -> lis
 def _remembered(
     candidate: CandidateMemory, plan: WritePlan, before: Mapping[str, list[Statement]]
 ) -> Remembered:
-    """Return what a plan did to nodes with these statements before."""
     known = {each.text for each in before[plan.uri]}
     new = [each.text for each in _statements(plan.node) if each.text not in known]
     old = {(uri, each.text) for uri, found in before.items() for each in found if each.doubted}

@@ -50,8 +50,6 @@ _STATED, _EVEN = "fact", 0.5
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A sentence that may be worth keeping, and where it is."""
-
     id: str
     text: str
     kind: str
@@ -97,8 +95,6 @@ def _anchored(node: ContextNode) -> Iterator[Stated]:
 
 
 class Review:
-    """The queue of one caller."""
-
     def __init__(self, nodes: Nodes, reader: NodeReader, ctx: RequestContext) -> None:
         self._nodes = nodes
         self._reader = reader
@@ -193,7 +189,6 @@ class Review:
         return _pending(node)
 
     def withdraw(self, uri: str) -> None:
-        """Remove what was proposed, once it is decided."""
         with suppress(NodeNotFoundError):
             self._nodes.because("review").delete_node(uri, self._ctx)
 
@@ -214,7 +209,6 @@ class Review:
 
     # ------------------------------------------------------------ what was decided
     def decide(self, *texts: str) -> Callable[[Draft], None]:
-        """Return the plan to note that sentences were accepted or rejected."""
         return self._note(REVIEWED, texts)
 
     def _note(self, name: str, texts: Iterable[str]) -> Callable[[Draft], None]:
@@ -257,7 +251,6 @@ def _candidates(messages: Sequence[Message], foreign: Mapping[str, object]) -> I
 
 
 def _likeliest(found: Iterable[Pending], known: Collection[str]) -> list[Pending]:
-    """Return candidates that are not known, each once."""
     new: dict[str, Pending] = {}
     for each in found:
         if each.id not in known:

@@ -46,8 +46,6 @@ class Piece:
 
 
 class Shown(NamedTuple):
-    """A piece as it is in a window."""
-
     piece: Piece
     line: str
     is_before: bool

@@ -115,8 +115,6 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one day, session, model or purpose came to."""
-
     name: str
     calls: int
     remembered: int

@@ -6,69 +6,21 @@ is forgotten wholly, and nobody can find out from it what others asked. Only ans
 checked are kept; refusals, failures and answers that are none are not.
 """
 
-import fcntl
-import os
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, cast
 
 from perdure.artifacts import ArtifactStore, Derived, Literal, canonical
-from perdure.artifacts.artifact import SID, sid_of
+from perdure.artifacts.artifact import sid_of
 from perdure.engine.llm.asking import checked
 from perdure.engine.llm.contract import Answer, Call, Completer, Occasion, Request, Wrapper
 from perdure.engine.llm.ledger import Ledger
 from perdure.errors import DamageError, LanguageModelError, ServiceUnreachableError, StaleIndexError
+from perdure.files import locked
 from perdure.index.memo import memo_folder
 from perdure.model.values import plain
-
-_COUNT = 256
-_PAUSE_SECONDS = 0.02
-
-
-@contextmanager
-def turn(
-    folder: Path,
-    question: SID,
-    seconds: float,
-    *,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
-) -> Iterator[float]:
-    """Keep others with the same question out; yield how many seconds are left.
-
-    Locks in a folder end with the process that has them. There are 256; if two questions share
-    one, the second waits without need.
-    """
-    until = clock() + seconds
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    name = f"{question.digest[0] % _COUNT:02x}"
-    file = os.open(folder / name, os.O_CREAT | os.O_RDWR, 0o600)
-    try:
-        while not _is_free(file):
-            if clock() >= until:
-                raise ServiceUnreachableError(
-                    "somebody else has been asking the same all the time. "
-                    "Fix: look for a process that hangs, and try again.",
-                    billed=False,
-                )
-            sleep(_PAUSE_SECONDS)
-        yield until - clock()
-    finally:
-        fcntl.flock(file, fcntl.LOCK_UN)  # also for a child that was forked meanwhile
-        os.close(file)
-
-
-def _is_free(file: int) -> bool:
-    """Take the lock, if nobody has it."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
 
 _OPERATION = ("complete", "1")
 _LOCKS = "locks"
@@ -88,13 +40,20 @@ class Remembered(Wrapper):
         self._occasion = occasion
 
     def complete(self, request: Request, *, seconds: float) -> Answer:
-        artifact = self._artifact(request)
-        with turn(self._folder / _LOCKS, sid_of(artifact), seconds) as left:
+        artifact, until = self._artifact(request), time.monotonic() + seconds
+        lock = f"{sid_of(artifact).digest[0]:02x}"  # if two questions share one, the second waits
+        with locked(self._folder / _LOCKS / lock, seconds) as held:
+            if held is None:
+                raise ServiceUnreachableError(
+                    "another process has been asking the same all the time. "
+                    "Fix: look for a process that hangs, and try again.",
+                    billed=False,
+                )
             known = self._known(artifact, request)
             if known is not None:
                 self._ledger.note_remembered(self._occasion, self._model)
                 return known
-            reply = self._inner.complete(request, seconds=left)
+            reply = self._inner.complete(request, seconds=until - time.monotonic())
             answer = checked(request, reply, self._model)
             self._keep(artifact, answer)
             return answer
@@ -124,7 +83,7 @@ class Remembered(Wrapper):
 
     def _artifact(self, request: Request) -> Derived:
         asked = canonical.encode(cast("canonical.Value", request.as_json()))
-        depends_on = cast("Mapping[str, canonical.Value]", plain(dict(self.parameters)))
+        depends_on = cast("dict[str, canonical.Value]", plain(dict(self.parameters)))
         return Derived(*_OPERATION, (Literal(asked),), depends_on)
 
 

@@ -40,7 +40,6 @@ _DEEPEST = 32
 
 Schema = Mapping[str, Any]
 Fault = tuple[str, str]
-"""Where in the answer, and what is wrong there."""
 
 
 # ---------------------------------------------------------------- schemas

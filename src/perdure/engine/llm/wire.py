@@ -174,7 +174,6 @@ class Wire:
         return told
 
     def wrong(self, what: str) -> AnswerMalformedError:
-        """Return the error to raise if what came is no answer of the protocol."""
         return AnswerMalformedError(
             f"what {self._where} sent is no answer: {what}. Fix: check base_url in [llm]."
         )
@@ -278,7 +277,6 @@ class Adapter(ABC):
     """A `Completer` through an official client: what the protocols have in common."""
 
     protocol: ClassVar[str]
-    """Its name, in what an answer depends on."""
     _create: Callable[..., Any]
 
     def __init__(self, package: Any, service: Service, clock: Clock) -> None:  # noqa: ANN401 - as above
@@ -346,7 +344,6 @@ class Adapter(ABC):
 
 
 def in_words(schema: Any) -> str:  # noqa: ANN401 - JSON
-    """Return the sentence that asks for an answer in JSON."""
     return (
         "Answer with one JSON object that fits this JSON Schema, and with nothing else:\n"
         f"{json.dumps(schema, ensure_ascii=False)}"
@@ -354,7 +351,6 @@ def in_words(schema: Any) -> str:  # noqa: ANN401 - JSON
 
 
 def unfenced(text: str) -> str:
-    """Return a text without a fence around all of it."""
     fenced = _FENCED.fullmatch(text)
     return fenced[1] if fenced else text
 

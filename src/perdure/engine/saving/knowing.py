@@ -113,7 +113,6 @@ class Ahead:
         return [*self._planned_near(candidate), *(self._base[each.uri] or each for each in others)]
 
     def _planned_near(self, candidate: CandidateMemory) -> Sequence[ContextNode]:
-        """Return the planned nodes that have most words in common with a candidate."""
         words = _words(candidate.content)
         akin = [node for node in self._planned.values() if _is_akin(node, candidate)]
         shared = [(len(words & _words(node.content)), node) for node in akin]

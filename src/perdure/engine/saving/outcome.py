@@ -75,15 +75,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class SessionCommit:
-    """What became of a session."""
-
     session_id: str
     uris: tuple[str, ...]
-    """Where its messages are kept."""
     messages: int
-    """How many it has now."""
     added: int
-    """How many of them are new."""
     plans: tuple[Planned, ...] = ()
     """What became of each candidate, in the order in which they were said."""
     changes: tuple[Change, ...] = ()

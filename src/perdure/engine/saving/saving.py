@@ -292,7 +292,6 @@ class Saving:
         return Planned.by(candidate, plan)
 
     def _refuse_put_away(self, plan: WritePlan, ahead: Ahead, ctx: RequestContext) -> None:
-        """Refuse a plan that would bring back what its owner put away."""
         for node in plan.former:
             if ahead.taken(node.place, ctx):
                 raise NodeExistsError(

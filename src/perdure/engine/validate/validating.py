@@ -213,7 +213,6 @@ class Owned:
 @dataclass(frozen=True, slots=True)
 class Masked:
     message: int
-    """Which one of the session it is, from 0."""
     kinds: tuple[str, ...]
 
 

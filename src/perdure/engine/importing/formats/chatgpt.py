@@ -234,7 +234,6 @@ def _message(node: object) -> Said | None:
 
 
 def _is_kept(given: Mapping[str, object]) -> bool:
-    """Whether ChatGPT keeps something in memory with a message."""
     role = text_of(mapping_of(given.get("author")).get("role"))
     return role == "assistant" and text_of(given.get("recipient")) == _BIO
 

@@ -64,7 +64,6 @@ class _Export:
     def __init__(self, name: str) -> None:
         self._name = name
         self._projects: dict[str, str] = {}
-        """The names of projects, by their ids."""
 
     def read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
         found = elements(stream, keys=("conversations",))

@@ -41,7 +41,6 @@ Line = Mapping[str, object]
 
 _SPOKEN = ("user", "assistant")
 _SUBAGENT = "agent-"
-"""How the name of a subagent's file begins."""
 _MOST_KNOWN = 64
 """So many of the last lines are remembered, to tell whether others follow them."""
 _OF_A_KNOWN_LINE = ("uuid", "parentUuid", "logicalParentUuid", "type", "sessionId")
@@ -134,7 +133,6 @@ class _Lines:
         self._ids: dict[str, None] = {}
 
     def take(self, _entry: Entry, _where: str, line: Line) -> Iterator[Item | Finding]:
-        """Take one line in; it gives no item of its own."""
         uuid = text_of(line.get("uuid"))
         if line.get("type") == "summary":
             self.title = text_of(line.get("summary"))
@@ -210,7 +208,6 @@ def _known(line: Line) -> JSON:
 def _spoken(
     lines_: Iterable[Line], shell: ShellCalls
 ) -> tuple[tuple[Said, ...], tuple[Heard, ...]]:
-    """Return what was said in lines, and what tools returned between."""
     messages: list[Said] = []
     heard: list[Heard] = []
     calls: Calls = {}

@@ -115,7 +115,6 @@ class _Session:
     def take(
         self, _entry: Entry, _where: str, line: Mapping[str, object]
     ) -> Iterator[Item | Finding]:
-        """Take one line in; it gives no item of its own."""
         kind, payload, time = _unwrapped(line)
         if kind not in {"session_meta", "response_item"}:
             return iter(())

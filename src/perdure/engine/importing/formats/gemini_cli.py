@@ -89,7 +89,6 @@ class _Chat:
     def take(
         self, _entry: Entry, _where: str, line: Mapping[str, object]
     ) -> Iterator[Item | Finding]:
-        """Take one line in; it gives no item of its own."""
         back, name = text_of(line.get("$rewindTo")), text_of(line.get("id"))
         if back:
             names = list(self.messages)

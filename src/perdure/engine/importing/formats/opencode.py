@@ -54,7 +54,6 @@ class OpenCode:
         yield from each_file(source, sessions, _Files(source, self.name).read)
 
     def session(self, source: Source, session_id: str | None) -> Iterator[Item | Finding]:
-        """Yield one session of the databases; with None, all of them."""
         for entry in _databases(source):
             yield from self._database(source, entry, session_id)
 

@@ -107,7 +107,6 @@ class _Reading:
 
 
 def _written(rules: list[_Rule]) -> str:
-    """Return rules as a list below their headings."""
     lines: list[str] = []
     heading = ""
     for each in rules:

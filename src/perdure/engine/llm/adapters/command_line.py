@@ -266,7 +266,6 @@ class ClaudeCode(CommandLine):
         return found | self._token(time.time() + seconds)
 
     def _token(self, until: float) -> dict[str, str]:
-        """Return the access token of the user's login; nothing if there is none."""
         folder = _users_folder(self._settings.environ, "CLAUDE_CONFIG_DIR", ".claude")
         match _json_file(folder / ".credentials.json"):
             case {"claudeAiOauth": {"accessToken": str(token), "expiresAt": int(expires)}}:
