@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from perdure.config import COMMAND_LINE, Config, LanguageModelSettings, load_config
-from perdure.engine.llm.asking import Asking, Retried
+from perdure.engine.llm.asking import Asking, Remembered, Retried, answers_folder
 from perdure.engine.llm.budget import Budget, Limit, Prices, Terms, nanodollars
 from perdure.engine.llm.contract import LLM, Completer, Occasion
 from perdure.engine.llm.counter import ledger_file
 from perdure.engine.llm.ledger import Cost, Ledger, Metered
-from perdure.engine.llm.memo import Remembered, answers_folder
 from perdure.engine.llm.wire import Service
 from perdure.errors import ConfigError
 from perdure.index.memo import MemoData

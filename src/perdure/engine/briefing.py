@@ -193,7 +193,8 @@ class Gathered(NamedTuple):
 
     def current(self) -> "Iterator[BriefingItem]":
         """Yield what did not end, as far as memory knows."""
-        former = [*self.former, *_stated(self.found)]
+        quotes = (quote for item in self.found for quote in item.quotes)
+        former = [*self.former, *(_Former(_NEVER, _words(quote)) for quote in quotes)]
         return (item for item in self.found if not _has_ended(item, former))
 
 
@@ -349,13 +350,6 @@ def _former(hit: SeedHit, now: datetime) -> Iterator[_Former]:
         until = ended if ended is not None and ended <= now else doubted
         if until is not None:
             yield _Former(until, _words(str(row["bare"])))
-
-
-def _stated(found: Iterable[BriefingItem]) -> Iterator[_Former]:
-    """Yield what messages say that a statement says in other words."""
-    for item in found:
-        for quote in item.quotes:
-            yield _Former(_NEVER, _words(quote))
 
 
 def _has_ended(item: BriefingItem, former: Iterable[_Former]) -> bool:

@@ -45,15 +45,11 @@ class Name:
 
     @property
     def key(self) -> str:
-        """The word by which an index finds it."""
+        """The word by which an index finds it; of a glob, `*` and what it ends with."""
         if self.kind == PATH:
-            return _path_key(self.words[-1].casefold())
+            last = self.words[-1].casefold()
+            return f"*{last.rpartition('*')[2]}" if "*" in last else last
         return canonical(self.words[0]) if self.kind == COMMAND else self.words[0].casefold()
-
-
-def _path_key(last: str) -> str:
-    """Return the last part of a path; of a glob, `*` and what it ends with."""
-    return f"*{last.rpartition('*')[2]}" if "*" in last else last
 
 
 @dataclass(frozen=True, slots=True)

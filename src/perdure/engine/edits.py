@@ -122,10 +122,12 @@ def look_for_edits(
 
     if seen.is_new:  # so that texts are missed that went before it was made
         known = history.store.catalogue.names(f"{NODES.key}/", history.position())
-        digests = written([key for key in known if not _is_hidden(key)])
+        digests = written([key for key in known if not _is_hidden(key.rpartition("/")[0])])
         with suppress(StorageError):  # as where the disk can't be written
             seen.put(Row(key, UNKNOWN, digest) for key, digest in digests.items() if digest)
-    return check(backend, seen, directory=NODES, deadline=deadline, skip=_skips, expected=written)
+    return check(
+        backend, seen, directory=NODES, deadline=deadline, skip=_is_hidden, expected=written
+    )
 
 
 def look_at_notes(layout: Layout, seen: Seen, deadline: float | None = None) -> Checked:
@@ -147,13 +149,8 @@ def look_at_notes(layout: Layout, seen: Seen, deadline: float | None = None) -> 
     )
 
 
-def _skips(directory: str) -> bool:
-    name = directory.rpartition("/")[2]
-    return name.startswith(".") and name != ARCHIVED
-
-
-def _is_hidden(key: str) -> bool:
-    return any(part.startswith(".") and part != ARCHIVED for part in key.split("/")[:-1])
+def _is_hidden(directory: str) -> bool:
+    return any(part.startswith(".") and part != ARCHIVED for part in directory.split("/"))
 
 
 def record(parts: "Parts", checked: Checked) -> "tuple[list[Discrepancy], list[Uri]]":

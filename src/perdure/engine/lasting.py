@@ -12,10 +12,9 @@ from itertools import accumulate, groupby
 from perdure.engine.briefing import LEAST, sentence_rows
 from perdure.engine.directives import LONGEST, Directive, directive_in
 from perdure.engine.failures import FAILED_MARK, Outcome, Pair, fix_name, outcome_in, pairs_in
-from perdure.engine.learn.changes import is_fragment
 from perdure.engine.learn.evidence import Support, enforced_in, support_of
-from perdure.engine.learn.net import LIKELY, Candidate, scored
-from perdure.engine.learn.prose import sentences
+from perdure.engine.learn.judge import is_fragment
+from perdure.engine.learn.prose import LIKELY, Candidate, scored, sentences
 from perdure.engine.learn.review import id_of
 from perdure.engine.learn.rules import rule_for
 from perdure.engine.learn.statements import Statement, cid_of

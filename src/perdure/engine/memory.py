@@ -63,11 +63,9 @@ if TYPE_CHECKING:
     from perdure.engine.recomposition import ShownEmission
     from perdure.engine.reminding import Enforced, Fix, Reminder
     from perdure.engine.repair import Repaired
-    from perdure.engine.restore import Restoring, Rewound
-    from perdure.engine.saving.outcome import SessionCommit
-    from perdure.engine.saving.saving import Wishes
+    from perdure.engine.restore import Restoring, Rewound, Unmerged
+    from perdure.engine.saving.saving import SessionCommit, Wishes
     from perdure.engine.sessions import SessionEnd, SessionInfo
-    from perdure.engine.unmerging import Unmerged
     from perdure.engine.upkeep import Checkup, StatusPart
     from perdure.engine.versions import Log
     from perdure.engine.watch import WatchReport
@@ -831,7 +829,7 @@ class Memory(Readable):
     ) -> "Remembered":
         from perdure.engine.answering import Answering
         from perdure.engine.learn.remember import remember
-        from perdure.engine.saving.knowing import KnownNodes
+        from perdure.engine.saving.saving import KnownNodes
 
         caller = replace(self.caller, session_id=session_id)
         known = KnownNodes(self._parts.nodes, Answering(self._parts).match)
@@ -863,7 +861,7 @@ class Memory(Readable):
         until the user accepts it. A secret in it is refused (`SecretRefusedError`).
         """
         from perdure.engine.validate.secrets import SecretPolicy
-        from perdure.engine.validate.validating import safe
+        from perdure.engine.validate.texts import safe
 
         clean = safe(" ".join(text.split()), {}, SecretPolicy.REFUSE).content
         return self._review.propose(clean, self._of(project), tuple(origins))
@@ -996,7 +994,7 @@ class Memory(Readable):
         The node is again what it was before; what was merged is a memory of its own from then on,
         and the two are not merged again. What was superseded holds again.
         """
-        from perdure.engine.unmerging import Unmerging
+        from perdure.engine.restore import Unmerging
 
         unmerging = Unmerging(self._parts.nodes, self._parts.recorded.history)
         done = unmerging.unmerge(self.read(uri).uri, self.caller, statement)

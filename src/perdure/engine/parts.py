@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from perdure.engine.recall.recalling import Recaller
     from perdure.engine.recall.result import Hint, Sources
     from perdure.engine.repair import Repair
-    from perdure.engine.saving.outcome import Learning
+    from perdure.engine.saving.saving import Learning
     from perdure.engine.upkeep import Checkup, ListedIndex, StatusPart, Upkeep
     from perdure.engine.versions import Log
-    from perdure.engine.watcher import ChangeWatcher
+    from perdure.engine.watch import ChangeWatcher
     from perdure.index.contract import Embedder
     from perdure.model import RequestContext
     from perdure.model.aliases import Identity

@@ -16,8 +16,7 @@ from perdure.engine.emissions import EmissionRecord, Emitted, key_of, read_emiss
 from perdure.engine.failures import fixes_in
 from perdure.engine.forgotten import ForgottenList
 from perdure.engine.lasting import LONGEST_LINE, likely_in, lines_of
-from perdure.engine.learn.net import scored
-from perdure.engine.learn.prose import sentences
+from perdure.engine.learn.prose import scored, sentences
 from perdure.engine.learn.statements import Statement
 from perdure.engine.prompts import LIST_MARK, SENTENCE
 from perdure.engine.recall.planning import STOP_WORDS
@@ -120,7 +119,7 @@ class Recomposition:
 
     def _line(self, item: Emitted, position: int) -> ShownLine:
         words = next((each for each in self._words(item, position) if each), "")
-        if self._is_forgotten(item, words):
+        if self._forgotten.only([item.uri]) or self._forgotten.says(words):
             state, words = LineState.FORGOTTEN, ""
         elif words:
             state = LineState.SHOWN
@@ -128,9 +127,6 @@ class Recomposition:
             is_there = next(self._texts(item, (position,)), None) is not None
             state = LineState.CHANGED if is_there else LineState.GONE
         return ShownLine(item.uri, item.message, item.key, state, presentable_line(words))
-
-    def _is_forgotten(self, item: Emitted, words: str) -> bool:
-        return bool(self._forgotten.only([item.uri])) or self._forgotten.says(words)
 
     def _words(self, item: Emitted, position: int) -> Iterator[str]:
         """Yield the words with the item's key, as of then and as of earlier versions."""

@@ -188,13 +188,9 @@ def _is_enforced(item: BriefingItem, node: ContextNode) -> bool:
         return False
     cids = enforced_in(node)
     return any(
-        cid_of(each.text) in cids and _line_of(each.text) == item.bare
+        cid_of(each.text) in cids and shortened(" ".join(each.text.split()), LONGEST) == item.bare
         for each in (statements(node.content) if cids else ())
     )
-
-
-def _line_of(text: str) -> str:
-    return shortened(" ".join(text.split()), LONGEST)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,14 @@ from perdure.context.reading import NodeReader
 from perdure.dataclass import dataclass, replace
 from perdure.engine.forgotten import ForgottenList, of_caller
 from perdure.engine.validate.secrets import SecretPolicy
-from perdure.engine.validate.texts import CleanText, cleaned_line, refuse_secrets
-from perdure.engine.validate.validating import Masked, common, kept
+from perdure.engine.validate.texts import (
+    CleanText,
+    Masked,
+    cleaned_line,
+    common,
+    kept,
+    refuse_secrets,
+)
 from perdure.errors import (
     AccessDeniedError,
     BrokenNodeError,

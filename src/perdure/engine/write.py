@@ -12,8 +12,7 @@ from perdure.engine.browse import Browser
 from perdure.engine.learn.evidence import support_of
 from perdure.engine.learn.naming import of_project
 from perdure.engine.validate.secrets import SecretPolicy, secrets_in
-from perdure.engine.validate.texts import Note, refuse_secrets
-from perdure.engine.validate.validating import Owned, Safe, safe
+from perdure.engine.validate.texts import Note, Owned, Safe, refuse_secrets, safe
 from perdure.errors import (
     InvalidValueError,
     NodeExistsError,

@@ -10,7 +10,7 @@ from perdure.engine.importing.contract import Finding, Format, Item, Relation
 from perdure.engine.importing.importers import DocumentImporter, SessionImporter, State
 from perdure.engine.importing.importing import Imported, Importing, Wishes
 from perdure.engine.importing.sources import Source
-from perdure.engine.saving.outcome import SessionCommit
+from perdure.engine.saving.saving import SessionCommit
 from perdure.engine.validate.texts import CleanText
 
 

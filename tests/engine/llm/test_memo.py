@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from perdure.engine.llm.asking import Remembered, answers_folder
 from perdure.engine.llm.budget import Terms
 from perdure.engine.llm.contract import (
     Answer,
@@ -24,7 +25,6 @@ from perdure.engine.llm.contract import (
     Truncation,
 )
 from perdure.engine.llm.ledger import Ledger, Metered, Outcome
-from perdure.engine.llm.memo import Remembered, answers_folder
 from perdure.errors import (
     AnswerMalformedError,
     AnswerRefusedError,
@@ -195,7 +195,7 @@ def test_an_answer_that_can_not_be_read_any_more_is_asked_for_again(
 ) -> None:
     script.say(Answer("a"), Answer("b"))
     with monkeypatch.context() as patched:
-        patched.setattr("perdure.engine.llm.memo._encoded", lambda _: b"\xa0")
+        patched.setattr("perdure.engine.llm.asking._encoded", lambda _: b"\xa0")
         ask(ledger, folder, Scripted(script))
 
     assert ask(ledger, folder, Scripted(script)).text == "b"

@@ -146,7 +146,8 @@ class Erasing:
 
     # ------------------------------------------------------------ doing it
     def _do(self, task: Task, ctx: RequestContext, key: SigningKey) -> Erased:
-        self._hide(task, ctx)
+        if targets := self._planner.targets(task):  # before they are gone and can't be known
+            hide(self._nodes.because("erased"), targets, ctx, erased=True)
         self._remove(task, ctx)
         until = Until(task.id, task.begun)
 
@@ -161,11 +162,6 @@ class Erasing:
         erased = self._receipted(task, found, derived, key)
         self._tasks.end(task)
         return erased
-
-    def _hide(self, task: Task, ctx: RequestContext) -> None:
-        """Take what is erased out of the sessions, before it is gone itself and can't be known."""
-        if targets := self._planner.targets(task):
-            hide(self._nodes.because("erased"), targets, ctx, erased=True)
 
     def _with_sessions(self, task: Task, found: Trace) -> Trace:
         """Return a trace with the versions elsewhere that were swept since this began."""

@@ -18,8 +18,7 @@ from perdure.engine.briefing import sentence_rows
 from perdure.engine.forgotten import Entry, ForgottenList, changed, hidden_sentences
 from perdure.engine.lasting import likely_in
 from perdure.engine.learn.evidence import Support, as_metadata, support_of
-from perdure.engine.learn.net import scored
-from perdure.engine.learn.prose import sentences
+from perdure.engine.learn.prose import scored, sentences
 from perdure.engine.learn.statements import statements, without
 from perdure.engine.sessions import Beginnings, learned_from, said_in
 from perdure.errors import BrokenNodeError

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from perdure.dataclass import dataclass, replace
 from perdure.engine.importing.contract import Conversation, Heard, Said
-from perdure.engine.learn import net
+from perdure.engine.learn import prose
 from perdure.engine.learn.prose import is_paste, pasted_in, user_sentences
 from perdure.engine.learn.review import id_of
 from perdure.engine.learn.rules import written
@@ -85,7 +85,11 @@ def _origins(
     messages: Sequence[Said], heard: Sequence[Heard]
 ) -> tuple[tuple[str, ...], dict[str, str]]:
     """Return where words of a session may stem from, and which sentences of the user do."""
-    pasted = list(_pasted(messages))
+    pasted = [
+        Heard(at, PASTED, text)
+        for at, each in enumerate(messages)
+        if each["role"] == "user" and (text := pasted_in(each["content"]))
+    ]
     others = sorted([*heard, *pasted], key=lambda each: each.at)
     marks = {
         each.origin for each in (*heard, *pasted) if each.origin != PASTED or is_paste(each.text)
@@ -110,7 +114,7 @@ def _origin(heard: Heard) -> str:
 def _stated(messages: Sequence[Said]) -> Iterator[tuple[int, str]]:
     session = [Message.from_mapping(each) for each in messages]
     found = {(each.message, each.key) for each in written(session)}
-    found |= {(each.sentence.message, each.sentence.key) for each in net.candidates(session)}
+    found |= {(each.sentence.message, each.sentence.key) for each in prose.candidates(session)}
     found |= {
         (each.message, each.key) for each in user_sentences(session) if is_repeatable(each.plain)
     }
@@ -121,9 +125,3 @@ def _has(text: str, key: str) -> bool:
     """Whether a text has the words of a key in a row."""
     longest = max((word for word in key.split() if "'" not in word), key=len, default="")
     return longest in text.casefold() and f" {key} " in f" {words_key(text)} "
-
-
-def _pasted(messages: Sequence[Said]) -> Iterator[Heard]:
-    for at, message in enumerate(messages):
-        if message["role"] == "user" and (text := pasted_in(message["content"])):
-            yield Heard(at, PASTED, text)

@@ -30,16 +30,17 @@ from perdure.engine.learn.evidence import (
 )
 from perdure.engine.learn.review import FOREIGN, ORIGINS
 from perdure.engine.learn.statements import cid_of as statement_cid
-from perdure.engine.saving.outcome import SessionCommit
+from perdure.engine.saving.saving import SessionCommit
 from perdure.engine.sessions import Screened, SessionEnd, Sessions, clean_title
 from perdure.engine.validate.secrets import SecretPolicy, secrets_in
 from perdure.engine.validate.texts import (
     cleaned_line,
     count_masked,
     refuse_secrets,
+    safe,
+    same,
     without_secrets,
 )
-from perdure.engine.validate.validating import safe, same
 from perdure.errors import BrokenNodeError, InvalidValueError, NodeExistsError, NodeNotFoundError
 from perdure.markdown import blocks, headings
 from perdure.model import (

@@ -310,7 +310,8 @@ class Importing:
         if admitted is None:
             return
         try:
-            self._check_name(item)
+            # places and findings are named by the id
+            refuse_secrets(item.source_id, "name", "give it another one, and import again.")
             if self._is_double(item):
                 return
             report.count(kind, self._put(admitted, documents))
@@ -330,10 +331,6 @@ class Importing:
             what, fix = f"it was left out: {found.value}", "nothing, or see [agents] in the config"
         report.tell(_KINDS[Conversation], item.finding(what, fix, refused=False))
         return None
-
-    def _check_name(self, item: Item) -> None:
-        """Refuse an id that is a secret: places and what is told of them are made of it."""
-        refuse_secrets(item.source_id, "name", "give it another one, and import again.")
 
     def _put(self, item: Item | Admitted, documents: DocumentImporter) -> State:
         dry_run = self._wishes.dry_run

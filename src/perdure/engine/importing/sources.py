@@ -10,6 +10,7 @@ import stat
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -298,7 +299,7 @@ class Source:
             if name.rpartition("/")[0] + "/" in nodes or name.startswith(tuple(stores)):
                 self.own += 1
             else:
-                yield Entry(packed.filename, packed.file_size, _unpacking(archive, packed))
+                yield Entry(packed.filename, packed.file_size, partial(unpacked, archive, packed))
 
 
 def _names_a_store(note: Path) -> bool:
@@ -320,10 +321,6 @@ def _identity(path: Path) -> _Identity | None:
     except (OSError, ValueError):
         return None
     return found.st_dev, found.st_ino
-
-
-def _unpacking(archive: zipfile.ZipFile, packed: zipfile.ZipInfo) -> Callable[[], BinaryIO]:
-    return lambda: unpacked(archive, packed)
 
 
 def _real(path: Path) -> Path:

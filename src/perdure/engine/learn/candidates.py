@@ -9,12 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from perdure.dataclass import dataclass
+from perdure.engine.learn.asking import DATA, closed, line_of, quoted
 from perdure.engine.learn.remember import Cited, NewStatement, Remembered
 from perdure.engine.learn.review import Pending
 from perdure.engine.learn.statements import statements
-from perdure.engine.learn.windows import closed
 from perdure.engine.llm.contract import LLM
-from perdure.engine.llm.quoting import DATA, line_of, quoted
 from perdure.engine.recall.planning import content_words
 from perdure.engine.recall.result import Hit
 from perdure.errors import ContextError, InvalidValueError

@@ -9,15 +9,14 @@ from perdure.dataclass import dataclass
 from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import Evidence, cid_of, with_anchors
 from perdure.engine.learn.judge import Judge
+from perdure.engine.learn.merging import policy_for
 from perdure.engine.learn.naming import owner_space, slug_of
-from perdure.engine.learn.policies import policy_for
 from perdure.engine.learn.rules import rule_for
 from perdure.engine.learn.statements import Statement
-from perdure.engine.saving.knowing import Ahead, KnownNodes
-from perdure.engine.saving.outcome import Planned
+from perdure.engine.saving.saving import Ahead, KnownNodes, Planned
 from perdure.engine.sessions import Sessions
 from perdure.engine.validate.secrets import SecretPolicy
-from perdure.engine.validate.validating import validated
+from perdure.engine.validate.texts import validated
 from perdure.errors import (
     ConcurrentModificationError,
     InvalidValueError,

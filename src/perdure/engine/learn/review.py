@@ -21,10 +21,9 @@ from perdure.context.reading import NodeReader
 from perdure.dataclass import dataclass, replace
 from perdure.engine.forgotten import of_caller
 from perdure.engine.freshness import stated_in
-from perdure.engine.learn import net
+from perdure.engine.learn import prose
 from perdure.engine.learn.evidence import support_of, text_of, texts_of
-from perdure.engine.learn.net import Candidate
-from perdure.engine.learn.prose import user_sentences
+from perdure.engine.learn.prose import Candidate, user_sentences
 from perdure.engine.learn.rules import written
 from perdure.engine.learn.statements import statements
 from perdure.engine.sessions import Sessions, list_sessions
@@ -240,7 +239,7 @@ class Review:
 
 def _candidates(messages: Sequence[Message], foreign: Mapping[str, object]) -> Iterator[Candidate]:
     """Yield what the net finds, and what a rule would have written of others' words."""
-    found = net.candidates(messages)
+    found = prose.candidates(messages)
     yield from found
     seen = {each.sentence.key for each in found}
     by_rule = {each.key for each in written(messages)} if foreign else set()

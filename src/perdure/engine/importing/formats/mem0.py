@@ -105,6 +105,7 @@ def _metadata(said: Mapping[str, object]) -> dict[str, JSON]:
     """Return what else the source says: times, categories, ids, and its own metadata as text."""
     created, updated = time_of(said.get("created_at")), time_of(said.get("updated_at"))
     categories = [text for each in list_of(said.get("categories")) if (text := text_of(each))]
+    own = mapping_of(said.get("metadata"))
     told: dict[str, JSON] = {
         "date": created,
         "source_created_at": created,
@@ -112,13 +113,9 @@ def _metadata(said: Mapping[str, object]) -> dict[str, JSON]:
         "source_user": text_of(said.get("user_id")),
         "source_categories": ", ".join(categories),
         **{f"source_{name}": text_of(said.get(name)) for name in _KEPT},
-        **_own(mapping_of(said.get("metadata"))),
+        **{f"mem0_{text_of(name)}": _plain(each) for name, each in own.items()},
     }
     return {name: value for name, value in told.items() if value not in {"", None}}
-
-
-def _own(metadata: Mapping[str, object]) -> dict[str, JSON]:
-    return {f"mem0_{text_of(name)}": _plain(value) for name, value in metadata.items()}
 
 
 def _plain(value: object) -> JSON:
