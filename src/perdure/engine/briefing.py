@@ -9,6 +9,7 @@ from typing import NamedTuple
 from perdure.context.reading import NodeReader
 from perdure.dataclass import dataclass, replace
 from perdure.engine.instructions import ALIKE, InstructionFile, InstructionLine, Instructions
+from perdure.engine.occasions import Occasion
 from perdure.engine.recall.confirming import Confirming
 from perdure.engine.recall.packing import tokens_in
 from perdure.engine.recall.result import Hint
@@ -536,3 +537,50 @@ def around(node: ContextNode, message: int) -> str:
         for each in parse(node.content)
         if each.index in near
     )
+
+
+_LOOKED_AT_FOR_OCCASIONS = 60
+"""Notes that are looked at, the newest first, of those that have a word of the occasion."""
+_REPEATED = frozenset({"rule", "rejected", "preference"})
+
+
+def repeated(  # noqa: PLR0913 - what it is made of, for whom, and what it is about
+    reader: NodeReader,
+    index: KeptIndex,
+    ctx: RequestContext,
+    names: Sequence[str],
+    occasion: Occasion,
+    *,
+    session: str = "",
+) -> list[BriefingItem]:
+    """Return the sentences of a project that an occasion calls for, the newest first.
+
+    Of one message the likeliest to last comes, and the rest after all else. What was stated in the
+    `session` alone is left out: its agent has it.
+    """
+    wanted, fits = occasion
+    projects = tuple(dict.fromkeys((*names, "")))
+    hits = (
+        index.noted(filters_for(index, ctx, projects), _LOOKED_AT_FOR_OCCASIONS, wanted)
+        if wanted
+        else []
+    )
+    noted = gathered(hits, names, datetime.now(UTC), "occasions")
+    confirming = Confirming(reader, ctx, projects)
+    found = [
+        item
+        for item in noted.current()
+        if item.kind in _REPEATED
+        and fits(item.bare)
+        and not (session and {session} == {name for name, _ in item.evidence})
+        and confirming.confirmed(noted.hits[item.uri, item.message]) is not None
+    ]
+    newest = sorted(found, key=_by_age)
+    first = {(each.uri, each.message): each for each in reversed(newest)}
+    newest.sort(key=lambda each: first[each.uri, each.message] is not each)
+    return newest
+
+
+def _by_age(item: BriefingItem) -> tuple[float, float, str]:
+    """Order by age; what one message states, by how likely it is to last."""
+    return -item.date.timestamp() if item.date else 0.0, -item.score, item.bare

@@ -550,8 +550,8 @@ class Memory(Readable):
         Those say themselves when they hold, or use the words of the call; the newest come first.
         What was stated in the `session` itself, or does not hold any more, is left out.
         """
+        from perdure.engine.briefing import repeated
         from perdure.engine.occasions import of_action, of_prompt
-        from perdure.engine.repeating import repeated
 
         asked = of_prompt(occasion) if isinstance(occasion, str) else of_action(occasion)
         index = self._parts.present(self.caller.account_id).following.index

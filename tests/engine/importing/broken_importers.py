@@ -5,9 +5,8 @@ from typing import Any
 from unittest.mock import patch
 
 from perdure.engine.importing import importers
-from perdure.engine.importing.admission import Admitted
 from perdure.engine.importing.contract import Finding, Format, Item, Relation
-from perdure.engine.importing.importers import DocumentImporter, SessionImporter, State
+from perdure.engine.importing.importers import Admitted, DocumentImporter, SessionImporter, State
 from perdure.engine.importing.importing import Imported, Importing, Wishes
 from perdure.engine.importing.sources import Source
 from perdure.engine.saving.saving import SessionCommit

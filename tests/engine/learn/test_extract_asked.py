@@ -15,9 +15,18 @@ from perdure.engine.learn import extractors as rules
 from perdure.engine.learn.asking import CATEGORIES, SCHEMA, by_model
 from perdure.engine.learn.evidence import cid_of, evidence_of, verified
 from perdure.engine.learn.extractors import CandidateExtractor
-from perdure.engine.llm.budget import most_used
-from perdure.engine.llm.contract import LLM, Answer, Message, Refusal, Reply, Request, Truncation
-from perdure.engine.llm.schemas import check_schema, is_closed
+from perdure.engine.llm.contract import (
+    LLM,
+    Answer,
+    Message,
+    Refusal,
+    Reply,
+    Request,
+    Truncation,
+    check_schema,
+    is_closed,
+)
+from perdure.engine.llm.ledger import most_used
 from perdure.errors import (
     AnswerMalformedError,
     AnswerRefusedError,

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from perdure.engine.llm.asking import Remembered, answers_folder
-from perdure.engine.llm.budget import Terms
 from perdure.engine.llm.contract import (
     Answer,
     Call,
@@ -24,7 +23,7 @@ from perdure.engine.llm.contract import (
     Tool,
     Truncation,
 )
-from perdure.engine.llm.ledger import Ledger, Metered, Outcome
+from perdure.engine.llm.ledger import Ledger, Metered, Outcome, Terms
 from perdure.errors import (
     AnswerMalformedError,
     AnswerRefusedError,
@@ -205,7 +204,7 @@ def test_an_answer_that_can_not_be_read_any_more_is_asked_for_again(
 ASKER = """
 import sys
 from pathlib import Path
-from perdure.engine.llm.adapters.openai_compatible import OpenAICompatible
+from perdure.engine.llm.wire import OpenAICompatible
 from tests.engine.llm.services import Service
 from tests.engine.llm.test_memo import Ledger, ask
 with Ledger(sys.argv[1]) as ledger:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
 from perdure.dataclass import dataclass, field, replace
-from perdure.engine.importing.admission import Admission, Admitted
 from perdure.engine.importing.contract import (
     Conversation,
     Document,
@@ -35,6 +34,8 @@ from perdure.engine.importing.formats.rules import Rules
 from perdure.engine.importing.formats.specstory import SpecStory
 from perdure.engine.importing.importers import (
     SOURCE_ID,
+    Admission,
+    Admitted,
     DocumentImporter,
     MemoryImporter,
     SessionImporter,

@@ -23,12 +23,13 @@ from perdure.engine.llm.contract import (
     Refusal,
     Reply,
     Request,
+    Schema,
     Truncation,
     Wrapper,
+    fault_in,
     no_number,
 )
 from perdure.engine.llm.ledger import Ledger
-from perdure.engine.llm.schemas import Schema, fault_in
 from perdure.errors import (
     AnswerMalformedError,
     AnswerRefusedError,

@@ -30,9 +30,9 @@ from perdure.engine.llm.contract import (
     Request,
     Truncation,
     Usage,
+    is_closed,
     no_number,
 )
-from perdure.engine.llm.schemas import is_closed
 from perdure.engine.llm.wire import MAX_ANSWER, in_words, unfenced, usage_of
 from perdure.errors import (
     AnswerMalformedError,
