@@ -39,7 +39,7 @@ class Item:
     """Something that goes in. Its id is the source's own, and tells it from all others there."""
 
     file: str
-    where: str
+    where: str = ""
     source: str
     source_id: str
 

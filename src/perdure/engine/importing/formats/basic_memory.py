@@ -92,7 +92,6 @@ class _Notes:
         rest = _OBSERVATION.sub("", _HEADING.sub("", body, count=1))
         yield Entity(
             file=entry.name,
-            where="",
             source=self._name,
             source_id=source_id,
             kind=text_of(about.get("type")).strip(),

@@ -6,16 +6,9 @@ With a graph, the object has `relations` too, which name the entities that they 
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
+from perdure.engine.importing import reading
 from perdure.engine.importing.contract import Finding, Item, Relation, Statement
-from perdure.engine.importing.reading import (
-    each_file,
-    each_object,
-    elements,
-    heads,
-    list_of,
-    mapping_of,
-    time_of,
-)
+from perdure.engine.importing.reading import each_file, each_object, list_of, mapping_of, time_of
 from perdure.engine.importing.sources import Entry, Source
 from perdure.errors import InvalidValueError
 from perdure.model import slugify
@@ -42,13 +35,15 @@ class Mem0:
     kind = "memories"
 
     def detect(self, source: Source) -> bool:
-        return any(b'"memory"' in head and b'"id"' in head for head in heads(source, ".json"))
+        return any(
+            b'"memory"' in head and b'"id"' in head for head in reading.heads(source, ".json")
+        )
 
     def items(self, source: Source) -> Iterator[Item | Finding]:
         return each_file(source, source.meant(".json"), self._read)
 
     def _read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
-        return each_object(entry, "memory", elements(stream, keys=_LISTS), self._item)
+        return each_object(entry, "memory", reading.elements(stream, keys=_LISTS), self._item)
 
     def _item(
         self, entry: Entry, where: str, said: Mapping[str, object]

@@ -10,19 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from typing import BinaryIO
 
+from perdure.engine.importing import reading
 from perdure.engine.importing.contract import Conversation, Finding, Heard, Item, Said
-from perdure.engine.importing.reading import (
-    Element,
-    ShellCalls,
-    call,
-    each_file,
-    elements,
-    heard,
-    mapping_of,
-    message,
-    said,
-    time_of,
-)
+from perdure.engine.importing.reading import ShellCalls, heard, mapping_of, message, said, time_of
 from perdure.engine.importing.sources import Entry, Source
 from perdure.model.messages import text_of
 
@@ -51,7 +41,7 @@ class OpenCode:
     def items(self, source: Source) -> Iterator[Item | Finding]:
         yield from self.session(source, None)
         sessions = [each for each in source.entries if _is_session(each)]
-        yield from each_file(source, sessions, _Files(source, self.name).read)
+        yield from reading.each_file(source, sessions, _Files(source, self.name).read)
 
     def session(self, source: Source, session_id: str | None) -> Iterator[Item | Finding]:
         for entry in _databases(source):
@@ -108,8 +98,8 @@ def _is_session(entry: Entry) -> bool:
 
 
 def _object(stream: BinaryIO) -> Object:
-    found = next(elements(stream), None)
-    return mapping_of(found.value) if isinstance(found, Element) else {}
+    found = next(reading.elements(stream), None)
+    return mapping_of(found.value) if isinstance(found, reading.Element) else {}
 
 
 def _parsed(text: object) -> Object:
@@ -131,7 +121,6 @@ def _conversation(
         messages += _said(given, part, calls)
     return Conversation(
         file=entry.name,
-        where="",
         source=source,
         source_id=text_of(session.get("id")),
         title=text_of(session.get("title")),
@@ -154,7 +143,9 @@ def _said(given: Object, part: Object, calls: ShellCalls) -> Iterator[Said]:
         yield from filter(None, [one])
     elif kind == "tool":
         name, state = text_of(part.get("tool")), mapping_of(part.get("state"))
-        yield from filter(None, [message("assistant", call(name, state.get("input")), time=time)])
+        yield from filter(
+            None, [message("assistant", reading.call(name, state.get("input")), time=time)]
+        )
         calls.called(name, name, state.get("input"))
         yield from filter(None, [_ended(state, name, calls, time)])
 
