@@ -4,12 +4,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from datetime import UTC, datetime, time
 from functools import lru_cache
 from hashlib import sha256
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from perdure.context.reading import NodeReader
 from perdure.dataclass import dataclass, replace
 from perdure.engine.instructions import ALIKE, InstructionFile, InstructionLine, Instructions
-from perdure.engine.occasions import Occasion
 from perdure.engine.recall.confirming import Confirming
 from perdure.engine.recall.packing import tokens_in
 from perdure.engine.recall.result import Hint
@@ -31,6 +30,9 @@ from perdure.model.transcript import parse
 from perdure.model.uri import KIND_TITLES, OF_THE_PERSON
 from perdure.model.values import JSON, shortened, words_key
 from perdure.times import read_moment
+
+if TYPE_CHECKING:
+    from perdure.engine.occasions import Occasion
 
 BUDGET = 294
 _LOOKED_AT = 600
@@ -119,11 +121,28 @@ _MOST_ENDS = 4
 """Sessions whose branch is looked at for how the last one ended."""
 
 
-def brief(  # noqa: PLR0913 - what it is made of, for whom, and how much
-    reader: NodeReader,
-    index: KeptIndex,
-    ctx: RequestContext,
-    names: Sequence[str],
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose memories are looked at: those of a project by its names, and of the person."""
+
+    reader: NodeReader
+    index: KeptIndex
+    ctx: RequestContext
+    names: Sequence[str]
+
+    @property
+    def projects(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.names, "")))
+
+    def noted(self, most: int, names: Collection[str] | None = None) -> list[SeedHit]:
+        return self.index.noted(filters_for(self.index, self.ctx, self.projects), most, names)
+
+    def confirming(self) -> Confirming:
+        return Confirming(self.reader, self.ctx, self.projects)
+
+
+def brief(  # noqa: PLR0913 - for whom, and how much
+    scope: Scope,
     *,
     known: str | Sequence[InstructionFile] = "",
     kinds: Collection[str] = (),
@@ -145,9 +164,8 @@ def brief(  # noqa: PLR0913 - what it is made of, for whom, and how much
             f"there is no kind {min(unknown)[:80]!a}. Fix: use some of {', '.join(_ORDER)}."
         )
     now = now or datetime.now(UTC)
-    projects = tuple(dict.fromkeys((*names, "")))
-    noted = gathered(index.noted(filters_for(index, ctx, projects), _LOOKED_AT), names, now)
-    confirming = Confirming(reader, ctx, projects)
+    noted = gathered(scope.noted(_LOOKED_AT), scope.names, now)
+    confirming = scope.confirming()
 
     def holds(uri: str, message: int | None) -> bool:
         return confirming.confirmed(noted.hits[uri, message]) is not None
@@ -173,8 +191,7 @@ def brief(  # noqa: PLR0913 - what it is made of, for whom, and how much
     last = _last(end, instructions, now)
     if tokens_in(last) > budget // 4:  # what lasts comes first
         last = ""
-    fits = _Fitting(instructions, budget - tokens_in(last), now, holds)
-    chosen = fits.chosen(ranked)
+    chosen = _fitting(ranked, instructions, budget - tokens_in(last), now, holds)
     text = _written(chosen, last, now)
     memories = sum(message is None for _, message in noted.hits)
     made = Briefing(tuple(chosen), text, tokens_in(text), memories=memories)
@@ -218,11 +235,10 @@ def gathered(
     return noted
 
 
-def learned(
-    reader: NodeReader, index: KeptIndex, ctx: RequestContext, names: Sequence[str]
-) -> Iterator[ContextNode]:
-    confirming = Confirming(reader, ctx, tuple(names))
-    for hit in index.noted(filters_for(index, ctx, tuple(names)), _MOST_NAMED):
+def learned(scope: Scope) -> Iterator[ContextNode]:
+    names = tuple(scope.names)
+    confirming = Confirming(scope.reader, scope.ctx, names)
+    for hit in scope.index.noted(filters_for(scope.index, scope.ctx, names), _MOST_NAMED):
         stored = None if "message" in hit.payload else confirming.confirmed(hit)
         if stored is not None:
             yield stored.node
@@ -374,45 +390,44 @@ def _last(end: BriefingItem | None, instructions: Instructions, now: datetime) -
     return f"Last session {end.id} {_age(end.date, now)} ended at: {asked}\n"
 
 
-@dataclass(frozen=True, slots=True)
-class _Fitting:
-    instructions: Instructions
-    budget: int
-    now: datetime
-    holds: Callable[[str, int | None], bool]
-    """Whether canonical state confirms a memory or a message."""
+def _fitting(
+    ranked: Iterable[BriefingItem],
+    instructions: Instructions,
+    budget: int,
+    now: datetime,
+    holds: Callable[[str, int | None], bool],
+) -> list[BriefingItem]:
+    """Return as many as fit, the best first; none says what another or the instructions do.
 
-    def chosen(self, ranked: Iterable[BriefingItem]) -> list[BriefingItem]:
-        """Return as many as fit, the best first; none says what another does."""
-        chosen: list[BriefingItem] = []
-        seen: list[tuple[frozenset[str], bool]] = []
-        kinds: set[str] = set()
-        size = tokens_in(f"{_HEAD}\n")
-        for item in ranked:
-            if size + _SHORTEST > self.budget:
-                break
-            title = "" if item.kind in kinds else f"{KIND_TITLES[item.kind]}:\n"
-            least = _size(item.text) + _size(title) + _AROUND_TEXT + bool(item.date)
-            if not item.contradicts and size + least > self.budget:
-                continue
-            words = _words(item.bare)
-            if (
-                not words
-                or size + tokens_in(f"{title}{_line(item, self.now, str)}\n") > self.budget
-                or any(
-                    _is_same(words, other, exact and item.message is None) for other, exact in seen
-                )
-                or self.instructions.say(item.bare)
-                or not self.holds(item.uri, item.message)
-            ):
-                continue
-            more = tokens_in(f"{title}{_line(item, self.now)}\n")
-            if size + more <= self.budget:
-                chosen.append(item)
-                seen.append((words, item.message is None))
-                kinds.add(item.kind)
-                size += more
-        return sorted(chosen, key=lambda item: (not item.pinned, _ORDER.index(item.kind)))
+    `holds` tells whether canonical state confirms a memory or a message.
+    """
+    chosen: list[BriefingItem] = []
+    seen: list[tuple[frozenset[str], bool]] = []
+    kinds: set[str] = set()
+    size = tokens_in(f"{_HEAD}\n")
+    for item in ranked:
+        if size + _SHORTEST > budget:
+            break
+        title = "" if item.kind in kinds else f"{KIND_TITLES[item.kind]}:\n"
+        least = _size(item.text) + _size(title) + _AROUND_TEXT + bool(item.date)
+        if not item.contradicts and size + least > budget:
+            continue
+        words = _words(item.bare)
+        if (
+            not words
+            or size + tokens_in(f"{title}{_line(item, now, str)}\n") > budget
+            or any(_is_same(words, other, exact and item.message is None) for other, exact in seen)
+            or instructions.say(item.bare)
+            or not holds(item.uri, item.message)
+        ):
+            continue
+        more = tokens_in(f"{title}{_line(item, now)}\n")
+        if size + more <= budget:
+            chosen.append(item)
+            seen.append((words, item.message is None))
+            kinds.add(item.kind)
+            size += more
+    return sorted(chosen, key=lambda item: (not item.pinned, _ORDER.index(item.kind)))
 
 
 def _with_contradictions(
@@ -544,29 +559,16 @@ _LOOKED_AT_FOR_OCCASIONS = 60
 _REPEATED = frozenset({"rule", "rejected", "preference"})
 
 
-def repeated(  # noqa: PLR0913 - what it is made of, for whom, and what it is about
-    reader: NodeReader,
-    index: KeptIndex,
-    ctx: RequestContext,
-    names: Sequence[str],
-    occasion: Occasion,
-    *,
-    session: str = "",
-) -> list[BriefingItem]:
+def repeated(scope: Scope, occasion: "Occasion", *, session: str = "") -> list[BriefingItem]:
     """Return the sentences of a project that an occasion calls for, the newest first.
 
     Of one message the likeliest to last comes, and the rest after all else. What was stated in the
     `session` alone is left out: its agent has it.
     """
     wanted, fits = occasion
-    projects = tuple(dict.fromkeys((*names, "")))
-    hits = (
-        index.noted(filters_for(index, ctx, projects), _LOOKED_AT_FOR_OCCASIONS, wanted)
-        if wanted
-        else []
-    )
-    noted = gathered(hits, names, datetime.now(UTC), "occasions")
-    confirming = Confirming(reader, ctx, projects)
+    hits = scope.noted(_LOOKED_AT_FOR_OCCASIONS, wanted) if wanted else []
+    noted = gathered(hits, scope.names, datetime.now(UTC), "occasions")
+    confirming = scope.confirming()
     found = [
         item
         for item in noted.current()

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from perdure.context.reading import NodeReader
     from perdure.engine.actions import Action
     from perdure.engine.answering import Lag
-    from perdure.engine.briefing import Briefing, BriefingItem
+    from perdure.engine.briefing import Briefing, BriefingItem, Scope
     from perdure.engine.browse import Browser, Edges, Entry
     from perdure.engine.conflicts import Conflict
     from perdure.engine.erasing.planning import Forgotten
@@ -454,12 +454,9 @@ class Memory(Readable):
         noticed = notice_edits(self._parts, seconds=self._parts.check_seconds)
         if noticed.recorded:
             self.settle()
-        present, checkout = self._parts.present(self.caller.account_id), self._checkout
+        checkout = self._checkout
         found = brief(
-            self._parts.reader,
-            present.following.index,
-            self.caller,
-            self._names(self.project),
+            self._scope,
             known=known,
             kinds=kinds,
             budget=budget_tokens,
@@ -483,6 +480,13 @@ class Memory(Readable):
         if checkout is None:
             return (UNCHECKED,) * len(listed)
         return tuple(checkout.checked(stated_at(self._parts.reader, self.caller, listed), seconds))
+
+    @property
+    def _scope(self) -> "Scope":
+        from perdure.engine.briefing import Scope
+
+        index = self._parts.present(self.caller.account_id).following.index
+        return Scope(self._parts.reader, index, self.caller, self._names(self.project))
 
     @property
     def _checkout(self) -> "Checkout | None":
@@ -530,9 +534,7 @@ class Memory(Readable):
         """
         from perdure.engine.reminding import reminders
 
-        index = self._parts.present(self.caller.account_id).following.index
-        names = self._names(self.project)
-        found = reminders(self._parts.reader, index, self.caller, names, action, known=known)
+        found = reminders(self._scope, action, known=known)
         if not found:
             return ()
         verdicts = self.checked((each.uri, each.message, each.text) for each in found)
@@ -554,9 +556,7 @@ class Memory(Readable):
         from perdure.engine.occasions import of_action, of_prompt
 
         asked = of_prompt(occasion) if isinstance(occasion, str) else of_action(occasion)
-        index = self._parts.present(self.caller.account_id).following.index
-        names = self._names(self.project)
-        found = repeated(self._parts.reader, index, self.caller, names, asked, session=session)
+        found = repeated(self._scope, asked, session=session)
         verdicts = self.checked((each.uri, each.message, each.bare) for each in found)
         pairs = zip(found, verdicts, strict=True)
         return tuple(replace(each, verdict=one) for each, one in pairs if not one.held_back)
@@ -570,9 +570,7 @@ class Memory(Readable):
         """
         from perdure.engine.reminding import fix_for
 
-        index = self._parts.present(self.caller.account_id).following.index
-        names = self._names(self.project)
-        return fix_for(self._parts.reader, index, self.caller, names, (command, output))
+        return fix_for(self._scope, command, output)
 
     def enforce(self, uri: str, *, text: str = "", enforced: bool = True) -> "Enforced":
         """Let hooks refuse tool calls that break the statements of a memory; or no longer.
@@ -882,9 +880,7 @@ class Memory(Readable):
         from perdure.engine.briefing import learned
         from perdure.engine.learn.review import abandoned
 
-        index = self._parts.present(self.caller.account_id).following.index
-        names = self._names(self.project)
-        return list(abandoned(checkout, learned(self._parts.reader, index, self.caller, names)))
+        return list(abandoned(checkout, learned(self._scope)))
 
     def accept(self, candidate: str, *, text: str = "", kind: str = "") -> "Remembered":
         """Keep a candidate as a statement, by its id; `text` is another wording of it.
@@ -1526,15 +1522,12 @@ class PastMemory(Readable):
 
         What was forgotten since is left out; what was shown and never used is not.
         """
-        from perdure.engine.briefing import brief
+        from perdure.engine.briefing import Scope, brief
 
         def ask(reader: "NodeReader", index: "KeptIndex", now: datetime) -> "Briefing":
             names, hidden = self._names(self.project), self._forgotten
             return brief(
-                reader,
-                index,
-                self.caller,
-                names,
+                Scope(reader, index, self.caller, names),
                 known=known,
                 budget=budget_tokens,
                 now=now,

@@ -4,10 +4,9 @@ import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from perdure.context.reading import NodeReader
 from perdure.dataclass import dataclass, field, replace
 from perdure.engine.actions import Action
-from perdure.engine.briefing import LEAST, BriefingItem, filters_for, gathered, short_id
+from perdure.engine.briefing import LEAST, BriefingItem, Scope, filters_for, gathered, short_id
 from perdure.engine.commands import flags_in
 from perdure.engine.directives import LONGEST, Directive, directive_in
 from perdure.engine.failures import fix_name, fix_text, may_suggest, program_of, signature
@@ -19,8 +18,7 @@ from perdure.engine.recall.packing import tokens_in
 from perdure.engine.validate.instructions import instructions_in
 from perdure.engine.validate.texts import presentable_line
 from perdure.errors import InvalidValueError
-from perdure.index.contract import KeptIndex
-from perdure.model import ContextNode, RequestContext, SeedHit
+from perdure.model import ContextNode, SeedHit
 from perdure.model.uri import KIND_TITLES, kind_of
 from perdure.model.values import JSON, shortened
 from perdure.patterns import later
@@ -89,26 +87,15 @@ def reminder_of(item: BriefingItem) -> Reminder:
     return Reminder(item.bare, item.kind, "the same words", *place, note=item.verdict.note)
 
 
-def reminders(  # noqa: PLR0913 - what it is made of, for whom, and what it is about
-    reader: NodeReader,
-    index: KeptIndex,
-    ctx: RequestContext,
-    names: Sequence[str],
-    action: Action,
-    *,
-    known: Container[str] = (),
-    now: datetime | None = None,
-) -> tuple[Reminder, ...]:
+def reminders(scope: Scope, action: Action, *, known: Container[str] = ()) -> tuple[Reminder, ...]:
     """Return the sentences of a project about what a tool call uses, the best first.
 
     A call that follows a sentence is not about to break it; what a newer sentence allows, an older
     one does not forbid. What is `known`, by its text, is left out unless the user enforces it.
     """
-    now = now or datetime.now(UTC)
-    projects = tuple(dict.fromkeys((*names, "")))
-    hits = index.noted(filters_for(index, ctx, projects), _LOOKED_AT, action.keys)
-    noted = gathered(hits, names, now, "directed")
-    confirming = Confirming(reader, ctx, projects)
+    hits = scope.noted(_LOOKED_AT, action.keys)
+    noted = gathered(hits, scope.names, datetime.now(UTC), "directed")
+    confirming = scope.confirming()
     found: list[Reminder] = []
     allowed: list[tuple[datetime, Directive]] = []
     for item in noted.current():
@@ -271,25 +258,19 @@ class Fix:
         return f"Seen before{when}: {fix_text(self.command)} {self.id}"
 
 
-def fix_for(
-    reader: NodeReader,
-    index: KeptIndex,
-    ctx: RequestContext,
-    names: Sequence[str],
-    failed: tuple[str, str],
-) -> Fix | None:
+def fix_for(scope: Scope, command: str, output: str) -> Fix | None:
     """Return what worked after the same failure in a project; None if nothing certain did.
 
-    `failed` is the command and its output. A command with a secret, one that destroys something,
-    and one that does not fit into a line is never returned.
+    A command with a secret, one that destroys something, and one that does not fit into a line
+    is never returned.
     """
-    command, output = failed
     name = signature(output)
     if not name:
         return None
-    hits = index.noted(filters_for(index, ctx, tuple(names)), _LOOKED_AT, [fix_name(name)])
-    confirming = Confirming(reader, ctx, tuple(names))
-    for hit in hits:
+    names, index = tuple(scope.names), scope.index
+    confirming = Confirming(scope.reader, scope.ctx, names)
+    filters = filters_for(index, scope.ctx, names)
+    for hit in index.noted(filters, _LOOKED_AT, [fix_name(name)]):
         if confirming.confirmed(hit) is not None and (found := _fix_in(hit, name, command)):
             return found
     return None

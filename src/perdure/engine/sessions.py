@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 from hashlib import sha256
 from itertools import count, dropwhile
-from typing import overload
+from typing import NamedTuple, overload
 
 from perdure.context.draft import Draft, Marks
 from perdure.context.nodes import Nodes
@@ -154,16 +154,16 @@ class Sessions:
                 f"the session {session_id[:80]!a} was forgotten. Nothing was kept. Fix: none "
                 "needed; `perdure unarchive` brings back what was not erased."
             )
-        screened = Screened(given.messages, forgotten)
+        clean = screened(given.messages, forgotten)
 
         def join(before: Sequence[Message]) -> Sequence[Message]:
             if addition.whole:
-                return recommitted(before, screened.after(()), place)
-            return appended(before, screened.after(()), replace_last=addition.replace_last)
+                return recommitted(before, clean.messages, place)
+            return appended(before, clean.messages, replace_last=addition.replace_last)
 
         inside = replace(ctx, session_id=session_id)
         if addition.after is not None:
-            done = self._extended(place, screened.after(()), addition.after, inside)
+            done = self._extended(place, clean.messages, addition.after, inside)
         else:
             naming = forgotten.masked(clean_title(addition.title).text).text, addition.project
             done = self._attempted(place, join, naming, inside, dry_run=dry_run)
@@ -176,10 +176,10 @@ class Sessions:
         first, offset = len(done.said) - done.added, len(done.said) - len(given.messages)
         masked = tuple(
             Masked(at + offset, kinds)
-            for at, kinds in sorted(screened.kinds.items())
+            for at, kinds in sorted(clean.kinds.items())
             if done.added and at + offset >= first
         )
-        return replace(done, masked=masked, left_out=given.left_out, hidden=screened.hidden)
+        return replace(done, masked=masked, left_out=given.left_out, hidden=clean.hidden)
 
     # ------------------------------------------------------------ more messages at the end
     def _extended(
@@ -288,34 +288,31 @@ def public(given: ReadMessages) -> ReadMessages:
     return replace(given, messages=tuple(replace(each, content=text) for each, text in kept_))
 
 
-class Screened:
-    """Given messages as they may be kept: without secrets, and without what was forgotten.
+class Screened(NamedTuple):
+    """Given messages as they may be kept: without secrets, and without what was forgotten."""
 
-    Those that a session has already are not scanned.
-    """
+    messages: list[Message]
+    kinds: dict[int, tuple[str, ...]]
+    """The kinds of the secrets that were masked, by message."""
+    hidden: int
+    """How many sentences are hidden."""
 
-    def __init__(self, given: Sequence[Message], forgotten: ForgottenList) -> None:
-        self._given = given
-        self._forgotten = forgotten
-        self.hidden = 0
-        self._clean: dict[int, Message] = {}
-        self.kinds: dict[int, tuple[str, ...]] = {}
 
-    def after(self, before: Sequence[Message]) -> list[Message]:
-        return [self._screened(at, each, before) for at, each in enumerate(self._given)]
-
-    def _screened(self, at: int, given: Message, before: Sequence[Message]) -> Message:
-        if at < len(before) and before[at] == given:
-            return given
-        if at not in self._clean:
-            found = kept(given)
-            said = self._forgotten.masked(found.message.content)
-            message = replace(found.message, content=said.text) if said.hidden else found.message
-            self.hidden += said.hidden
-            self._clean[at] = message
-            if found.kinds:
-                self.kinds[at] = found.kinds
-        return self._clean[at]
+def screened(
+    given: Sequence[Message], forgotten: ForgottenList, before: Sequence[Message] = ()
+) -> Screened:
+    """Return messages as they may be kept; those that are the same `before` are not scanned."""
+    messages, kinds, hidden = list[Message](), dict[int, tuple[str, ...]](), 0
+    for at, each in enumerate(given):
+        if at < len(before) and before[at] == each:
+            messages.append(each)
+            continue
+        found = kept(each)
+        said = forgotten.masked(found.message.content)
+        messages.append(replace(found.message, content=said.text))
+        kinds |= {at: found.kinds} if found.kinds else {}
+        hidden += said.hidden
+    return Screened(messages, kinds, hidden)
 
 
 class Later(Sequence[Message]):

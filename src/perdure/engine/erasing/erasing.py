@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from perdure.artifacts import CID
 from perdure.artifacts.entry import Sweep
@@ -64,8 +64,7 @@ class Owners(Protocol):
         """Whether one is being deleted, or was and it was interrupted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Means:
+class Means(NamedTuple):
     recorded: Recorded
     derived: DerivedTraces
     folder: Path

@@ -30,7 +30,7 @@ from perdure.engine.learn.statements import cid_of as statement_cid
 from perdure.engine.repeatable import first_step, is_repeatable, procedures_in
 from perdure.engine.saving.saving import SessionCommit
 from perdure.engine.session_notes import SessionNotes
-from perdure.engine.sessions import Screened, SessionEnd, Sessions, clean_title
+from perdure.engine.sessions import SessionEnd, Sessions, clean_title, screened
 from perdure.engine.validate.secrets import SecretPolicy, secrets_in
 from perdure.engine.validate.texts import (
     cleaned_line,
@@ -598,7 +598,7 @@ class SessionImporter:
         before = self._sessions.messages(place, ctx)
         if not before and not forgotten.entries:  # screened when it is kept
             return State.NEW
-        said = Screened(read_messages(item.messages).messages, forgotten).after(before)
+        said = screened(read_messages(item.messages).messages, forgotten, before).messages
         if not same(before, said):
             raise NodeExistsError(
                 f"the session {place.name[:80]!a} is there with other messages. It was left alone. "

@@ -45,7 +45,7 @@ class ChatGpt:
         return reading.begins_with(source, (".json",), b'"mapping"')
 
     def items(self, source: Source) -> Iterator[Item | Finding]:
-        return _Export(self.name).items(source)
+        return _Export().items(source)
 
 
 class _Kept(NamedTuple):
@@ -60,8 +60,7 @@ class _Kept(NamedTuple):
 class _Export:
     """One export: what is remembered is known when all conversations are read."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self) -> None:
         self._instructions: dict[str, dict[str, _Kept]] = {}
         """By name and text, where each was last given."""
         self._memories = _Kept("", "", "", "")
@@ -103,7 +102,7 @@ class _Export:
         one = Conversation(
             file=entry.name,
             where=where,
-            source=self._name,
+            source=ChatGpt.name,
             source_id=source_id,
             title=text_of(given.get("title")),
             messages=tuple(m for node in branch if (m := _message(nodes[node])) is not None),
@@ -150,7 +149,7 @@ class _Export:
         return Statement(
             file=kept.file,
             where=kept.where,
-            source=self._name,
+            source=ChatGpt.name,
             source_id=source_id,
             content=content,
             category=category,

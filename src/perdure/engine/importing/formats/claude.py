@@ -45,12 +45,11 @@ class Claude:
         beside = [entry for entry in source.entries if _BESIDE.fullmatch(entry.name)]
         beside.sort(key=lambda entry: "projects" not in entry.name)  # they name what follows
         others = [entry for entry in reading.conversations_in(source) if entry not in beside]
-        return reading.each_file(source, [*beside, *others], _Export(self.name).read)
+        return reading.each_file(source, [*beside, *others], _Export().read)
 
 
 class _Export:
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self) -> None:
         self._projects: dict[str, str] = {}
 
     def read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
@@ -95,7 +94,7 @@ class _Export:
                 yield Document(
                     file=entry.name,
                     where=f"{where}, document {number}",
-                    source=self._name,
+                    source=Claude.name,
                     source_id=f"{stable_slug(name or source_id)}/{file}",
                     text=text,
                 )
@@ -138,7 +137,7 @@ class _Export:
             yield Statement(
                 file=entry.name,
                 where=where,
-                source=self._name,
+                source=Claude.name,
                 source_id=source_id,
                 content=content,
                 category=category,
@@ -158,7 +157,7 @@ class _Export:
         one = Conversation(
             file=entry.name,
             where=where,
-            source=self._name,
+            source=Claude.name,
             source_id=source_id,
             title=text_of(said.get("name")),
             messages=tuple(m for each in branch for m in _messages(each)),

@@ -41,7 +41,7 @@ class OpenCode:
     def items(self, source: Source) -> Iterator[Item | Finding]:
         yield from self.session(source, None)
         sessions = [each for each in source.entries if _is_session(each)]
-        yield from reading.each_file(source, sessions, _Files(source, self.name).read)
+        yield from reading.each_file(source, sessions, _Files(source).read)
 
     def session(self, source: Source, session_id: str | None) -> Iterator[Item | Finding]:
         for entry in _databases(source):
@@ -59,16 +59,15 @@ class OpenCode:
                     found = ((_parsed(first), _parsed(second)) for first, second in parts)
                     times = {"created": began, "updated": last}
                     session = {"id": name, "directory": folder, "title": title, "time": times}
-                    yield _conversation(entry, self.name, session, found)
+                    yield _conversation(entry, session, found)
         except sqlite3.Error as error:
             what = f"it can't be read as a database of opencode: {str(error)[:80]}"
             yield Finding(entry.name, "", what, "name the file opencode.db of a current opencode")
 
 
 class _Files:
-    def __init__(self, source: Source, name: str) -> None:
+    def __init__(self, source: Source) -> None:
         self._source = source
-        self._name = name
         self._in: dict[str, list[Entry]] = {}
         for entry in source.named(".json"):
             self._in.setdefault("/".join(entry.name.split("/")[-3:-1]), []).append(entry)
@@ -76,7 +75,7 @@ class _Files:
     def read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
         session = _object(stream)
         if text_of(session.get("id")) and not session.get("parentID"):
-            yield _conversation(entry, self._name, session, self._parts(text_of(session["id"])))
+            yield _conversation(entry, session, self._parts(text_of(session["id"])))
 
     def _parts(self, session: str) -> Iterator[tuple[Object, Object]]:
         for entry in self._in.get(f"message/{session}", ()):
@@ -110,7 +109,7 @@ def _parsed(text: object) -> Object:
 
 
 def _conversation(
-    entry: Entry, source: str, session: Object, parts: Iterable[tuple[Object, Object]]
+    entry: Entry, session: Object, parts: Iterable[tuple[Object, Object]]
 ) -> Conversation:
     times = mapping_of(session.get("time"))
     messages: list[Said] = []
@@ -121,7 +120,7 @@ def _conversation(
         messages += _said(given, part, calls)
     return Conversation(
         file=entry.name,
-        source=source,
+        source=OpenCode.name,
         source_id=text_of(session.get("id")),
         title=text_of(session.get("title")),
         messages=tuple(messages),
