@@ -151,14 +151,7 @@ def brief(  # noqa: PLR0913 - for whom, and how much
     leaves_out: Callable[[BriefingItem], bool] = lambda _item: False,
     check: Check | None = None,
 ) -> Briefing:
-    """Return the briefing for a project by its names; without one, what is about the person.
-
-    What was learned outside of projects is in none of theirs, but for what is about the person.
-    What `known` says already, such as the project's CLAUDE.md, is left out; a line of it that an
-    item contradicts is shown with the item. So is what `leaves_out` says. `check` tells what holds
-    in the folder that it is for: the rest is left out, or says what changed. With `kinds`, there
-    are items of these kinds only.
-    """
+    """Return the briefing that `Memory.briefing` describes, without what `leaves_out` names."""
     if unknown := {*kinds} - {*_ORDER}:
         raise InvalidValueError(
             f"there is no kind {min(unknown)[:80]!a}. Fix: use some of {', '.join(_ORDER)}."
@@ -288,10 +281,7 @@ def _newest(item: BriefingItem) -> tuple[float, str, str, int]:
 
 
 def _kept(hit: SeedHit, now: datetime, *, is_general: bool) -> Iterator[BriefingItem]:
-    """Yield the lines of a memory; nothing if it does not hold any more.
-
-    Of a memory that is general, what was learned is left out, but for what is about the person.
-    """
+    """Yield what holds of a memory; of a general one, what is stated or about the person."""
     is_personal = hit.payload.get("category") in OF_THE_PERSON
     for row in _lines(hit):
         until, likely = read_moment(row.get("until")), row.get("likely")
@@ -336,10 +326,7 @@ def _with_origins(items: Iterable[BriefingItem], confirming: Confirming) -> Iter
 
 
 def _checked(items: Iterable[BriefingItem], check: Check) -> Iterator[BriefingItem]:
-    """Yield what holds in the folder that the briefing is for, each with its verdict.
-
-    A session on a branch that is gone still counts as the last one.
-    """
+    """Yield what holds in the folder, with its verdict; a session on a lost branch still counts."""
     listed = list(items)
     stated = [Stated(each.bare, each.kind, each.date, each.anchors) for each in listed]
     for each, verdict in zip(listed, check(stated), strict=True):
@@ -560,11 +547,7 @@ _REPEATED = frozenset({"rule", "rejected", "preference"})
 
 
 def repeated(scope: Scope, occasion: "Occasion", *, session: str = "") -> list[BriefingItem]:
-    """Return the sentences of a project that an occasion calls for, the newest first.
-
-    Of one message the likeliest to last comes, and the rest after all else. What was stated in the
-    `session` alone is left out: its agent has it.
-    """
+    """Return the sentences that an occasion calls for, as `Memory.repeated` describes it."""
     wanted, fits = occasion
     hits = scope.noted(_LOOKED_AT_FOR_OCCASIONS, wanted) if wanted else []
     noted = gathered(hits, scope.names, datetime.now(UTC), "occasions")

@@ -56,10 +56,7 @@ def with_note(records: list[IndexRecord], stored: Stored) -> list[IndexRecord]:
 
 
 def note_of(stored: Stored) -> dict[str, JSON]:
-    """Return all that it takes to show a note.
-
-    It is presentable as long as its content and meta are what they were.
-    """
+    """Return all that it takes to show a note, as long as its content and meta stay the same."""
     node, said = stored.node, [stored.files[name] for name in SHOWN_FILES]
     until = read_moment(node.metadata.get(VALID_UNTIL))
     note: dict[str, JSON] = {

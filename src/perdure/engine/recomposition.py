@@ -145,10 +145,7 @@ class Recomposition:
         yield from sorted(earlier, reverse=True)[:_MOST_VERSIONS]
 
     def _texts(self, item: Emitted, positions: Iterable[int]) -> Iterator[str]:
-        """Yield what the memory or the message said at these positions, where it can be read.
-
-        What worked near a message is not in the message itself.
-        """
+        """Yield what the memory or the message said at these positions, and what worked near it."""
         try:
             for position in positions:
                 node = self._reader(position).read_node(item.uri, self._ctx)

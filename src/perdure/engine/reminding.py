@@ -88,11 +88,7 @@ def reminder_of(item: BriefingItem) -> Reminder:
 
 
 def reminders(scope: Scope, action: Action, *, known: Container[str] = ()) -> tuple[Reminder, ...]:
-    """Return the sentences of a project about what a tool call uses, the best first.
-
-    A call that follows a sentence is not about to break it; what a newer sentence allows, an older
-    one does not forbid. What is `known`, by its text, is left out unless the user enforces it.
-    """
+    """Return the sentences about what a tool call uses, as `Memory.reminders` describes it."""
     hits = scope.noted(_LOOKED_AT, action.keys)
     noted = gathered(hits, scope.names, datetime.now(UTC), "directed")
     confirming = scope.confirming()
@@ -221,11 +217,7 @@ _STRICT = later(r"\b(?:always|never|must|required|make sure|ensure)\b", re.IGNOR
 
 
 def instructed(lines: Iterable[tuple[str, str]], action: Action) -> Iterator[Reminder]:
-    """Yield the lines of instruction files about what a tool call uses.
-
-    Each comes with the name of its file, which is all the authority that it has. A line that
-    gives orders to a model is left out.
-    """
+    """Yield the lines of instruction files about what a tool call uses; no orders to a model."""
     for source, line in lines:
         if _CARRIES_MORE.search(line):  # a tag, an address or a pipe is for the file's own reader
             continue
@@ -259,11 +251,7 @@ class Fix:
 
 
 def fix_for(scope: Scope, command: str, output: str) -> Fix | None:
-    """Return what worked after the same failure in a project; None if nothing certain did.
-
-    A command with a secret, one that destroys something, and one that does not fit into a line
-    is never returned.
-    """
+    """Return what worked after the same failure, as `Memory.fix_for` describes; or None."""
     name = signature(output)
     if not name:
         return None

@@ -182,10 +182,7 @@ class Restoring:
 
     # ------------------------------------------------------------ many nodes
     def rewind(self, state: IndexState, folder: Uri, *, dry_run: bool) -> Rewound:
-        """Rewind the nodes below a folder, all or none.
-
-        What was said in sessions stays: it is what memories rest on.
-        """
+        """Rewind the nodes below a folder, all or none; sessions stay: memories rest on them."""
         past = NodeReader(View(self.history, state))
         found = (self._step(place, past, state) for place in self._changed(state, folder))
         done = Rewound(state, tuple(sorted(filter(None, found), key=lambda step: step.uri)))

@@ -122,10 +122,7 @@ class _TakenError(NodeExistsError):
 
 
 class Sessions:
-    """Archives sessions. The same messages twice are there once; more of them are added.
-
-    Secrets are masked before anything is kept.
-    """
+    """Archives sessions, without their secrets. The same messages twice are there once."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
@@ -140,11 +137,7 @@ class Sessions:
         addition: Addition = WHOLE,
         dry_run: bool = False,
     ) -> Archived:
-        """Keep the messages of a session, or those that came since it was last committed.
-
-        A last answer that differs is replaced; if the session has other messages than these begin
-        with: `NodeExistsError`.
-        """
+        """Keep the messages of a session, as `Memory.commit_session` and `append` describe it."""
         refuse_secrets(session_id, "id of the session", "choose another name.")
         given = public(read_messages(messages))
         place = Uri(ctx.account_id, ("sessions", session_id))

@@ -289,11 +289,7 @@ class Forgetting:
     request: RequestContext
 
     def archive(self, uri: str, reason: str, *, dry_run: bool) -> Forgotten:
-        """Put away every node at a place and below, and hide what it says wherever it was kept.
-
-        Those that are put away stay so. All of it is one commit. Of a message, and of words, only
-        what they say is hidden.
-        """
+        """Archive what is at a place, as `Memory.forget` describes it, in one commit."""
         said = self._said(uri)
         place = said[0].place if said else self.nodes.reach.changed(uri, self.request)
         now, before = [], []

@@ -281,10 +281,7 @@ def write_session(  # noqa: PLR0913, PLR0917 - what was, and what is to be
     new: Mapping[str, ContextNode],
     ctx: RequestContext,
 ) -> int:
-    """Let nodes of a session be written; return how many messages change.
-
-    How far it was learned from stays.
-    """
+    """Write nodes of a session; return how many messages change. What was learned from stays so."""
     before = [each.node for each in stored]
     for each in stored:
         if each.node.uri in new:

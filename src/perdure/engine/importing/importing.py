@@ -178,10 +178,7 @@ def import_from(
     name: str | None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Imported:
-    """Import the files at a path; without the name of a format, as what they look like.
-
-    `progress` is called with the bytes that were read, and all bytes.
-    """
+    """Import the files at a path; `progress` is called with the bytes read, and all bytes."""
     from perdure.engine.exporting import is_export  # noqa: PLC0415 - 40 ms that no hook needs
 
     if name is None and is_export(path):

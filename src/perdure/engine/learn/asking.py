@@ -286,10 +286,7 @@ def items_of(llm: LLM, session: Sequence[Message], ctx: RequestContext) -> Itera
 
 
 def items_in(answer: Mapping[str, Any], window: Window) -> Iterator[Item]:
-    """Yield the items of an answer that are about messages of the window.
-
-    An item about what was asked before, or about what the model was not shown, is left out.
-    """
+    """Yield the items of an answer that are about new messages of the window."""
     for given in filter(_is_text, answer["items"]):
         quotes = [(given["message"], given["quote"])]
         quotes += [(each["message"], each["quote"]) for each in given["also"]]

@@ -283,10 +283,7 @@ LIKELY = 0.21
 
 
 def prompt_hint(prompt: str) -> str:
-    """Return a line about the sentence of a prompt that most likely lasts; empty if none does.
-
-    The same words give the same line, so that a hook can show it once.
-    """
+    """Return a line about the sentence of a prompt that most likely lasts; empty if none does."""
     stated = _compiled("stated").values()
 
     def worth(each: Candidate) -> float:

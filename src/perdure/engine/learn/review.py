@@ -162,10 +162,7 @@ class Review:
 
     # ------------------------------------------------------------ what agents proposed
     def propose(self, text: str, project: str, origins: Sequence[str]) -> Pending:
-        """Keep what an agent wants kept until the user decides; the same words are there once.
-
-        `ForgottenError` if the user forgot it; a decision of the user is not asked for again.
-        """
+        """Keep what an agent proposes until the user decides; not what the user forgot."""
         place = self._proposals.child(id_of(text))  # a name with its words would outlive it
         of = {PROJECT: project} if project else {}
         metadata = {PROPOSED: True, ORIGINS: [*origins], **of}

@@ -86,10 +86,7 @@ def without_secrets(text: str, where: str, policy: SecretPolicy, fix: str) -> st
 def refuse_secrets(
     text: str, where: str, fix: str = "leave it out", *, options: Sequence[str] = ()
 ) -> None:
-    """Raise `SecretRefusedError` for a text with a secret; the message never has its value.
-
-    `options` are the arguments that would allow it.
-    """
+    """Raise `SecretRefusedError` for a secret, without its value; `options` would allow it."""
     found = secrets_in(visible(text))
     if found:
         first = found[0]

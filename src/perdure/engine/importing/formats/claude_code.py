@@ -206,10 +206,7 @@ def _spoken(
 
 
 def _messages(line: Line, calls: ShellCalls | None = None) -> Iterator[Said]:
-    """Yield what a line says; nothing if it is a note of the program's own.
-
-    A slash command that Claude Code does not know is such a note; `/private` still counts.
-    """
+    """Yield what a line says; nothing for notes of the program, but for the switch `/private`."""
     if line.get("subtype") == "local_command":
         switched = switch_in(text_of(line.get("content")))
         if switched is not None:

@@ -111,10 +111,7 @@ def _parts(text: str) -> list[tuple[re.Match[str], str]]:
 
 
 def _blocks(content: str) -> Iterator[tuple[str, str, str]]:
-    """Yield texts of a message, each with the tool that was called after it, and its block.
-
-    Thoughts are left out. What begins with a tag that has no end is text.
-    """
+    """Yield texts of a message, each with the tool called after it and its block; no thoughts."""
     done, endless = 0, set[str]()
     for block in _BLOCK.finditer(content):
         tag = block["tag"]
