@@ -15,11 +15,11 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 4_799,
-    "app": 4_095,
+    "agents": 4_795,
+    "app": 4_102,
     "artifacts": 7_142,
     "context": 5_462,
-    "engine": 30_803,
+    "engine": 29_956,
     "harness": 2_154,
     "index": 4_248,
     "model": 3_032,
@@ -41,8 +41,8 @@ def test_every_package_has_a_budget() -> None:
 
 def test_learning_keeps_to_its_budget_with_its_tables() -> None:
     files = [file for file in (PACKAGE / "engine" / "learn").iterdir() if file.is_file()]
-    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_958
+    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_868
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_928
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_084
