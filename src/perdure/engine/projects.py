@@ -282,9 +282,7 @@ class Projects:
         for place in reader.walk(Uri(self._caller.account_id)):
             if place.is_node and reader.reach.may_see(place, self._caller):
                 with suppress(BrokenNodeError):  # it can't be written either; repair names it
-                    stored = reader.load(place)
-                    if stored is not None:
-                        yield stored
+                    yield from filter(None, [reader.load(place)])
 
 
 def former(node: ContextNode) -> tuple[str, ...]:

@@ -186,7 +186,8 @@ class Sessions:
         is_last = not self._nodes.exists(str(_part(place, end.part + 1)), ctx)
         if _digest(last.content) != end.digest or not is_last:
             raise _moved(place)
-        nodes = list(_continued(place, last, end, new))
+        parts = _filled(place, pieces(new, end.messages), last.content)
+        nodes = list(_written(place, parts, [last], last.project, end.part))
         self._write(nodes, (), ctx, lambda _draft: None)
         known = _joined(dropwhile(lambda each: each.piece, parse(last.content)))
         said = Later(
@@ -194,12 +195,12 @@ class Sessions:
         )
         mark = self._marks.read(place, ctx)
         learned = min(_marked(mark)[0], end.messages)  # nothing before the end was changed since
-        parts = range(end.part + max(len(nodes), 1))
+        count = end.part + max(len(nodes), 1)
         return Archived(
             place,
             said,
             len(new),
-            tuple(str(_part(place, at)) for at in parts),
+            tuple(str(_part(place, at)) for at in range(count)),
             learned,
             project=last.project,
         )
@@ -228,12 +229,12 @@ class Sessions:
         self, place: Uri, join: Join, naming: tuple[str, str], ctx: RequestContext, *, dry_run: bool
     ) -> Archived:
         title, project = naming
-        known = self._known(place, ctx)
+        known = list(_nodes_of(self._nodes, place, ctx))
         before = said_in(known)
         after = join(before)
         same = len(before) if after is before else common(before, after)
         replaced = len(before) - same
-        parts = list(_parts(place, after))
+        parts = list(_filled(place, pieces(after), "")) if after else []
         gone = known[len(parts) :] if after is not before else []
         mark = self._marks.read(place, ctx) if known else ""
         learned = learned_from(mark, after)
@@ -266,10 +267,7 @@ class Sessions:
             raise _TakenError(*error.args) from error
 
     def messages(self, place: Uri, ctx: RequestContext) -> list[Message]:
-        return said_in(self._known(place, ctx))
-
-    def _known(self, place: Uri, ctx: RequestContext) -> list[ContextNode]:
-        return list(_nodes_of(self._nodes, place, ctx))
+        return said_in(_nodes_of(self._nodes, place, ctx))
 
 
 def public(given: ReadMessages) -> ReadMessages:
@@ -542,10 +540,6 @@ def _part(place: Uri, number: int) -> Uri:
     return place.child(_NAME if number == 0 else f"{_NAME}-{number + 1}")
 
 
-def _parts(place: Uri, messages: Sequence[Message]) -> Iterator[str]:
-    return _filled(place, pieces(messages), "") if messages else iter(())
-
-
 def _filled(place: Uri, found: Iterable[Piece], begun: str) -> Iterator[str]:
     """Yield a content that was begun, filled with pieces, and others for those left over."""
     texts, length = [begun], len(begun)
@@ -563,33 +557,22 @@ def _filled(place: Uri, found: Iterable[Piece], begun: str) -> Iterator[str]:
 
 
 def _written(
-    place: Uri, parts: Iterable[str], known: Sequence[ContextNode], project: str
+    place: Uri, parts: Iterable[str], known: Sequence[ContextNode], project: str, first: int = 0
 ) -> Iterator[ContextNode]:
-    """Yield the nodes that must be written: new ones, and the last one, which others came after."""
-    for number, content in enumerate(parts):
-        if number >= len(known):
-            yield _node(_part(place, number), content, project)
-        elif known[number].content != content:
-            yield known[number].revised(content=content, abstract=abstract_of(content))
+    """Yield the nodes that must be written: new ones, and the last one, which others came after.
 
-
-def _continued(
-    place: Uri, last: ContextNode, end: SessionEnd, new: Sequence[Message]
-) -> Iterator[ContextNode]:
-    """Yield the nodes that must be written to have new messages behind the last node's."""
-    parts = _filled(place, pieces(new, end.messages), last.content)
-    for number, content in enumerate(parts, start=end.part):
-        if number > end.part:
-            yield _node(_part(place, number), content, last.project)
-        elif content != last.content:
-            yield last.revised(content=content, abstract=abstract_of(content))
-
-
-def _node(place: Uri, content: str, project: str) -> ContextNode:
+    `known` are those that are there, from the `first` part on.
+    """
     metadata: dict[str, JSON] = {PROJECT: project} if project else {}
-    return ContextNode(
-        uri=str(place), content=content, abstract=abstract_of(content), metadata=metadata
-    )
+    for number, content in enumerate(parts):
+        is_known = number < len(known)
+        if is_known and known[number].content == content:
+            continue
+        texts = {"content": content, "abstract": abstract_of(content)}
+        if is_known:
+            yield known[number].revised(**texts)
+        else:
+            yield ContextNode(uri=str(_part(place, first + number)), metadata=metadata, **texts)
 
 
 def _titled(

@@ -20,7 +20,7 @@ from perdure.context.files import META, OWNER
 from perdure.context.nodes import Nodes
 from perdure.context.reading import absent
 from perdure.dataclass import dataclass, replace
-from perdure.engine.erasing.hiding import Hidden, Hiding, Target, hide
+from perdure.engine.erasing.hiding import Hidden, Hiding, Target, hide, loaded
 from perdure.engine.erasing.planning import (
     DerivedTraces,
     Erased,
@@ -34,7 +34,6 @@ from perdure.engine.erasing.planning import (
 from perdure.engine.erasing.receipts import Receipt
 from perdure.engine.erasing.tracing import Span, Trace, Until, removed_by, texts_in
 from perdure.errors import (
-    BrokenNodeError,
     InvalidValueError,
     LockTimeout,
     NodeNotFoundError,
@@ -354,8 +353,5 @@ class Forgetting:
                 yield place
 
     def _is_archived(self, place: Uri) -> bool:
-        try:
-            stored = self.nodes.load(place)
-        except (BrokenNodeError, NodeNotFoundError):
-            return False
+        stored = loaded(self.nodes, place)
         return stored is not None and stored.meta.status is NodeStatus.ARCHIVED

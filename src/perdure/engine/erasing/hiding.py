@@ -189,8 +189,8 @@ class Hiding:
         account = next(iter(gone)).account
         count = 0
         for place in list(self.nodes.walk(Uri(account, ("users", user, "memories")))):
-            stored = _active(self.nodes, place)
-            if place in gone or stored is None:
+            stored = None if place in gone else loaded(self.nodes, place)
+            if stored is None or stored.meta.status is not NodeStatus.ACTIVE:
                 continue
             if finder.is_all(stored.node.content):
                 self.nodes.plan_archive(draft, place)
@@ -245,11 +245,10 @@ def _without(node: ContextNode, finder: ForgottenList) -> ContextNode | None:
     return node.revised(content=content, abstract=abstract, metadata={"statements": quoted})
 
 
-def _active(nodes: NodeReader, place: Uri) -> Stored | None:
+def loaded(nodes: NodeReader, place: Uri) -> Stored | None:
+    """Return what is at a place; None for nothing, or what can't be understood."""
     with suppress(BrokenNodeError):
-        stored = nodes.load(place)
-        if stored is not None and stored.meta.status is NodeStatus.ACTIVE:
-            return stored
+        return nodes.load(place)
     return None
 
 
@@ -260,11 +259,7 @@ def sessions_of(nodes: NodeReader, account: str, user: str) -> Iterator[tuple[Ur
     for session, places in groupby(below, key=lambda place: Uri(account, place.path[:2])):
         if nodes.reach.session_owner(session) != f"user:{user}":
             continue
-        stored: list[Stored] = []
-        for place in places:
-            with suppress(BrokenNodeError):
-                found = nodes.load(place)
-                stored += [found] if found is not None else []
+        stored = [found for place in places if (found := loaded(nodes, place)) is not None]
         stored.sort(key=lambda each: (len(each.node.uri), each.node.uri))  # messages, messages-2
         yield session, stored
 
