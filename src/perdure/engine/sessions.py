@@ -568,11 +568,12 @@ def _written(
         is_known = number < len(known)
         if is_known and known[number].content == content:
             continue
-        texts = {"content": content, "abstract": abstract_of(content)}
+        abstract = abstract_of(content)
         if is_known:
-            yield known[number].revised(**texts)
+            yield known[number].revised(content=content, abstract=abstract)
         else:
-            yield ContextNode(uri=str(_part(place, first + number)), metadata=metadata, **texts)
+            uri = str(_part(place, first + number))
+            yield ContextNode(uri=uri, content=content, abstract=abstract, metadata=metadata)
 
 
 def _titled(
