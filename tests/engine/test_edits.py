@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from perdure.app import Context
-from perdure.engine import edits, watch
+from perdure.engine import edits, watcher
 from perdure.engine.edits import look_for_edits
 from perdure.engine.recall.result import HintKind, RecallResult
 from perdure.errors import TextsGoneError
@@ -265,7 +265,7 @@ class TestWatcher:
         found(watched, "tabs")
         telling = watched.watcher
         assert telling is not None
-        monkeypatch.setattr(watch, "_LONGEST_ANSWER", 0.0)
+        monkeypatch.setattr(watcher, "_LONGEST_ANSWER", 0.0)
         file = memories / "preference" / "indentation" / "content.md"
         file.write_text("A zebra is here.\n")
 
@@ -275,9 +275,9 @@ class TestWatcher:
     def test_a_disk_that_others_write_to_is_not_watched(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(watch, "_disk_of", lambda _: "nfs4")
+        monkeypatch.setattr(watcher, "_disk_of", lambda _: "nfs4")
 
-        assert watch.change_watcher(str(tmp_path), tmp_path / "own") is None
+        assert watcher.change_watcher(str(tmp_path), tmp_path / "own") is None
 
     def test_it_starts_where_looking_takes_long(
         self, context: Context, monkeypatch: pytest.MonkeyPatch

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from perdure.app import Context
-from perdure.engine.learn.extractors import extractors
+from perdure.engine.learn.extractors import Learning, extractors
 from perdure.engine.learn.judge import compare
 from perdure.engine.memory import Memory
 from perdure.engine.restore import Unmerging
-from perdure.engine.saving.saving import KnownNodes, Learning, Saving
+from perdure.engine.saving.saving import KnownNodes, Saving
 from perdure.errors import InvalidValueError
 from perdure.model import RequestContext
 from perdure.storage.wrappers.recorded import Recorded

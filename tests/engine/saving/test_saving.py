@@ -11,9 +11,10 @@ from perdure.app import Context
 from perdure.artifacts import IndexState
 from perdure.context.nodes import Nodes
 from perdure.engine.learn.evidence import cid_of, support_of
+from perdure.engine.learn.extractors import Learning
 from perdure.engine.memory import Memory
 from perdure.engine.saving import saving
-from perdure.engine.saving.saving import Learning, Outcome
+from perdure.engine.saving.saving import Outcome
 from perdure.engine.validate.texts import Masked
 from perdure.errors import (
     NodeExistsError,

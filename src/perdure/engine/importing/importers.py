@@ -1,10 +1,11 @@
 """How items become nodes; nobody's edit is ever overwritten, and the same twice is once."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
@@ -69,7 +70,7 @@ from perdure.model.values import (
 from perdure.times import read_moment
 
 if TYPE_CHECKING:
-    from perdure.engine.memory import Memory
+    from perdure.engine.projects import Projects
 
 _FEWEST = 4
 """Words. A shorter sentence may be the same by chance."""
@@ -192,6 +193,24 @@ class State(Enum):
     SAME = "same"
     REFUSED = "refused"
     FORGOTTEN = "forgotten"
+
+
+class Verbs(Protocol):
+    """The verbs of `Memory` that importers call; a module that `Memory` imports can't name it."""
+
+    caller: RequestContext
+
+    @property
+    def home(self) -> Path: ...
+    @property
+    def projects(self) -> "Projects": ...
+    @property
+    def save(self) -> Callable[..., object]: ...
+    @property
+    def commit_session(self) -> Callable[..., SessionCommit]: ...
+    @property
+    def append(self) -> Callable[..., SessionCommit]: ...
+    def settle(self) -> None: ...
 
 
 def origin(item: Item, content: str) -> dict[str, JSON]:
@@ -352,7 +371,7 @@ class MemoryImporter:
     """Saves what was remembered elsewhere: statements, entities, and how entities are related."""
 
     def __init__(
-        self, memory: "Memory", nodes: Nodes, relations: Relations, secrets: SecretPolicy
+        self, memory: Verbs, nodes: Nodes, relations: Relations, secrets: SecretPolicy
     ) -> None:
         self._memory = memory
         self._nodes = nodes
@@ -531,7 +550,7 @@ def _origin(item: Conversation) -> Origin | None:
 class SessionImporter:
     """Archives conversations. One that grew is continued; one that differs is left alone."""
 
-    def __init__(self, memory: "Memory", nodes: Nodes, *, learn: bool = False) -> None:
+    def __init__(self, memory: Verbs, nodes: Nodes, *, learn: bool = False) -> None:
         self._memory = memory
         self._nodes = nodes
         self._sessions = Sessions(nodes)

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
@@ -40,6 +39,7 @@ from perdure.engine.importing.importers import (
     MemoryImporter,
     SessionImporter,
     State,
+    Verbs,
 )
 from perdure.engine.importing.reading import digest, listed
 from perdure.engine.importing.sources import Source
@@ -50,9 +50,6 @@ from perdure.errors import ContextError, NodeExistsError, UnreadableSourceError,
 from perdure.model import Uri
 from perdure.model.trust import AgentSettings, Reason
 from perdure.plugins import Group, create, offered
-
-if TYPE_CHECKING:
-    from perdure.engine.memory import Memory
 
 _EVERY: tuple[Format, ...] = (
     ChatGpt(),
@@ -203,7 +200,7 @@ class Importing:
     """
 
     def __init__(
-        self, memory: "Memory", nodes: Nodes, relations: Relations, wishes: Wishes | None = None
+        self, memory: Verbs, nodes: Nodes, relations: Relations, wishes: Wishes | None = None
     ) -> None:
         self._memory = memory
         self._nodes = nodes

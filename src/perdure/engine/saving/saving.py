@@ -27,8 +27,7 @@ from perdure.engine.learn.evidence import (
     verified,
     with_anchors,
 )
-from perdure.engine.learn.extractors import CandidateExtractor
-from perdure.engine.learn.judge import Judge
+from perdure.engine.learn.extractors import Learning
 from perdure.engine.learn.prose import sentences
 from perdure.engine.learn.review import id_of
 from perdure.engine.parts import Parts
@@ -194,14 +193,6 @@ class SessionCommit:
 
     def _count(self, outcome: Outcome) -> int:
         return sum(each.outcome is outcome for each in self.plans)
-
-
-@dataclass(frozen=True, slots=True)
-class Learning:
-    """The extractors that find what is worth keeping, and the judge of what is known."""
-
-    extractors: Sequence[CandidateExtractor]
-    judge: Judge
 
 
 _NEAR = 8
