@@ -15,11 +15,11 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 4_595,
-    "app": 3_989,
+    "agents": 4_591,
+    "app": 3_995,
     "artifacts": 7_064,
     "context": 5_508,
-    "engine": 30_863,
+    "engine": 30_026,
     "harness": 2_118,
     "index": 4_249,
     "model": 3_052,
@@ -41,8 +41,8 @@ def test_every_package_has_a_budget() -> None:
 
 def test_learning_keeps_to_its_budget_with_its_tables() -> None:
     files = [file for file in (PACKAGE / "engine" / "learn").iterdir() if file.is_file()]
-    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_958
+    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_878
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_600
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_765

@@ -56,7 +56,6 @@ class Kind(Enum):
 @dataclass(frozen=True, slots=True)
 class Quote:
     message: int
-    """Which message of the session, from 0."""
     text: str
     trouble: str = ""
     """Why the words prove nothing; empty if the message is there and says them."""
@@ -83,8 +82,6 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A statement of a page, and what it rests on."""
-
     text: str
     cid: str
     extracted: bool
@@ -114,8 +111,6 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Something that went into a page after it was made."""
-
     version: int
     action: str
     statement: str
@@ -131,8 +126,6 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class Former:
-    """Something that held before, and why it no longer does."""
-
     uri: str
     text: str
     reason: str
@@ -140,7 +133,6 @@ class Former:
     valid_until: datetime | None
     claims: tuple[Claim, ...]
     superseded: tuple["Former", ...] = ()
-    """What it had superseded itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +152,7 @@ class Provenance:
     created_at: datetime
     updated_at: datetime
     messages: int = 0
-    """How many messages of a session it has."""
     source: str = ""
-    """The program that it was imported from."""
     claims: tuple[Claim, ...] = ()
     merges: tuple[Merged, ...] = ()
     """The oldest first."""
@@ -185,7 +175,6 @@ class Provenance:
 
     @property
     def holds(self) -> bool:
-        """Whether no evidence that the caller may see is amiss."""
         return all(claim.holds for claim in self.claims)
 
 
@@ -447,7 +436,6 @@ def _kind(node: ContextNode) -> Kind:
 
 
 def _is_end(edge: RelationEdge) -> bool:
-    """Whether an edge says that its start no longer holds."""
     return edge.relation_type == SUPERSEDED_BY
 
 
