@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 
-from perdure.context.aliases import aliases_file, read_aliases
+from perdure.context.aliases import read_aliases, user_file
 from perdure.context.draft import Draft
 from perdure.context.files import said_at
 from perdure.context.nodes import Nodes
@@ -256,7 +256,7 @@ class Projects:
     ) -> Reassigned:
         """Write the table, and the nodes that are given other metadata, in one commit."""
         nodes = self._nodes()
-        file = aliases_file(self._caller.account_id, self._caller.user_id, nodes.root)
+        file = user_file(self._caller.account_id, self._caller.user_id, root=nodes.root)
         moved: list[Uri] = []
 
         def plan(draft: Draft) -> None:

@@ -24,10 +24,8 @@ from perdure.engine.learn.naming import apart_place
 from perdure.engine.restore import as_it_was
 from perdure.errors import AbsentError, InvalidValueError, NodeNotFoundError, NotTextError
 from perdure.model import ContextNode, RequestContext
-from perdure.model.record import VALID_FROM
 from perdure.storage.history import History, Version
 from perdure.storage.wrappers.view import View
-from perdure.times import read_moment
 
 if TYPE_CHECKING:
     from perdure.model.values import JSON
@@ -218,7 +216,7 @@ def _marked(before: ContextNode, parent: _Parent, page: ContextNode) -> ContextN
 
 
 def _item(former: ContextNode) -> str:
-    since = read_moment(former.metadata.get(VALID_FROM))
+    since = former.valid_from
     day = since.date() if since else None
     return "".join(
         statements.item(each.text, day) for each in statements.statements(former.content)

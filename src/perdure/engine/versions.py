@@ -18,6 +18,7 @@ from perdure.artifacts.proof import InclusionProof, Proven, Prover, verify_proof
 from perdure.artifacts.store import CATALOGUE
 from perdure.artifacts.verify import Fault, Report, verify
 from perdure.context.files import CONTENT
+from perdure.context.layouts.names import part_of
 from perdure.dataclass import dataclass, replace
 from perdure.errors import (
     AbsentError,
@@ -213,7 +214,10 @@ class Log:
     def text_in(self, path: str, real: str, key: str) -> str | None:
         """Return the text of a key, if the file at a path said this."""
         inner = None if self._recorded is None else self._recorded.inner
-        return inner.text_in(path, real, Locator(key).key) if isinstance(inner, Layout) else real
+        if not isinstance(inner, Layout):
+            return real
+        part = part_of(Locator(key).key)
+        return inner.texts_in(part.place, path, real).get(part.name)
 
     def version(
         self, key: str, which: int | CID | str | None = None, *, at: "When | None" = None

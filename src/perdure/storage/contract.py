@@ -435,6 +435,10 @@ class Layout(StorageBackend):
         """Whether nothing below a directory is a text of the tree."""
 
     @abstractmethod
+    def text_at(self, key: str) -> Text:
+        """Return what the text with this key says."""
+
+    @abstractmethod
     def look(self, locators: Iterable[Locator]) -> dict[Locator, Text]:
         """Return what is at each of these places; a file that has several texts is read once."""
 
@@ -462,16 +466,16 @@ class Layout(StorageBackend):
         """Return the path of the file that holds a text, or a node; empty if there is none."""
 
     @abstractmethod
-    def text_in(self, path: str, real: str, key: str) -> str | None:
-        """Return the text of a key, if the file at a path said this; None if it has none."""
+    def texts_in(self, place: str, path: str, real: str) -> Mapping[str, str]:
+        """Return the texts of a node by their names, if the file at a path said this."""
 
     @abstractmethod
     def names_of(self, place: str) -> Sequence[str]:
         """Return the names by which `named` finds the folder of a node."""
 
     @abstractmethod
-    def file_of(self, place: str) -> tuple[str, str] | None:
-        """Return the path and the text of the file that holds a node; None if it can't be read."""
+    def files_of(self, places: Sequence[str]) -> dict[str, tuple[str, Text]]:
+        """Return the path and the text of the file of each node that has one; each is read once."""
 
     @abstractmethod
     def place_at(self, path: str) -> str:

@@ -172,12 +172,16 @@ class NotesLayout(Closing, Wrapped, Layout):
         texts = self._note(directory.key).texts
         return {name: texts[name] for name in wanted if name in texts}
 
+    def text_at(self, key: str) -> Text:
+        part = part_of(key)
+        return self._note(part.place).text(part.name)
+
     def look(self, locators: Iterable[Locator]) -> dict[Locator, Text]:
         parts = {locator: part_of(locator.key) for locator in locators}
         self._prepare()
-        rows = self.places.among(part.place for part in parts.values())
-        states = (part.place for part in parts.values() if is_state(part.place))
-        rows = {place: Row(place, place) for place in states} | rows
+        places = dict.fromkeys(part.place for part in parts.values())
+        rows = {place: Row(place, place) for place in places if is_state(place)}
+        rows |= {row.place: row for row in self.places.among(places)}
         notes = {place: self._note_of(row) for place, row in rows.items()}
         return {
             locator: notes.get(place, _NO_NOTE).text(name)
@@ -191,7 +195,7 @@ class NotesLayout(Closing, Wrapped, Layout):
     def in_use(self, places: Sequence[str]) -> dict[str, bool]:
         """As promised; of memories, their files say it."""
         self._prepare()
-        rows = self.places.among(places)
+        rows = {row.place: row for row in self.places.among(places)}
         notes = {place: row.path for place, row in rows.items() if not self._is_memory(row.path)}
         found = {place: self._is_there(path) for place, path in notes.items()}
         return found | {place: False for place in places if place not in rows}
@@ -278,19 +282,24 @@ class NotesLayout(Closing, Wrapped, Layout):
         return _NO_NOTE if row is None else self._note_of(row)
 
     def _note_of(self, row: Row) -> _Note:
+        row, real = self._file_of(row)
+        return _Note(row, real, self._split(real, row) if isinstance(real, str) else {})
+
+    def _file_of(self, row: Row) -> tuple[Row, Text]:
+        """Return what the file of a row says, wherever it is by now, with the row that it has."""
         try:
             real = self.inner.read(trusted(row.path))
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             moved = self._moved(row)
-            return _Note(row, None, {}) if moved is None else self._note_of(moved)
+            return (row, None) if moved is None else self._file_of(moved)
         except _UNREADABLE:
-            return _Note(row, UNREADABLE, {})
-        if self._is_memory(row.path) and row.digest != _digest(real):
+            return row, UNREADABLE
+        if row.digest != sha256(real.encode()).digest() and self._is_memory(row.path):
             says = self._place_in(row.path, real)
             moved = self._moved(row) if says not in {None, row.place, row.claim} else None
             if moved is not None:  # and another file has its name
-                return self._note_of(moved)
-        return _Note(row, real, self._split(real, row))
+                return self._file_of(moved)
+        return row, real
 
     def _moved(self, row: Row) -> Row | None:
         """Return the row of a memory whose file others renamed or moved since the last check.
@@ -428,10 +437,10 @@ class NotesLayout(Closing, Wrapped, Layout):
             )
 
     def _refuse_text_above(self, key: str) -> None:
-        for above in self.places.among([key[:at] for at in _slashes(key)]):
-            if self._has(part_of(above)):
+        for row in self.places.among([key[:at] for at in _slashes(key)]):
+            if self._has(part_of(row.place)):
                 raise FileAboveError(
-                    f"{above!a} is a text, so nothing can lie below it. "
+                    f"{row.place!a} is a text, so nothing can lie below it. "
                     "Fix: choose a place outside of it."
                 )
 
@@ -651,17 +660,17 @@ class NotesLayout(Closing, Wrapped, Layout):
         row = self.places.at(key) or self.places.at(part_of(key).place)
         return row.path if row else ""
 
-    def text_in(self, path: str, real: str, key: str) -> str | None:
-        part = part_of(key)
-        return self._split(real, Row(part.place, path)).get(part.name)
+    def texts_in(self, place: str, path: str, real: str) -> Mapping[str, str]:
+        return self._split(real, Row(place, path))
 
     def names_of(self, place: str) -> Sequence[str]:
         row = self.places.at(place)
         return sorted(row.names) if row else ()
 
-    def file_of(self, place: str) -> tuple[str, str] | None:
-        row, real, _ = self._note(place)
-        return (row.path, real) if row and isinstance(real, str) else None
+    def files_of(self, places: Sequence[str]) -> dict[str, tuple[str, Text]]:
+        self._prepare()
+        found = {row.place: self._file_of(row) for row in self.places.among(places)}
+        return {place: (row.path, real) for place, (row, real) in found.items()}
 
     def unreadable(self, seconds: float) -> Iterator[tuple[str, str]]:
         """Yield files whose frontmatter can't be read, with the finding, as far as time allows."""

@@ -21,11 +21,12 @@ from perdure.index.contract import Embedder
 from perdure.index.memo import embed
 from perdure.index.words import stems
 from perdure.model import SUPERSEDED_BY, ContextType, RequestContext, Uri
-from perdure.model.record import ACCOUNT, OWNER_SPACE, PROJECT, VALID_AT, VALID_FROM, VALID_UNTIL
+from perdure.model.record import ACCOUNT, OWNER_SPACE, PROJECT, VALID_AT
 from perdure.model.values import JSON, counted, encodable, moment
-from perdure.times import read_moment
 
 _FILTERS = ("category", "context_type", "session_id", "uri")
+_READ_TOGETHER = 20
+"""At most so many nodes are read at a time, until there are enough hits."""
 _MOST_SUPERSEDING = 50
 """So many nodes are followed from one; who superseded itself more often is not told of all."""
 
@@ -97,9 +98,10 @@ class Recaller:
         asked = plan(question.text, now)
         filters = self._filters(question, ctx)
         embedding = _Embedding(self._embedder, self._why_words)
-        project = question.project
-        ranking = self._retriever.rank(asked, embedding.vector, filters, ctx, project=project)
-        confirming = ConfirmedHits(self._reader, ctx, question.projects)
+        confirming = ConfirmedHits(self._reader, ctx, question.projects, together=question.top_k)
+        ranking = self._retriever.rank(
+            asked, embedding.vector, filters, confirming, project=question.project
+        )
 
         def passage(uri: str, text: str) -> Candidate | None:
             return self._retriever.passage(uri, text, filters)
@@ -185,19 +187,28 @@ class ConfirmedHits(Confirming):
     """Hits of what canonical state confirms."""
 
     def __init__(
-        self, reader: NodeReader, ctx: RequestContext, projects: tuple[str, ...] | None = None
+        self,
+        reader: NodeReader,
+        ctx: RequestContext,
+        projects: tuple[str, ...] | None = None,
+        *,
+        together: int = _READ_TOGETHER,
     ) -> None:
         super().__init__(reader, ctx, projects)
+        self._together = min(together, _READ_TOGETHER)
         self.stale: set[str] = set()
         """Nodes that the index has otherwise than they are."""
 
     def hits(self, candidates: Iterable[Candidate]) -> Iterator[Hit]:
-        for candidate in candidates:
-            stored = self.confirmed(candidate.hit)
-            if stored is not None:
-                yield _hit(candidate, stored)
-            elif self.stored(candidate.hit.uri) is not None:
-                self.stale.add(candidate.hit.uri)
+        rest = iter(candidates)
+        while some := list(islice(rest, self._together)):
+            self.read(candidate.hit.uri for candidate in some)
+            for candidate in some:
+                stored = self.confirmed(candidate.hit)
+                if stored is not None:
+                    yield _hit(candidate, stored)
+                elif self.known[candidate.hit.uri] is not None:
+                    self.stale.add(candidate.hit.uri)
 
     def profiles(self) -> Iterator[Hit]:
         """Yield what the caller's user and agent are, which is of use to any question."""
@@ -244,7 +255,7 @@ def _hit(candidate: Candidate, stored: Stored) -> Hit:
     indexes = (message,) if isinstance(message, int) else ()
     return Hit(
         uri=candidate.hit.uri,
-        cid=str(stored.cid),
+        cid=stored.cid,
         title=stored.node.title,
         date=candidate.date,
         snippet=candidate.hit.text,
@@ -260,8 +271,8 @@ def _hit(candidate: Candidate, stored: Stored) -> Hit:
         category=stored.node.category,
         owner_space=stored.node.owner_space,
         project=stored.node.project,
-        valid_from=read_moment(stored.node.metadata.get(VALID_FROM)),
-        valid_until=read_moment(stored.node.metadata.get(VALID_UNTIL)),
+        valid_from=stored.node.valid_from,
+        valid_until=stored.node.valid_until,
     )
 
 

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from perdure.context.relations import RelationReader
 from perdure.dataclass import dataclass, field
 from perdure.engine.recall import scoring
+from perdure.engine.recall.confirming import Confirming
 from perdure.engine.recall.planning import Plan, around, content_words
 from perdure.engine.recall.result import Step
 from perdure.engine.recall.scoring import Candidate, Candidates, RetrievalConfig, key_of
 from perdure.index.contract import Filters, KeptIndex
 from perdure.index.words import stems
-from perdure.model import Level, RequestContext, SeedHit
+from perdure.model import Level, SeedHit
 from perdure.model.record import ACCOUNT, record_id
 from perdure.model.values import ROLES
 
@@ -49,7 +50,7 @@ class Retriever:
         self._config = config
 
     def rank(
-        self, plan: Plan, embed: Embed, filters: Filters, ctx: RequestContext, *, project: str = ""
+        self, plan: Plan, embed: Embed, filters: Filters, nodes: Confirming, *, project: str = ""
     ) -> Ranking:
         """Return what is worth reading, best first; without a vector, by words alone.
 
@@ -79,7 +80,7 @@ class Retriever:
         scoring.by_hotness(found, config)
         scoring.by_former(found, plan, config)
         scoring.by_project(found, project, config)
-        self._by_relations(found, filters, ctx)
+        self._by_relations(found, filters, nodes)
         steps.append(Step("ranking", f"{len(found)} candidates, {len(wholes)} nodes as a whole"))
         return Ranking(scoring.ranked(found), steps)
 
@@ -177,15 +178,17 @@ class Retriever:
             for number in candidate.near
             if number >= 0
         }
-        for hit in self._index.look(sorted(wanted), filters):
+        for hit in self._index.look(sorted(wanted), filters) if wanted else ():
             found.add(hit)
 
-    def _by_relations(self, found: Candidates, filters: Filters, ctx: RequestContext) -> None:
+    def _by_relations(self, found: Candidates, filters: Filters, nodes: Confirming) -> None:
         by_uri: dict[str, list[Candidate]] = defaultdict(list)
         for candidate in scoring.best_first(found):
             by_uri[candidate.hit.uri].append(candidate)
-        for uri, candidates in list(by_uri.items())[: self._config.related]:
-            for edge in self._relations.get_one_hop(uri, ctx):
+        best = list(by_uri.items())[: self._config.related]
+        nodes.read(uri for uri, _ in best)
+        for uri, candidates in best:
+            for edge in nodes.one_hop(uri, self._relations):
                 share = self._config.relation * edge.weight * candidates[0].score
                 for each in by_uri.get(edge.to_uri) or self._first(edge.to_uri, found, filters):
                     each.parts["relation"] = max(each.parts.get("relation", 0.0), share)
