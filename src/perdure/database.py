@@ -97,8 +97,18 @@ class DatabaseFile:
     # ------------------------------------------------------------ use
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        with self._alone(), self._explained():
+        if not self._lock.acquire(timeout=self._patience):
+            raise self._used()
+        try:
             yield self._connected()
+        except sqlite3.Error as error:
+            raise self._explain(error, "") from error
+        except PerdureError:
+            raise
+        except OSError as error:
+            raise self._unopened(error) from error
+        finally:
+            self._lock.release()
 
     @contextmanager
     def changing(self, *, outlasts_power: bool = True) -> Iterator[sqlite3.Connection]:
@@ -142,14 +152,17 @@ class DatabaseFile:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         if not self._lock.acquire(timeout=self._patience):
-            raise LockTimeout(
-                f"another thread has used {str(self.path)!a} for over {self._patience:g} s. "
-                "Fix: look for what keeps it busy."
-            )
+            raise self._used()
         try:
             yield
         finally:
             self._lock.release()
+
+    def _used(self) -> LockTimeout:
+        return LockTimeout(
+            f"another thread has used {str(self.path)!a} for over {self._patience:g} s. "
+            "Fix: look for what keeps it busy."
+        )
 
     def _synchronize(self, db: sqlite3.Connection, level: int) -> None:
         if self._synchronous != level:

@@ -11,7 +11,7 @@ from perdure.engine.recall.holding import Holding
 from perdure.engine.recall.packing import Packed, Tier, compose
 from perdure.engine.recall.planning import Plan, plan
 from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult, Sources, Step, hit_of
-from perdure.engine.recall.retrieval import Retriever
+from perdure.engine.recall.retrieval import ByWords, Retriever
 from perdure.engine.recall.scoring import Candidate, RetrievalConfig
 from perdure.errors import (
     InvalidValueError,
@@ -96,11 +96,13 @@ class Recaller:
         """Return the best hits that the caller may see, each as canonical state has it now."""
         now = self._clock()
         asked = plan(question.text, now)
-        filters = self._filters(question, ctx)
+        filters, by_words = self._index.at_once(
+            ctx.account_id, lambda: self._by_words(question, asked, ctx)
+        )
         embedding = _Embedding(self._embedder, self._why_words)
         confirming = ConfirmedHits(self._reader, ctx, question.projects, together=question.top_k)
         ranking = self._retriever.rank(
-            asked, embedding.vector, filters, confirming, project=question.project
+            asked, embedding.vector, filters, confirming, by_words, project=question.project
         )
 
         def passage(uri: str, text: str) -> Candidate | None:
@@ -144,6 +146,12 @@ class Recaller:
             Tier("Remembered", [hit for hit in hits if hit not in of_project]),
         ]
         return compose(tiers, question.budget_tokens)
+
+    def _by_words(
+        self, question: Question, asked: Plan, ctx: RequestContext
+    ) -> tuple[dict[str, JSON], ByWords]:
+        filters = self._filters(question, ctx)
+        return filters, self._retriever.by_words(asked, filters, project=question.project)
 
     def _filters(self, question: Question, ctx: RequestContext) -> dict[str, JSON]:
         spaces = self._index.owner_spaces(ctx.account_id)

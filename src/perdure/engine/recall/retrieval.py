@@ -29,6 +29,8 @@ _SUMMARIES = {"level": (Level.ABSTRACT.value, Level.OVERVIEW.value)}
 if TYPE_CHECKING:
     from perdure.engine.recall.times import Span
 
+ByWords = tuple[list[SeedHit], dict[str, float]]
+"""Passages that were found by words, and how well whole nodes match."""
 Embed = Callable[[str], Sequence[float]]
 """Returns the vector of a question; an empty one if there is no model."""
 
@@ -49,8 +51,15 @@ class Retriever:
         self._relations = relations
         self._config = config
 
-    def rank(
-        self, plan: Plan, embed: Embed, filters: Filters, nodes: Confirming, *, project: str = ""
+    def rank(  # noqa: PLR0913 - what is asked, and all that is known of it
+        self,
+        plan: Plan,
+        embed: Embed,
+        filters: Filters,
+        nodes: Confirming,
+        by_words: "ByWords",
+        *,
+        project: str = "",
     ) -> Ranking:
         """Return what is worth reading, best first; without a vector, by words alone.
 
@@ -58,9 +67,9 @@ class Retriever:
         """
         config, found, steps = self._config, Candidates(), list[Step]()
         most = config.candidates_in_project if project else config.candidates
-        found.add_by_words(self._by_text(plan, {**filters, **_PASSAGES}, most))
+        passages, wholes = by_words
+        found.add_by_words(passages)
         steps.append(Step("words", f"{len(found)} passages have one of {', '.join(plan.words)}"))
-        wholes = self._index.match(plan.words, {**filters, **_WHOLES}, config.wholes)
         vector = embed(_as_asked_by_themselves(plan.question, found))
         parents = self._by_meaning(found, vector, filters, most, steps) if vector else {}
         trusted = self._trust(found, plan, filters) if vector else 1.0
@@ -95,8 +104,12 @@ class Retriever:
         return Candidate(key_of(hit), hit)
 
     # ------------------------------------------------------------ words
-    def _by_text(self, plan: Plan, filters: Filters, top_k: int) -> list[SeedHit]:
-        return self._index.search_by_text(plan.words, filters, top_k)
+    def by_words(self, plan: Plan, filters: Filters, *, project: str = "") -> "ByWords":
+        """Return the passages that have one of the words, and the nodes, by all that they say."""
+        config, wholes = self._config, {**filters, **_WHOLES}
+        most = config.candidates_in_project if project else config.candidates
+        passages = self._index.search_by_text(plan.words, {**filters, **_PASSAGES}, most)
+        return passages, self._index.match(plan.words, wholes, config.wholes)
 
     def _trust(self, found: Candidates, plan: Plan, filters: Filters) -> float:
         """Return how far words can be trusted; those of a date are not expected in a text."""

@@ -3,6 +3,7 @@
 import json
 import os
 import sqlite3
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
@@ -53,6 +54,7 @@ _SOME_MORE = 256
 _MOST = 2**31
 
 Told = TypeVar("Told")
+_Moment = tuple[AccountFile, sqlite3.Connection, Change]
 
 
 class SqliteIndex(Closing):
@@ -67,6 +69,8 @@ class SqliteIndex(Closing):
     ) -> None:
         self._files = AccountFiles(folder, way=way, kind=kind)
         self._keeps_copies = kind is DatabaseFile
+        self._asked = threading.local()
+        """What a thread asks its questions of while they are answered as of one moment."""
 
     @classmethod
     def in_memory(cls) -> Self:
@@ -243,12 +247,31 @@ class SqliteIndex(Closing):
         absent: Told,
     ) -> Told:
         """Ask an account's file as of one moment, if its log is what was written for it."""
+        moment: _Moment | None = getattr(self._asked, "moment", None)
+        if moment is not None and moment[0].account == account_id:
+            with moment[0].understood():
+                return question(*moment)
 
         def told(file: AccountFile) -> Told:
             with file.reading() as db:
                 return question(file, db, last_change(db, file.account))
 
         return self._files.ask(check_id(account_id, "account"), told, absent)
+
+    def at_once(self, account_id: str, question: Callable[[], Told]) -> Told:
+        def told(file: AccountFile) -> list[Told]:
+            with file.at_once() as db:
+                self._asked.moment = file, db, last_change(db, file.account)
+                try:
+                    return [question()]
+                finally:
+                    self._asked.moment = None
+
+        if getattr(self._asked, "moment", None) is not None:
+            return question()
+        none: list[Told] = []
+        found = self._files.ask(check_id(account_id, "account"), told, none)
+        return found[0] if found else question()
 
     def cursor(self, account_id: str) -> int:
         return self._ask(account_id, lambda _, __, last: last.cursor, 0)
