@@ -176,7 +176,13 @@ class DatabaseFile:
         if self._connection is None:
             self._connection = self._open()
             self._pid, self._identity = os.getpid(), self.identity()
-        elif self._pid != os.getpid() or self.identity() != self._identity:
+            return self._connection
+        try:
+            status = self.path.stat()
+            there = status.st_dev, status.st_ino
+        except OSError:
+            there = None
+        if self._pid != os.getpid() or there != self._identity:
             raise StorageUnavailableError(
                 f"{self._name} was moved, or this process forked unseen by "
                 "Python. Fix: open it anew in a process that nobody forked from an open one."
@@ -395,8 +401,10 @@ class InMemory(DatabaseFile):
         return 0, 0
 
     def _connected(self) -> sqlite3.Connection:
+        if self._closed or self._connection is None:
+            return super()._connected()
         self._pid = os.getpid()
-        return super()._connected()
+        return self._connection
 
     def _open(self) -> sqlite3.Connection:
         db = self._connection_to(":memory:", self._settle)
@@ -426,7 +434,7 @@ class DerivedFile:
     def ask(self, question: Callable[[DatabaseFile], Answer]) -> Answer:
         with self._lock:
             try:
-                return question(self._opened())
+                return question(self._file or self._opened())
             except (DamageError, StorageUnavailableError, UnicodeDecodeError):
                 self.discard()
                 return question(self._opened())

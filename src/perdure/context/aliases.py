@@ -7,17 +7,14 @@ from perdure.model.aliases import FILE, Aliases
 from perdure.model.uri import Uri
 from perdure.storage import Locator, StorageBackend
 
-_ROOT = Locator("")
-
 
 @lru_cache(maxsize=64)
-def user_file(account: str, user: str, name: str = FILE, root: Locator = _ROOT) -> Locator:
-    return root.child(Uri(account, ("users", user)).key, name)
+def user_file(account: str, user: str, name: str = FILE, root: str = "") -> Locator:
+    """Return where a text of a user is, below the key of a root."""
+    return Locator(root).child(Uri(account, ("users", user)).key, name)
 
 
-def read_aliases(
-    backend: StorageBackend, account: str, user: str, root: Locator = _ROOT
-) -> Aliases:
+def read_aliases(backend: StorageBackend, account: str, user: str, root: str = "") -> Aliases:
     """Return a user's table; `ProjectError` if it can't be understood."""
     file = user_file(account, user, FILE, root)
     text = found_at(file, backend)

@@ -162,7 +162,7 @@ class Readable:
     @property
     def _aliases(self) -> Aliases:
         reader, who = self._reader, (self.caller.account_id, self.caller.user_id)
-        return read_aliases(reader.backend, *who, reader.root)
+        return read_aliases(reader.backend, *who, reader.root.key)
 
     def _named(self, project: str) -> str:
         """Return the project that a name stands for, which may be a former one."""
@@ -399,7 +399,7 @@ class Memory(Readable):
     def _forgot_something(self) -> bool:
         """Whether the user ever forgot something; else nothing is read of a list."""
         reader, caller = self._parts.reader, self.caller
-        file = user_file(caller.account_id, caller.user_id, FORGOTTEN, reader.root)
+        file = user_file(caller.account_id, caller.user_id, FORGOTTEN, reader.root.key)
         return found_at(file, reader.backend) is not None
 
     @property

@@ -219,7 +219,7 @@ class Projects:
     # ------------------------------------------------------------ what they have in common
     def aliases(self) -> Aliases:
         who = self._caller.account_id, self._caller.user_id
-        return read_aliases(self._reader.backend, *who, self._reader.root)
+        return read_aliases(self._reader.backend, *who, self._reader.root.key)
 
     def _known(self, project: str) -> str:
         """Return a project by its name, or a former one; `ProjectError` if there is none."""
@@ -256,7 +256,7 @@ class Projects:
     ) -> Reassigned:
         """Write the table, and the nodes that are given other metadata, in one commit."""
         nodes = self._nodes()
-        file = user_file(self._caller.account_id, self._caller.user_id, root=nodes.root)
+        file = user_file(self._caller.account_id, self._caller.user_id, root=nodes.root.key)
         moved: list[Uri] = []
 
         def plan(draft: Draft) -> None:

@@ -106,7 +106,13 @@ class Worker:
 
     def work(self, account_id: str) -> Round:
         """Work on one batch of events, and on what the log has beyond them."""
-        return self._work(account_id, self._outbox.list_pending(account_id)[:BATCH])
+        pending = self._outbox.list_pending(account_id)[:BATCH]
+        if pending:
+            return self._work(account_id, pending)
+        caught = self._following.catch_up(account_id)
+        if caught.failed:
+            self._remember(account_id, caught, set())
+        return Round.of(caught)
 
     def _work(self, account_id: str, pending: Leased) -> Round:
         leased = [(uri, e) for uri, e in pending if self._outbox.try_acquire(e, uri, self.id)]

@@ -35,6 +35,7 @@ ALWAYS, NEVER = -(2**62), 2**62
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_LEVELS = frozenset(map(int, Level))
 _OF_RECORDS = frozenset({*EQUALS, VALID_FROM, VALID_UNTIL})
 Said = tuple[str, int, str, str, Mapping[str, JSON], JSON]
 """Id, level, text, context, filters and payload of a record."""
@@ -65,7 +66,11 @@ def sought(filters: Filters) -> Sought:
     """Understand filters; `InvalidValueError` if not all of them can be."""
     given = dict(filters if _is_plain(filters) else check_filters(filters))
     account = check_id(given.pop(ACCOUNT), "account")
-    levels = _each(given.pop(LEVEL), LEVEL, _level) if LEVEL in given else None
+    level, levels = given.pop(LEVEL, None), None
+    if type(level) is int and level in _LEVELS:
+        levels = frozenset((level,))
+    elif LEVEL in filters:
+        levels = _each(level, LEVEL, _level)
     times = _each(given.pop(VALID_AT), VALID_AT, _time_or_day) if VALID_AT in given else None
     if unknown := given.keys() - {*NAMED, URI}:
         raise InvalidValueError(

@@ -277,7 +277,8 @@ class NotesLayout(Closing, Wrapped, Layout):
         return self.places.has_below(key)
 
     def _note(self, place: str) -> _Note:
-        self._prepare()
+        if not self._is_ready:
+            self._prepare()
         row = self.places.at(place) or (Row(place, place) if is_state(place) else None)
         return _NO_NOTE if row is None else self._note_of(row)
 
@@ -573,9 +574,11 @@ class NotesLayout(Closing, Wrapped, Layout):
 
     def skips(self, directory: str) -> bool:
         """Leave out folders of tools (with a dot), the one of templates, and ignored ones."""
-        ignored = directory in self._ignored or folded(directory) == self._templates
-        hidden = directory.rpartition("/")[2].startswith(".")
-        return ignored or hidden or self._is_ignored(f"{directory}/")
+        if directory in self._ignored or directory.rpartition("/")[2].startswith("."):
+            return True
+        if self._templates and folded(directory) == self._templates:
+            return True
+        return self._ignores is not None and self._is_ignored(f"{directory}/")
 
     def _is_ignored(self, path: str) -> bool:
         """Whether a pattern of its owner leaves out a note or a folder; memories never are."""
@@ -668,7 +671,8 @@ class NotesLayout(Closing, Wrapped, Layout):
         return sorted(row.names) if row else ()
 
     def files_of(self, places: Sequence[str]) -> dict[str, tuple[str, Text]]:
-        self._prepare()
+        if not self._is_ready:
+            self._prepare()
         found = {row.place: self._file_of(row) for row in self.places.among(places)}
         return {place: (row.path, real) for place, (row, real) in found.items()}
 

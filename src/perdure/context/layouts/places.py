@@ -163,7 +163,7 @@ class Places(Closing):
             return db.execute("SELECT 1 FROM state").fetchone() is not None
 
     def _asked(self, statement: str, *values: str) -> list[Row]:
-        with self._reading() as db:
+        with self._database.reading() as db:
             return [
                 Row(place, path, digest, bool(archived), bool(unsure), *more)
                 for place, path, digest, archived, unsure, *more in db.execute(statement, values)

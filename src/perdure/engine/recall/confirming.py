@@ -28,7 +28,7 @@ class Confirming:
 
     def confirmed(self, hit: SeedHit) -> Stored | None:
         """Return the node of what an index found, if it still says so; else None."""
-        stored = self.stored(hit.uri)
+        stored = self.known[hit.uri] if hit.uri in self.known else self.stored(hit.uri)
         if stored is None or stored.cid != hit.payload.get("cid"):
             return None
         node = stored.node
@@ -42,8 +42,10 @@ class Confirming:
 
     def one_hop(self, uri: str, relations: RelationReader) -> list[RelationEdge]:
         """Return the heaviest relations of a node that the caller may see."""
-        stored = self.stored(uri)
-        return heaviest(relations.edges_of(stored.node, self._ctx)) if stored else []
+        stored = self.known[uri] if uri in self.known else self.stored(uri)
+        if stored is None or not (stored.node.relations or "[" in stored.node.content):
+            return []
+        return heaviest(relations.edges_of(stored.node, self._ctx))
 
     def stored(self, uri: str) -> Stored | None:
         """Return a node in use that the caller reaches; None if there is none."""

@@ -119,7 +119,8 @@ class Recaller:
         ordered = holding.ordered(confirmed) if question.valid_at is None else confirmed
         hits = tuple(islice(_distinct(ordered), question.top_k))
         steps = (_plan_step(asked), *ranking.steps, *holding.steps(), confirming.step())
-        packed = self._packed(question, hits, confirming)
+        budget = question.budget_tokens
+        packed = None if budget is None else self._packed(question, budget, hits, confirming)
         return RecallResult(
             query=question.text,
             words=tuple(asked.words),
@@ -135,17 +136,15 @@ class Recaller:
         )
 
     def _packed(
-        self, question: Question, hits: Sequence[Hit], confirming: "ConfirmedHits"
-    ) -> Packed[Hit] | None:
-        if question.budget_tokens is None:
-            return None
+        self, question: Question, budget: int, hits: Sequence[Hit], confirming: "ConfirmedHits"
+    ) -> Packed[Hit]:
         of_project = [hit for hit in hits if confirming.is_of(hit.uri, question.project)]
         tiers = [
             Tier("Always", list(confirming.profiles())),
             Tier("Project", of_project),
             Tier("Remembered", [hit for hit in hits if hit not in of_project]),
         ]
-        return compose(tiers, question.budget_tokens)
+        return compose(tiers, budget)
 
     def _by_words(
         self, question: Question, asked: Plan, ctx: RequestContext
@@ -259,7 +258,7 @@ class ConfirmedHits(Confirming):
 def _hit(candidate: Candidate, stored: Stored) -> Hit:
     payload = candidate.hit.payload
     message = payload.get("message")
-    session = Uri.parse(candidate.hit.uri).session
+    session = stored.node.place.session
     indexes = (message,) if isinstance(message, int) else ()
     return Hit(
         uri=candidate.hit.uri,
@@ -269,7 +268,7 @@ def _hit(candidate: Candidate, stored: Stored) -> Hit:
         snippet=candidate.hit.text,
         score=candidate.score,
         parts=dict(candidate.parts),
-        lines=_lines(payload.get("lines")),
+        lines=_lines(payload["lines"]) if "lines" in payload else None,
         speaker=candidate.speaker,
         role=candidate.role,
         session_id=session,

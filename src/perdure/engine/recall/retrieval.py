@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -69,29 +69,37 @@ class Retriever:
         most = config.candidates_in_project if project else config.candidates
         passages, wholes = by_words
         found.add_by_words(passages)
-        steps.append(Step("words", f"{len(found)} passages have one of {', '.join(plan.words)}"))
-        vector = embed(_as_asked_by_themselves(plan.question, found))
+        every = found.all  # and what is found later
+        steps.append(Step("words", f"{len(every)} passages have one of {', '.join(plan.words)}"))
+        vector = embed(_as_asked_by_themselves(plan.question, every))
         parents = self._by_meaning(found, vector, filters, most, steps) if vector else {}
-        trusted = self._trust(found, plan, filters) if vector else 1.0
-        best = scoring.by_relevance(found, trusted, config)
+        trusted = self._trust(every, plan, filters) if vector else 1.0
+        best = scoring.by_relevance(every, trusted, config)
         lenders = config.lenders_in_project if project else config.lenders
         self._add_neighbours(found, filters, lenders)
-        scoring.by_neighbours(found, config)
+        scoring.by_neighbours(every, config)
         if trusted:
-            scoring.by_whole(found, wholes, best / trusted, config)
-        self._by_parents(found, parents)
-        scoring.by_date(found, plan.times, config)
-        scoring.by_event(found, self._around_events(plan, filters), config)
-        scoring.by_speaker(found, plan, config)
-        scoring.by_role(found, plan, config)
-        scoring.by_kind(found, plan, config)
-        scoring.by_phrase(found, plan, config)
-        scoring.by_hotness(found, config)
-        scoring.by_former(found, plan, config)
-        scoring.by_project(found, project, config)
-        self._by_relations(found, filters, nodes)
-        steps.append(Step("ranking", f"{len(found)} candidates, {len(wholes)} nodes as a whole"))
-        return Ranking(scoring.ranked(found), steps)
+            scoring.by_whole(every, wholes, best / trusted, config)
+        if parents:
+            self._by_parents(every, parents)
+        if plan.times:
+            scoring.by_date(every, plan.times, config)
+        if plan.events:
+            scoring.by_event(every, self._around_events(plan, filters), config)
+        scoring.by_speaker(every, plan, config)
+        scoring.by_role(every, plan, config)
+        if plan.types:
+            scoring.by_kind(every, plan, config)
+        if plan.phrases:
+            scoring.by_phrase(every, plan, config)
+        scoring.by_hotness(every, config)
+        if plan.past or plan.times:
+            scoring.by_former(every, config)
+        if project:
+            scoring.by_project(every, project, config)
+        ranked = self._by_relations(found, filters, nodes)
+        steps.append(Step("ranking", f"{len(every)} candidates, {len(wholes)} nodes as a whole"))
+        return Ranking(scoring.distinct(ranked), steps)
 
     def passage(self, uri: str, text: str, filters: Filters) -> Candidate | None:
         """Return the passage of a node that is most like a text; None if filters leave it out."""
@@ -111,7 +119,7 @@ class Retriever:
         passages = self._index.search_by_text(plan.words, {**filters, **_PASSAGES}, most)
         return passages, self._index.match(plan.words, wholes, config.wholes)
 
-    def _trust(self, found: Candidates, plan: Plan, filters: Filters) -> float:
+    def _trust(self, found: Collection[Candidate], plan: Plan, filters: Filters) -> float:
         """Return how far words can be trusted; those of a date are not expected in a text."""
         best = max(found, key=lambda each: (each.words, each.hit.id), default=None)
         if best is None or not best.words:
@@ -152,7 +160,7 @@ class Retriever:
         parents = {hit.uri: scoring.nearness(hit.score, config) for hit in nearest}
         for hit in self._below(nearest, vector, filters):
             found.add_by_vector([hit])
-        steps.append(Step("meaning", f"{len(found)} passages with the nearest in meaning"))
+        steps.append(Step("meaning", f"{len(found.all)} passages with the nearest in meaning"))
         opened = ", ".join(f"{uri} {near:.2f}" for uri, near in parents.items())
         steps.append(Step("summaries", f"opened {opened or 'none'}"))
         return parents
@@ -173,7 +181,7 @@ class Retriever:
                 elif hit.uri != uri:
                     pending.append(hit.uri)
 
-    def _by_parents(self, found: Candidates, parents: Mapping[str, float]) -> None:
+    def _by_parents(self, found: Collection[Candidate], parents: Mapping[str, float]) -> None:
         """Give a passage something of what the summaries of its node and its folder are worth."""
         for candidate in found:
             uri = candidate.hit.uri
@@ -184,7 +192,9 @@ class Retriever:
     # ------------------------------------------------------------ around
     def _add_neighbours(self, found: Candidates, filters: Filters, lenders: int) -> None:
         """Add the messages beside the best ones, which may say what was asked for."""
-        best = sorted(found, key=lambda each: (-scoring.lent(each, self._config), each.hit.id))
+        if all(number < 0 for each in found.all for number in each.near):
+            return
+        best = sorted(found.all, key=lambda each: (-scoring.lent(each, self._config), each.hit.id))
         wanted = {
             record_id(candidate.hit.uri, Level.CONTENT, number)
             for candidate in best[:lenders]
@@ -194,9 +204,13 @@ class Retriever:
         for hit in self._index.look(sorted(wanted), filters) if wanted else ():
             found.add(hit)
 
-    def _by_relations(self, found: Candidates, filters: Filters, nodes: Confirming) -> None:
+    def _by_relations(
+        self, found: Candidates, filters: Filters, nodes: Confirming
+    ) -> list[Candidate]:
+        """Let the best lend to what they are related to; return all candidates, best first."""
         by_uri: dict[str, list[Candidate]] = defaultdict(list)
-        for candidate in scoring.best_first(found):
+        ranked, are_related = scoring.best_first(found.all), False
+        for candidate in ranked:
             by_uri[candidate.hit.uri].append(candidate)
         best = list(by_uri.items())[: self._config.related]
         nodes.read(uri for uri, _ in best)
@@ -205,13 +219,15 @@ class Retriever:
                 share = self._config.relation * edge.weight * candidates[0].score
                 for each in by_uri.get(edge.to_uri) or self._first(edge.to_uri, found, filters):
                     each.parts["relation"] = max(each.parts.get("relation", 0.0), share)
+                    are_related = True
+        return scoring.best_first(found.all) if are_related else ranked
 
     def _first(self, uri: str, found: Candidates, filters: Filters) -> list[Candidate]:
         first = [record_id(uri, Level.CONTENT)]
         return [found.add(hit) for hit in self._index.look(first, filters)]
 
 
-def _as_asked_by_themselves(question: str, found: Candidates) -> str:
+def _as_asked_by_themselves(question: str, found: Collection[Candidate]) -> str:
     """Return a question about speakers as if they asked it: they say "I" of themselves."""
     names = sorted({name for candidate in found for name in candidate.party} - set(ROLES))
     if not names:

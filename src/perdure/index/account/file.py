@@ -340,7 +340,8 @@ class AccountFiles:
 
     def _opened(self, account: str) -> AccountFile:
         with self._lock:
-            self._refuse_if_closed()
+            if self._closed:
+                self._refuse_if_closed()
             file = self._open.get(account)
             if file is None:
                 file = self._open[account] = self._open_anew(account)

@@ -291,20 +291,21 @@ class Wanted(NamedTuple):
     numbers: Mapping[str, frozenset[int]]
     times: frozenset[tuple[int, int]] | None = None
 
-    def among(self, levels: tuple[int, ...]) -> "Wanted | None":
-        """Return the same, to be asked of records of these levels; None if none is wanted."""
+    def among(self, levels: tuple[int, ...]) -> "Wanted":
+        """Return the same, to be asked of records of these levels."""
         wanted = self.numbers.get(LEVEL)
-        if wanted is None:
+        if wanted is None or not wanted.issuperset(levels):
             return self
-        if wanted.isdisjoint(levels):
-            return None
         less = {name: each for name, each in self.numbers.items() if name != LEVEL}
-        return Wanted(less if wanted.issuperset(levels) else self.numbers, self.times)
+        return Wanted(less, self.times)
 
     @property
     def condition(self) -> str:
         """The same in SQL, on `records`; empty if all are let through."""
-        parts = [f"{column} IN ({_listed(each)})" for column, each in self.numbers.items()]
+        parts = [
+            f"{column} IN ({', '.join(map(str, sorted(each)))})"
+            for column, each in self.numbers.items()
+        ]
         if self.times is not None:
             held = [f"(since <= {last} AND {first} < until)" for first, last in sorted(self.times)]
             parts.append(f"({' OR '.join(held) or 0}) AND since < until")
@@ -335,7 +336,3 @@ def owners(db: sqlite3.Connection, most: int | None = None) -> Iterator[int]:
             return
         yield owner
         count += 1
-
-
-def _listed(numbers: frozenset[int]) -> str:
-    return ", ".join(map(str, sorted(numbers)))

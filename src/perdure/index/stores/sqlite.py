@@ -42,7 +42,7 @@ from perdure.index.account.rows import (
     wanted_in,
 )
 from perdure.index.contract import Filters
-from perdure.index.filters import Sought, check_cursor, check_nodes, check_unlogged, sought
+from perdure.index.filters import LEVEL, Sought, check_cursor, check_nodes, check_unlogged, sought
 from perdure.index.vectors import quantised
 from perdure.index.words import any_of, check_weight, check_words, idf, stems
 from perdure.model import IndexRecord, SeedHit, Uri, check_owner_space
@@ -367,11 +367,11 @@ def _best_by_words(
 ) -> Scored:
     """Return the rows that have one of the words and are wanted, by BM25 among their kind."""
     found: Scored = []
+    of_levels = wanted.numbers.get(LEVEL)
     for kind, levels in schema.KINDS.items():
-        among = wanted.among(levels)
-        if among is not None:
-            found += _best_of_kind(db, kind, asked, among.condition, most)
-    return best(db, found, most)
+        if of_levels is None or not of_levels.isdisjoint(levels):
+            found += _best_of_kind(db, kind, asked, wanted.among(levels).condition, most)
+    return best(db, found, most) if len(found) > most else found
 
 
 def _best_of_kind(
