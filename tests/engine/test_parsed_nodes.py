@@ -169,7 +169,8 @@ def test_what_did_not_change_is_read_once_and_not_parsed(
 
     def counted(at: Locator) -> str:
         opened_files.append(at.key)
-        return healthy(at)
+        text: str = healthy(at)
+        return text
 
     monkeypatch.setattr(inner, "read", counted)
 

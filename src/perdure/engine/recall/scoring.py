@@ -250,7 +250,7 @@ def lent(candidate: Candidate, config: RetrievalConfig) -> float:
 
 def by_neighbours(found: Collection[Candidate], config: RetrievalConfig) -> None:
     """Let a message borrow from those around it: an answer stands after its question."""
-    lending = {each.key: (lent(each, config), each.asks) for each in found}
+    lending = {each.key: (lent(each, config), each.asks) for each in found if each.parts}
     nothing = (0.0, False)
     for candidate in found:
         node, number = candidate.key

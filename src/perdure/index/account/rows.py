@@ -4,7 +4,9 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from perdure.errors import DamageError
@@ -25,6 +27,8 @@ Scored = list[tuple[int, float]]
 """Rows, and how well they fit."""
 _encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict).encode
 BELOW = "below"
+_LEVELS = {each.value: each for each in Level}
+_MOST_PAYLOADS = 4096
 
 
 class Change(NamedTuple):
@@ -264,14 +268,18 @@ def _best_first(db: sqlite3.Connection, query: str, scores: Mapping[int, float])
 
 
 def hits_of(rows: Sequence[Row], scores: Iterable[float]) -> list[SeedHit]:
-    """Make hits of rows of `schema.HITS`; their payloads are read all at once, which is quicker."""
-    payloads = json.loads(f"[{','.join(row[-1] for row in rows)}]")
+    """Make hits of rows of `schema.HITS`."""
     return [
-        SeedHit.of_record(id_, uri, Level(level), score, (text, payload))
-        for (_, id_, uri, level, text, _), score, payload in zip(
-            rows, scores, payloads, strict=True
-        )
+        SeedHit.of_record(id_, uri, _LEVELS[level], score, (text, _payload(payload)))
+        for (_, id_, uri, level, text, payload), score in zip(rows, scores, strict=True)
     ]
+
+
+@lru_cache(maxsize=_MOST_PAYLOADS)
+def _payload(text: str) -> Mapping[str, JSON]:
+    """Return what a payload says; to read it takes as long as all else about a hit."""
+    said = dict(json.loads(text)).items()
+    return MappingProxyType({name: tuple(v) if type(v) is list else v for name, v in said})
 
 
 def best(db: sqlite3.Connection, scored: Scored, most: int) -> Scored:
