@@ -113,16 +113,24 @@ def unrecorded(error: StorageError) -> Hint:
     return Hint(HintKind.EDIT_NOT_RECORDED, text)
 
 
-def look_for_edits(
+def forget_gone(parts: "Parts") -> None:
+    """Let no later check ask about the texts that are gone: their owner accepted that."""
+    backend, history, now = parts.recorded.inner, parts.recorded.history, time.time()
+    settle(parts.seen, look_for_edits(backend, history, parts.seen, accept_removals=True), now)
+
+
+def look_for_edits(  # noqa: PLR0913 - what is compared with what, and within which bounds
     backend: StorageBackend,
     history: "History",
     seen: Seen,
     deadline: float | None = None,
     known: Stamps | None = None,
+    *,
+    accept_removals: bool = False,
 ) -> Checked:
     """Return what others wrote to nodes since the last check; nothing is recorded."""
     if isinstance(backend, Layout):
-        return look_at_notes(backend, seen, deadline, known)
+        return look_at_notes(backend, seen, deadline, known, accept_removals=accept_removals)
 
     def written(keys: Sequence[str]) -> Mapping[str, bytes | None]:
         contents = history.store.catalogue.contents(list(keys), history.position())
@@ -146,11 +154,17 @@ def look_for_edits(
         skip=_skips,
         expected=written,
         known=known,
+        accept_removals=accept_removals,
     )
 
 
 def look_at_notes(
-    layout: Layout, seen: Seen, deadline: float | None = None, known: Stamps | None = None
+    layout: Layout,
+    seen: Seen,
+    deadline: float | None = None,
+    known: Stamps | None = None,
+    *,
+    accept_removals: bool = False,
 ) -> Checked:
     """As `look_for_edits`, where a layout tells what was last written."""
     known = seen.stamps() if known is None else known
@@ -170,6 +184,7 @@ def look_at_notes(
         takes=Taking(layout.is_note, layout.rule),
         expected=expected,
         known=known,
+        accept_removals=accept_removals,
     )
 
 
