@@ -423,8 +423,10 @@ class InMemory(DatabaseFile):
         return 0, 0
 
     def _connected(self) -> sqlite3.Connection:
+        if self._closed or self._connection is None:
+            return super()._connected()
         self._pid = os.getpid()
-        return super()._connected() if self._connection is None else self._connection
+        return self._connection
 
     def _open(self) -> sqlite3.Connection:
         db = self._connection_to(":memory:", self._settle)
@@ -454,7 +456,7 @@ class DerivedFile:
     def ask(self, question: Callable[[DatabaseFile], Answer]) -> Answer:
         with self._lock:
             try:
-                return question(self._opened())
+                return question(self._file or self._opened())
             except (DamageError, StorageUnavailableError):
                 self.discard()
                 return question(self._opened())

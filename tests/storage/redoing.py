@@ -412,9 +412,7 @@ class Run:
         self._promise(edit._replace(is_begun=True))
         now = self.machine.clock.now
         at = now - STEP if "quick" in more else now
-        self.machine.edit(
-            key, edit.text, at_once="whole" in more, synced=edit.synced, at=at
-        )
+        self.machine.edit(key, edit.text, at_once="whole" in more, synced=edit.synced, at=at)
         self._promise(edit)
 
 
