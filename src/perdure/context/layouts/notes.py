@@ -446,7 +446,7 @@ class NotesLayout(Closing, Wrapped, Layout):
     def refuse(self, changes: Changes) -> None:
         self._prepare()
         parts = {locator: part_of(locator.key) for locator in changes}
-        rows = self.places.among(part.place for part in parts.values())
+        rows = {row.place: row for row in self.places.among(part.place for part in parts.values())}
         for locator, text in changes.items():
             part = parts[locator]
             row = rows.get(part.place)
