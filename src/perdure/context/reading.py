@@ -98,7 +98,7 @@ class Reach:
             raise AccessRefusedError(
                 f"{path!a} is a note of its owner's, which Perdure reads and does not change. "
                 "Nothing was changed. Fix: edit it in its editor, or save a memory beside it with "
-                "`perdure save`; `perdure read --at` and the date print what it was."
+                "`perdure save`; to erase its versions too, delete the file first."
             )
 
     def may_see(self, place: Uri, ctx: RequestContext) -> bool:
