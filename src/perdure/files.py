@@ -17,8 +17,6 @@ _LOCK_PAUSE = 0.05
 
 
 class Closing:
-    """What is closed by the end of a `with`."""
-
     @abstractmethod
     def close(self) -> None: ...
 

@@ -55,8 +55,6 @@ Answer = TypeVar("Answer")
 
 
 class Tables(NamedTuple):
-    """What a file holds."""
-
     name: str
     """What it is called in errors: 'the outbox'."""
     version: int
@@ -79,8 +77,9 @@ class DatabaseFile:
 
     def __init__(self, path: str, tables: Tables, patience: float = PATIENCE_SECONDS) -> None:
         self.path = Path(path or os.sep).absolute()  # in memory, also where no folder is left
+        self._place = str(self.path)
         self._tables = tables
-        self._name = f"{tables.name} {str(self.path)!a}"
+        self._name = f"{tables.name} {self._place!a}"
         self._patience = patience
         self._closed = False
         self._connection: sqlite3.Connection | None = None
@@ -95,21 +94,44 @@ class DatabaseFile:
             pass  # what can't be used is told of when it is opened
 
     def close(self) -> None:
-        with self._alone():
+        if not self._lock.acquire(timeout=self._patience):
+            raise self._kept_busy()
+        try:
             self._closed = True
             self.disconnect()
+        finally:
+            self._lock.release()
 
     # ------------------------------------------------------------ use
     @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
-        with self._alone(), self._explained():
-            yield self._connected()
+    def reading(self, before: str = "") -> Iterator[sqlite3.Connection]:
+        """Give the connection; `before` is what an error begins with."""
+        if not self._lock.acquire(timeout=self._patience):
+            raise self._kept_busy()
+        try:
+            try:  # most often the file is as it was
+                found = os.stat(self._place)  # noqa: PTH116 - each question asks it
+                is_same = (found.st_dev, found.st_ino) == self._identity
+            except OSError:
+                is_same = False
+            db = self._connection if is_same and self._pid == os.getpid() else None
+            yield self._connected() if db is None else db
+        except sqlite3.Error as error:
+            raise self._explain(error, before) from error
+        except UnicodeDecodeError as error:
+            raise self._undecodable(before) from error
+        except PerdureError:
+            raise
+        except OSError as error:
+            raise self._unopened(error) from error
+        finally:
+            self._lock.release()
 
     @contextmanager
     def changing(self, *, outlasts_power: bool = True) -> Iterator[sqlite3.Connection]:
         """Change the file wholly or not at all; durably, unless it may be lost with the power."""
-        with self._alone(), self._explained():
-            db = self._writable()
+        with self.reading() as connected:
+            db = self._writable(connected)
             self._synchronize(db, self.levels[outlasts_power])
             with transaction(db):
                 yield db
@@ -138,8 +160,8 @@ class DatabaseFile:
         `secure_delete` overwrites deleted rows, but not the copies that stay behind in a page
         when SQLite moves rows to another.
         """
-        with self._alone(), self._explained("what was deleted is not yet overwritten; "):
-            db = self._writable()
+        with self.reading("what was deleted is not yet overwritten; ") as connected:
+            db = self._writable(connected)
             self._synchronize(db, self.levels[1])
             db.execute("VACUUM")
             ((busy, _, _),) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -149,17 +171,11 @@ class DatabaseFile:
                     f"been reading it for {self._patience:g} s. Fix: delete it again."
                 )
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        if not self._lock.acquire(timeout=self._patience):
-            raise LockTimeout(
-                f"another thread has used {str(self.path)!a} for over {self._patience:g} s. "
-                "Fix: look for what keeps it busy."
-            )
-        try:
-            yield
-        finally:
-            self._lock.release()
+    def _kept_busy(self) -> LockTimeout:
+        return LockTimeout(
+            f"another thread has used {str(self.path)!a} for over {self._patience:g} s. "
+            "Fix: look for what keeps it busy."
+        )
 
     def _synchronize(self, db: sqlite3.Connection, level: int) -> None:
         if self._synchronous != level:
@@ -180,11 +196,11 @@ class DatabaseFile:
             )
         return self._connection
 
-    def _writable(self) -> sqlite3.Connection:
+    def _writable(self, db: sqlite3.Connection) -> sqlite3.Connection:
         """Return a connection that can change the file; where there was none, look again."""
         if self._refused is not None:
             self.disconnect()
-        db = self._connected()
+            db = self._connected()
         if self._refused is not None:
             raise self._refused
         return db
@@ -312,12 +328,16 @@ class DatabaseFile:
             yield
         except sqlite3.Error as error:
             raise self._explain(error, before) from error
-        except UnicodeDecodeError as error:  # SQLite quotes a schema that is not text
-            raise self.damage(f"{before}its schema is not UTF-8") from error
+        except UnicodeDecodeError as error:
+            raise self._undecodable(before) from error
         except PerdureError:
             raise
         except OSError as error:
             raise self._unopened(error) from error
+
+    def _undecodable(self, before: str) -> DamageError:
+        """SQLite quotes a schema that is not text, and Python can't decode the message."""
+        return self.damage(f"{before}its schema is not UTF-8")
 
     def _unopened(self, error: OSError) -> PerdureError:
         told = f"can't open {self._name}: {error.strerror}. Fix: "
@@ -372,7 +392,6 @@ class ReadOnlyFile(DatabaseFile):
 
     @property
     def is_undisturbed(self) -> bool:
-        """Whether all that was read was of one moment."""
         return self._looked_at is None or self._looked_at == self._state()
 
     def _open(self) -> sqlite3.Connection:
@@ -410,8 +429,10 @@ class InMemory(DatabaseFile):
         return 0, 0
 
     def _connected(self) -> sqlite3.Connection:
+        if self._closed or self._connection is None:
+            return super()._connected()
         self._pid = os.getpid()
-        return super()._connected()
+        return self._connection
 
     def _open(self) -> sqlite3.Connection:
         db = self._connection_to(":memory:", self._settle)
@@ -441,7 +462,7 @@ class DerivedFile:
     def ask(self, question: Callable[[DatabaseFile], Answer]) -> Answer:
         with self._lock:
             try:
-                return question(self._opened())
+                return question(self._file or self._opened())
             except (DamageError, StorageUnavailableError):
                 self.discard()
                 return question(self._opened())
@@ -512,7 +533,6 @@ def read_only(path: Path, patience: float = 5.0) -> Iterator[sqlite3.Connection]
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """Change a database wholly or not at all."""
     try:
         db.execute("BEGIN IMMEDIATE")
         yield

@@ -56,8 +56,6 @@ _TRUSTLESS_MATCHER = frozenset({"user_prompt_submit", "stop"})
 
 @dataclass(frozen=True, slots=True)
 class AgentCheckup:
-    """What was found about one agent."""
-
     agent: str
     checks: tuple[Check, ...]
 

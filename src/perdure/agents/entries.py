@@ -78,8 +78,6 @@ class Hook:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting of the agent that its user may let us change."""
-
     choice: str
     """The question that decides: `BUILTIN_MEMORY` or `STATUS_LINE`."""
     name: str
@@ -107,13 +105,10 @@ class JsonFile:
     path: Path
     servers: Mapping[str, object] | None = None
     section: str = _SERVERS
-    """Where servers are."""
     hooks: tuple[Hook, ...] = ()
     beside: Mapping[str, object] | None = None
     offers: tuple[Setting, ...] = ()
-    """Settings that the user may choose."""
     settings: tuple[Setting, ...] = ()
-    """Those that were chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +161,6 @@ class Started:
         return self.run(f"hook {event}{more}")
 
     def run(self, words: str) -> str:
-        """Return the shell command that runs this program with some words."""
         chosen = "".join(f"{name}={shlex.quote(value)} " for name, value in self.chosen.items())
         return f"{chosen}{shlex.quote(self.program)} {words}"
 
@@ -451,7 +445,6 @@ def _with_settings(added: Added, wanted: JsonFile | TomlFile) -> Added:
 
 
 def without_setting(text: str, wanted: Wanted, changed: Replaced) -> str:
-    """Return a text with a setting as it was before; one that its user changed since stays."""
     if not isinstance(wanted, JsonFile | TomlFile) or _is_blank(text):
         return text
     if setting_in(text, wanted, changed.name) != (changed.value,):
@@ -460,7 +453,6 @@ def without_setting(text: str, wanted: Wanted, changed: Replaced) -> str:
 
 
 def setting_in(text: str, wanted: Wanted, name: str) -> tuple[object, ...]:
-    """Return the value of a setting, or nothing if it is not set."""
     if isinstance(wanted, TomlFile):
         found = value_at(toml.parse(text), name.split("."))
         return () if found is None else (found,)
@@ -588,7 +580,6 @@ def _without_hooks(text: str, event: str) -> str:
 
 
 def _without_parts(text: str, path: tuple[str, ...], number: int, ours: Sequence[int]) -> str:
-    """Take our hooks out of a group that others share."""
     events = at(text, path)
     assert events is not None  # noqa: S101 - it was just found
     group = events.elements[number].value

@@ -42,7 +42,6 @@ class PastSession:
     """What tells its project from others: a folder, or the agent's own name for it."""
     size: int
     time: float
-    """When it was last written to."""
 
     @property
     def stamp(self) -> str:
@@ -52,8 +51,6 @@ class PastSession:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The past sessions of one agent that are not indexed yet, oldest first."""
-
     agent: str
     sessions: tuple[PastSession, ...]
 
@@ -63,7 +60,6 @@ class History:
 
     @property
     def seconds(self) -> int:
-        """About how long it takes to index all of them."""
         return max(1, round(sum(each.size for each in self.sessions) / _BYTES_PER_SECOND))
 
 
@@ -73,7 +69,6 @@ class Indexed:
     failed: int
     """Sessions that can't be read; `perdure doctor` tells of them."""
     candidates: int
-    """Sentences that wait for a decision."""
 
 
 def find_history(agent: str, environ: Mapping[str, str]) -> History:

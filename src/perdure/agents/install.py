@@ -42,8 +42,6 @@ _BOM = "\ufeff"
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What is to be changed in the files of an agent; empty if nothing is."""
-
     changes: tuple["Change", ...]
     _home: Path
     _receipts: "Receipts"
@@ -126,7 +124,6 @@ class Change:
         return self.content != self.found.content
 
     def diff(self) -> str:
-        """Return what would change, without the secrets that are in it."""
         name = str(self.found.path)
         old, new = ((each or b"").decode() for each in (self.found.content, self.content))
         lines = difflib.unified_diff(
@@ -221,7 +218,6 @@ class Receipt:
     """The hash of what it was then made."""
     made: tuple[tuple[str, ...], ...] = ()
     replaced: tuple[Replaced, ...] = ()
-    """Settings of the agent that were changed."""
 
     def undoes(self, content: bytes | None) -> bool:
         """Whether a file is just what we made of it."""
@@ -254,7 +250,6 @@ class Receipts:
             return None
 
     def put(self, path: Path, receipt: Receipt) -> None:
-        """Keep a receipt, before anything is done."""
         said = {
             "path": str(path),
             "was_there": receipt.before is not None,

@@ -34,13 +34,10 @@ MOST_BYTES = 600_000
 _LONGEST_FIRST = 200_000
 """Bytes of its first line, which names the session."""
 _MOST_PARTS = 400
-"""Of a session of opencode."""
 _HEAD = "This session, before its context was compacted:"
 _TASK_TOKENS, _FILES_TOKENS, _COMMANDS_TOKENS, _FIGURES_TOKENS = 54, 42, 48, 42
 _LONGEST_TASK = 36
-"""Tokens."""
 _LONGEST_COMMAND, _LONGEST_FIGURE = 90, 110
-"""Characters."""
 _MOST_OFFERED = 8
 """Parts of a line that are tried."""
 _FEWEST_WORDS = 4
@@ -98,8 +95,6 @@ _NOISY_GIT = frozenset({"status", "diff", "log", "show", "branch", "remote", "fe
 
 
 class Call(NamedTuple):
-    """A call of a tool that ended."""
-
     tool: str
     given: Mapping[str, object]
     worked: bool
@@ -131,7 +126,6 @@ def recap(agent: str, transcript: Path, session_id: str, cwd: str = "") -> str:
 
 
 def _fitting(title: str, parts: Iterable[str], budget: int) -> str:
-    """Return a line with as many of the parts as fit; empty if none does."""
     line = ""
     for part in islice(parts, _MOST_OFFERED):
         longer = f"{line}; {part}" if line else f"- {title} {part}"

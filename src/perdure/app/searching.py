@@ -23,8 +23,6 @@ from perdure.sqlite import ReadOnlyFile
 
 @dataclass(frozen=True, slots=True)
 class Searcher:
-    """An index, and who answers out of it."""
-
     index: SqliteIndex
     recaller: Recaller
     reason: str = ""

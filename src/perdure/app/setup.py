@@ -151,9 +151,7 @@ class Begun:
     protocol: str
     whereabouts: str
     store: str
-    """Its id."""
     history: Path
-    """Where every version is kept."""
     notes: int = 0
     """How many notes of a vault are memory where they lie."""
     others: Mapping[str, int] = field(default_factory=dict)
@@ -284,7 +282,6 @@ def _try_writing(backend: StorageBackend) -> None:
 
 
 def _clear(backend: StorageBackend) -> None:
-    """Remove what we wrote, and nothing else."""
     with suppress(AbsentError, ConcurrentModificationError):
         backend.remove(_PROBE, expect=content_hash(PROBED))
     if is_directory(backend, _FOLDER):

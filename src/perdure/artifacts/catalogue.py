@@ -54,8 +54,6 @@ Answer = TypeVar("Answer")
 
 
 class Source(Protocol):
-    """The history that a catalogue is made from."""
-
     @property
     def history(self) -> bytes:
         """Which one it is; empty as long as nothing was logged."""
@@ -149,7 +147,6 @@ class Catalogue:
         return self._answer(lambda database: _content(database.ask(_LAST, wanted)))
 
     def contents(self, names: Sequence[str], position: int) -> dict[str, CID | None]:
-        """Return what `content` would for each of many names, in few questions."""
         found: dict[str, CID | None] = {}
         for start in range(0, len(names), _MOST_ASKED):
             asked = names[start : start + _MOST_ASKED]
@@ -231,11 +228,9 @@ class Catalogue:
         return {CID.from_bytes(sid): CID.from_bytes(cid) for sid, cid, _ in rows}
 
     def registered(self, sids: Sequence[SID]) -> set[SID]:
-        """Return which of these structures are known."""
         return self._among("structures", sids)
 
     def made(self, sids: Sequence[SID]) -> set[SID]:
-        """Return which of these structures gave a result."""
         return self._among("results", sids)
 
     def _among(self, table: str, sids: Sequence[SID]) -> set[SID]:

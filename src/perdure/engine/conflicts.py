@@ -28,15 +28,12 @@ _GROWING = frozenset({"updated", "version"})
 
 
 class Conflict(NamedTuple):
-    """A file with a conflict copy beside it."""
-
     path: str
     """Of the copy, in the store."""
     original: str
     mine: str | None
     """What the file has now; None if it is gone."""
     theirs: str
-    """What the copy has."""
     base: str
     """What both were made from: an earlier version, or else what they share."""
 
@@ -89,7 +86,6 @@ def files_of(recorded: Recorded) -> StorageBackend:
 
 
 def conflicts(recorded: Recorded) -> Iterator[Conflict]:
-    """Yield the conflict copies of a store."""
     files = files_of(recorded)
     for directory, stamps in files.scan(skip=_is_of_a_tool):
         for finding in files.findings(directory) if stamps is not None else ():

@@ -58,8 +58,6 @@ class TextDiff(NamedTuple):
 
 
 class Restored(NamedTuple):
-    """An earlier text as the newest version."""
-
     version: Version
     source: Version
     written: bool
@@ -155,7 +153,6 @@ class Log:
             self._history.close()
 
     def record_edits(self) -> Edits:
-        """Record every edit made outside Perdure as a version; return what was found."""
         if self._recorded is None:
             raise self.refusal or _without_texts("edits can't be found")
         found = record_edits(self._recorded)

@@ -440,6 +440,10 @@ class Layout(StorageBackend):
         """Whether nothing below a directory is a text of the tree."""
 
     @abstractmethod
+    def text_at(self, key: str) -> Text:
+        """Return what the text with this key says."""
+
+    @abstractmethod
     def look(self, locators: Iterable[Locator]) -> dict[Locator, Text]:
         """Return what is at each of these places; a file that has several texts is read once."""
 

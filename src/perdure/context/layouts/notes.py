@@ -100,7 +100,6 @@ _DATE = len("2026-03-02")
 _BESIDE = (OWNER, LEARNED)
 _UNREADABLE = (NotTextError, LinkRefusedError, AccessRefusedError)
 
-_split = lru_cache(maxsize=64)(notefile.split)  # those whose abstracts a save reads
 _split_in_place = lru_cache(maxsize=256)(notefile.split_in_place)  # a batch of the indexer
 
 
@@ -173,17 +172,18 @@ class NotesLayout(Closing, Wrapped, Layout):
         texts = self._note(directory.key).texts
         return {name: texts[name] for name in wanted if name in texts}
 
+    def text_at(self, key: str) -> Text:
+        part = part_of(key)
+        return self._note(part.place).text(part.name)
+
     def look(self, locators: Iterable[Locator]) -> dict[Locator, Text]:
-        parts = {locator: part_of(locator.key) for locator in locators}
+        parts = [(locator, part_of(locator.key)) for locator in locators]
         self._prepare()
-        rows = self.places.among(part.place for part in parts.values())
-        states = (part.place for part in parts.values() if is_state(part.place))
-        rows = {place: Row(place, place) for place in states} | rows
+        asked = dict.fromkeys(part.place for _, part in parts)
+        rows = {place: Row(place, place) for place in asked if is_state(place)}
+        rows |= {row.place: row for row in self.places.among(asked)}
         notes = {place: self._note_of(row) for place, row in rows.items()}
-        return {
-            locator: notes.get(place, _NO_NOTE).text(name)
-            for locator, (place, name) in parts.items()
-        }
+        return {locator: notes.get(place, _NO_NOTE).text(name) for locator, (place, name) in parts}
 
     def below(self, place: str) -> Sequence[str]:
         """Return the folders of all nodes at a place and below; each before those in it."""
@@ -193,7 +193,7 @@ class NotesLayout(Closing, Wrapped, Layout):
     def in_use(self, places: Sequence[str]) -> dict[str, bool]:
         """Return whether nodes in these folders are in use; left out if their file must be read."""
         self._prepare()
-        rows = self.places.among(places)
+        rows = {row.place: row for row in self.places.among(places)}
         notes = {place: row.path for place, row in rows.items() if not self._is_memory(row.path)}
         found = {place: self._is_there(path) for place, path in notes.items()}
         return found | {place: False for place in places if place not in rows}
@@ -228,7 +228,7 @@ class NotesLayout(Closing, Wrapped, Layout):
     def info(self, locator: Locator) -> Info:
         part = part_of(locator.key)
         note = self._note(part.place)
-        if note.row is not None and self._has(part):
+        if note.row is not None and note.text(part.name) is not None:
             found = Info(locator, is_dir=False, size=0, mtime=0.0)
             with suppress(AccessRefusedError):  # then nothing is known of it
                 found = self.inner.info(Locator(note.row.path))
@@ -275,24 +275,30 @@ class NotesLayout(Closing, Wrapped, Layout):
         return self.places.has_below(key)
 
     def _note(self, place: str) -> _Note:
-        self._prepare()
+        if not self._is_ready:
+            self._prepare()
         row = self.places.at(place) or (Row(place, place) if is_state(place) else None)
         return _NO_NOTE if row is None else self._note_of(row)
 
     def _note_of(self, row: Row) -> _Note:
+        row, real = self._file_of(row)
+        return _Note(row, real, self._split(real, row) if isinstance(real, str) else {})
+
+    def _file_of(self, row: Row) -> tuple[Row, Text]:
+        """Return what the file of a row says, wherever it is by now, with the row that it has."""
         try:
             real = self.inner.read(trusted(row.path))
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             moved = self._moved(row)
-            return _Note(row, None, {}) if moved is None else self._note_of(moved)
+            return (row, None) if moved is None else self._file_of(moved)
         except _UNREADABLE:
-            return _Note(row, UNREADABLE, {})
-        if self._is_memory(row.path) and row.digest != _digest(real):
+            return row, UNREADABLE
+        if row.digest != sha256(real.encode()).digest() and self._is_memory(row.path):
             says = self._place_in(row.path, real)
             if says not in {None, row.place, row.claim}:  # another file has its name
                 moved = self._moved(row)
-                return _Note(row, None, {}) if moved is None else self._note_of(moved)
-        return _Note(row, real, self._split(real, row))
+                return (row, None) if moved is None else self._file_of(moved)
+        return row, real
 
     def _moved(self, row: Row) -> Row | None:
         """Return the row of a memory whose file others renamed or moved since the last check.
@@ -317,7 +323,7 @@ class NotesLayout(Closing, Wrapped, Layout):
         if is_state(row.path):
             return {"": real}
         if self._is_memory(row.path):
-            return _split(real, row.place, self._owner)
+            return notefile.split(real, row.place, self._owner)
         return _split_in_place(real, row.place, _stem(row.path), day_in(row.path, self._days))
 
     # ------------------------------------------------------------ changing
@@ -430,18 +436,20 @@ class NotesLayout(Closing, Wrapped, Layout):
             )
 
     def _refuse_text_above(self, key: str) -> None:
-        for above in self.places.among([key[:at] for at in _slashes(key)]):
-            if self._has(part_of(above)):
+        for row in self.places.among([key[:at] for at in _slashes(key)]):
+            if self._has(part_of(row.place)):
                 raise FileAboveError(
-                    f"{above!a} is a text, so nothing can lie below it. "
+                    f"{row.place!a} is a text, so nothing can lie below it. "
                     "Fix: choose a place outside of it."
                 )
 
     def refuse(self, changes: Changes) -> None:
         self._prepare()
+        parts = {locator: part_of(locator.key) for locator in changes}
+        rows = {row.place: row for row in self.places.among(part.place for part in parts.values())}
         for locator, text in changes.items():
-            part = part_of(locator.key)
-            row = self.places.at(part.place)
+            part = parts[locator]
+            row = rows.get(part.place)
             if row is None or self._is_memory(row.path):
                 continue
             if self._note_of(row).texts.get(part.name) != text:
@@ -566,9 +574,11 @@ class NotesLayout(Closing, Wrapped, Layout):
 
     def skips(self, directory: str) -> bool:
         """Leave out folders of tools (with a dot), the one of templates, and ignored ones."""
-        ignored = directory in self._ignored or folded(directory) == self._templates
-        hidden = directory.rpartition("/")[2].startswith(".")
-        return ignored or hidden or self._is_ignored(f"{directory}/")
+        if directory in self._ignored or directory.rpartition("/")[2].startswith("."):
+            return True
+        if self._templates and folded(directory) == self._templates:
+            return True
+        return self._ignores is not None and self._is_ignored(f"{directory}/")
 
     def _is_ignored(self, path: str) -> bool:
         """Whether a pattern of its owner leaves out a note or a folder; memories never are."""
@@ -666,10 +676,19 @@ class NotesLayout(Closing, Wrapped, Layout):
         row = self.places.at(key) or self.places.at(part_of(key).place)
         return row.path if row else ""
 
+    def texts_in(self, place: str, path: str, real: str) -> Mapping[str, str]:
+        return self._split(real, Row(place, path))
+
     def names_of(self, place: str) -> Sequence[str]:
         """Return the names by which `named` finds the folder of a node."""
         row = self.places.at(place)
         return sorted(row.names) if row else ()
+
+    def files_of(self, places: Sequence[str]) -> dict[str, tuple[str, Text]]:
+        if not self._is_ready:
+            self._prepare()
+        found = {row.place: self._file_of(row) for row in self.places.among(places)}
+        return {place: (row.path, real) for place, (row, real) in found.items()}
 
     def unreadable(self, seconds: float) -> Iterator[tuple[str, str]]:
         """Yield files whose frontmatter can't be read, with the finding, as far as time allows."""

@@ -40,7 +40,6 @@ class BackgroundUsage:
 
 
 def ledger_file(home: Path) -> Path:
-    """Return where it is written down what was spent, by all memories of this home."""
     return home / "llm" / "ledger.sqlite"
 
 

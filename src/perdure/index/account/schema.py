@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from perdure.model.values import JSON
 
 
-FORMAT = 6
+FORMAT = 7
 """Changes when the same node would give other records."""
 
 
