@@ -20,6 +20,7 @@ SEAM_VERBS = frozenset(
         "defers_sync",
         "derived_maintenance",
         "earlier",
+        "saved",
         "findings",
         "identity",
         "is_past",
