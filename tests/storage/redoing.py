@@ -17,7 +17,7 @@ from functools import partial
 from hashlib import blake2b
 from itertools import chain, islice
 from multiprocessing import Pool
-from time import monotonic
+from time import monotonic, process_time
 from typing import NamedTuple
 
 import click
@@ -32,7 +32,7 @@ from tests.support.artifacts.recording import RecordingDisk
 from tests.support.artifacts.states import crash_states
 
 KEYS = ("a", "b", "c")
-_BATCH = 64
+_BATCH = 16
 _SHOWN = 20
 _LENGTHS = (4, 40, 700)
 _ERRORS = (errno.EIO, errno.ENOSPC, errno.EROFS)
@@ -578,7 +578,7 @@ def search(
 @click.option("--workload", help="Look at this one only: its steps, with a semicolon between.")
 def main(states: int, most: int, seed: int, processes: int, workload: str | None) -> None:
     """Look for a state in which the write-ahead protocol breaks a promise."""
-    begun = monotonic()
+    begun, shown = monotonic(), 0
     effort = Effort(most, seed=seed)
     if workload is None:
         found = search(states, effort, processes=processes)
@@ -587,9 +587,10 @@ def main(states: int, most: int, seed: int, processes: int, workload: str | None
         found = iter([Progress(1, len(alone.digests), alone.violations)])
     progress = Progress(0, 0, ())
     for progress in found:
-        click.echo(f"{monotonic() - begun:6.0f} s  {progress}")
-    for violation in progress.violations[:_SHOWN]:
-        click.echo(str(violation), err=True)
+        click.echo(f"{monotonic() - begun:6.0f} s, {process_time():.0f} of this process  {progress}")
+        for violation in progress.violations[shown:_SHOWN]:
+            click.echo(str(violation), err=True)
+        shown = len(progress.violations)
     click.echo(f"{progress}, {monotonic() - begun:.0f} s")
     if progress.violations:
         raise SystemExit(1)
