@@ -83,6 +83,8 @@ class Expected:
 
     def __init__(self) -> None:
         self.allowed: set[Text] = {None}
+        self.committed: set[Text] = {None}
+        """Those of them that are in the log, or may be: what is absent is written from there."""
         self.anything = False
         """An edit that was not synced can be torn."""
         self.is_young = False
@@ -121,6 +123,7 @@ class Expectations:
                 self._waited.clear()
                 for key, text in changes.items():
                     self.keys[key].allowed.add(text)
+                    self.keys[key].committed.add(text)
             case Ended(number, is_done):
                 changes = self._open.pop(number)
                 self.commits.append(changes)
@@ -138,6 +141,7 @@ class Expectations:
     def _finish(self, changes: Mapping[str, Text]) -> None:
         for key, text in changes.items():
             of = self.keys[key]
+            of.committed = {text}
             if text is not None:
                 of.kept.add(text)
             if key in self._edited_meanwhile:
@@ -165,7 +169,7 @@ class Expectations:
         if stays and not is_open and (self._has_power or edit.is_young):
             of.allowed = {edit.text}
         else:
-            of.allowed.add(edit.text)
+            of.allowed |= {edit.text} | of.committed
         of.anything = not is_certain
         if edit.text is None or edit.is_odd:
             return
