@@ -283,6 +283,8 @@ class DatabaseFile:
             yield
         except sqlite3.Error as error:
             raise self._explain(error, before) from error
+        except UnicodeDecodeError as error:  # SQLite quotes what it can't read
+            raise self.damage(f"{before}not valid UTF-8") from error
         except PerdureError:
             raise
         except OSError as error:
@@ -414,7 +416,7 @@ class DerivedFile:
         with self._lock:
             try:
                 return question(self._opened())
-            except (DamageError, StorageUnavailableError, UnicodeDecodeError):
+            except (DamageError, StorageUnavailableError):
                 self.discard()
                 return question(self._opened())
 

@@ -41,6 +41,7 @@ _MOST_ASKED = 500
 _CID_BYTES = 36
 """No structure that is encoded is as short."""
 _ATTEMPTS = 3
+_UNUSABLE = (sqlite3.DatabaseError, UnicodeDecodeError, WrongFileError, NoFileError)
 _NO_END = 2**63 - 1
 
 _inherited: list[sqlite3.Connection] = []
@@ -284,7 +285,7 @@ class Catalogue:
                 database = self._opened()
                 answer = ask(database)
                 database.refuse_unless_in_place()
-            except (sqlite3.DatabaseError, WrongFileError, NoFileError) as error:
+            except _UNUSABLE as error:
                 raise self._gone(error) from error
             except BaseException:
                 self.close()

@@ -78,7 +78,7 @@ def tells_of_damage(error: Exception) -> bool:
     """Whether the file should be thrown away; if not, it can't be had, and should be left."""
     if isinstance(error, sqlite3.DatabaseError):
         return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
-    return isinstance(error, WrongFileError)
+    return isinstance(error, WrongFileError | UnicodeDecodeError)  # SQLite quotes its schema
 
 
 class Facts(NamedTuple):

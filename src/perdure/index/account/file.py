@@ -140,7 +140,7 @@ class AccountFile:
         """By dimension. Whoever reads may change it: there is one reader at a time."""
         self.passages: tuple[Change, int] | None = None
         """How many there were, as of a change."""
-        self._file = _opened(path, kind)
+        self._file = kind(str(path), schema.TABLES)
         self._identity = self._file.identity()
         self._tuned: sqlite3.Connection | None = None
         self._closed = False
@@ -219,15 +219,6 @@ def _moment(db: sqlite3.Connection) -> Iterator[None]:
     finally:
         with suppress(sqlite3.Error):  # it was ended by an error
             db.execute("ROLLBACK")
-
-
-def _opened(path: Path, kind: type[DatabaseFile]) -> DatabaseFile:
-    try:
-        return kind(str(path), schema.TABLES)
-    except UnicodeDecodeError as error:  # SQLite quotes what it can't read
-        raise DamageError(
-            f"the index {str(path)!a} is damaged. Fix: `perdure index rebuild` makes it again."
-        ) from error
 
 
 def retire(path: Path) -> None:
