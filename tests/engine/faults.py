@@ -111,7 +111,7 @@ def _work(home: Path, name: str, seed: int, out: int) -> None:
         raise
 
 
-def _do(  # noqa: PLR0913 - what a verb needs
+def _do(  # noqa: PLR0913, PLR0917 - what a verb needs
     context: Context,
     memory: Memory,
     dice: random.Random,
@@ -232,7 +232,7 @@ class _Failing:
         def counted(*args: object, **kwargs: object) -> object:
             if args and isinstance(args[0], str | bytes | os.PathLike):
                 path = os.fsdecode(args[0])
-                if os.path.isabs(path) and not path.startswith(self._below):
+                if Path(path).is_absolute() and not path.startswith(self._below):
                     return call(*args, **kwargs)  # a module, or a library
             self.calls += 1
             if self.calls == self._at:
@@ -303,7 +303,7 @@ class Prepared:
                     self.verb.act(root(context))
         except PerdureError as error:
             raised = error
-            assert "Fix:" in str(error), f"no fix: {error}"
+        assert raised is None or "Fix:" in str(raised), f"no fix: {raised}"
         self._check(raised)
         return failing.calls
 
@@ -319,9 +319,11 @@ class Prepared:
             assert [hit for hit in memory.recall("again likes trains").hits if "again" in hit.uri]
 
 
-def fail_many(errors: int, folder: Path, every: int = 1) -> Iterator[tuple[str, int]]:
+def fail_many(
+    errors: int, folder: Path, *, begin: int = 0, every: int = 1
+) -> Iterator[tuple[str, int]]:
     """Let calls of verbs fail, each with each error; yield how many did, of which verb."""
-    done = 0
+    done = -begin
     for warm in (True, False):
         for name, verb in VERBS.items() if errors else ():
             prepared = Prepared(verb, folder / f"{name}-{warm}")
@@ -329,13 +331,18 @@ def fail_many(errors: int, folder: Path, every: int = 1) -> Iterator[tuple[str, 
             for at in range(1, calls + 1, every):
                 for number in ERRORS:
                     if done == errors:
+                        yield name, done
                         return
+                    if done < 0:
+                        done += 1
+                        continue
                     prepared.again()
                     try:
                         prepared.fail(at, number, warm=warm)
                     except Exception as error:
                         how = "warm" if warm else "from its start"
-                        error.add_note(f"{name} {how}: call {at} of {calls}, {errno.errorcode[number]}")
+                        said = errno.errorcode[number]
+                        error.add_note(f"{name} {how}: call {at} of {calls}, {said}")
                         raise
                     done += 1
             yield name, done
@@ -344,16 +351,17 @@ def fail_many(errors: int, folder: Path, every: int = 1) -> Iterator[tuple[str, 
 @click.command()
 @click.option("--kills", default=2000)
 @click.option("--errors", default=2000)
+@click.option("--begin", default=0, help="Leave out so many errors; they are always the same.")
 @click.option("--seed", default=0)
-def main(kills: int, errors: int, seed: int) -> None:
+def main(kills: int, errors: int, begin: int, seed: int) -> None:
     """Kill processes, and let calls fail: nothing that was acknowledged is lost."""
     with tempfile.TemporaryDirectory() as folder:
-        begun = time.monotonic()
-        for number, acknowledged in enumerate(kill_many(kills, seed, Path(folder)), 1):
+        start = time.monotonic()
+        for number, told in enumerate(kill_many(kills, seed, Path(folder)), 1):
             killed = min(kills, number * _FRESH_HOME)
-            click.echo(f"{time.monotonic() - begun:.0f} s  {killed} kills, {acknowledged} acknowledged")
-        for name, done in fail_many(errors, Path(folder)):
-            click.echo(f"{time.monotonic() - begun:.0f} s  {done} errors, the last in {name}")
+            click.echo(f"{time.monotonic() - start:.0f} s  {killed} kills, {told} acknowledged")
+        for name, done in fail_many(errors, Path(folder), begin=begin):
+            click.echo(f"{time.monotonic() - start:.0f} s  {done} errors, the last in {name}")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -75,8 +76,8 @@ VERBS: tuple[Callable[[Context], object], ...] = (
 
 
 @pytest.fixture(params=["device-local", "vault"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    yield Place(tmp_path, request.param)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    return Place(tmp_path, request.param)
 
 
 def check(place: Place, instead: str, *, is_open: bool) -> None:
@@ -85,12 +86,8 @@ def check(place: Place, instead: str, *, is_open: bool) -> None:
     place.unmount(instead)
     before = sorted(place.root.rglob("*"))
     for verb in VERBS:
-        with pytest.raises(PerdureError, match="Fix:"):
-            if context is None:
-                with place.open() as opened:
-                    verb(opened)
-            else:
-                verb(context)
+        with pytest.raises(PerdureError, match="Fix:"), ExitStack() as stack:
+            verb(context or stack.enter_context(place.open()))
     assert sorted(place.root.rglob("*")) == before
     if context is not None:
         context.close()
@@ -116,9 +113,7 @@ def test_who_does_not_look_where_it_is_is_found(
 
 
 @pytest.mark.search
-def test_who_confirms_no_identity_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_confirms_no_identity_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same bug, in a process that opens the store."""
     monkeypatch.setattr(identity.Store, "confirmed", lambda self: self)
     with pytest.raises((AssertionError, pytest.fail.Exception)):

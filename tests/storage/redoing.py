@@ -238,7 +238,7 @@ def workloads(seed: int) -> Iterator[Workload]:
         yield tuple(_step(dice) for _ in range(dice.randint(2, 7)))
 
 
-def _step(dice: random.Random) -> str:
+def _step(dice: random.Random) -> str:  # noqa: PLR0911 - one for each trouble
     if dice.random() < 0.25:
         return _an_edit(dice)
     step = f"{dice.choice('AB')} {_a_verb(dice)}"
@@ -306,7 +306,7 @@ class Run:
         self._snap()
 
     def _snap(self) -> None:
-        self.kills.append(Snapshot(self.machine.disk._inner.files(), tuple(self._promises)))  # noqa: SLF001
+        self.kills.append(Snapshot(self.machine.disk._inner.files(), tuple(self._promises)))
 
     def _promise(self, promise: Promise) -> None:
         self._promises.append(promise)
@@ -335,7 +335,7 @@ class Run:
         process.kill_at = process.fail_at = process.meet_at = None
 
     def _meet(self, process: Process, step: str) -> None:
-        who = step.split()[0]
+        who = step.split(maxsplit=1)[0]
         if who == "wait":
             self.machine.clock.now += STEP
             self._promise(Waited())
@@ -347,9 +347,8 @@ class Run:
             case ["save", keys, length]:
                 self._commit(process, {key: self._text(key, int(length)) for key in keys})
             case ["replace", keys, length]:  # as a move does
-                first, *others = keys
-                written = {key: self._text(key, int(length)) for key in others}
-                self._commit(process, {**written, first: None})
+                written = {key: self._text(key, int(length)) for key in keys[1:]}
+                self._commit(process, {**written, keys[0]: None})
             case ["remove", keys]:
                 self._commit(process, dict.fromkeys(keys))
             case ["sync"]:
@@ -416,9 +415,7 @@ class Run:
         self._promise(edit._replace(is_begun=True))
         now = self.machine.clock.now
         at = now - STEP if "quick" in more else now
-        self.machine.edit(
-            key, edit.text, at_once="whole" in more, synced=edit.synced, at=at
-        )
+        self.machine.edit(key, edit.text, at_once="whole" in more, synced=edit.synced, at=at)
         self._promise(edit)
 
 
@@ -591,7 +588,9 @@ def main(states: int, most: int, seed: int, processes: int, workload: str | None
         found = iter([Progress(1, len(alone.digests), alone.violations)])
     progress = Progress(0, 0, ())
     for progress in found:
-        click.echo(f"{monotonic() - begun:6.0f} s, {process_time():.0f} of this process  {progress}")
+        click.echo(
+            f"{monotonic() - begun:6.0f} s, {process_time():.0f} of this process  {progress}"
+        )
         for violation in progress.violations[shown:_SHOWN]:
             click.echo(str(violation), err=True)
         shown = len(progress.violations)

@@ -140,7 +140,7 @@ def redo_over_an_edit(patch: Patch) -> None:
 
 
 def bring_back_what_was_erased(patch: Patch) -> None:
-    """The mark passes the removal of a file that is not synced yet."""
+    """Let the mark pass the removal of a file that is not synced yet."""
     patch.setattr(
         Joint, "sync", lambda self: self.history.fence.settle_durably(self.history.position())
     )

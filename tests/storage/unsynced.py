@@ -40,7 +40,7 @@ class Clock:
         cut: int | None = None,
         operations: Callable[[], int] = int,
     ) -> None:
-        self.now = _BEGIN if before is None else before.now
+        self.now: int = _BEGIN if before is None else before.now
         self._operations = operations
         """How many the disk had; a copy knows of those before the `cut`."""
         self._written: ChainMap[tuple[str, bytes], int] = ChainMap()
