@@ -562,7 +562,7 @@ def search(
         each = partial(pool.imap, chunksize=4) if pool else map
         while progress.workloads < len(certain) or progress.states < states:
             batch = list(islice(every, _BATCH))
-            found = list(each(partial(explore, effort=effort), batch))  # type: ignore[operator]
+            found = list(each(partial(explore, effort=effort), batch))
             seen.update(*(findings.digests for findings in found))
             broken = chain.from_iterable(findings.violations for findings in found)
             progress = Progress(
