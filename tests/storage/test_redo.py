@@ -9,8 +9,8 @@ import pytest
 from perdure.artifacts.disk import boot_name
 from perdure.storage import Locator
 from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.fence import Fence
 from perdure.storage.joint import Joint
+from perdure.storage.lock.fence import Fence
 from perdure.testing.suite import examples
 from tests.storage.redoing import Effort, explore, search
 from tests.storage.unsynced import Clock, Store

@@ -17,8 +17,8 @@ from perdure.errors import AbsentError, NotTextError
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.content import Changes, Conditions, Expectation, check_found
 from perdure.storage.contract import Capabilities, Info
-from perdure.storage.fence import Fence
 from perdure.storage.history import History
+from perdure.storage.lock.fence import Fence
 from perdure.storage.wrappers.recorded import Recorded
 from tests.support.artifacts.memory_disk import MemoryDisk
 from tests.support.artifacts.recording import RecordingDisk
