@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from perdure.artifacts.disk import boot_name
+from perdure.artifacts.mark import MarkFile
 from perdure.storage import Locator
 from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.joint import Joint
-from perdure.storage.lock.fence import Fence
+from perdure.storage.lock.fence import SETTLED, Fence
 from perdure.testing.suite import examples
 from tests.storage.redoing import Effort, explore, search
 from tests.storage.unsynced import Clock, Store
@@ -32,6 +33,7 @@ WORKLOADS = {
     "a failed sync": "A save ab 4; A sync | fails 1 5; A save a 4",
     "erased": "A save ab 40; A erase a; B save c 4",
     "the first mark was not synced": "A save a 4 | killed 4; B save a 40; B remove a",
+    "the mark was not synced": "A save a 4; B sync | killed 4; A save ab 40",
     "files younger than their commit": "A save a 40 | at 13 wait",
 }
 """By what happens in them; those at the end were found by the search, and failed."""
@@ -169,14 +171,14 @@ def redo_without_a_sync(patch: Patch) -> None:
     patch.setattr(Joint, "_write_stale", write)
 
 
-def trust_the_first_mark(patch: Patch) -> None:
-    durably = Fence.settle_durably
+def write_the_mark_in_place(patch: Patch) -> None:
+    def write(self: Fence, position: int, whose: int) -> None:
+        file = self._disk.open(SETTLED, create=True)
+        MarkFile(file).write(self._as_of(position, whose))
+        file.sync()
+        self._disk.sync()
 
-    def trusting(self: Fence, position: int) -> None:
-        if position or self.mark() is None:
-            durably(self, position)
-
-    patch.setattr(Fence, "settle_durably", trusting)
+    patch.setattr(Fence, "_write_durably", write)
 
 
 def never_redo(patch: Patch) -> None:
@@ -194,7 +196,7 @@ BROKEN: list[tuple[Callable[[Patch], None], str]] = [
     (take_torn_text_for_an_edit, "commits"),
     (take_torn_text_for_an_edit, "files younger than their commit"),
     (redo_without_a_sync, "commits"),
-    (trust_the_first_mark, "the first mark was not synced"),
+    (write_the_mark_in_place, "the first mark was not synced"),
     (never_redo, "killed before the files"),
 ]
 
