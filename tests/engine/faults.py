@@ -16,7 +16,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
@@ -201,7 +201,7 @@ def kill_many(kills: int, seed: int, folder: Path) -> Iterator[int]:
             other = "b" if name == "a" else "a"
             expected[other].take(workers[other].kill())
             acknowledged += _check_all(home, expected)
-            shutil.rmtree(home)
+            shutil.rmtree(home, ignore_errors=True)
             yield acknowledged
         else:
             workers[name] = Worker(home, name, seed + kills + done)
@@ -243,8 +243,9 @@ class _Failing:
 
     @contextmanager
     def patched(self) -> Iterator[None]:
-        failing = {name: self.wrap(getattr(os, name)) for name in CALLS}
-        with mock.patch.multiple(os, **failing):
+        with ExitStack() as stack:
+            for name in CALLS:
+                stack.enter_context(mock.patch.object(os, name, self.wrap(getattr(os, name))))
             yield
 
 
