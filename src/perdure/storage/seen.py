@@ -274,8 +274,8 @@ def check(  # noqa: PLR0913 - what is compared with what, and within which bound
         arrived = set(new)
         moved = Counter(row.digest for row in rows if row.key in arrived)
         taken = [key for key in removed if takes is None or takes.matches(key)]
-        lost = [key for key in taken if not was_moved(before[key].digest, moved)]
-        if lost:
+        there = [before[key] for key in taken if key in before]  # others may note it meanwhile
+        if lost := [row.key for row in there if not was_moved(row.digest, moved)]:
             refuse_loss(backend, lost, known=found.met + len(lost), met=found.met)
     return Checked(
         new=tuple(sorted(new)),
