@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from perdure.app.opening import SEEN
 from perdure.app.reading import Reading, open_to_read
-from perdure.database import ReadOnlyFile
 from perdure.dataclass import replace
 from perdure.errors import DamageError, StorageError
 from perdure.harness.projects import identity_at, top_of
 from perdure.index.account.schema import read_naming
 from perdure.model.aliases import Identity
+from perdure.sqlite import ReadOnlyFile
 from perdure.storage.contract import Layout
 
 if TYPE_CHECKING:

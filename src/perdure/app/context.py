@@ -94,7 +94,6 @@ class Context(Closing):
                 self._watching.start()
 
     def _watch(self) -> None:
-        """Begin to watch, which takes the longer the more folders there are."""
         from perdure.engine.watcher import change_watcher
 
         self.watcher = change_watcher(self.recorded.identity, self._folder / "watching")

@@ -65,7 +65,6 @@ class LanguageModel:
 
 
 def language_model_for(config: Config, folder: Path) -> LanguageModel | None:
-    """Return the language model of the memory whose history is in `folder`; None without one."""
     settings = config.llm
     if settings.provider == "none":
         return None
@@ -96,8 +95,6 @@ def llm_tenant_data(config: Config, folder: Path) -> Mapping[str, "TenantData"]:
 
 
 class LedgerData:
-    """What the ledger holds of tenants, if there is one."""
-
     def __init__(self, file: Path, memory: str) -> None:
         self._file = file
         self._memory = memory
@@ -116,7 +113,6 @@ class LedgerData:
 
 
 def answers_of(folder: Path) -> Path:
-    """Return where the answers of models are, a store for each owner."""
     return answers_folder(folder / "answers")
 
 

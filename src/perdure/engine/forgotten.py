@@ -14,8 +14,9 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
 
+from perdure.context.aliases import user_file
 from perdure.context.draft import Draft
-from perdure.context.files import FORGOTTEN, said_at
+from perdure.context.files import FORGOTTEN, found_at
 from perdure.context.reading import NodeReader
 from perdure.dataclass import asdict, dataclass, replace
 from perdure.engine.recall.planning import STOP_WORDS
@@ -26,7 +27,6 @@ from perdure.index.words import stems
 from perdure.model import RequestContext, Uri
 from perdure.model.transcript import HIDDEN, is_heading
 from perdure.model.values import JSON
-from perdure.storage import Locator
 
 _SHARE = 0.8
 """Of the words of a statement, so many must be in a sentence that says the same."""
@@ -316,14 +316,10 @@ def _narrowest(tokens: Sequence[Token], words: frozenset[str], count: int) -> tu
 
 
 # ---------------------------------------------------------------- the file
-def file_of(reader: NodeReader, account_id: str, user_id: str) -> Locator:
-    return reader.file(Uri(account_id, ("users", user_id)), FORGOTTEN)
-
-
 def load(reader: NodeReader, account_id: str, user_id: str) -> ForgottenList:
     """Return what a user forgot; `BrokenNodeError` if the list can't be read."""
-    locator = file_of(reader, account_id, user_id)
-    found = said_at(locator, reader.backend.read)
+    locator = user_file(account_id, user_id, FORGOTTEN, reader.root.key)
+    found = found_at(locator, reader.backend)
     if found is None:
         return ForgottenList("")
     try:
@@ -365,8 +361,8 @@ def changed(
         before = ForgottenList(secrets.token_hex(16))
     after = change(before)
     if after.entries != before.entries:
-        locator = file_of(reader, account_id, user_id)
-        found = said_at(locator, reader.backend.read)
+        locator = user_file(account_id, user_id, FORGOTTEN, reader.root.key)
+        found = found_at(locator, reader.backend)
         draft.put(locator, after.to_text() + "\n", found)
     return before, after
 

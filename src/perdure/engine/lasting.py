@@ -23,7 +23,7 @@ from perdure.engine.occasions import names_in
 from perdure.engine.repeatable import occasions_in
 from perdure.model import ContextNode, IndexRecord
 from perdure.model.anchors import session_anchors
-from perdure.model.record import NOTED, VALID_FROM, VALID_UNTIL
+from perdure.model.record import NOTED, VALID_FROM
 from perdure.model.speech import Kind, speech_of
 from perdure.model.transcript import parse
 from perdure.model.uri import KIND_TITLES, kind_of
@@ -52,7 +52,7 @@ def _directive(row: Mapping[str, JSON]) -> Directive:
 
 def lines_of(node: ContextNode) -> list[dict[str, JSON]]:
     """Return the statements of a memory, or how it begins, with what it takes to choose them."""
-    given, until = node.metadata.get("kind"), read_moment(node.metadata.get(VALID_UNTIL))
+    given, until = node.metadata.get("kind"), node.valid_until
     dates = (read_moment(node.metadata.get(name)) for name in (VALID_FROM, "date"))
     date = next((each for each in dates if each), node.date)
     common: dict[str, JSON] = {

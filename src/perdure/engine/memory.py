@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 from perdure.artifacts import CID, IndexState
-from perdure.context.aliases import read_aliases
-from perdure.context.files import CONTENT, FORGOTTEN
+from perdure.context.aliases import read_aliases, user_file
+from perdure.context.files import CONTENT, FORGOTTEN, found_at
 from perdure.dataclass import replace
 from perdure.errors import (
     AccessDeniedError,
@@ -88,6 +88,7 @@ class Readable:
     """
 
     project: str
+    _identity: Identity
 
     def __init__(self, caller: RequestContext) -> None:
         self.caller = caller
@@ -156,15 +157,15 @@ class Readable:
     @property
     def _aliases(self) -> Aliases:
         reader, who = self._reader, (self.caller.account_id, self.caller.user_id)
-        return read_aliases(reader.backend, *who, reader.root)
+        return read_aliases(reader.backend, *who, reader.root.key)
 
     def _named(self, project: str) -> str:
         slug = slug_of(encodable(project, "project"))
         return self._aliases.project(slug) if slug else ""
 
-    def _names(self, project: str) -> tuple[str, ...]:
+    def _names(self, project: str, aliases: Aliases | None = None) -> tuple[str, ...]:
         """Return all names that what belongs to a project may have: stale writers use old ones."""
-        return (project, *self._aliases.names(project)) if project else ("",)
+        return (project, *(aliases or self._aliases).names(project)) if project else ("",)
 
     def _question(  # noqa: PLR0913, PLR0917 - as `recall`
         self,
@@ -172,7 +173,7 @@ class Readable:
         limits: tuple[int, int | None],
         valid_at: datetime | date | str | None,
         filters: Mapping[str, JSON] | None,
-        project: str,
+        project: str | None,
         projects: Searched | None,
     ) -> "Question":
         if projects not in {None, "own", "all"}:
@@ -181,7 +182,10 @@ class Readable:
             )
         from perdure.engine.recall.recalling import Question
 
-        project = self._named(project)
+        named = slug_of(encodable(project, "project")) if project else ""
+        identity = self._identity if project is None else Identity(named)
+        aliases = self._aliases if identity.slug else Aliases()
+        project = aliases.project(identity)
         is_all = projects == "all" or (projects is None and not project)
         return Question(
             text=text,
@@ -190,7 +194,7 @@ class Readable:
             valid_at=None if valid_at is None else parsed(valid_at),
             filters=filters,
             project=project,
-            projects=None if is_all else tuple(dict.fromkeys((*self._names(project), ""))),
+            projects=None if is_all else (*dict.fromkeys((*self._names(project, aliases), "")),),
         )
 
     def tree(self, folder: str = "", *, project: str | None = None) -> "Entry":
@@ -370,8 +374,8 @@ class Memory(Readable):
         a budget, `context` is Markdown for a prompt: the caller's profile, then what is of the
         project, then the rest.
         """
-        limits, of = (top_k, budget_tokens), self.project if project is None else project
-        question = self._question(query, limits, valid_at, filters, of, projects)
+        limits = top_k, budget_tokens
+        question = self._question(query, limits, valid_at, filters, project, projects)
         if at is not None:
             return self._kept_back(self._past(at).recall(question, self.caller), is_past=True)
         from perdure.engine.answering import Answering
@@ -388,9 +392,9 @@ class Memory(Readable):
     @property
     def _forgot_something(self) -> bool:
         """Whether the user ever forgot something; else nothing is read of a list."""
-        reader = self._parts.reader
-        user = Uri(self.caller.account_id, ("users", self.caller.user_id))
-        return reader.backend.exists(reader.file(user, FORGOTTEN))
+        reader, caller = self._parts.reader, self.caller
+        file = user_file(caller.account_id, caller.user_id, FORGOTTEN, reader.root.key)
+        return found_at(file, reader.backend) is not None
 
     @property
     def _forgotten(self) -> "ForgottenList":
@@ -640,7 +644,7 @@ class Memory(Readable):
         from perdure.engine.write import save
 
         saved = save(
-            self._parts.nodes,
+            self._parts.nodes.followed,
             self.caller,
             content,
             category=category,
@@ -651,7 +655,8 @@ class Memory(Readable):
             replace_learned=replace_learned,
         )
         saved.lifted = self._lift(content)
-        self.settle()
+        if not self._settled() and saved.written:
+            self._parts.nodes.register(saved, self.caller)
         return saved
 
     def _lift(self, text: str) -> int:
@@ -1003,11 +1008,16 @@ class Memory(Readable):
 
         What was written is there in any case, and a recall says how far its index is behind.
         """
+        self._settled()
+
+    def _settled(self) -> bool:
         from perdure.engine.worker import Worker
 
         with suppress(EmbeddingError, StorageError):
             following = self._parts.present(self.caller.account_id).following
             Worker(self._parts.outbox, following).drain(self.caller.account_id)
+            return True
+        return False
 
     # ------------------------------------------------------------ nodes
     def write(  # noqa: PLR0913 - as `save`
@@ -1494,8 +1504,8 @@ class PastMemory(Readable):
         self._past = past
         self._moment = moment
         self._forgotten = forgotten
-        identity = Identity(project) if isinstance(project, str) else project
-        self.project = self._aliases.project(identity) if identity.slug else ""
+        self._identity = Identity(project) if isinstance(project, str) else project
+        self.project = self._aliases.project(self._identity) if self._identity.slug else ""
 
     @property
     def _browser(self) -> "Browser":
@@ -1515,8 +1525,8 @@ class PastMemory(Readable):
         projects: Searched | None = None,
     ) -> "RecallResult":
         """Return what memory had to say to a question then; all else is as in the present."""
-        limits, of = (top_k, budget_tokens), self.project if project is None else project
-        question = self._question(query, limits, valid_at, filters, of, projects)
+        limits = top_k, budget_tokens
+        question = self._question(query, limits, valid_at, filters, project, projects)
         return self._past.recall(question, self.caller)
 
     def briefing(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 
-from perdure.context.aliases import aliases_file, read_aliases
+from perdure.context.aliases import read_aliases, user_file
 from perdure.context.draft import Draft
 from perdure.context.files import said_at
 from perdure.context.nodes import Nodes
@@ -215,7 +215,7 @@ class Projects:
     # ------------------------------------------------------------ what they have in common
     def aliases(self) -> Aliases:
         who = self._caller.account_id, self._caller.user_id
-        return read_aliases(self._reader.backend, *who, self._reader.root)
+        return read_aliases(self._reader.backend, *who, self._reader.root.key)
 
     def _known(self, project: str) -> str:
         """Return a project by its name, or a former one; `ProjectError` if there is none."""
@@ -252,7 +252,7 @@ class Projects:
     ) -> Reassigned:
         """Write the table, and the nodes that are given other metadata, in one commit."""
         nodes = self._nodes()
-        file = aliases_file(self._caller.account_id, self._caller.user_id, nodes.root)
+        file = user_file(self._caller.account_id, self._caller.user_id, root=nodes.root.key)
         moved: list[Uri] = []
 
         def plan(draft: Draft) -> None:

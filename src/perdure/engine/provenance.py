@@ -35,11 +35,9 @@ from perdure.errors import (
 )
 from perdure.model import SUPERSEDED_BY, ContextNode, ContextType, RelationEdge, RequestContext, Uri
 from perdure.model.anchors import Anchors, Stated, Verdict
-from perdure.model.record import VALID_FROM, VALID_UNTIL
 from perdure.model.transcript import Message, parse
 from perdure.model.values import shortened
 from perdure.storage.history import History, Version
-from perdure.times import read_moment
 
 
 class Kind(Enum):
@@ -370,8 +368,8 @@ class Asking:
                     node.uri,
                     node.content.strip(),
                     edge.reason,
-                    read_moment(node.metadata.get(VALID_FROM)),
-                    read_moment(node.metadata.get(VALID_UNTIL)),
+                    node.valid_from,
+                    node.valid_until,
                     tuple(self._claims(node)),
                     tuple(self._formers(node.uri, told, deep + 1)),
                 )

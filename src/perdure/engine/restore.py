@@ -35,10 +35,8 @@ from perdure.errors import (
     NotTextError,
 )
 from perdure.model import ContextNode, NodeStatus, RequestContext, Uri
-from perdure.model.record import VALID_FROM
 from perdure.storage.history import RESTORE, History, Version
 from perdure.storage.wrappers.view import View
-from perdure.times import read_moment
 
 if TYPE_CHECKING:
     from perdure.model.values import JSON
@@ -410,7 +408,7 @@ def _marked(before: ContextNode, parent: _Parent, page: ContextNode) -> ContextN
 
 
 def _item(former: ContextNode) -> str:
-    since = read_moment(former.metadata.get(VALID_FROM))
+    since = former.valid_from
     day = since.date() if since else None
     return "".join(
         statements.item(each.text, day) for each in statements.statements(former.content)

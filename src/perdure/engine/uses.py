@@ -13,8 +13,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perdure.database import DatabaseFile, Tables, look
 from perdure.engine.emissions import Emitted, key_of
+from perdure.sqlite import DatabaseFile, Tables, look
 
 if TYPE_CHECKING:
     from perdure.engine.briefing import BriefingItem

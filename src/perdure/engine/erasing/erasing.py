@@ -17,6 +17,7 @@ from perdure.artifacts.entry import Sweep
 from perdure.artifacts.keys import SigningKey
 from perdure.context.draft import Draft
 from perdure.context.files import META, OWNER
+from perdure.context.layouts.notes import NotesLayout
 from perdure.context.nodes import Nodes
 from perdure.context.reading import absent
 from perdure.dataclass import dataclass, replace
@@ -44,7 +45,6 @@ from perdure.model import NodeStatus, RequestContext, Uri
 from perdure.model.uri import MESSAGE
 from perdure.model.values import JSON
 from perdure.storage import Locator
-from perdure.storage.contract import Layout
 from perdure.storage.history import Event
 from perdure.storage.sweep import sweep
 from perdure.storage.wrappers.recorded import Recorded
@@ -189,7 +189,7 @@ class Erasing:
                 owners.delete(marked, task.account_id, owner, ctx)
         texts = (text for text in texts_in(task.spans, self._nodes) if self._was_there(text, first))
         while batch := list(islice(texts, _BATCH)):
-            if isinstance(layout := self._recorded.inner, Layout):
+            if isinstance(layout := self._recorded.inner, NotesLayout):
                 for folder in {text.parent.key for text in batch}:
                     layout.remove_copies(folder)
             _remove(marked, batch)

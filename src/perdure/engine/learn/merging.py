@@ -56,7 +56,6 @@ from perdure.model import (
 )
 from perdure.model.record import PROJECT, VALID_FROM, VALID_UNTIL
 from perdure.model.values import JSON, MAX_ABSTRACT, shortened
-from perdure.times import read_moment
 
 DATE = "date"
 _ONE_DAY = timedelta(days=1)
@@ -390,12 +389,12 @@ def _redated(
 
 
 def _until(former: ContextNode) -> datetime:
-    return read_moment(former.metadata.get(VALID_UNTIL)) or former.updated_at
+    return former.valid_until or former.updated_at
 
 
 def _began(former: ContextNode) -> datetime:
     """Return when what held once began to, or was first stated."""
-    begun = read_moment(former.metadata.get(VALID_FROM))
+    begun = former.valid_from
     times = [each.when for each in support_of(former).values() if each.when is not None]
     return begun or min(times, default=_until(former))
 

@@ -12,7 +12,6 @@ from decimal import ROUND_CEILING, Decimal
 from enum import StrEnum
 from string import ascii_letters
 
-from perdure.database import DatabaseFile, Tables
 from perdure.dataclass import dataclass
 from perdure.engine.llm.contract import (
     BACKGROUND,
@@ -37,6 +36,7 @@ from perdure.files import Closing
 from perdure.model import check_owner_space
 from perdure.model.uri import check_id
 from perdure.model.values import counted, moment, shown
+from perdure.sqlite import DatabaseFile, Tables
 
 BILLION = 1_000_000_000
 """Money is counted in billionths of a dollar, so that sums are exact."""

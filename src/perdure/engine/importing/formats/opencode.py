@@ -5,16 +5,16 @@ Older ones are files below `storage/`: `session/*/ID.json`, `message/ID/*.json`,
 
 import json
 import re
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
 from typing import BinaryIO
 
 from perdure.engine.importing import reading
 from perdure.engine.importing.contract import Conversation, Finding, Heard, Item, Said
 from perdure.engine.importing.reading import ShellCalls, heard, mapping_of, message, said, time_of
 from perdure.engine.importing.sources import Entry, Source
+from perdure.errors import StorageError
 from perdure.model.messages import text_of
+from perdure.sqlite import read_only
 
 Object = Mapping[str, object]
 _BARE_QUOTE = re.compile(r'(?<!\\)"')
@@ -52,7 +52,7 @@ class OpenCode:
     ) -> Iterator[Item | Finding]:
         path = source.path / entry.name if source.is_folder else source.path
         try:
-            with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
+            with read_only(path) as database:
                 sessions = database.execute(_SESSIONS, (session_id,)).fetchall()
                 for name, folder, title, began, last in sessions:
                     parts = database.execute(_PARTS, (name,))
@@ -60,8 +60,8 @@ class OpenCode:
                     times = {"created": began, "updated": last}
                     session = {"id": name, "directory": folder, "title": title, "time": times}
                     yield _conversation(entry, session, found)
-        except sqlite3.Error as error:
-            what = f"it can't be read as a database of opencode: {str(error)[:80]}"
+        except StorageError as error:
+            what = f"it can't be read as a database of opencode: {str(error.__cause__)[:80]}"
             yield Finding(entry.name, "", what, "name the file opencode.db of a current opencode")
 
 
