@@ -12,6 +12,7 @@ from perdure.engine.recall.result import Hint, HintKind
 from perdure.errors import StorageError, TextsGoneError
 from perdure.model import RequestContext, Role, Uri
 from perdure.storage import Locator, StorageBackend
+from perdure.storage.conflicts import copied_name
 from perdure.storage.contract import Layout
 from perdure.storage.seen import UNKNOWN, Checked, Row, Seen, Taking, batches, check, settle
 
@@ -163,6 +164,10 @@ def record(parts: "Parts", checked: Checked) -> "tuple[list[Discrepancy], list[U
     noticed: list[Discrepancy] = []
     layout = parts.recorded.inner
     laid_out = layout if isinstance(layout, Layout) else None
+    if copies := [path for path in checked.found if copied_name(path.rpartition("/")[2])]:
+        from perdure.engine.conflicts import unite  # noqa: PLC0415 - who has such copies pays
+
+        unite(parts.recorded, copies)
     found = laid_out.logical(checked.found) if laid_out else list(map(Locator, checked.found))
     same = set(found)
     for locators in batches(found):

@@ -57,6 +57,11 @@ def unmarked_original(name: str) -> str | None:
     return _original(name, _UNMARKED)
 
 
+def copied_name(name: str) -> str | None:
+    """Return the name of the original, if `name` may be that of a copy with or without a mark."""
+    return marked_original(name) or unmarked_original(name)
+
+
 def original_of(
     name: str, siblings: Collection[str], read: Callable[[str], str | None]
 ) -> str | None:

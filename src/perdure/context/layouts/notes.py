@@ -17,6 +17,7 @@ from perdure.context.files import ARCHIVED, CONTENT, FILES, LEARNED, META, OWNER
 from perdure.context.layouts import notefile
 from perdure.context.layouts.names import (
     MARKDOWN,
+    SYSTEM,
     Names,
     Part,
     day_in,
@@ -598,6 +599,9 @@ class NotesLayout(Closing, Wrapped, Layout):
     def _is_memory(self, path: str) -> bool:
         return not self._folder.key or path.startswith(f"{self._folder.key}/") or is_state(path)
 
+    def _is_of_system(self, path: str) -> bool:
+        return path.startswith(f"{self._folder.child(SYSTEM).key}/")
+
     def is_note(self, path: str) -> bool:
         """Whether a file is a memory or a note in place, by its name."""
         name = path.rpartition("/")[2]
@@ -605,7 +609,7 @@ class NotesLayout(Closing, Wrapped, Layout):
             (is_markdown(name) or is_state(path))
             and not name.startswith(".")
             and name != ABOUT
-            and marked_original(name) is None
+            and (marked_original(name) is None or self._is_of_system(path))
             and not self._is_ignored(path)
         )
 
