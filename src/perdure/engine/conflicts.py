@@ -18,9 +18,9 @@ from perdure.context.layouts.notefile import ID, NoteFile, compose, split
 from perdure.engine import forgotten
 from perdure.errors import AbsentError, ConcurrentModificationError, InvalidValueError
 from perdure.model.aliases import FILE, Aliases
-from perdure.storage import ABSENT, FindingKind, Locator, StorageBackend, content_hash
+from perdure.storage import ABSENT, Finding, FindingKind, Locator, StorageBackend, content_hash
 from perdure.storage.conflicts import copied_name
-from perdure.storage.contract import Layout
+from perdure.storage.contract import ROOT, Layout
 from perdure.storage.history import CONFLICT_COPY, Version
 from perdure.storage.locator import is_key_segment
 from perdure.storage.undo import look
@@ -104,7 +104,8 @@ def _merged_heads(base: NoteFile, mine: NoteFile, theirs: NoteFile) -> Merged:
     heads = [each._replace(body="").text() for each in files]
     three = [{entry.name or entry.raw: entry.raw for entry in each.entries} for each in files]
     is_plain = list(map(len, three)) == [len(each.entries) for each in files]  # no name twice
-    if len(set(heads)) < len(heads) or not (is_plain and mine.opening and theirs.opening):
+    is_easy = len(set(heads)) < len(heads) and three[1].get("created") == three[2].get("created")
+    if is_easy or not (is_plain and mine.opening and theirs.opening):
         return merge(*heads)
     out, clashes = "", 0
     for name in dict.fromkeys((*three[1], *three[2])):
@@ -126,13 +127,19 @@ def files_of(recorded: Recorded) -> StorageBackend:
 
 def conflicts(recorded: Recorded) -> Iterator[Conflict]:
     """Yield the conflict copies of a store."""
-    files = files_of(recorded)
-    for directory, stamps in files.scan(skip=_is_of_a_tool):
-        for finding in files.findings(directory) if stamps is not None else ():
-            if finding.kind is FindingKind.CONFLICT_COPY and finding.original is not None:
-                found = _conflict(recorded, directory.child(finding.name), finding.original)
-                if found is not None:
-                    yield found
+    for finding in _findings(recorded):
+        if finding.kind is FindingKind.CONFLICT_COPY and finding.original is not None:
+            found = _conflict(recorded, finding.directory.child(finding.name), finding.original)
+            if found is not None:
+                yield found
+
+
+def _findings(recorded: Recorded) -> Iterator[Finding]:
+    if isinstance(recorded.inner, Layout):
+        yield from recorded.inner.findings(ROOT)
+        return
+    for directory, stamps in recorded.inner.scan(ROOT, skip=_is_of_a_tool):
+        yield from recorded.inner.findings(directory) if stamps is not None else ()
 
 
 def _is_of_a_tool(directory: str) -> bool:
@@ -145,6 +152,8 @@ def _conflict(recorded: Recorded, copy: Locator, original: Locator) -> Conflict 
     if not isinstance(theirs, str):  # it is not a text, or was removed since
         return None
     text = mine if isinstance(mine, str) else None
+    if theirs in _earlier(recorded, original, theirs):  # the copy is what the file was before
+        return Conflict(copy.key, original.key, text, theirs, theirs)
     earlier = _earlier(recorded, original, text or theirs)
     return Conflict(copy.key, original.key, text, theirs, _base(earlier, text or "", theirs))
 

@@ -51,7 +51,12 @@ from perdure.frontmatter import frontmatter
 from perdure.model.anchors import FIRST_NODE
 from perdure.model.values import JSON, MAX_NOTE
 from perdure.storage import Locator, StorageBackend
-from perdure.storage.conflicts import alike, marked_original, unmarked_original
+from perdure.storage.conflicts import (
+    copied_name,
+    is_evident_copy,
+    marked_original,
+    unmarked_original,
+)
 from perdure.storage.content import (
     ABSENT,
     Change,
@@ -95,6 +100,8 @@ LEFT_OUT = {
 }
 """Why notes are not memory, as doctor says it, the fix, and whether something is wrong."""
 _COPY = FindingKind.CONFLICT_COPY
+_COPIES = ".copies/"
+"""Begins the place of a file whose id another file has; nothing is there."""
 _ATTEMPTS = 3
 _DATE = len("2026-03-02")
 _BESIDE = (OWNER, LEARNED)
@@ -207,7 +214,7 @@ class NotesLayout(Closing, Wrapped, Layout):
         if unsure:
             self._settle(key)
             _, children, archived = self.places.listed(key)
-        names = {*children, *self._texts_in(key)}
+        names = {*children, *self._texts_in(key)}.difference(() if key else (_COPIES[:-1],))
         if is_state(f"{key}/-"):
             names |= {each.name for each in self.inner.list(locator)}
             names = {name for name in names if self.exists(locator.child(name))}
@@ -249,6 +256,14 @@ class NotesLayout(Closing, Wrapped, Layout):
             else:
                 advice = "let this user read it, or name it in ignore of [vault]"
                 yield Finding(FindingKind.CLOSED, directory.parent, directory.name, advice)
+        for row in self.places.copies():
+            holder, copy = self.places.at(row.claim), Locator(row.path)
+            if holder is not None and copied_name(copy.name) != Locator(holder.path).name:
+                advice = (
+                    "it has the same id: `perdure conflicts merge` unites both; "
+                    "to be another memory, it must have no id"
+                )
+                yield Finding(_COPY, copy.parent, copy.name, advice, Locator(holder.path))
 
     def _has(self, part: Part) -> bool:
         return self._note(part.place).text(part.name) is not None
@@ -279,6 +294,8 @@ class NotesLayout(Closing, Wrapped, Layout):
         return _NO_NOTE if row is None else self._note_of(row)
 
     def _note_of(self, row: Row) -> _Note:
+        if row.place.startswith(_COPIES):
+            return _Note(row, None, {})
         try:
             real = self.inner.read(trusted(row.path))
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
@@ -619,11 +636,14 @@ class NotesLayout(Closing, Wrapped, Layout):
             real: str | None = self.inner.read(Locator(path))
         except _UNREADABLE:
             real = None
-        places = [self._place_in(path, real), self._place_of(path)]
+        said = self._id_in(path, real)
+        places = [self._place_of(path, said), self._place_of(path)]
         places += [self._place_of(told_apart(path[: -len(MARKDOWN)], path) + MARKDOWN)]
         if known is not None and (real is None or places[0] is None):
             places.insert(0, known.place)
         place = next((each for each in places if each is not None and not is_taken(each)), None)
+        if said and place != places[0] and self._is_memory(path):
+            return Row(_copy_place(path), path, claim=places[0] or "")
         if place is None or (real is not None and self._is_left_out(path, real)):
             return None
         claim = "" if place == places[0] else places[0] or ""
@@ -692,6 +712,10 @@ class NotesLayout(Closing, Wrapped, Layout):
         for copy in found | {each.name for each in self.inner.findings(folder)}:
             if marked_original(copy) == name:
                 self.inner.remove(folder.child(copy))
+        for each in self.places.claiming(place):
+            if each.place.startswith(_COPIES):
+                self.inner.remove(Locator(each.path))
+                self.places.change([], [each.place])
 
     def _is_left_out(self, path: str, real: str) -> bool:
         return self._is_too_long(path, real) or self._is_copy(path, real)
@@ -708,8 +732,7 @@ class NotesLayout(Closing, Wrapped, Layout):
             beside = self.inner.read(Locator(path).parent.child(original))
         except StorageError:  # it is not there, or not a text
             return False
-        ids = (notefile.NoteFile.parse(text).value(notefile.ID) for text in (beside, real))
-        return (not self._is_memory(path) or len(set(map(str, ids))) == 1) and alike(beside, real)
+        return is_evident_copy(path.rpartition("/")[2], beside, real)
 
     def _copies_of(self, paths: Iterable[str]) -> Iterator[str]:
         """Yield files beside these that may be, or have been, conflict copies of them."""
@@ -855,6 +878,8 @@ class NotesLayout(Closing, Wrapped, Layout):
         for row in rows:
             if row.digest == NOT_READ and self._is_memory(row.path):
                 left_out.setdefault(NOT_UTF8, []).append(row.path)
+            elif row.place.startswith(_COPIES):
+                left_out.setdefault(COPY, []).append(row.path)
         others.update({why: len(paths) for why, paths in left_out.items()})
         return Census(len(notes), dict(others.most_common()), left_out)
 
@@ -890,10 +915,18 @@ class NotesLayout(Closing, Wrapped, Layout):
             return False  # it is of another place now
         return self._claim(row) < self._claim(Row(place, path))
 
-    def _claim(self, row: Row) -> tuple[bool, bool, int, str]:
-        """Order the files that have one id, or the name of one: the same on every machine."""
-        said = self._id_in(row.path)
-        return said is None, self._place_of(row.path) != row.place, len(row.path), row.path
+    def _claim(self, row: Row) -> tuple[bool, int, bool, int, str]:
+        """Order the files that have one id, or the name of one: the same on every machine.
+
+        The newest version comes first.
+        """
+        with suppress(StorageError):
+            file = notefile.NoteFile.parse(self.inner.read(Locator(row.path)))
+            version = file.value("version") if isinstance(file.value(notefile.ID), str) else None
+            age = -version if isinstance(version, int) else 0
+            names = self._place_of(row.path) != row.place, len(row.path), row.path
+            return not isinstance(file.value(notefile.ID), str), age, *names
+        return True, 0, True, len(row.path), row.path
 
     def _keys(self, place: str) -> Sequence[str]:
         """Return the keys of every text that a place can have."""
@@ -946,6 +979,10 @@ def _slashes(path: str) -> Iterator[int]:
 
 def _digest(real: str) -> bytes:
     return sha256(real.encode()).digest()
+
+
+def _copy_place(path: str) -> str:
+    return f"{_COPIES}{sha256(path.encode()).hexdigest()[:16]}"
 
 
 def _stem(path: str) -> str:
