@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -135,6 +136,25 @@ def test_numbers_that_are_not_a_day_give_no_date(memory: Memory, vault: Path, pa
     write(vault, f"{path}.md", "Kale.\n")
 
     assert memory.recall("kale").hits[0].date is None
+
+
+@pytest.mark.parametrize(
+    "text", ["Likes kale.\n", "---\nid: preference/kale\ncreated: [\n---\nLikes kale.\n"]
+)
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_memory_that_does_not_say_when_it_began_is_not_of_1970(
+    memory: Memory, vault: Path, text: str, *, is_known: bool
+) -> None:
+    write(vault, "Perdure/Preferences/Kale.md", text)
+    os.utime(vault / "Perdure/Preferences/Kale.md", (1_700_000_000, 1_700_000_000))
+    if is_known:
+        memory.recall("kale")
+
+    memory.write("preference/kale", "Likes kale and chard.", replace=True)
+
+    year = memory.read("preference/kale").created_at.year
+    assert year == (datetime.now(UTC).year if is_known else 2023)
+    assert "1970" not in (vault / "Perdure/Preferences/Kale.md").read_text()
 
 
 # ---------------------------------------------------------------- size and endings

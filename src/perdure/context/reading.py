@@ -28,7 +28,6 @@ from perdure.context.files import (
     edited_overview,
     generated_lines,
     said_at,
-    text_of,
 )
 from perdure.context.layouts.names import folded
 from perdure.dataclass import replace
@@ -38,12 +37,13 @@ from perdure.errors import (
     ConcurrentModificationError,
     InvalidValueError,
     NodeNotFoundError,
+    StorageError,
 )
 from perdure.model import ContextNode, NodeStatus, RelationEdge, RequestContext, Uri
 from perdure.model.uri import SLUG, name_of
 from perdure.patterns import later
 from perdure.storage import Locator, StorageBackend, TransactionalBackend
-from perdure.storage.contract import Layout, is_directory
+from perdure.storage.contract import Layout, Unreadable, is_directory
 
 _LOOKS = 50
 _SIBLINGS = 20
@@ -360,8 +360,13 @@ class NodeReader:
     def _meta(self, folder: Locator, said: Found) -> Meta | None:
         if said is None:
             return None
+        if isinstance(said, Unreadable):
+            try:
+                said = self.backend.read(folder.child(META))
+            except StorageError as error:
+                raise BrokenNodeError(str(error)) from error
         try:
-            return Meta.parse(text_of(said))
+            return Meta.parse(said)
         except InvalidValueError as error:
             raise BrokenNodeError(
                 f"{folder.key!a} has a meta that says nothing: {error}"

@@ -56,7 +56,8 @@ def notice_edits(parts: "Parts", *, seconds: float | None) -> Noticed:
     deadline = None if seconds is None else began + seconds
     try:
         checked = look_for_edits(parts.recorded.inner, parts.recorded.history, parts.seen, deadline)
-        recorded = len(record(parts, checked)[0]) if checked.found else 0
+        is_other = checked.found or checked.unreadable[checked.closed :]
+        recorded = len(record(parts, checked)[0]) if is_other else 0
     except TextsGoneError as error:
         return Noticed(0, 1, (Hint(HintKind.TEXTS_GONE, str(error)),))
     except StorageError as error:
@@ -70,8 +71,8 @@ def notice_edits(parts: "Parts", *, seconds: float | None) -> Noticed:
             watcher.settled = changes
         return Noticed(recorded)
     text = (
-        f"{checked.closed:,} folders may not be read, such as {checked.unreadable[0]!a}. "
-        "Fix: let this user read them, or name them in ignore of [vault]"
+        f"{checked.closed:,} folder{'s' * (checked.closed > 1)} may not be read, such as "
+        f"{checked.unreadable[0]!a}. Fix: let this user read it, or name it in ignore of [vault]"
         if checked.closed
         else f"{checked.left:,} texts were not looked at for edits within {seconds:g} s. "
         "Fix: ask again, which goes on there; or run `perdure worker --once`"
@@ -168,7 +169,8 @@ def record(parts: "Parts", checked: Checked) -> "tuple[list[Discrepancy], list[U
         from perdure.engine.conflicts import unite  # noqa: PLC0415 - who has such copies pays
 
         unite(parts.recorded, copies)
-    found = laid_out.logical(checked.found) if laid_out else list(map(Locator, checked.found))
+    paths = (*checked.found, *checked.unreadable[checked.closed :])
+    found = list(laid_out.logical(paths) if laid_out else map(Locator, checked.found))
     same = set(found)
     for locators in batches(found):
         noticed += parts.recorded.notice(locators)

@@ -90,8 +90,8 @@ _TEMPLATES = Locator(".obsidian/templates.json")
 _DAILY_NOTES = Locator(".obsidian/daily-notes.json")
 TOO_LONG, COPY, NOT_UTF8, CLOSED = "too long", "conflict copy", "not UTF-8", "may not be read"
 LEFT_OUT = {
-    TOO_LONG: ("too long to be memory", f"split what has more than {MAX_NOTE:,} characters", False),
-    COPY: ("left as copies by sync", "`perdure conflicts list` shows them", False),
+    TOO_LONG: ("too long to be memory", f"split what has more than {MAX_NOTE:,} characters", True),
+    COPY: ("left as copies by sync", "`perdure conflicts list` shows them", True),
     FindingKind.LINK.value: ("links or devices, never followed", "none needed", False),
     NOT_UTF8: ("not UTF-8, so not memory", "save them as UTF-8", True),
     CLOSED: ("that this user may not read", "let this user read them", True),
@@ -165,6 +165,9 @@ class NotesLayout(Closing, Wrapped, Layout):
         text = note.text(part.name)
         if text is UNREADABLE and note.row is not None:
             self.inner.read(Locator(note.row.path))  # raises, and says why
+            raise NotTextError(
+                f"{note.row.path!a} is too long to be memory. Fix: {LEFT_OUT[TOO_LONG][1]}."
+            )
         if isinstance(text, str):
             return text
         if self._is_directory(locator.key):
@@ -302,6 +305,8 @@ class NotesLayout(Closing, Wrapped, Layout):
             moved = self._moved(row)
             return _Note(row, None, {}) if moved is None else self._note_of(moved)
         except _UNREADABLE:
+            return _Note(row, UNREADABLE, {})
+        if self._is_too_long(row.path, real):
             return _Note(row, UNREADABLE, {})
         if self._is_memory(row.path) and row.digest != _digest(real):
             says = self._place_in(row.path, real)
@@ -644,11 +649,11 @@ class NotesLayout(Closing, Wrapped, Layout):
         place = next((each for each in places if each is not None and not is_taken(each)), None)
         if said and place != places[0] and self._is_memory(path):
             return Row(_copy_place(path), path, claim=places[0] or "")
-        if place is None or (real is not None and self._is_left_out(path, real)):
+        if place is None or (real is not None and self._is_copy(path, real)):
             return None
         claim = "" if place == places[0] else places[0] or ""
         row = Row(place, path, claim=claim, aliases=self._aliases(path, real))
-        if real is None:
+        if real is None or self._is_too_long(path, real):
             return row._replace(digest=NOT_READ)
         if not self._is_memory(path):
             return row
@@ -716,9 +721,6 @@ class NotesLayout(Closing, Wrapped, Layout):
             if each.place.startswith(_COPIES):
                 self.inner.remove(Locator(each.path))
                 self.places.change([], [each.place])
-
-    def _is_left_out(self, path: str, real: str) -> bool:
-        return self._is_too_long(path, real) or self._is_copy(path, real)
 
     def _is_too_long(self, path: str, real: str) -> bool:
         return not self._is_memory(path) and len(real) > MAX_NOTE
