@@ -61,6 +61,23 @@ def test_recall_finds_a_note_by_its_properties(memory: Memory, vault: Path, quer
     assert (hit.uri, hit.title) == ("ctx://local/resources/n1", "Kohlrabi Handbook")
 
 
+def test_recall_finds_a_memory_by_its_aliases_and_the_name_of_its_file(
+    memory: Memory, vault: Path
+) -> None:
+    memory.save("Likes small kangaroos.", category="preference", slug="animals")
+    memory.save("Works at night.", category="preference", slug="hours")
+    assert found(memory, "quokkas") == []
+
+    file = vault / "Perdure/Preferences/Animals.md"
+    file.write_text(file.read_text().replace("---\n", "---\naliases: [Setonix]\n", 1))
+    hours = vault / "Perdure/Preferences/Hours.md"
+    hours.rename(hours.with_name("Quokkas are the best.md"))
+
+    [by_name], [by_alias] = memory.recall("quokkas").hits, memory.recall("setonix").hits
+    assert by_name.uri.endswith("/preference/hours")
+    assert by_alias.uri.endswith("/preference/animals")
+
+
 def test_a_note_of_properties_alone_is_found(memory: Memory, vault: Path) -> None:
     write(vault, "Dune.md", "---\nauthor: Frank Herbert\nrating: 5\n---\n")
     write(vault, "n2.md", '---\ntitle: "Chard"\naliases:\n  - "Chard"\n---\n')
