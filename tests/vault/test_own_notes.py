@@ -174,6 +174,32 @@ def test_a_memory_that_does_not_say_when_it_began_is_not_of_1970(
     assert "1970" not in (vault / "Perdure/Preferences/Kale.md").read_text()
 
 
+# ---------------------------------------------------------------- links
+def test_a_link_to_a_memory_that_moved_has_the_name_of_its_file(
+    memory: Memory, vault: Path
+) -> None:
+    memory.save("Prefers tabs.", category="preference", slug="tabs")
+    memory.save("Uses vim, see [[tabs]].", category="habit", slug="editor")
+
+    memory.move("preference/tabs", "style/how-to-indent")
+
+    assert memory.read("habit/editor").content == "Uses vim, see [[How to indent|tabs]]."
+    assert (vault / "Perdure/Styles/How to indent.md").is_file()
+    assert memory.lint().problems == []
+
+
+def test_a_link_to_one_of_two_files_with_a_name_says_the_category(
+    memory: Memory, vault: Path
+) -> None:
+    memory.save("Prefers tabs.", category="preference", slug="tabs")
+    memory.save("Tabs of the browser.", category="browser", slug="open-tabs")
+    memory.save("Uses vim, see [[tabs]].", category="habit", slug="editor")
+
+    memory.move("preference/tabs", "style/open-tabs")
+
+    assert memory.read("habit/editor").content == "Uses vim, see [[style/open-tabs|tabs]]."
+
+
 # ---------------------------------------------------------------- size and endings
 def test_a_long_note_is_memory_to_its_end(memory: Memory, vault: Path) -> None:
     write(vault, "Long.md", "# Long\n\n" + "Kale and chard.\n\n" * 10_000 + "Kohlrabi ends it.\n")

@@ -462,6 +462,10 @@ class Layout(StorageBackend):
         """Return the path of the file that holds a text, or a node; empty if there is none."""
 
     @abstractmethod
+    def new_name(self, key: str, title: str) -> str:
+        """Return the name that the file of a new node would have, without its ending."""
+
+    @abstractmethod
     def text_in(self, path: str, real: str, key: str) -> str | None:
         """Return the text of a key, if the file at a path said this; None if it has none."""
 

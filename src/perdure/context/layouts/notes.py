@@ -680,6 +680,9 @@ class NotesLayout(Closing, Wrapped, Layout):
         row = self.places.at(key) or self.places.at(part_of(key).place)
         return row.path if row else ""
 
+    def new_name(self, key: str, title: str) -> str:
+        return self._names.stem(key, title, "")
+
     def text_in(self, path: str, real: str, key: str) -> str | None:
         part = part_of(key)
         return self._split(real, Row(part.place, path)).get(part.name)
