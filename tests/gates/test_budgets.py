@@ -18,15 +18,15 @@ BUDGETS = {
     "agents": 4_799,
     "app": 4_095,
     "artifacts": 7_142,
-    "context": 5_462,
-    "engine": 30_803,
+    "context": 5_551,
+    "engine": 30_925,
     "harness": 2_154,
-    "index": 4_248,
-    "model": 3_032,
+    "index": 4_260,
+    "model": 3_037,
     "process": 528,
-    "storage": 5_930,
+    "storage": 5_951,
     "surfaces": 7_421,
-    "testing": 4_351,
+    "testing": 4_356,
 }
 
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_930
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 79_179
