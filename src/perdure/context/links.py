@@ -157,7 +157,10 @@ def _segments(target: str) -> list[str]:
 
 
 def relinked(
-    content: str, follow: Callable[[str], Uri | None], start: Uri, name: Callable[[Uri], str]
+    content: str,
+    follow: Callable[[str], Uri | None],
+    start: Uri,
+    name: Callable[[Uri], str] = lambda _: "",
 ) -> str:
     """Return the content at `start` with links leading where `follow` says, shown as before.
 

@@ -52,7 +52,6 @@ from perdure.model.anchors import FIRST_NODE
 from perdure.model.values import JSON, MAX_NOTE
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.conflicts import (
-    copied_name,
     is_evident_copy,
     marked_original,
     unmarked_original,
@@ -253,19 +252,23 @@ class NotesLayout(Closing, Wrapped, Layout):
         return () if locator.key else tuple(self._findings())
 
     def _findings(self) -> Iterator[Finding]:
+        self._prepare()
+        told = set[Locator]()
         for directory, stamps in self.inner.scan(_ROOT, skip=self.skips):
             if stamps is not None:
-                yield from self.inner.findings(directory)
+                found = self.inner.findings(directory)
+                told.update(directory.child(each.name) for each in found if each.kind is _COPY)
+                yield from found
             else:
                 advice = "let this user read it, or name it in ignore of [vault]"
                 yield Finding(FindingKind.CLOSED, directory.parent, directory.name, advice)
+        advice = (
+            "it has the same id: `perdure conflicts merge` unites both; "
+            "to be another memory, it must have no id"
+        )
         for row in self.places.copies():
             holder, copy = self.places.at(row.claim), Locator(row.path)
-            if holder is not None and copied_name(copy.name) != Locator(holder.path).name:
-                advice = (
-                    "it has the same id: `perdure conflicts merge` unites both; "
-                    "to be another memory, it must have no id"
-                )
+            if holder is not None and copy not in told:
                 yield Finding(_COPY, copy.parent, copy.name, advice, Locator(holder.path))
 
     def _has(self, part: Part) -> bool:
