@@ -15,12 +15,13 @@ from perdure.artifacts.lines import Merged, diff, matches, merge
 from perdure.artifacts.lines import split as split_lines
 from perdure.context.files import FORGOTTEN
 from perdure.context.layouts.notefile import ID, NoteFile, compose, split
+from perdure.context.layouts.notes import NotesLayout
 from perdure.engine import forgotten
 from perdure.errors import AbsentError, ConcurrentModificationError, InvalidValueError
 from perdure.model.aliases import FILE, Aliases
 from perdure.storage import ABSENT, Finding, FindingKind, Locator, StorageBackend, content_hash
 from perdure.storage.conflicts import copied_name
-from perdure.storage.contract import ROOT, Layout
+from perdure.storage.contract import ROOT
 from perdure.storage.history import CONFLICT_COPY, Version
 from perdure.storage.locator import is_key_segment
 from perdure.storage.undo import look
@@ -34,15 +35,12 @@ _GROWING = {"updated": max, "version": max, "created": min}
 
 
 class Conflict(NamedTuple):
-    """A file with a conflict copy beside it."""
-
     path: str
     """Of the copy, in the store."""
     original: str
     mine: str | None
     """What the file has now; None if it is gone."""
     theirs: str
-    """What the copy has."""
     base: str
     """What both were made from: an earlier version, or else what they share."""
 
@@ -122,7 +120,7 @@ def _merged_heads(base: NoteFile, mine: NoteFile, theirs: NoteFile) -> Merged:
 def files_of(recorded: Recorded) -> StorageBackend:
     """Return the backend with the files that people and sync clients see."""
     inner = recorded.inner
-    return inner.inner if isinstance(inner, Layout) else inner
+    return inner.inner if isinstance(inner, NotesLayout) else inner
 
 
 def conflicts(recorded: Recorded) -> Iterator[Conflict]:
@@ -135,7 +133,7 @@ def conflicts(recorded: Recorded) -> Iterator[Conflict]:
 
 
 def _findings(recorded: Recorded) -> Iterator[Finding]:
-    if isinstance(recorded.inner, Layout):
+    if isinstance(recorded.inner, NotesLayout):
         yield from recorded.inner.findings(ROOT)
         return
     for directory, stamps in recorded.inner.scan(ROOT, skip=_is_of_a_tool):
@@ -184,7 +182,7 @@ def _base(earlier: Iterator[str], mine: str, theirs: str) -> str:
 def _earlier(recorded: Recorded, file: Locator, text: str) -> Iterator[str]:
     """Yield what a file was, newest first; not what copies had that were settled."""
     layout, history = recorded.inner, recorded.history
-    held = layout.held(file.key, text) if isinstance(layout, Layout) else {file: text}
+    held = layout.held(file.key, text) if isinstance(layout, NotesLayout) else {file: text}
     every = ((each, locator) for locator in held for each in history.versions(locator))
     states: list[Mapping[Locator, Version]] = []
     for _, commit in groupby(sorted(every, key=_commit_of), key=_commit_of):
@@ -196,7 +194,7 @@ def _earlier(recorded: Recorded, file: Locator, text: str) -> Iterator[str]:
         for locator, version in state.items():
             with suppress(AbsentError):  # removed, or no longer kept
                 texts[locator] = history.text(version)
-        if isinstance(layout, Layout):
+        if isinstance(layout, NotesLayout):
             texts = {file: layout.composed(file.key, texts, text)} if texts else {}
         yield from texts.values()
 
@@ -224,7 +222,7 @@ def unite(recorded: Recorded, paths: Iterable[str]) -> None:
         found = _conflict(recorded, copy, original) if original else None
         if original is None or found is None or found.united is None:
             continue
-        files = layout.logical([original.key]) if isinstance(layout, Layout) else [original]
+        files = layout.logical([original.key]) if isinstance(layout, NotesLayout) else [original]
         with suppress(ConcurrentModificationError, AbsentError):  # another process settles it
             settle(recorded, found, "merge", partial(recorded.notice, files))
 
@@ -256,7 +254,7 @@ def _put_aside(recorded: Recorded, conflict: Conflict) -> None:
     """Let the copy's text be a version of the file, which is then again as it was."""
     layout, file = recorded.inner, Locator(conflict.original)
     held = {file: conflict.theirs}
-    if isinstance(layout, Layout):
+    if isinstance(layout, NotesLayout):
         held = layout.held(file.key, conflict.theirs)
     recorded.joint.put_aside(held, {CONFLICT_COPY: conflict.path})
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 from perdure.artifacts import CID, IndexState
 from perdure.artifacts.canonical import Value
 from perdure.dataclass import replace
-from perdure.errors import StorageError
+from perdure.errors import AbsentError, NotTextError, StorageError
 from perdure.files import Closing
 from perdure.storage.content import Changes, Conditions, Expectation, check_changes, check_removal
 from perdure.storage.contract import (
@@ -113,24 +113,17 @@ class Recorded(Closing, Wrapped, TransactionalBackend):
     def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
         self.commit(changes, expect=expect)
 
-    def write_personal(
-        self,
-        locator: Locator,
-        content: str,
-        *,
-        authorisation: "Authorisation",
-        expect: Expectation = None,
+    def _write_personal(
+        self, locator: Locator, content: str, leave: "Authorisation", expect: Expectation
     ) -> Locator:
         """As promised; a note of this tree enters history, as it was and as it is then."""
-        layout = self.inner if isinstance(self.inner, Layout) else None
-        if layout is None or not layout.holds_personal:
-            return super().write_personal(
-                locator, content, authorisation=authorisation, expect=expect
-            )
+        layout = self.inner
+        if not isinstance(layout, Layout) or not layout.holds_personal:
+            return super()._write_personal(locator, content, leave, expect)
         self.introduce()
         self.notice(layout.logical([locator.key]))
-        layout.write_personal(locator, content, authorisation=authorisation, expect=expect)
-        said = replace(self._circumstances, actor=authorisation.operator)
+        super()._write_personal(locator, content, leave, expect)
+        said = replace(self._circumstances, actor=leave.operator)
         self.joint.notice(layout.logical([locator.key]), said)
         return locator
 
@@ -145,6 +138,13 @@ class Recorded(Closing, Wrapped, TransactionalBackend):
 
     def earlier(self, locator: Locator) -> Iterator[str]:
         return self.history.earlier(locator)
+
+    def saved(self, locator: Locator) -> str | None:
+        versions = reversed(self.history.versions(locator))
+        last = next((each for each in versions if each.origin not in {EXTERNAL, UNDONE}), None)
+        with suppress(AbsentError, NotTextError):
+            return None if last is None else self.history.text(last)
+        return None
 
     def erase(self, chosen: Callable[[], Collection[CID]], reason: str) -> "Collected":
         """Erase contents from history; nobody writes from when they are chosen until they are."""
