@@ -136,11 +136,10 @@ class Draft:
         )
 
     def _first_seen(self, place: Uri) -> datetime:
-        """Return when history has a node first; else, when its file was last written."""
+        """Return when history has a node first."""
         backend, file = self.reader.backend, self.reader.file(place, CONTENT)
         versions = backend.history.versions(file) if isinstance(backend, Recorded) else ()
-        time = versions[0].time / 1000 if versions else backend.info(file).mtime
-        return datetime.fromtimestamp(time, UTC) if 0 < time < self.now.timestamp() else self.now
+        return datetime.fromtimestamp(versions[0].time / 1000, UTC) if versions else self.now
 
 
 def ordered(metadata: Mapping[str, JSON]) -> list[str]:
