@@ -18,15 +18,15 @@ BUDGETS = {
     "agents": 4_591,
     "app": 3_996,
     "artifacts": 7_073,
-    "context": 5_589,
-    "engine": 30_100,
+    "context": 5_698,
+    "engine": 30_207,
     "harness": 2_118,
-    "index": 4_315,
-    "model": 3_060,
+    "index": 4_327,
+    "model": 3_065,
     "process": 526,
-    "storage": 5_883,
+    "storage": 5_900,
     "surfaces": 7_266,
-    "testing": 4_355,
+    "testing": 4_360,
 }
 
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_011
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_261

@@ -30,7 +30,6 @@ from perdure.context.files import (
     found_at,
     generated_lines,
     said_at,
-    text_of,
 )
 from perdure.context.layouts.names import folded
 from perdure.dataclass import dataclass, replace
@@ -40,12 +39,14 @@ from perdure.errors import (
     ConcurrentModificationError,
     InvalidValueError,
     NodeNotFoundError,
+    StorageError,
 )
 from perdure.model import ContextNode, NodeStatus, RelationEdge, RequestContext, Uri
 from perdure.model.uri import SLUG, name_of
 from perdure.patterns import later
 from perdure.storage import Locator, StorageBackend, TransactionalBackend
-from perdure.storage.contract import Layout, Text, is_directory
+from perdure.storage.conflicts import copied_name
+from perdure.storage.contract import Layout, Text, Unreadable, is_directory
 
 if TYPE_CHECKING:
     from perdure.context.layouts.notes import NotesLayout
@@ -266,6 +267,19 @@ class NodeReader:
                 found.setdefault(name, []).append(place)
         return found
 
+    def copies_of(self, file: Locator) -> Iterator[str]:
+        """Yield what conflict copies say of a text that is not of a node."""
+        files, path = self.backend, file
+        if self._layout:
+            files, path = self._layout.inner, Locator(self._layout.path_of(file.key))
+        for copy in () if self._is_past else files.list(path.parent):
+            if copied_name(copy.name) == path.name:
+                found = said_at(copy, files.read)
+                if self._layout and isinstance(found, str):
+                    found = self._layout.texts_in(file.key, copy.key, found).get("")
+                if isinstance(found, str):
+                    yield found
+
     def names_of(self, place: Uri) -> Sequence[str]:
         """Return the names by which `named` finds a node."""
         if not self._is_past:
@@ -440,8 +454,13 @@ class NodeReader:
     def _meta(self, folder: Locator, said: Found) -> Meta | None:
         if said is None:
             return None
+        if isinstance(said, Unreadable):
+            try:
+                said = self.backend.read(folder.child(META))
+            except StorageError as error:
+                raise BrokenNodeError(str(error)) from error
         try:
-            return Meta.parse(text_of(said))
+            return Meta.parse(said)
         except InvalidValueError as error:
             raise BrokenNodeError(
                 f"{folder.key!a} has a meta that says nothing: {error}"

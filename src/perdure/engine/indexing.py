@@ -1,5 +1,6 @@
 """From nodes to what an index holds of them, and keeping the two in step."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -147,7 +148,9 @@ class Indexer:
         from perdure.index.records import records_of  # noqa: PLC0415 - as before
 
         made.read[place] = stored.files
-        records = with_note(records_of(stored.node, stored.cid), stored)
+        is_named = not place.session and not stored.node.metadata.get("in_place")
+        names = [_APART.sub("", each) for each in self.reader.names_of(place)] if is_named else ()
+        records = with_note(records_of(stored.node, stored.cid, names), stored)
         return with_lasting(with_stated(records, stored.node), stored.node, known)
 
     def _embed(self, made: Made, memo: VectorMemo) -> None:
@@ -176,6 +179,10 @@ class Indexer:
             except PerdureError as error:
                 made.failed[uri] = why = error
                 doubts += 1
+
+
+_APART = re.compile(r" \([0-9a-f]{6}\)$")
+"""What tells the file of a memory from another with the same name."""
 
 
 def _outage(why: PerdureError) -> EmbeddingError:
