@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perdure.agents.hook_input import HookInput
+from perdure.agents.hooks import HookInput
 from perdure.agents.pending import Pending, start_checking, start_draining
 from perdure.agents.shown import AnsweredFrom, Shown
 from perdure.dataclass import dataclass, field
@@ -121,8 +121,8 @@ def at_start(moment: Moment) -> Emission:
             start_draining(home, os.environ)
     if moment.given.source == "resume" and shown.has_briefing:  # its context has it already
         return NOTHING
-    from perdure.agents.capture import capture_warning
     from perdure.agents.instruction_files import instruction_files
+    from perdure.agents.pending import capture_warning
     from perdure.agents.statusline import note_memories
 
     known = instruction_files(moment.given.cwd, moment.agent)
