@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import perdure
-from perdure.agents import hooks
+from perdure.agents import hooks, pending
 from perdure.agents.hooks import MOST_TEXT, HookInput, bounded
 from perdure.agents.moments import Emission
 from perdure.agents.pending import DAY, HOUR, PROMPT, Pending, Waiting, stopped_capture
