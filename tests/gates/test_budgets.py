@@ -15,17 +15,17 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 4_799,
-    "app": 4_095,
-    "artifacts": 7_142,
-    "context": 5_490,
+    "agents": 4_714,
+    "app": 4_034,
+    "artifacts": 7_056,
+    "context": 5_481,
     "engine": 30_834,
-    "harness": 2_154,
+    "harness": 2_118,
     "index": 4_248,
-    "model": 3_032,
-    "process": 528,
+    "model": 3_005,
+    "process": 526,
     "storage": 5_959,
-    "surfaces": 7_421,
+    "surfaces": 7_255,
     "testing": 4_351,
 }
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 79_018
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_522
