@@ -30,7 +30,7 @@ from typing import Any, NamedTuple, Protocol, cast
 
 from labelled import Data, Place, UserMessages, briefing_then, has_most, is_useful, new_home
 from perdure import Memory
-from perdure.agents.hooks import HookInput
+from perdure.agents.hook_input import HookInput
 from perdure.agents.moments import (
     Emission,
     Moment,

@@ -14,7 +14,7 @@ from perdure.engine.commands import SHELLS
 from perdure.patterns import later
 
 if TYPE_CHECKING:
-    from perdure.agents.hooks import HookInput
+    from perdure.agents.hook_input import HookInput
 
 _COMMANDS = ("command", "cmd", "script")
 _PATHS = ("file_path", "filePath", "path", "notebook_path", "absolute_path")

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perdure.agents.hooks import HookInput
+from perdure.agents.hook_input import HookInput
 from perdure.agents.pending import Pending, start_checking, start_draining
 from perdure.agents.shown import AnsweredFrom, Shown
 from perdure.dataclass import dataclass, field

@@ -15,7 +15,7 @@ from perdure.engine.session_notes import SessionNotes
 from perdure.model.trust import PASTED, AgentSettings, Reason, origin_of, real_path
 
 if TYPE_CHECKING:
-    from perdure.agents.hooks import HookInput
+    from perdure.agents.hook_input import HookInput
 
 OFF, USE, CONTRIBUTE = "PERDURE_OFF", "PERDURE_USE", "PERDURE_CONTRIBUTE"
 _PROMPT = "user-prompt-submit"

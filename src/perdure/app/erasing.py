@@ -4,27 +4,41 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from shutil import rmtree
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from perdure.app.indexes import Indexes
 from perdure.artifacts import CID, ArtifactStore
 from perdure.context.files import ABSTRACT, OVERVIEW
+from perdure.context.followed import FollowedLinks
 from perdure.context.layouts.notes import NotesLayout
+from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.context.tenants import Deletions
 from perdure.engine.building import folders_of
 from perdure.engine.namespaces import NamespaceManager
 from perdure.errors import PerdureError
 from perdure.index.memo import memo_folder
 from perdure.model import RequestContext, Uri
+from perdure.storage.seen import Seen
 from perdure.storage.wrappers.recorded import Recorded
-
-if TYPE_CHECKING:
-    from perdure.app.context import Context
 
 _ASIDE = "*-aside-*"
 
 
+class Tiers(Protocol):
+    @property
+    def indexes(self) -> Indexes: ...
+    @property
+    def outbox(self) -> SqliteOutbox: ...
+    @property
+    def links(self) -> FollowedLinks: ...
+    @property
+    def seen(self) -> Seen: ...
+    @property
+    def recorded(self) -> Recorded: ...
+
+
 class Derived:
-    def __init__(self, tiers: "Context", folder: Path, answers: Path) -> None:
+    def __init__(self, tiers: Tiers, folder: Path, answers: Path) -> None:
         self._tiers = tiers
         self._folder = folder
         self._answers = answers

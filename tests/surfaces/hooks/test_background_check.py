@@ -10,7 +10,8 @@ import pytest
 
 import perdure
 from perdure.agents import pending
-from perdure.agents.hooks import HookInput, run
+from perdure.agents.hook_input import HookInput
+from perdure.agents.hooks import run
 from perdure.agents.moments import Moment, at_prompt, at_start, for_subagent
 from perdure.agents.pending import locked, start_checking
 from perdure.engine import edits

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure.agents import hooks
+from perdure.agents import hook_input, hooks
 from perdure.app import caller_for, open_context
 from perdure.engine.importing.contract import Conversation
 from perdure.engine.importing.importing import FORMATS
@@ -57,7 +57,7 @@ def _of_hooks(home: Path, folder: Path) -> Iterator[tuple[str, str]]:
     events = [("session-start", ""), *(("user-prompt-submit", each) for each in prompts)]
     for agent in ("claude-code", "codex", "gemini-cli", "opencode", "cursor"):
         for event, prompt in events:
-            given = hooks.HookInput(session_id=prompt[:5], cwd=str(folder), prompt=prompt)
+            given = hook_input.HookInput(session_id=prompt[:5], cwd=str(folder), prompt=prompt)
             answer = hooks._answered(hooks.Wishes(event=event, agent=agent), home, given)
             yield f"{agent} {event}", json.dumps(answer)
             inner: Any = answer.get("hookSpecificOutput", {})

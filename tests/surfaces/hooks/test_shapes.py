@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from perdure.agents.hooks import HookInput, Wishes, _answered
+from perdure.agents.hook_input import HookInput
+from perdure.agents.hooks import Wishes, _answered
 from perdure.agents.moments import MOMENTS, Emission, Moment
 
 

@@ -11,7 +11,8 @@ import pytest
 
 import perdure
 from perdure.agents import hooks, pending
-from perdure.agents.hooks import MOST_TEXT, HookInput, bounded
+from perdure.agents.hook_input import HookInput
+from perdure.agents.hooks import MOST_TEXT, bounded
 from perdure.agents.moments import Emission
 from perdure.agents.pending import DAY, HOUR, PROMPT, Pending, Waiting, stopped_capture
 from perdure.agents.runs import KEPT, MOST_BYTES, Run, last_run, record_run, runs_of, session_digest

@@ -2,9 +2,9 @@
 
 from perdure import Memory
 from perdure.surfaces import out
+from perdure.surfaces.cli.completion import node_command
 from perdure.surfaces.cli.options import (
     ask_first,
-    node_command,
     with_memory,
     with_reason,
     without_asking,

@@ -4,7 +4,8 @@ import click
 
 from perdure import Enforced, Memory
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import node_command, with_project_memory
+from perdure.surfaces.cli.completion import node_command
+from perdure.surfaces.cli.options import with_project_memory
 from perdure.surfaces.telling import picked, shown_words
 
 

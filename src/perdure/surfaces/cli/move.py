@@ -4,8 +4,8 @@ import click
 
 from perdure import Memory
 from perdure.surfaces import out
-from perdure.surfaces.cli.completion import node_names
-from perdure.surfaces.cli.options import node_command, with_memory, with_reason
+from perdure.surfaces.cli.completion import node_command, node_names
+from perdure.surfaces.cli.options import with_memory, with_reason
 from perdure.surfaces.telling import version_line
 
 

@@ -25,7 +25,6 @@ from perdure.model.aliases import Identity
 from perdure.model.request import text_named
 from perdure.model.values import JSON
 from perdure.surfaces import out
-from perdure.surfaces.cli.completion import node_names
 from perdure.surfaces.telling import animated, counted, picked, shown
 from perdure.times import parsed
 
@@ -118,7 +117,6 @@ def index_first(memory: "Memory") -> None:
 
 
 Rest = ParamSpec("Rest")
-Completer = Callable[[click.Context, click.Parameter, str], list[str]]
 
 NAMES = (
     "A NODE is named as preference/indentation, profile, skills/NAME, resources/NAME or "
@@ -126,18 +124,6 @@ NAMES = (
 )
 _MOST_NAMED = 3
 _MOST_MASKED = 10
-
-
-def node_command(
-    name: str, *, complete: Completer = node_names, cls: type[click.Command] | None = None
-) -> Callable[[Callable[..., object]], click.Command]:
-    """Return the decorator of a command about one node, which is its first argument."""
-
-    def decorated(command: Callable[..., object]) -> click.Command:
-        argument = click.argument("node", shell_complete=complete)
-        return click.command(name, cls=cls or click.Command, epilog=NAMES)(argument(command))
-
-    return decorated
 
 
 class Caller(TypedDict):

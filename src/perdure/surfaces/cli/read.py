@@ -10,7 +10,8 @@ from perdure import Edges, Memory, PastMemory
 from perdure.model import ContextNode, RelationEdge
 from perdure.model.values import plain
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import Moment, at_moment, node_command, with_memory
+from perdure.surfaces.cli.completion import node_command
+from perdure.surfaces.cli.options import Moment, at_moment, with_memory
 from perdure.surfaces.telling import local_time, shown, styled, told_edges, told_whole
 
 _INDENT = " " * 10

@@ -5,8 +5,8 @@ import click
 from perdure import Memory
 from perdure.model import RelationEdge
 from perdure.surfaces import out
-from perdure.surfaces.cli.completion import node_names
-from perdure.surfaces.cli.options import OBJECT_PER_LINE, node_command, with_memory
+from perdure.surfaces.cli.completion import node_command, node_names
+from perdure.surfaces.cli.options import OBJECT_PER_LINE, with_memory
 from perdure.surfaces.telling import shown, told_edge
 
 

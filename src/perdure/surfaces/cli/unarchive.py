@@ -2,8 +2,8 @@
 
 from perdure import Memory
 from perdure.surfaces import out
-from perdure.surfaces.cli.completion import archived_names
-from perdure.surfaces.cli.options import node_command, with_memory, with_reason
+from perdure.surfaces.cli.completion import archived_names, node_command
+from perdure.surfaces.cli.options import with_memory, with_reason
 
 
 @node_command("unarchive", complete=archived_names)

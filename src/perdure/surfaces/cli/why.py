@@ -23,7 +23,8 @@ from perdure.model import Action, RelationEdge, Uri
 from perdure.model.trust import told_origins
 from perdure.model.values import shortened
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import node_command, with_project_memory
+from perdure.surfaces.cli.completion import node_command
+from perdure.surfaces.cli.options import with_project_memory
 from perdure.surfaces.telling import (
     counted,
     local_date,

@@ -8,12 +8,12 @@ import click
 from perdure import Memory
 from perdure.model.values import JSON
 from perdure.surfaces import out
+from perdure.surfaces.cli.completion import node_command
 from perdure.surfaces.cli.options import (
     STDIN,
     TakesText,
     masked_json,
     mention_masked,
-    node_command,
     piped,
     with_memory,
     with_meta,
