@@ -15,8 +15,8 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 4_714,
-    "app": 4_034,
+    "agents": 4_707,
+    "app": 4_048,
     "artifacts": 7_056,
     "context": 5_481,
     "engine": 30_834,
@@ -25,7 +25,7 @@ BUDGETS = {
     "model": 3_005,
     "process": 526,
     "storage": 5_959,
-    "surfaces": 7_255,
+    "surfaces": 7_260,
     "testing": 4_351,
 }
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_522
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_534
