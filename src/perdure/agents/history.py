@@ -2,9 +2,7 @@
 
 import json
 import re
-import sqlite3
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +11,9 @@ from perdure.agents.transcripts import Readings
 from perdure.config import load_config
 from perdure.dataclass import dataclass, replace
 from perdure.engine.importing.sources import opened
-from perdure.errors import ForgottenError, PerdureError
+from perdure.errors import ForgottenError, PerdureError, StorageError
 from perdure.files import write_whole
+from perdure.sqlite import read_only
 
 if TYPE_CHECKING:
     from perdure.app import Context
@@ -177,9 +176,9 @@ def _opencode(folder: Path) -> Iterator[PastSession]:
     query = "select id, directory, time_updated from session where parent_id is null"
     try:
         size = path.stat().st_size
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+        with read_only(path) as database:
             rows = database.execute(query).fetchall()
-    except (OSError, sqlite3.Error):
+    except (OSError, StorageError):
         return
     for name, directory, updated in rows:
         yield PastSession(str(name), path, str(directory), size // len(rows), float(updated or 0))

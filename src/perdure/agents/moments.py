@@ -199,7 +199,7 @@ def recalled_for(prompt: str, moment: Moment) -> Emission:
 
 def hint_for(prompt: str, shown: Shown) -> str:
     """Return one line if a prompt may state something lasting; empty if not, or shown before."""
-    from perdure.engine.learn.net import prompt_hint
+    from perdure.engine.learn.prose import prompt_hint
     from perdure.model.values import words_key
 
     hint = prompt_hint(prompt)

@@ -44,9 +44,8 @@ from perdure.model.values import shortened, visible
 if TYPE_CHECKING:
     from perdure.app import Context
     from perdure.engine.emissions import Emitted
-    from perdure.engine.importing.admission import Admission, Admitted
     from perdure.engine.importing.contract import Conversation, Finding, Item, Resumable
-    from perdure.engine.importing.importers import SessionImporter
+    from perdure.engine.importing.importers import Admission, Admitted, SessionImporter
     from perdure.engine.sessions import SessionEnd
 
 PROMPT = "user-prompt-submit"
@@ -316,9 +315,8 @@ def keep(context: "Context", waiting: Waiting) -> "list[Conversation]":
     What was added since the last time is read alone. If that can't be told, all of it is read.
     Return what was read.
     """
-    from perdure.engine.importing.admission import Admission
     from perdure.engine.importing.contract import Resumable, Selective
-    from perdure.engine.importing.importers import SessionImporter
+    from perdure.engine.importing.importers import Admission, SessionImporter
     from perdure.engine.importing.importing import FORMATS
     from perdure.engine.importing.sources import Source
     from perdure.engine.session_notes import SessionNotes
@@ -396,8 +394,8 @@ class _Reader:
 
     def admitted(self, items: "Iterable[Item | Finding]") -> "Iterator[Admitted]":
         """Yield what may be kept of the conversations in a file; note what is wrong."""
-        from perdure.engine.importing.admission import Admitted
         from perdure.engine.importing.contract import Conversation, Finding
+        from perdure.engine.importing.importers import Admitted
 
         waiting = self.waiting
         for item in items:

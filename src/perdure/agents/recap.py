@@ -7,10 +7,9 @@ import io
 import json
 import os
 import re
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -29,6 +28,7 @@ from perdure.engine.validate.texts import presentable_line
 from perdure.errors import PerdureError
 from perdure.model.messages import text_of
 from perdure.model.values import shortened
+from perdure.sqlite import read_only
 
 BUDGET = 200
 MOST_BYTES = 600_000
@@ -106,7 +106,7 @@ def recap(agent: str, transcript: Path, session_id: str, cwd: str = "") -> str:
     It is empty if the transcript can't be read, says nothing of the kind, or has private parts.
     """
     session = None
-    with suppress(PerdureError, OSError, sqlite3.Error):
+    with suppress(PerdureError, OSError):
         session = _session(agent, transcript, session_id)
     if session is None:
         return ""
@@ -297,7 +297,7 @@ def _of_opencode(path: Path, session_id: str) -> _Session | None:
         "select m.data, p.data from message m join part p on p.message_id = m.id"
         " where m.session_id = ? order by m.time_created desc, m.id desc, p.id desc limit ?"
     )
-    with closing(sqlite3.connect(f"{path.resolve(strict=True).as_uri()}?mode=ro", uri=True)) as db:
+    with read_only(path) as db:
         rows = db.execute(query, (session_id, _MOST_PARTS)).fetchall()[::-1]
     if any(_PRIVATE.search(text_of(row[1]).encode(errors="replace")) for row in rows):
         return None

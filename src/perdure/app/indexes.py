@@ -106,7 +106,8 @@ class Indexes:
         That is the index of the embedder, unless it would take long to make: until somebody has
         made it, that of an earlier embedder has to do, or words.
         """
-        wanted, index = self._wanted, self._wanted.following.index
+        wanted = self._wanted
+        index = wanted.following.index
         try:
             if self.embedder is None or index.cursor(account_id):
                 return wanted

@@ -253,6 +253,8 @@ class Draft:
         self.puts: list[Placed] = []
         """Where in the payload new content is."""
         self.records: list[bytes] = []
+        self.entries: dict[int, Entry] = {}
+        """Those of the records that need not be decoded, by their number."""
         self.payload: list[bytes] = []
 
     @property
@@ -301,6 +303,7 @@ class Draft:
             self._see(cid.digest, visible=True)
 
     def append(self, entry: Entry) -> None:
+        self.entries[len(self.records)] = entry
         self.records.append(encode(entry))
 
     def append_once(self, entry: Entry) -> None:
@@ -325,6 +328,8 @@ class Draft:
                 self._visible[digest] = before
         while len(self._once) > once:
             self._once.popitem()
+        for number in range(records, len(self.records)):
+            self.entries.pop(number, None)
         del self.records[records:]
         del self.puts[puts:]
         del self.payload[puts:]

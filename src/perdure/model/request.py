@@ -106,7 +106,10 @@ class RequestContext:
         """Whether what somebody has in this account is within reach; so is what all share."""
         if owner_space.startswith("account:"):
             return owner_space == f"account:{self.account_id}"
-        return self.governs or owner_space in self.owner_spaces
+        if self.role is not Role.MEMBER:
+            return True
+        own = (f"user:{self.user_id}", f"agent:{self.agent_id}")
+        return owner_space in own or owner_space in self.visible_owner_spaces
 
     def may_see(self, uri: Uri) -> bool:
         """Whether a place is within reach, as far as its name tells; a session has its owner."""
