@@ -25,7 +25,7 @@ from perdure.surfaces.start import main
 main()
 """
 MOST_OF_OURS = {
-    "session-start": 105,
+    "session-start": 106,
     "prompt": 150,
     "action, silent": 72,
     "action, a rule": 143,
