@@ -18,7 +18,7 @@ BUDGETS = {
     "agents": 4_799,
     "app": 4_095,
     "artifacts": 7_174,
-    "context": 5_499,
+    "context": 5_500,
     "engine": 30_872,
     "harness": 2_154,
     "index": 4_249,
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 79_177
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 79_178
