@@ -59,7 +59,6 @@ class Index:
         self._prefix = b""
         self.end = End(0, 0, 0, 0, 0, FIRST_SEAL)
         self.snapshots: list[int] = []
-        """The position of each."""
         self.horizon = 0
         self._last = 0
 
@@ -81,7 +80,6 @@ class Index:
         return position < hidden or 0 < row.shown <= position
 
     def rows(self) -> Iterator[tuple[bytes, Row]]:
-        """Yield every row, in no order."""
         tail = self._tail
         for digest, row in self._table.rows() if self._table else ():
             if digest not in tail:
@@ -100,7 +98,6 @@ class Index:
 
     # ------------------------------------------------------------ following the log
     def apply(self, frame: Frame, algorithm: Hash) -> None:
-        """Take a commit in."""
         head = frame.head
         prefix = self._prefix or self._begin(algorithm)
         available = head.payload_length
@@ -318,13 +315,11 @@ class Draft:
 
     # ------------------------------------------------------------ taking back
     def begin(self) -> "Begun":
-        """Return what `undo` needs to take back everything from here on."""
         return Begun(
             len(self.records), len(self.puts), self._length, len(self._seen_before), len(self._once)
         )
 
     def undo(self, begun: "Begun") -> None:
-        """Take back what was drafted since."""
         records, puts, self._length, seen, once = begun
         for digest, before in reversed(self._seen_before[seen:]):
             if before is None:
@@ -342,8 +337,6 @@ class Draft:
 
 
 class Begun(NamedTuple):
-    """Where a draft stood."""
-
     records: int
     puts: int
     length: int

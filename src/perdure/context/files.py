@@ -31,8 +31,8 @@ from perdure.model.values import (
     shown,
 )
 from perdure.patterns import later
-from perdure.storage import Locator
-from perdure.storage.contract import UNREADABLE, Text, Unreadable
+from perdure.storage import Locator, StorageBackend
+from perdure.storage.contract import UNREADABLE, Layout, Text, Unreadable
 from perdure.times import read_moment
 
 CONTENT = "content.md"
@@ -296,6 +296,14 @@ def said_at(locator: Locator, read: Callable[[Locator], Text]) -> Found:
         return None
     except (NotTextError, DirectoryInTheWayError, LinkRefusedError, AccessRefusedError):
         return UNREADABLE
+
+
+def found_at(locator: Locator, backend: StorageBackend) -> Found:
+    """Return what a text says, without asking whether a folder is there where there is none."""
+    inner = getattr(backend, "inner", backend)
+    if isinstance(inner, Layout):
+        return inner.text_at(locator.key)
+    return said_at(locator, backend.read)
 
 
 def text_of(said: str | Unreadable) -> str:

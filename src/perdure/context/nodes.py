@@ -246,7 +246,7 @@ class Nodes(NodeReader):
                 replace(edge, from_uri=uri) for edge in node.relations if edge.to_uri != uri
             ),
         )
-        draft.write(self.owned(draft, moved, ctx), stored._replace(files=dict.fromkeys(FILES)))
+        draft.write(self.owned(draft, moved, ctx), replace(stored, files=dict.fromkeys(FILES)))
 
     def _followers(self, place: Uri, ctx: RequestContext) -> Iterator[Stored]:
         for follower in self._backlinks.leading_to(place):

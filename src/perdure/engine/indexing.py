@@ -147,7 +147,7 @@ class Indexer:
         from perdure.index.records import records_of  # noqa: PLC0415 - as before
 
         made.read[place] = stored.files
-        records = with_note(records_of(stored.node, str(stored.cid)), stored)
+        records = with_note(records_of(stored.node, stored.cid), stored)
         return with_lasting(with_stated(records, stored.node), stored.node, known)
 
     def _embed(self, made: Made, memo: VectorMemo) -> None:

@@ -4,12 +4,13 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from enum import Enum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from perdure.dataclass import dataclass, field, replace
 from perdure.errors import InvalidValueError
 from perdure.markdown import headings, unmarked
+from perdure.model.record import VALID_FROM, VALID_UNTIL
 from perdure.model.request import owner_space_at
 from perdure.model.uri import SLUG, Uri, check_slug
 from perdure.model.values import (
@@ -38,7 +39,7 @@ SUPERSEDED_BY = "superseded_by"
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _MAX_TITLE = 120
 _MAX_BEGINNING = 60
-_TIMES = ("date", "valid_from", "valid_until")
+_TIMES = ("date", VALID_FROM, VALID_UNTIL)
 """Metadata that Perdure reads: when it was, and from when to when it holds."""
 
 
@@ -104,7 +105,7 @@ class ContextType(Enum):
         return cls.RESOURCE if uri.path[:1] == ("resources",) else cls.MEMORY
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ContextNode:
     """A node as it is, or as it is to be.
 
@@ -162,7 +163,7 @@ class ContextNode:
             put(self, "problems", tuple(encodable(each, "problem") for each in self.problems))
 
     # ------------------------------------------------------------ what follows from its name
-    @property
+    @cached_property
     def place(self) -> Uri:
         return Uri.parse(self.uri)
 
@@ -170,7 +171,7 @@ class ContextNode:
     def account_id(self) -> str:
         return self.place.account
 
-    @property
+    @cached_property
     def category(self) -> str:
         return self.place.category
 
@@ -182,7 +183,7 @@ class ContextNode:
     def context_type(self) -> ContextType:
         return ContextType.of(self.place)
 
-    @property
+    @cached_property
     def title(self) -> str:
         """What people call it; a note of a person's may name its title apart from its headings."""
         is_named = self.abstract and self.metadata.get("in_place")
@@ -193,8 +194,16 @@ class ContextNode:
         """When it last changed; None for a note of a person's that names no time."""
         return self.updated_at if self.updated_at != _EPOCH else None
 
-    # ------------------------------------------------------------ making the next one
-    @property
+    @cached_property
+    def valid_from(self) -> datetime | None:
+        """From when on it holds; None if that is not known."""
+        return read_moment(self.metadata.get(VALID_FROM))
+
+    @cached_property
+    def valid_until(self) -> datetime | None:
+        return read_moment(self.metadata.get(VALID_UNTIL))
+
+    @cached_property
     def project(self) -> str:
         """The project it belongs to; empty for none.
 
@@ -218,6 +227,7 @@ class ContextNode:
         found = re.search(line, self.frontmatter or "", re.MULTILINE)
         return None if found is None else found[1].strip("\"'[]")
 
+    # ------------------------------------------------------------ making the next one
     def revised(self, **changes: Any) -> "ContextNode":  # noqa: ANN401 - the fields' own types
         return replace(self, **{"version": self.version + 1, **changes})
 

@@ -1,7 +1,7 @@
 """Names of places in memory: `ctx://` URIs, and the keys of the seam that they stand for."""
 
 import re
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from urllib.parse import quote, unquote
 
@@ -91,7 +91,7 @@ def slug_of(name: str) -> str:
     return f"{slug[:80].strip('-')}-{digest}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Uri:
     """A place in the memory of one account: a node, or a folder of nodes.
 
@@ -129,7 +129,7 @@ class Uri:
         return _text_of(self.account, self.path)
 
     # ------------------------------------------------------------ what it is
-    @property
+    @cached_property
     def is_node(self) -> bool:
         """Whether a node can be here; otherwise it is a folder."""
         match self.path:
@@ -141,7 +141,7 @@ class Uri:
                 return True
         return False
 
-    @property
+    @cached_property
     def category(self) -> str:
         """Of a memory or a skill; empty for everything else."""
         match self.path:
@@ -164,7 +164,7 @@ class Uri:
     def level(self) -> int:
         return len(self.path)
 
-    @property
+    @cached_property
     def owner_space(self) -> str:
         """Whose it is, as far as the name tells; empty above any owner, and for a session."""
         match self.path:
@@ -176,7 +176,7 @@ class Uri:
                 return f"account:{self.account}"
         return ""
 
-    @property
+    @cached_property
     def session(self) -> str:
         """The session that it belongs to; empty if to none."""
         return self.path[1] if len(self.path) > 1 and self.path[0] == "sessions" else ""
@@ -194,7 +194,7 @@ class Uri:
         """Whether `other` is this place or lies below it."""
         return self.account == other.account and other.path[: len(self.path)] == self.path
 
-    @property
+    @cached_property
     def key(self) -> str:
         return _key_of(self.account, self.path)
 

@@ -11,7 +11,6 @@ from perdure.patterns import later
 JSON = None | bool | int | float | str | Sequence["JSON"] | Mapping[str, "JSON"]
 
 ROLES = ("user", "assistant", "system", "tool")
-"""Who speaks in a session."""
 MAX_ABSTRACT = 200
 MAX_OVERVIEW = 5_000
 MAX_CONTENT = 100_000

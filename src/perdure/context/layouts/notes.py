@@ -172,23 +172,28 @@ class NotesLayout(Closing, Wrapped, Layout):
         texts = self._note(directory.key).texts
         return {name: texts[name] for name in wanted if name in texts}
 
+    def text_at(self, key: str) -> Text:
+        part = part_of(key)
+        return self._note(part.place).text(part.name)
+
     def look(self, locators: Iterable[Locator]) -> dict[Locator, Text]:
         parts = [(locator, part_of(locator.key)) for locator in locators]
         self._prepare()
         asked = dict.fromkeys(part.place for _, part in parts)
         rows = {place: Row(place, place) for place in asked if is_state(place)}
-        rows |= self.places.among(asked)
+        rows |= {row.place: row for row in self.places.among(asked)}
         notes = {place: self._note_of(row) for place, row in rows.items()}
         return {locator: notes.get(place, _NO_NOTE).text(name) for locator, (place, name) in parts}
 
     def below(self, place: str) -> Sequence[str]:
+        """Return the folders of all nodes at a place and below; each before those in it."""
         self._settle(place)
         return [each for each in self.places.below(place) if node_at(each) is not None]
 
     def in_use(self, places: Sequence[str]) -> dict[str, bool]:
-        """As promised; of memories, their files say it."""
+        """Return whether nodes in these folders are in use; left out if their file must be read."""
         self._prepare()
-        rows = self.places.among(places)
+        rows = {row.place: row for row in self.places.among(places)}
         notes = {place: row.path for place, row in rows.items() if not self._is_memory(row.path)}
         found = {place: self._is_there(path) for place, path in notes.items()}
         return found | {place: False for place in places if place not in rows}
@@ -270,24 +275,30 @@ class NotesLayout(Closing, Wrapped, Layout):
         return self.places.has_below(key)
 
     def _note(self, place: str) -> _Note:
-        self._prepare()
+        if not self._is_ready:
+            self._prepare()
         row = self.places.at(place) or (Row(place, place) if is_state(place) else None)
         return _NO_NOTE if row is None else self._note_of(row)
 
     def _note_of(self, row: Row) -> _Note:
+        row, real = self._file_of(row)
+        return _Note(row, real, self._split(real, row) if isinstance(real, str) else {})
+
+    def _file_of(self, row: Row) -> tuple[Row, Text]:
+        """Return what the file of a row says, wherever it is by now, with the row that it has."""
         try:
             real = self.inner.read(trusted(row.path))
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             moved = self._moved(row)
-            return _Note(row, None, {}) if moved is None else self._note_of(moved)
+            return (row, None) if moved is None else self._file_of(moved)
         except _UNREADABLE:
-            return _Note(row, UNREADABLE, {})
-        if self._is_memory(row.path) and row.digest != _digest(real):
+            return row, UNREADABLE
+        if row.digest != sha256(real.encode()).digest() and self._is_memory(row.path):
             says = self._place_in(row.path, real)
             if says not in {None, row.place, row.claim}:  # another file has its name
                 moved = self._moved(row)
-                return _Note(row, None, {}) if moved is None else self._note_of(moved)
-        return _Note(row, real, self._split(real, row))
+                return (row, None) if moved is None else self._file_of(moved)
+        return row, real
 
     def _moved(self, row: Row) -> Row | None:
         """Return the row of a memory whose file others renamed or moved since the last check.
@@ -425,17 +436,17 @@ class NotesLayout(Closing, Wrapped, Layout):
             )
 
     def _refuse_text_above(self, key: str) -> None:
-        for above in self.places.among([key[:at] for at in _slashes(key)]):
-            if self._has(part_of(above)):
+        for row in self.places.among([key[:at] for at in _slashes(key)]):
+            if self._has(part_of(row.place)):
                 raise FileAboveError(
-                    f"{above!a} is a text, so nothing can lie below it. "
+                    f"{row.place!a} is a text, so nothing can lie below it. "
                     "Fix: choose a place outside of it."
                 )
 
     def refuse(self, changes: Changes) -> None:
         self._prepare()
         parts = {locator: part_of(locator.key) for locator in changes}
-        rows = self.places.among(part.place for part in parts.values())
+        rows = {row.place: row for row in self.places.among(part.place for part in parts.values())}
         for locator, text in changes.items():
             part = parts[locator]
             row = rows.get(part.place)
@@ -563,9 +574,11 @@ class NotesLayout(Closing, Wrapped, Layout):
 
     def skips(self, directory: str) -> bool:
         """Leave out folders of tools (with a dot), the one of templates, and ignored ones."""
-        ignored = directory in self._ignored or folded(directory) == self._templates
-        hidden = directory.rpartition("/")[2].startswith(".")
-        return ignored or hidden or self._is_ignored(f"{directory}/")
+        if directory in self._ignored or directory.rpartition("/")[2].startswith("."):
+            return True
+        if self._templates and folded(directory) == self._templates:
+            return True
+        return self._ignores is not None and self._is_ignored(f"{directory}/")
 
     def _is_ignored(self, path: str) -> bool:
         """Whether a pattern of its owner leaves out a note or a folder; memories never are."""
@@ -639,6 +652,7 @@ class NotesLayout(Closing, Wrapped, Layout):
         return "\n".join(each.strip() for each in given if isinstance(each, str))
 
     def named(self, name: str) -> Sequence[str]:
+        """Return the folders of all nodes whose file has a name, or which say that they have it."""
         self._prepare()
         return self.places.named(name)
 
@@ -648,26 +662,33 @@ class NotesLayout(Closing, Wrapped, Layout):
         return note.row is None or not isinstance(real, str) or note.row.digest == _digest(real)
 
     def own_note(self, place: str) -> str:
+        """Return the path of the note that the folder of a node is, if Perdure may not change it.
+
+        Empty for any other.
+        """
         self._prepare()
         row = self.places.at(place)
         return row.path if row and not self._is_memory(row.path) else ""
 
     def path_of(self, key: str) -> str:
+        """Return the path of the file that holds a text, or a node; empty if there is none."""
         self._prepare()
         row = self.places.at(key) or self.places.at(part_of(key).place)
         return row.path if row else ""
 
-    def text_in(self, path: str, real: str, key: str) -> str | None:
-        part = part_of(key)
-        return self._split(real, Row(part.place, path)).get(part.name)
+    def texts_in(self, place: str, path: str, real: str) -> Mapping[str, str]:
+        return self._split(real, Row(place, path))
 
     def names_of(self, place: str) -> Sequence[str]:
+        """Return the names by which `named` finds the folder of a node."""
         row = self.places.at(place)
         return sorted(row.names) if row else ()
 
-    def file_of(self, place: str) -> tuple[str, str] | None:
-        row, real, _ = self._note(place)
-        return (row.path, real) if row and isinstance(real, str) else None
+    def files_of(self, places: Sequence[str]) -> dict[str, tuple[str, Text]]:
+        if not self._is_ready:
+            self._prepare()
+        found = {row.place: self._file_of(row) for row in self.places.among(places)}
+        return {place: (row.path, real) for place, (row, real) in found.items()}
 
     def unreadable(self, seconds: float) -> Iterator[tuple[str, str]]:
         """Yield files whose frontmatter can't be read, with the finding, as far as time allows."""
@@ -681,11 +702,13 @@ class NotesLayout(Closing, Wrapped, Layout):
                     yield row.path, why
 
     def place_at(self, path: str) -> str:
+        """Return the folder of the node that a file holds; empty if it holds none."""
         self._prepare()
         row = self.places.at_path(path)
         return row.place if row else ""
 
     def remove_copies(self, place: str) -> None:
+        """Remove the conflict copies that sync clients left beside the file of a node."""
         row = self.places.at(place)
         if row is None or not self._is_memory(row.path):
             return
@@ -783,11 +806,13 @@ class NotesLayout(Closing, Wrapped, Layout):
         return [Locator(key) for key in changed]
 
     def held(self, path: str, text: str) -> dict[Locator, str]:
+        """Return the texts of the tree that a file would hold with this text."""
         row = self._row_for(path, text)
         texts = self._split(text, row) if row else {}
         return {Locator(key_of(Part(row.place, name))): texts[name] for name in texts if row}
 
     def composed(self, path: str, texts: Mapping[Locator, str], before: str) -> str:
+        """Return what a file was that held these texts, written as the text that it has."""
         row = self._row_for(path, before)
         named = {part_of(locator.key).name: text for locator, text in texts.items()}
         if is_state(path):
@@ -836,7 +861,7 @@ class NotesLayout(Closing, Wrapped, Layout):
         return not locator.key
 
     def in_place(self) -> frozenset[str]:
-        """Return the places of notes outside of the memory folder."""
+        """Return the folders of nodes whose files are their owner's, and are never written."""
         self._prepare()
         rows = self.places.rows()
         return frozenset(row.place for row in rows if not self._is_memory(row.path))
@@ -866,6 +891,7 @@ class NotesLayout(Closing, Wrapped, Layout):
         return Census(len(notes), dict(others.most_common()), left_out)
 
     def has_file(self, name: str) -> bool:
+        """Whether a file beside the texts has a name, with or without its folders."""
         if self._beside is None:
             paths = [f"/{folded(path)}" for path in self._paths() if not self.is_note(path)]
             self._beside = frozenset(path[at:] for path in paths for at in _slashes(path))

@@ -4,7 +4,9 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from perdure.errors import DamageError
@@ -25,6 +27,8 @@ Scored = list[tuple[int, float]]
 """Rows, and how well they fit."""
 _encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=entries_of).encode
 BELOW = "below"
+_LEVELS = {each.value: each for each in Level}
+_MOST_PAYLOADS = 4096
 
 
 class Change(NamedTuple):
@@ -264,14 +268,18 @@ def _best_first(db: sqlite3.Connection, query: str, scores: Mapping[int, float])
 
 
 def hits_of(rows: Sequence[Row], scores: Iterable[float]) -> list[SeedHit]:
-    """Make hits of rows of `schema.HITS`; their payloads are read all at once, which is quicker."""
-    payloads = json.loads(f"[{','.join(row[-1] for row in rows)}]")
+    """Make hits of rows of `schema.HITS`."""
     return [
-        SeedHit.of_record(id_, uri, Level(level), score, (text, payload))
-        for (_, id_, uri, level, text, _), score, payload in zip(
-            rows, scores, payloads, strict=True
-        )
+        SeedHit.of_record(id_, uri, _LEVELS[level], score, (text, _payload(payload)))
+        for (_, id_, uri, level, text, payload), score in zip(rows, scores, strict=True)
     ]
+
+
+@lru_cache(maxsize=_MOST_PAYLOADS)
+def _payload(text: str) -> Mapping[str, JSON]:
+    """Return what a payload says; to read it takes as long as all else about a hit."""
+    said = dict(json.loads(text)).items()
+    return MappingProxyType({name: tuple(v) if type(v) is list else v for name, v in said})
 
 
 def best(db: sqlite3.Connection, scored: Scored, most: int) -> Scored:
@@ -291,20 +299,21 @@ class Wanted(NamedTuple):
     numbers: Mapping[str, frozenset[int]]
     times: frozenset[tuple[int, int]] | None = None
 
-    def among(self, levels: tuple[int, ...]) -> "Wanted | None":
-        """Return the same, to be asked of records of these levels; None if none is wanted."""
+    def among(self, levels: tuple[int, ...]) -> "Wanted":
+        """Return the same, to be asked of records of these levels."""
         wanted = self.numbers.get(LEVEL)
-        if wanted is None:
+        if wanted is None or not wanted.issuperset(levels):
             return self
-        if wanted.isdisjoint(levels):
-            return None
         less = {name: each for name, each in self.numbers.items() if name != LEVEL}
-        return Wanted(less if wanted.issuperset(levels) else self.numbers, self.times)
+        return Wanted(less, self.times)
 
     @property
     def condition(self) -> str:
         """The same in SQL, on `records`; empty if all are let through."""
-        parts = [f"{column} IN ({_listed(each)})" for column, each in self.numbers.items()]
+        parts = [
+            f"{column} IN ({', '.join(map(str, sorted(each)))})"
+            for column, each in self.numbers.items()
+        ]
         if self.times is not None:
             held = [f"(since <= {last} AND {first} < until)" for first, last in sorted(self.times)]
             parts.append(f"({' OR '.join(held) or 0}) AND since < until")
@@ -335,7 +344,3 @@ def owners(db: sqlite3.Connection, most: int | None = None) -> Iterator[int]:
             return
         yield owner
         count += 1
-
-
-def _listed(numbers: frozenset[int]) -> str:
-    return ", ".join(map(str, sorted(numbers)))
