@@ -144,7 +144,7 @@ class Context(Closing):
         from perdure.context.outbox.sqlite import SqliteOutbox
 
         file = str(self._folder / "outbox.sqlite")
-        outbox = SqliteOutbox(file, siblings=self.reader.siblings, is_logged=True)
+        outbox = SqliteOutbox(file, siblings=self.reader.siblings)
         return self._closing.enter_context(closing(outbox))
 
     @cached_property

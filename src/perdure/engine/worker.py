@@ -130,17 +130,6 @@ class Worker:
         self._remember(account_id, caught, {event.uri for _, event in leased})
         return self._settle(leased, caught)
 
-    def help(self, account_id: str, unfinished: Unfinished) -> None:
-        """Index what another worker has leased and not finished.
-
-        A commit is in the log before its files are written. A worker that read the log in between
-        has moved the index past that commit, without what the files say.
-        """
-        leased = [event for _, event in unfinished if not event.retry_count]
-        places = dict.fromkeys(place for event in leased for place in _places(event))
-        if places:
-            self.look_at(account_id, places)
-
     def look_at(self, account_id: str, places: Iterable[Uri]) -> None:
         """Index places that somebody asks for, besides what the log tells of."""
         caught = self._following.catch_up(account_id, also=places)
