@@ -15,18 +15,18 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 4_799,
-    "app": 4_095,
-    "artifacts": 7_142,
-    "context": 5_490,
-    "engine": 30_834,
-    "harness": 2_154,
-    "index": 4_248,
-    "model": 3_032,
-    "process": 528,
-    "storage": 5_959,
-    "surfaces": 7_421,
-    "testing": 4_351,
+    "agents": 4_591,
+    "app": 3_996,
+    "artifacts": 7_073,
+    "context": 5_589,
+    "engine": 30_091,
+    "harness": 2_118,
+    "index": 4_324,
+    "model": 3_060,
+    "process": 526,
+    "storage": 5_886,
+    "surfaces": 7_266,
+    "testing": 4_355,
 }
 
 
@@ -41,8 +41,8 @@ def test_every_package_has_a_budget() -> None:
 
 def test_learning_keeps_to_its_budget_with_its_tables() -> None:
     files = [file for file in (PACKAGE / "engine" / "learn").iterdir() if file.is_file()]
-    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_958
+    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_877
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 79_018
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_008

@@ -9,9 +9,9 @@ from perdure.artifacts import CID
 from perdure.artifacts.disk import boot_name
 from perdure.storage import Locator
 from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.fence import Fence
 from perdure.storage.history import EXTERNAL
 from perdure.storage.joint import Joint
+from perdure.storage.lock.fence import Fence
 from perdure.testing.suite import examples
 from tests.storage.unsynced import Store, cuts
 from tests.support.artifacts.memory_disk import MemoryDisk

@@ -26,7 +26,6 @@ _READING = frozenset(
         *("read_file", "read", "list_directory", "glob", "grep", "search_file_content"),
     }
 )
-"""Tools that change nothing."""
 _PATCHED = later(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$", re.MULTILINE)
 _MOST_LETTERS = 40_000
 INSTRUCTIONS = ("CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.md", "GEMINI.md", ".cursorrules")

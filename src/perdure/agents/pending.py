@@ -35,9 +35,8 @@ from perdure.model.values import shortened, visible
 if TYPE_CHECKING:
     from perdure.app import Context
     from perdure.engine.emissions import Emitted
-    from perdure.engine.importing.admission import Admission, Admitted
     from perdure.engine.importing.contract import Conversation, Finding, Item, Resumable
-    from perdure.engine.importing.importers import SessionImporter
+    from perdure.engine.importing.importers import Admission, Admitted, SessionImporter
     from perdure.engine.sessions import SessionEnd
 
 MOST = 1_000
@@ -60,15 +59,12 @@ run(["drain"])"""
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A session of an agent that memory should know of."""
-
     agent: str
     session_id: str
     transcript: str
     cwd: str = ""
     """Where the agent works, for a transcript that does not say so."""
     event: str = ""
-    """The event of the agent that noted it."""
     allowed: str = ""
     """Not empty if the run itself allowed that it contributes (`PERDURE_CONTRIBUTE=1`)."""
     mark: str = field(default_factory=lambda: os.urandom(16).hex())
@@ -115,7 +111,6 @@ class Pending:
         return [_age(path)[0] for path in self._files()]
 
     def is_older(self, waiting: Waiting, seconds: float) -> bool:
-        """Whether a note has been there for so long."""
         try:
             return self._path(waiting).stat().st_mtime < time.time() - seconds
         except OSError:
@@ -307,9 +302,8 @@ def keep(context: "Context", waiting: Waiting) -> "list[Conversation]":
     What was added since the last time is read alone. If that can't be told, all of it is read.
     Return what was read.
     """
-    from perdure.engine.importing.admission import Admission
     from perdure.engine.importing.contract import Resumable, Selective
-    from perdure.engine.importing.importers import SessionImporter
+    from perdure.engine.importing.importers import Admission, SessionImporter
     from perdure.engine.importing.importing import FORMATS
     from perdure.engine.importing.sources import Source
     from perdure.engine.session_notes import SessionNotes
@@ -378,20 +372,17 @@ def _keep_growing(importer: "SessionImporter", reader: "_Reader", format_: "Resu
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads the transcript of a session."""
-
     waiting: Waiting
     admission: "Admission"
     home: Path
     reads_all: bool = False
     """Whether a language model learns, so that any sentence may be compared with what was read."""
     read: "list[Conversation]" = field(default_factory=list)
-    """What was admitted so far."""
 
     def admitted(self, items: "Iterable[Item | Finding]") -> "Iterator[Admitted]":
         """Yield what may be kept of the conversations in a file; note what is wrong."""
-        from perdure.engine.importing.admission import Admitted
         from perdure.engine.importing.contract import Conversation, Finding
+        from perdure.engine.importing.importers import Admitted
 
         waiting = self.waiting
         for item in items:
@@ -447,7 +438,6 @@ def _placed(item: "Conversation") -> "Conversation":
 
 # ---------------------------------------------------------------- the log
 def folder_of(home: Path) -> Path:
-    """Return where hooks keep what is theirs."""
     return home / "hooks"
 
 

@@ -7,10 +7,9 @@ import io
 import json
 import os
 import re
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -27,6 +26,7 @@ from perdure.engine.validate.texts import presentable_line
 from perdure.errors import PerdureError
 from perdure.model.messages import text_of
 from perdure.model.values import shortened
+from perdure.sqlite import read_only
 
 BUDGET = 200
 MOST_BYTES = 600_000
@@ -34,13 +34,10 @@ MOST_BYTES = 600_000
 _LONGEST_FIRST = 200_000
 """Bytes of its first line, which names the session."""
 _MOST_PARTS = 400
-"""Of a session of opencode."""
 _HEAD = "This session, before its context was compacted:"
 _TASK_TOKENS, _FILES_TOKENS, _COMMANDS_TOKENS, _FIGURES_TOKENS = 54, 42, 48, 42
 _LONGEST_TASK = 36
-"""Tokens."""
 _LONGEST_COMMAND, _LONGEST_FIGURE = 90, 110
-"""Characters."""
 _MOST_OFFERED = 8
 """Parts of a line that are tried."""
 _FEWEST_WORDS = 4
@@ -98,8 +95,6 @@ _NOISY_GIT = frozenset({"status", "diff", "log", "show", "branch", "remote", "fe
 
 
 class Call(NamedTuple):
-    """A call of a tool that ended."""
-
     tool: str
     given: Mapping[str, object]
     worked: bool
@@ -116,7 +111,7 @@ def recap(agent: str, transcript: Path, session_id: str, cwd: str = "") -> str:
     It is empty if the transcript can't be read, says nothing of the kind, or has private parts.
     """
     session = None
-    with suppress(PerdureError, OSError, sqlite3.Error):
+    with suppress(PerdureError, OSError):
         session = _session(agent, transcript, session_id)
     if session is None:
         return ""
@@ -131,7 +126,6 @@ def recap(agent: str, transcript: Path, session_id: str, cwd: str = "") -> str:
 
 
 def _fitting(title: str, parts: Iterable[str], budget: int) -> str:
-    """Return a line with as many of the parts as fit; empty if none does."""
     line = ""
     for part in islice(parts, _MOST_OFFERED):
         longer = f"{line}; {part}" if line else f"- {title} {part}"
@@ -319,7 +313,7 @@ def _of_opencode(path: Path, session_id: str) -> _Session | None:
         "select m.data, p.data from message m join part p on p.message_id = m.id"
         " where m.session_id = ? order by m.time_created desc, m.id desc, p.id desc limit ?"
     )
-    with closing(sqlite3.connect(f"{path.resolve(strict=True).as_uri()}?mode=ro", uri=True)) as db:
+    with read_only(path) as db:
         rows = db.execute(query, (session_id, _MOST_PARTS)).fetchall()[::-1]
     if any(_PRIVATE.search(text_of(row[1]).encode(errors="replace")) for row in rows):
         return None

@@ -307,7 +307,6 @@ _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _OTHERS_MAY_READ = stat.S_IRGRP | stat.S_IROTH
 _WAITED_LONG = timedelta(hours=1)
 CAPABILITIES = tuple(field.name for field in fields(Capabilities))
-"""What a storage can promise."""
 
 
 def check_up(environ: Mapping[str, str], requires: Iterable[str] = ()) -> Checkup:

@@ -204,7 +204,6 @@ class ArtifactStore(Closing):
         return data if data is not _WRONG else self._explain_wrong_bytes(cid, row, position)
 
     def has(self, cid: CID, state: IndexState | None = None) -> bool:
-        """Whether `get` would return bytes."""
         return self._has(cid, self._position(state))
 
     def _has(self, cid: CID, position: int) -> bool:

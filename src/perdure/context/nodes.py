@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Self
 
 from perdure.context.draft import Draft
@@ -49,6 +50,7 @@ class Nodes(NodeReader):
         super().__init__(backend, root)
         self._changing = backend
         self._outbox = outbox
+        self._is_followed = False
         self._backlinks = backlinks or ScannedLinks(self)
         self._clock = clock
         self._deletions = Deletions(backend, root)
@@ -57,6 +59,16 @@ class Nodes(NodeReader):
         """Return the same nodes, for changes that are made for this reason."""
         same = copy(self)
         same._changing = self._changing.because(reason=reason or None, **more)  # type: ignore[arg-type] # noqa: SLF001 - it is one of us; JSON is among what circumstances may be
+        return same
+
+    @cached_property
+    def followed(self) -> Self:
+        """The same nodes, for a caller that follows the log at once: a write waits in no outbox.
+
+        If following fails, the caller registers the node.
+        """
+        same = copy(self)
+        same._is_followed = True  # noqa: SLF001 - it is one of us
         return same
 
     # ------------------------------------------------------------ writing
@@ -316,7 +328,7 @@ class Nodes(NodeReader):
         """Commit what a plan drafts, and register the nodes that it wrote and that are in use."""
         draft = self.change(plan, ctx)
         active = [node for node in draft.written if node.status is NodeStatus.ACTIVE]
-        if active:
+        if active and not self._is_followed:
             with self._told():
                 self._outbox.register_writes(active, ctx)
         return draft

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import islice
+from typing import TYPE_CHECKING, cast
 
 from perdure import frontmatter
 from perdure.artifacts import CID
@@ -46,6 +47,9 @@ from perdure.patterns import later
 from perdure.storage import Locator, StorageBackend, TransactionalBackend
 from perdure.storage.contract import Layout, Text, is_directory
 
+if TYPE_CHECKING:
+    from perdure.context.layouts.notes import NotesLayout
+
 _LOOKS = 50
 _SIBLINGS = 20
 OWNER_LEVEL = 2
@@ -69,7 +73,7 @@ class Reach:
         self._backend = backend
         self._root = root
         inner = getattr(backend, "inner", backend)
-        self._layout = inner if isinstance(inner, Layout) else None
+        self._layout = cast("NotesLayout", inner) if isinstance(inner, Layout) else None
 
     def seen(self, uri: str, ctx: RequestContext) -> Uri:
         """Return the place if the caller may see it; `AccessDeniedError` if not."""
@@ -94,7 +98,7 @@ class Reach:
             raise AccessRefusedError(
                 f"{path!a} is a note of its owner's, which Perdure reads and does not change. "
                 "Nothing was changed. Fix: edit it in its editor, or save a memory beside it with "
-                "`perdure save`; `perdure read --at` and the date print what it was."
+                "`perdure save`; to erase its versions too, delete the file first."
             )
 
     def may_see(self, place: Uri, ctx: RequestContext) -> bool:
@@ -164,7 +168,7 @@ class NodeReader:
         self.root = root
         self.reach = Reach(backend, root)
         inner = getattr(backend, "inner", backend)
-        self._layout = inner if isinstance(inner, Layout) else None
+        self._layout = cast("NotesLayout", inner) if isinstance(inner, Layout) else None
         self.is_laid_out = self._layout is not None
         self._is_past = inner.is_past
         self._past_names: dict[str, dict[str, list[Uri]]] = {}

@@ -13,9 +13,9 @@ from typing import NamedTuple
 from perdure.artifacts.lines import Merged, diff, matches, merge
 from perdure.artifacts.lines import split as split_lines
 from perdure.context.layouts.notefile import NoteFile
+from perdure.context.layouts.notes import NotesLayout
 from perdure.errors import AbsentError, ConcurrentModificationError, InvalidValueError
 from perdure.storage import ABSENT, FindingKind, Locator, StorageBackend, content_hash
-from perdure.storage.contract import Layout
 from perdure.storage.history import CONFLICT_COPY, Version
 from perdure.storage.undo import look
 from perdure.storage.wrappers.recorded import Recorded
@@ -28,15 +28,12 @@ _GROWING = frozenset({"updated", "version"})
 
 
 class Conflict(NamedTuple):
-    """A file with a conflict copy beside it."""
-
     path: str
     """Of the copy, in the store."""
     original: str
     mine: str | None
     """What the file has now; None if it is gone."""
     theirs: str
-    """What the copy has."""
     base: str
     """What both were made from: an earlier version, or else what they share."""
 
@@ -85,11 +82,10 @@ def _merged_heads(base: NoteFile, mine: NoteFile, theirs: NoteFile) -> Merged:
 def files_of(recorded: Recorded) -> StorageBackend:
     """Return the backend with the files that people and sync clients see."""
     inner = recorded.inner
-    return inner.inner if isinstance(inner, Layout) else inner
+    return inner.inner if isinstance(inner, NotesLayout) else inner
 
 
 def conflicts(recorded: Recorded) -> Iterator[Conflict]:
-    """Yield the conflict copies of a store."""
     files = files_of(recorded)
     for directory, stamps in files.scan(skip=_is_of_a_tool):
         for finding in files.findings(directory) if stamps is not None else ():
@@ -139,7 +135,7 @@ def _base(earlier: Iterator[str], mine: str, theirs: str) -> str:
 def _earlier(recorded: Recorded, file: Locator, text: str) -> Iterator[str]:
     """Yield what a file was, newest first; not what copies had that were settled."""
     layout, history = recorded.inner, recorded.history
-    held = layout.held(file.key, text) if isinstance(layout, Layout) else {file: text}
+    held = layout.held(file.key, text) if isinstance(layout, NotesLayout) else {file: text}
     every = ((each, locator) for locator in held for each in history.versions(locator))
     states: list[Mapping[Locator, Version]] = []
     for _, commit in groupby(sorted(every, key=_commit_of), key=_commit_of):
@@ -151,7 +147,7 @@ def _earlier(recorded: Recorded, file: Locator, text: str) -> Iterator[str]:
         for locator, version in state.items():
             with suppress(AbsentError):  # removed, or no longer kept
                 texts[locator] = history.text(version)
-        if isinstance(layout, Layout):
+        if isinstance(layout, NotesLayout):
             texts = {file: layout.composed(file.key, texts, text)} if texts else {}
         yield from texts.values()
 
@@ -197,7 +193,7 @@ def _put_aside(recorded: Recorded, conflict: Conflict) -> None:
     """Let the copy's text be a version of the file, which is then again as it was."""
     layout, file = recorded.inner, Locator(conflict.original)
     held = {file: conflict.theirs}
-    if isinstance(layout, Layout):
+    if isinstance(layout, NotesLayout):
         held = layout.held(file.key, conflict.theirs)
     recorded.joint.put_aside(held, {CONFLICT_COPY: conflict.path})
 

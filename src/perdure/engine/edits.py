@@ -30,8 +30,6 @@ _OTHER_HASH = b"-"
 
 
 class Noticed(NamedTuple):
-    """What a check before an answer came to."""
-
     recorded: int = 0
     """How many texts others had written, which are versions now."""
     left: int = 0
@@ -142,7 +140,7 @@ def look_for_edits(  # noqa: PLR0913 - what is compared with what, and within wh
     known = seen.stamps() if known is None else known
     if not any(known.values()):  # so that texts are missed that went before it was made
         names = history.store.catalogue.names(f"{NODES.key}/", history.position())
-        digests = written([key for key in names if not _is_hidden(key)])
+        digests = written([key for key in names if not _is_hidden(key.rpartition("/")[0])])
         with suppress(StorageError):  # as where the disk can't be written
             seen.put(Row(key, UNKNOWN, digest) for key, digest in digests.items() if digest)
         known = None
@@ -151,7 +149,7 @@ def look_for_edits(  # noqa: PLR0913 - what is compared with what, and within wh
         seen,
         directory=NODES,
         deadline=deadline,
-        skip=_skips,
+        skip=_is_hidden,
         expected=written,
         known=known,
         accept_removals=accept_removals,
@@ -188,13 +186,8 @@ def look_at_notes(
     )
 
 
-def _skips(directory: str) -> bool:
-    name = directory.rpartition("/")[2]
-    return name.startswith(".") and name != ARCHIVED
-
-
-def _is_hidden(key: str) -> bool:
-    return any(part.startswith(".") and part != ARCHIVED for part in key.split("/")[:-1])
+def _is_hidden(directory: str) -> bool:
+    return any(part.startswith(".") and part != ARCHIVED for part in directory.split("/"))
 
 
 def record(parts: "Parts", checked: Checked) -> "tuple[list[Discrepancy], list[Uri]]":

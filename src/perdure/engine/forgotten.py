@@ -52,7 +52,6 @@ _NEGATING = frozenset(_TABLE["NEGATING"].split())
 
 
 Token = tuple[str, int, int]
-"""The hash of a word, and where it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +59,7 @@ class Entry:
     """One thing that was forgotten: a node with its statements, or a session."""
 
     of: str
-    """The hash of its URI."""
     sentences: tuple[str, ...] = ()
-    """Hashes of whole sentences."""
     words: tuple[tuple[str, ...], ...] = ()
     """For each statement, the hashes of its words; none of what was erased."""
     runs: tuple[tuple[int, str], ...] = ()
@@ -70,11 +67,8 @@ class Entry:
 
 
 class Masked(NamedTuple):
-    """A text without what was forgotten."""
-
     text: str
     hidden: int
-    """How many sentences are hidden."""
 
 
 class ForgottenList:
@@ -99,7 +93,6 @@ class ForgottenList:
         return bool(self.entries)
 
     def of(self, entries: Iterable[Entry]) -> "ForgottenList":
-        """Return a list of other entries, with the same key."""
         return ForgottenList(self.key, entries)
 
     # ------------------------------------------------------------ hiding
@@ -112,7 +105,6 @@ class ForgottenList:
         return Masked("\n".join(line for line, _ in lines) if hidden else text, hidden)
 
     def says(self, text: str) -> bool:
-        """Whether a text says something that was forgotten."""
         return self.masked(text).hidden > 0
 
     def is_all(self, text: str) -> bool:
@@ -263,12 +255,10 @@ class ForgottenList:
         return self.of((*(each for each in self.entries if each.of not in names), *entries))
 
     def only(self, uris: Iterable[str]) -> "ForgottenList":
-        """Return the list of what was at some places."""
         names = {self._hash(uri) for uri in uris}
         return self.of(each for each in self.entries if each.of in names)
 
     def without(self, uris: Iterable[str]) -> "ForgottenList":
-        """Return the list without what was at some places."""
         gone = self.only(uris).entries
         return self.of(each for each in self.entries if each not in gone)
 
@@ -300,7 +290,6 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def hidden_sentences(before: str, forgotten: ForgottenList) -> Iterator[str]:
-    """Yield the sentences of a text that a list hides."""
     for part in _parts(before):
         if forgotten.says(part):
             yield part

@@ -12,7 +12,7 @@ from perdure.context.links import ScannedLinks
 from perdure.context.reading import NodeReader
 from perdure.context.relations import RelationReader
 from perdure.dataclass import dataclass, field, replace
-from perdure.engine.building import BATCH, batched, folders_of
+from perdure.engine.building import BATCH, batched, with_folders
 from perdure.engine.indexing import Following, Indexer
 from perdure.engine.recall.recalling import Question, Recaller
 from perdure.engine.recall.result import NO_MODEL, Hint, HintKind, RecallResult, Sources, rebuilt
@@ -90,7 +90,7 @@ class Copying:
             if places is None or unlogged is None or not _is_worth_it(places, held):
                 raise _UnlikeError
             also = self._folders(held) if origin.is_present else ()
-            every = dict.fromkeys((*places, *_with_folders(unlogged), *also))
+            every = dict.fromkeys((*places, *with_folders(map(Uri.parse, unlogged)), *also))
             following.update(account_id, list(every), cursor, position)
 
     def _differing(
@@ -126,11 +126,6 @@ def _is_worth_it(places: Iterable[Uri], held: Mapping[str, str]) -> bool:
     """Whether what must go from an index costs less than what can stay would to be made."""
     gone = len(held.keys() & set(map(str, places)))
     return not gone > _MUCH * (len(held) - gone)
-
-
-def _with_folders(uris: Iterable[str]) -> Iterator[Uri]:
-    for place in map(Uri.parse, uris):
-        yield from (place, *folders_of(place))
 
 
 Answer = TypeVar("Answer")

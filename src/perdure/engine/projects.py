@@ -31,8 +31,6 @@ _FIRST = "messages"
 
 @dataclass(frozen=True, slots=True)
 class ProjectInfo:
-    """A project in a list."""
-
     name: str
     identities: tuple[str, ...]
     """Former names, and the repositories and folders that were made part of it."""
@@ -44,8 +42,6 @@ class ProjectInfo:
 
 @dataclass(frozen=True, slots=True)
 class Reassigned:
-    """What was given to a project."""
-
     project: str
     sessions: int
     memories: int
@@ -286,13 +282,10 @@ class Projects:
         for place in reader.walk(Uri(self._caller.account_id)):
             if place.is_node and reader.reach.may_see(place, self._caller):
                 with suppress(BrokenNodeError):  # it can't be written either; repair names it
-                    stored = reader.load(place)
-                    if stored is not None:
-                        yield stored
+                    yield from filter(None, [reader.load(place)])
 
 
 def former(node: ContextNode) -> tuple[str, ...]:
-    """Return the projects that a node was merged from."""
     told = node.metadata.get(FORMER)
     return tuple(map(str, told)) if isinstance(told, list | tuple) else ()
 

@@ -54,7 +54,6 @@ class Kind(Enum):
 @dataclass(frozen=True, slots=True)
 class Quote:
     message: int
-    """Which message of the session, from 0."""
     text: str
     trouble: str = ""
     """Why the words prove nothing; empty if the message is there and says them."""
@@ -81,8 +80,6 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A statement of a page, and what it rests on."""
-
     text: str
     cid: str
     extracted: bool
@@ -112,8 +109,6 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Something that went into a page after it was made."""
-
     version: int
     action: str
     statement: str
@@ -129,8 +124,6 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class Former:
-    """Something that held before, and why it no longer does."""
-
     uri: str
     text: str
     reason: str
@@ -138,7 +131,6 @@ class Former:
     valid_until: datetime | None
     claims: tuple[Claim, ...]
     superseded: tuple["Former", ...] = ()
-    """What it had superseded itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +150,7 @@ class Provenance:
     created_at: datetime
     updated_at: datetime
     messages: int = 0
-    """How many messages of a session it has."""
     source: str = ""
-    """The program that it was imported from."""
     claims: tuple[Claim, ...] = ()
     merges: tuple[Merged, ...] = ()
     """The oldest first."""
@@ -183,7 +173,6 @@ class Provenance:
 
     @property
     def holds(self) -> bool:
-        """Whether no evidence that the caller may see is amiss."""
         return all(claim.holds for claim in self.claims)
 
 
@@ -445,7 +434,6 @@ def _kind(node: ContextNode) -> Kind:
 
 
 def _is_end(edge: RelationEdge) -> bool:
-    """Whether an edge says that its start no longer holds."""
     return edge.relation_type == SUPERSEDED_BY
 
 

@@ -107,12 +107,7 @@ class Worker:
     def work(self, account_id: str) -> Round:
         """Work on one batch of events, and on what the log has beyond them."""
         pending = self._outbox.list_pending(account_id)[:BATCH]
-        if pending:
-            return self._work(account_id, pending)
-        caught = self._following.catch_up(account_id)
-        if caught.failed:
-            self._remember(account_id, caught, set())
-        return Round.of(caught)
+        return self._work(account_id, pending)  # also without any: some was indexed too early
 
     def _work(self, account_id: str, pending: Leased) -> Round:
         leased = [(uri, e) for uri, e in pending if self._outbox.try_acquire(e, uri, self.id)]
@@ -169,10 +164,15 @@ class Worker:
                     self._outbox.release(event, uri, worker_id=self.id)
 
     def _caught_up(self, account_id: str, leased: Leased) -> Caught:
-        """Index what the log tells of; then the events that are none of it, such as failed ones."""
+        """Index what the log tells of; then what was indexed too early, and events that failed."""
         caught = self._following.catch_up(account_id)
-        rest = dict.fromkeys(place for _, event in leased for place in _places(event))
-        rest = {place: None for place in rest if place not in caught.places}
+        rest = dict.fromkeys(self._following.early(account_id))
+        failing = set(caught.failed)
+        if rest:
+            failing |= {event.uri for _, event in self._outbox.list_unfinished(account_id)}
+        rest = {place: None for place in rest if str(place) not in failing}
+        asked = dict.fromkeys(place for _, event in leased for place in _places(event))
+        rest |= {place: None for place in asked if place not in caught.places}
         if not rest:
             return caught
         more = self._following.catch_up(account_id, also=rest)

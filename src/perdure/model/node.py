@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from perdure.dataclass import dataclass, field, replace
@@ -234,10 +234,14 @@ class ContextNode:
 
 def title_of(content: str, abstract: str, place: Uri) -> str:
     """Return what people call a node: its first heading, abstract, how it begins, or its name."""
+    return _title(content, abstract) or shortened(place.words, _MAX_TITLE)
+
+
+@lru_cache(maxsize=32)
+def _title(content: str, abstract: str) -> str:
     heading = next((each.info for each in headings(content) if each.info), "")
     said = heading or abstract.strip().partition("\n")[0]
-    title = " ".join(said.split()) or _beginning(content) or place.words
-    return shortened(title, _MAX_TITLE)
+    return shortened(" ".join(said.split()) or _beginning(content), _MAX_TITLE)
 
 
 def _beginning(content: str) -> str:

@@ -8,7 +8,7 @@ from perdure.dataclass import dataclass, field, fields
 from perdure.errors import InvalidValueError
 from perdure.model.request import owner_space_at
 from perdure.model.uri import Uri
-from perdure.model.values import JSON, encodable, frozen, shown
+from perdure.model.values import JSON, encodable, extended, frozen, shown
 
 ACCOUNT = "account_id"
 OWNER_SPACE = "owner_space"
@@ -67,7 +67,7 @@ class IndexRecord:
 
     def with_payload(self, more: Mapping[str, JSON]) -> "IndexRecord":
         """Return the same record with more in its payload; as `with_vector`."""
-        return self._with("payload", frozen({**self.payload, **more}, "payload"))
+        return self._with("payload", extended(self.payload, more, "payload"))
 
     def _with(self, field_: str, value: object) -> "IndexRecord":
         record = object.__new__(IndexRecord)

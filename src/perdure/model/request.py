@@ -36,7 +36,6 @@ class Role(Enum):
     ROOT = "root"
     """Makes and deletes accounts; in its own account it may all that an admin may."""
     ADMIN = "admin"
-    """Reaches all that is in its account."""
     MEMBER = "member"
     """Reaches its own spaces, those it was shown, and what the account shares."""
 

@@ -107,7 +107,9 @@ class Uri:
         if isinstance(path, list):
             object.__setattr__(self, "path", tuple(path))
         try:
-            _check(self)
+            _check(self.account, self.path)
+        except TypeError:
+            raise _pathless(path) from None
         except InvalidValueError as error:
             raise InvalidUriError(f"{error}\nA place in memory is {_SHAPES_SHOWN}") from None
 
@@ -124,7 +126,7 @@ class Uri:
         return _parse(text)
 
     def __str__(self) -> str:
-        return SCHEME + "/".join(_in_uri(part) for part in (self.account, *self.path))
+        return _text_of(self.account, self.path)
 
     # ------------------------------------------------------------ what it is
     @cached_property
@@ -194,7 +196,7 @@ class Uri:
 
     @cached_property
     def key(self) -> str:
-        return "/".join(("accounts", *map(segment_of, (self.account, *self.path))))
+        return _key_of(self.account, self.path)
 
     @classmethod
     def of_key(cls, key: object) -> "Uri | None":
@@ -233,13 +235,19 @@ def check_id(text: object, what: str) -> str:
     return text
 
 
-def _check(uri: Uri) -> None:
-    check_id(uri.account, "account")
-    if not isinstance(uri.path, tuple):
-        raise InvalidUriError(f"{shown(uri.path)} is no path. Fix: give a tuple of names.")
-    for name in uri.path:
+def _pathless(path: object) -> InvalidUriError:
+    return InvalidUriError(f"{shown(path)} is no path. Fix: give a tuple of names.")
+
+
+@lru_cache(maxsize=65536)
+def _check(account: str, path: tuple[str, ...]) -> None:
+    """Refuse what is not a place; one that was checked is not checked again."""
+    check_id(account, "account")
+    if not isinstance(path, tuple):
+        raise _pathless(path)
+    for name in path:
         check_id(name, "name")
-    match uri.path:
+    match path:
         case () | ("resources" | "sessions", *_):
             pass
         case ("users" | "agents" as kind, *names):
@@ -248,11 +256,22 @@ def _check(uri: Uri) -> None:
             raise InvalidUriError(
                 f"an account has no {shown(first)}. Fix: start with one of the names below."
             )
-    if len(uri.key) > MAX_KEY_BYTES:
+    length = len(_key_of(account, path))
+    if length > MAX_KEY_BYTES:
         raise InvalidUriError(
-            f"{shown(str(uri))} is too long: its folder's key has {len(uri.key)} bytes. "
+            f"{shown(_text_of(account, path))} is too long: its folder's key has {length} bytes. "
             f"Fix: use shorter names; {MAX_KEY_BYTES} bytes are the most."
         )
+
+
+@lru_cache(maxsize=65536)
+def _key_of(account: str, path: tuple[str, ...]) -> str:
+    return "/".join(("accounts", *map(segment_of, (account, *path))))
+
+
+@lru_cache(maxsize=65536)
+def _text_of(account: str, path: tuple[str, ...]) -> str:
+    return SCHEME + "/".join(_in_uri(part) for part in (account, *path))
 
 
 def _check_owned(kind: str, *names: str) -> None:

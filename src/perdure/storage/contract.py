@@ -388,7 +388,12 @@ class StorageBackend(ABC):
         `write` can't reach it. Without an authorisation for just this text at just this place:
         `PersonalWriteRefusedError`.
         """
-        del content, authorisation, expect
+        return self._write_personal(locator, content, authorisation, expect)
+
+    def _write_personal(
+        self, locator: Locator, content: str, leave: "Authorisation", expect: Expectation
+    ) -> Locator:
+        del content, leave, expect
         raise PersonalWriteRefusedError(
             f"{type(self).__name__} has no personal space, so {str(locator)!a} was not written. "
             "Fix: use a vault and set [storage.vault] personal to the folder above its store."
@@ -423,14 +428,6 @@ class Layout(StorageBackend):
         """
 
     @abstractmethod
-    def held(self, path: str, text: str) -> dict[Locator, str]:
-        """Return the texts of the tree that a file would hold with this text."""
-
-    @abstractmethod
-    def composed(self, path: str, texts: Mapping[Locator, str], before: str) -> str:
-        """Return what a file was that held these texts, written as the text that it has."""
-
-    @abstractmethod
     def expected(self, paths: Sequence[str]) -> dict[str, bytes | None]:
         """Return the digests of those files that were last written here, and not by others."""
 
@@ -449,61 +446,6 @@ class Layout(StorageBackend):
     @abstractmethod
     def look(self, locators: Iterable[Locator]) -> dict[Locator, Text]:
         """Return what is at each of these places; a file that has several texts is read once."""
-
-    @abstractmethod
-    def below(self, place: str) -> Sequence[str]:
-        """Return the folders of all nodes at a place and below; each before those in it."""
-
-    @abstractmethod
-    def in_use(self, places: Sequence[str]) -> dict[str, bool]:
-        """Return whether nodes in these folders are in use; left out if their file must be read."""
-
-    @abstractmethod
-    def named(self, name: str) -> Sequence[str]:
-        """Return the folders of all nodes whose file has a name, or which say that they have it."""
-
-    @abstractmethod
-    def is_ours(self, place: str) -> bool:
-        """Whether the file of a node is as it was last written here, for all that is known."""
-
-    @abstractmethod
-    def own_note(self, place: str) -> str:
-        """Return the path of the note that the folder of a node is, if Perdure may not change it.
-
-        Empty for any other.
-        """
-
-    @abstractmethod
-    def path_of(self, key: str) -> str:
-        """Return the path of the file that holds a text, or a node; empty if there is none."""
-
-    @abstractmethod
-    def texts_in(self, place: str, path: str, real: str) -> Mapping[str, str]:
-        """Return the texts of a node by their names, if the file at a path said this."""
-
-    @abstractmethod
-    def names_of(self, place: str) -> Sequence[str]:
-        """Return the names by which `named` finds the folder of a node."""
-
-    @abstractmethod
-    def files_of(self, places: Sequence[str]) -> dict[str, tuple[str, Text]]:
-        """Return the path and the text of the file of each node that has one; each is read once."""
-
-    @abstractmethod
-    def place_at(self, path: str) -> str:
-        """Return the folder of the node that a file holds; empty if it holds none."""
-
-    @abstractmethod
-    def in_place(self) -> frozenset[str]:
-        """Return the folders of nodes whose files are their owner's, and are never written."""
-
-    @abstractmethod
-    def remove_copies(self, place: str) -> None:
-        """Remove the conflict copies that sync clients left beside the file of a node."""
-
-    @abstractmethod
-    def has_file(self, name: str) -> bool:
-        """Whether a file beside the texts has a name, with or without its folders."""
 
     @abstractmethod
     def is_note(self, path: str) -> bool:

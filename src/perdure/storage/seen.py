@@ -10,7 +10,6 @@ from hashlib import sha256
 from itertools import islice
 from typing import Final, NamedTuple
 
-from perdure.database import DatabaseFile, DerivedFile, Tables
 from perdure.dataclass import dataclass, field
 from perdure.errors import (
     AccessRefusedError,
@@ -19,6 +18,7 @@ from perdure.errors import (
     TextsGoneError,
 )
 from perdure.files import Closing
+from perdure.sqlite import DatabaseFile, DerivedFile, Tables
 from perdure.storage.contract import ROOT, Skip, Stamp, StorageBackend
 from perdure.storage.locator import Locator
 

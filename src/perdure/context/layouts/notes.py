@@ -100,7 +100,6 @@ _DATE = len("2026-03-02")
 _BESIDE = (OWNER, LEARNED)
 _UNREADABLE = (NotTextError, LinkRefusedError, AccessRefusedError)
 
-_split = lru_cache(maxsize=64)(notefile.split)  # those whose abstracts a save reads
 _split_in_place = lru_cache(maxsize=256)(notefile.split_in_place)  # a batch of the indexer
 
 
@@ -178,23 +177,21 @@ class NotesLayout(Closing, Wrapped, Layout):
         return self._note(part.place).text(part.name)
 
     def look(self, locators: Iterable[Locator]) -> dict[Locator, Text]:
-        parts = {locator: part_of(locator.key) for locator in locators}
+        parts = [(locator, part_of(locator.key)) for locator in locators]
         self._prepare()
-        places = dict.fromkeys(part.place for part in parts.values())
-        rows = {place: Row(place, place) for place in places if is_state(place)}
-        rows |= {row.place: row for row in self.places.among(places)}
+        asked = dict.fromkeys(part.place for _, part in parts)
+        rows = {place: Row(place, place) for place in asked if is_state(place)}
+        rows |= {row.place: row for row in self.places.among(asked)}
         notes = {place: self._note_of(row) for place, row in rows.items()}
-        return {
-            locator: notes.get(place, _NO_NOTE).text(name)
-            for locator, (place, name) in parts.items()
-        }
+        return {locator: notes.get(place, _NO_NOTE).text(name) for locator, (place, name) in parts}
 
     def below(self, place: str) -> Sequence[str]:
+        """Return the folders of all nodes at a place and below; each before those in it."""
         self._settle(place)
         return [each for each in self.places.below(place) if node_at(each) is not None]
 
     def in_use(self, places: Sequence[str]) -> dict[str, bool]:
-        """As promised; of memories, their files say it."""
+        """Return whether nodes in these folders are in use; left out if their file must be read."""
         self._prepare()
         rows = {row.place: row for row in self.places.among(places)}
         notes = {place: row.path for place, row in rows.items() if not self._is_memory(row.path)}
@@ -231,7 +228,7 @@ class NotesLayout(Closing, Wrapped, Layout):
     def info(self, locator: Locator) -> Info:
         part = part_of(locator.key)
         note = self._note(part.place)
-        if note.row is not None and self._has(part):
+        if note.row is not None and note.text(part.name) is not None:
             found = Info(locator, is_dir=False, size=0, mtime=0.0)
             with suppress(AccessRefusedError):  # then nothing is known of it
                 found = self.inner.info(Locator(note.row.path))
@@ -326,7 +323,7 @@ class NotesLayout(Closing, Wrapped, Layout):
         if is_state(row.path):
             return {"": real}
         if self._is_memory(row.path):
-            return _split(real, row.place, self._owner)
+            return notefile.split(real, row.place, self._owner)
         return _split_in_place(real, row.place, _stem(row.path), day_in(row.path, self._days))
 
     # ------------------------------------------------------------ changing
@@ -448,9 +445,11 @@ class NotesLayout(Closing, Wrapped, Layout):
 
     def refuse(self, changes: Changes) -> None:
         self._prepare()
+        parts = {locator: part_of(locator.key) for locator in changes}
+        rows = {row.place: row for row in self.places.among(part.place for part in parts.values())}
         for locator, text in changes.items():
-            part = part_of(locator.key)
-            row = self.places.at(part.place)
+            part = parts[locator]
+            row = rows.get(part.place)
             if row is None or self._is_memory(row.path):
                 continue
             if self._note_of(row).texts.get(part.name) != text:
@@ -653,6 +652,7 @@ class NotesLayout(Closing, Wrapped, Layout):
         return "\n".join(each.strip() for each in given if isinstance(each, str))
 
     def named(self, name: str) -> Sequence[str]:
+        """Return the folders of all nodes whose file has a name, or which say that they have it."""
         self._prepare()
         return self.places.named(name)
 
@@ -662,11 +662,16 @@ class NotesLayout(Closing, Wrapped, Layout):
         return note.row is None or not isinstance(real, str) or note.row.digest == _digest(real)
 
     def own_note(self, place: str) -> str:
+        """Return the path of the note that the folder of a node is, if Perdure may not change it.
+
+        Empty for any other.
+        """
         self._prepare()
         row = self.places.at(place)
         return row.path if row and not self._is_memory(row.path) else ""
 
     def path_of(self, key: str) -> str:
+        """Return the path of the file that holds a text, or a node; empty if there is none."""
         self._prepare()
         row = self.places.at(key) or self.places.at(part_of(key).place)
         return row.path if row else ""
@@ -675,6 +680,7 @@ class NotesLayout(Closing, Wrapped, Layout):
         return self._split(real, Row(place, path))
 
     def names_of(self, place: str) -> Sequence[str]:
+        """Return the names by which `named` finds the folder of a node."""
         row = self.places.at(place)
         return sorted(row.names) if row else ()
 
@@ -696,11 +702,13 @@ class NotesLayout(Closing, Wrapped, Layout):
                     yield row.path, why
 
     def place_at(self, path: str) -> str:
+        """Return the folder of the node that a file holds; empty if it holds none."""
         self._prepare()
         row = self.places.at_path(path)
         return row.place if row else ""
 
     def remove_copies(self, place: str) -> None:
+        """Remove the conflict copies that sync clients left beside the file of a node."""
         row = self.places.at(place)
         if row is None or not self._is_memory(row.path):
             return
@@ -798,11 +806,13 @@ class NotesLayout(Closing, Wrapped, Layout):
         return [Locator(key) for key in changed]
 
     def held(self, path: str, text: str) -> dict[Locator, str]:
+        """Return the texts of the tree that a file would hold with this text."""
         row = self._row_for(path, text)
         texts = self._split(text, row) if row else {}
         return {Locator(key_of(Part(row.place, name))): texts[name] for name in texts if row}
 
     def composed(self, path: str, texts: Mapping[Locator, str], before: str) -> str:
+        """Return what a file was that held these texts, written as the text that it has."""
         row = self._row_for(path, before)
         named = {part_of(locator.key).name: text for locator, text in texts.items()}
         if is_state(path):
@@ -851,7 +861,7 @@ class NotesLayout(Closing, Wrapped, Layout):
         return not locator.key
 
     def in_place(self) -> frozenset[str]:
-        """Return the places of notes outside of the memory folder."""
+        """Return the folders of nodes whose files are their owner's, and are never written."""
         self._prepare()
         rows = self.places.rows()
         return frozenset(row.place for row in rows if not self._is_memory(row.path))
@@ -881,6 +891,7 @@ class NotesLayout(Closing, Wrapped, Layout):
         return Census(len(notes), dict(others.most_common()), left_out)
 
     def has_file(self, name: str) -> bool:
+        """Whether a file beside the texts has a name, with or without its folders."""
         if self._beside is None:
             paths = [f"/{folded(path)}" for path in self._paths() if not self.is_note(path)]
             self._beside = frozenset(path[at:] for path in paths for at in _slashes(path))

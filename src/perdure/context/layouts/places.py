@@ -8,9 +8,9 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from perdure.context.layouts.names import folded
-from perdure.database import DatabaseFile, DerivedFile, ReadOnlyFile, Tables
 from perdure.errors import AccessRefusedError
 from perdure.files import Closing
+from perdure.sqlite import DatabaseFile, DerivedFile, ReadOnlyFile, Tables
 
 _VERSION = 3
 _TABLES = Tables(
@@ -84,9 +84,6 @@ class Places(Closing):
     def _database(self) -> DatabaseFile:
         return self._file.ask(lambda file: file)
 
-    def _reading(self) -> AbstractContextManager[Connection]:
-        return self._database.reading()
-
     def _changing(self) -> AbstractContextManager[Connection]:
         return self._database.changing(outlasts_power=False)
 
@@ -101,7 +98,7 @@ class Places(Closing):
     def below(self, place: str) -> list[str]:
         """Return a place and all below it that have a row, each before those below it."""
         above = f"{place}/" if place else ""
-        with self._reading() as db:
+        with self._database.reading() as db:
             found = [each for (each,) in db.execute(_BELOW, (above, f"{above}\U0010ffff"))]
         own = [place] if self.at(place) else []
         return own + sorted(found, key=lambda each: each.split("/"))
@@ -116,7 +113,7 @@ class Places(Closing):
 
     def listed(self, place: str) -> tuple[bool, list[str], bool]:
         """Return whether any row is unsure, the first names below, and if any is archived there."""
-        with self._reading() as db:
+        with self._database.reading() as db:
             unsure = db.execute("SELECT 1 FROM note WHERE unsure").fetchone()
             above = f"{place}/"
             archived = db.execute(_ARCHIVED, (above, f"{above}\U0010ffff")) if place else ()
@@ -125,24 +122,24 @@ class Places(Closing):
 
     def children(self, place: str) -> list[str]:
         """Return the first names below a place, in order."""
-        with self._reading() as db:
+        with self._database.reading() as db:
             return _children(db, place)
 
     def named(self, name: str) -> list[str]:
         """Return the places of notes that have a name or an alias."""
-        with self._reading() as db:
+        with self._database.reading() as db:
             found = db.execute("SELECT place FROM named WHERE name = ?", (folded(name),))
             return [place for (place,) in found]
 
     def has_below(self, place: str) -> bool:
         above = f"{place}/" if place else ""
-        with self._reading() as db:
+        with self._database.reading() as db:
             return bool(db.execute(f"{_BELOW} LIMIT 1", (above, f"{above}\U0010ffff")).fetchone())
 
     def archived(self, place: str) -> list[str]:
         """Return the names of archived nodes directly below a place."""
         above = f"{place}/"
-        with self._reading() as db:
+        with self._database.reading() as db:
             found = db.execute(_ARCHIVED, (above, f"{above}\U0010ffff"))
             names = [place.removeprefix(above) for (place,) in found]
         return [name for name in names if "/" not in name]
@@ -159,7 +156,7 @@ class Places(Closing):
     @property
     def is_complete(self) -> bool:
         """Whether every file was looked at once."""
-        with self._reading() as db:
+        with self._database.reading() as db:
             return db.execute("SELECT 1 FROM state").fetchone() is not None
 
     def _asked(self, statement: str, *values: str) -> list[Row]:

@@ -21,11 +21,11 @@ from perdure.context.outbox.events import (
     no_siblings,
     utc_now,
 )
-from perdure.database import DatabaseFile
 from perdure.files import Closing
 from perdure.model import EventStatus, EventType, OutboxEvent, check_owner_space
 from perdure.model.uri import check_id
 from perdure.model.values import moment
+from perdure.sqlite import DatabaseFile
 
 Row = tuple[Any, ...]
 

@@ -13,7 +13,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from perdure.database import DatabaseFile, InMemory
 from perdure.errors import (
     ClosedError,
     DamageError,
@@ -25,6 +24,7 @@ from perdure.errors import (
 from perdure.files import Way, set_aside
 from perdure.index.account import schema
 from perdure.model.uri import name_of, segment_of
+from perdure.sqlite import DatabaseFile, InMemory
 
 if TYPE_CHECKING:
     from perdure.index.account.matrix import Matrix

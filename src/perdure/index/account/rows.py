@@ -15,7 +15,7 @@ from perdure.index.filters import LEVEL, NAMED, Filing, Sought, above, bounds, d
 from perdure.index.vectors import quantised, whole
 from perdure.model import IndexRecord, Level, SeedHit
 from perdure.model.record import ACCOUNT, OWNER_SPACE, VALID_FROM, VALID_UNTIL
-from perdure.model.values import JSON
+from perdure.model.values import JSON, entries_of
 
 KEPT = 1024
 """Transactions that are remembered. Who has not looked for longer must look at everything."""
@@ -25,7 +25,7 @@ _TOKEN_BITS = 62
 Row = tuple[Any, ...]
 Scored = list[tuple[int, float]]
 """Rows, and how well they fit."""
-_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict).encode
+_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=entries_of).encode
 BELOW = "below"
 _LEVELS = {each.value: each for each in Level}
 _MOST_PAYLOADS = 4096
@@ -129,7 +129,8 @@ def prepare(record: IndexRecord) -> Prepared:
     id_, text, context, filters = record.id, record.text, record.context, record.filters
     vector = quantised(record.vector)
     digest = digest_of((id_, int(record.level), text, context, filters, record.payload), vector)
-    since, until = filters.get(VALID_FROM), filters.get(VALID_UNTIL)
+    given = entries_of(filters)
+    since, until = given.get(VALID_FROM), given.get(VALID_UNTIL)
     said = (id_, text, context, _encoded(record.payload), since, until, digest)
     return Prepared(record, filing(record), above(record.uri, record.level), said, vector)
 
@@ -139,11 +140,10 @@ def add(db: sqlite3.Connection, names: Names, records: Iterable[Prepared], first
     db.executemany(schema.ADD_RECORD, [(row, *_filed(each, names)) for row, each in fresh])
     db.executemany(schema.ADD_TEXT, [(row, *each.text) for row, each in fresh])
     db.executemany(schema.ADD_VECTOR, [(row, each.vector) for row, each in fresh if each.vector])
-    notes = [(row, *noted) for row, each in fresh if (noted := noted_in(each.record.payload))]
+    payloads = [(row, entries_of(each.record.payload)) for row, each in fresh]
+    notes = [(row, *noted) for row, payload in payloads if (noted := noted_in(payload))]
     db.executemany(schema.ADD_NOTE, notes)
-    named = [
-        (*each_name, row) for row, each in fresh for each_name in named_in(each.record.payload)
-    ]
+    named = [(*each, row) for row, payload in payloads for each in named_in(payload)]
     db.executemany(schema.ADD_NAMED, named)
     for kind, levels in schema.KINDS.items():
         said = [

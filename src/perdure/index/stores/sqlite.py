@@ -12,7 +12,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Self, TypeVar
 
-from perdure.database import DatabaseFile, InMemory
 from perdure.errors import DamageError, PackageMissingError
 from perdure.files import Closing, Way
 from perdure.index.account import schema
@@ -49,6 +48,7 @@ from perdure.model import IndexRecord, SeedHit, Uri, check_owner_space
 from perdure.model.record import ACCOUNT
 from perdure.model.uri import check_id
 from perdure.model.values import counted
+from perdure.sqlite import DatabaseFile, InMemory
 
 _SOME_MORE = 256
 _MOST = 2**31
@@ -60,8 +60,9 @@ _Moment = tuple[AccountFile, sqlite3.Connection, Change]
 class SqliteIndex(Closing):
     """A `KeptIndex` that survives the process and the machine.
 
-    A change is on the disk when the verb returns. One that concerns several accounts is whole in
-    each of them; between two of them the power can go.
+    A power cut may take the newest changes, each with its cursor, so that the log tells what is to
+    be made again; what was deleted of an account or an owner stays deleted. A change that concerns
+    several accounts is whole in each of them.
     """
 
     def __init__(
@@ -123,7 +124,7 @@ class SqliteIndex(Closing):
         self, account: str, action: Callable[[Edit], object], cursor: int | None = None
     ) -> None:
         def change(file: AccountFile) -> None:
-            with file.changing() as db:
+            with file.changing(outlasts_power=False) as db:
                 edit = Edit(db, account)
                 action(edit)
                 edit.finish(cursor)

@@ -5,15 +5,7 @@ import click
 from perdure import Memory
 from perdure.surfaces import out
 from perdure.surfaces.cli.completion import node_names
-from perdure.surfaces.cli.options import (
-    NAMES,
-    ONE_OBJECT,
-    as_json,
-    ask_first,
-    with_memory,
-    with_reason,
-    without_asking,
-)
+from perdure.surfaces.cli.options import NAMES, ask_first, with_memory, with_reason, without_asking
 from perdure.surfaces.telling import gist, shown
 
 
@@ -21,8 +13,7 @@ from perdure.surfaces.telling import gist, shown
 @click.argument("node", shell_complete=node_names)
 @with_reason
 @without_asking
-@as_json(ONE_OBJECT)
-@with_memory
+@with_memory()
 def delete_command(memory: Memory, node: str, reason: str, *, yes: bool, as_json: bool) -> None:
     """Remove a node.
 

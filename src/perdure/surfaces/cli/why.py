@@ -26,7 +26,7 @@ from perdure.model.trust import told_origins
 from perdure.model.values import shortened
 from perdure.surfaces import out
 from perdure.surfaces.cli.completion import node_names
-from perdure.surfaces.cli.options import NAMES, ONE_OBJECT, as_json, with_project_memory
+from perdure.surfaces.cli.options import NAMES, with_project_memory
 from perdure.surfaces.telling import (
     counted,
     local_date,
@@ -51,8 +51,7 @@ _NO_LONGER = "it no longer holds"
 
 @click.command("why", epilog=NAMES)
 @click.argument("node", shell_complete=node_names)
-@as_json(ONE_OBJECT)
-@with_project_memory
+@with_project_memory()
 def why_command(memory: Memory, node: str, *, as_json: bool) -> None:
     """Say why memory says what it says.
 
@@ -246,7 +245,6 @@ def _learned(claim: Claim) -> str:
 
 
 def _checked(claim: Claim) -> Iterator[_Twig]:
-    """Yield what a statement names of the checkout, and what became of it."""
     if claim.anchors is None:
         return
     verdict = claim.verdict

@@ -11,10 +11,8 @@ from perdure.surfaces import out
 from perdure.surfaces.cli.completion import node_names
 from perdure.surfaces.cli.options import (
     NAMES,
-    ONE_OBJECT,
     STDIN,
     TakesText,
-    as_json,
     masked_json,
     mention_masked,
     piped,
@@ -47,8 +45,7 @@ class Options(TypedDict):
 @click.option("--replace", is_flag=True, help="Follow whatever version is there.")
 @click.option("--mask-secrets", is_flag=True, help="Write it without the secrets that are in it.")
 @click.option("--as-is", is_flag=True, help="Write it to the letter, with the secrets in it.")
-@as_json(ONE_OBJECT)
-@with_memory
+@with_memory()
 def write_command(
     memory: Memory,
     node: str,

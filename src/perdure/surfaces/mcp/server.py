@@ -131,7 +131,7 @@ class Server:
                     pool.submit(self._reply, line, outgoing)
                 else:
                     self._reply(line, outgoing)
-            pool.shutdown(cancel_futures=_is_readable(told_to_end))
+            pool.shutdown(cancel_futures=bool(select.select([told_to_end], [], [], 0)[0]))
 
     def _reply(self, line: str, outgoing: "Outgoing") -> None:
         if (answer := self.answer(line)) is not None:
@@ -206,10 +206,6 @@ def _read(descriptor: int, told_to_end: int) -> bytes:
 
 def _text(line: bytes) -> str:
     return line.decode(errors="replace")
-
-
-def _is_readable(descriptor: int) -> bool:
-    return bool(select.select([descriptor], [], [], 0)[0])
 
 
 @contextmanager
