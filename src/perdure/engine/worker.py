@@ -107,6 +107,8 @@ class Worker:
     def work(self, account_id: str) -> Round:
         """Work on one batch of events, and on what the log has beyond them."""
         pending = self._outbox.list_pending(account_id)[:BATCH]
+        if not pending and self._following.is_settled(account_id):
+            return Round()
         return self._work(account_id, pending)  # also without any: some was indexed too early
 
     def _work(self, account_id: str, pending: Leased) -> Round:
