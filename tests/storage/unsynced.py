@@ -10,8 +10,6 @@ from mmap import mmap
 from typing import NamedTuple, Self
 from urllib.parse import quote, unquote
 
-from perdure.storage.fence import Fence
-
 from perdure.artifacts import ArtifactStore
 from perdure.artifacts.disk import Buffer, Disk, File, Held
 from perdure.errors import AbsentError, NotTextError

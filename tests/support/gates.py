@@ -21,7 +21,6 @@ SEAM_VERBS = frozenset(
         "derived_maintenance",
         "saved",
         "earlier",
-        "saved",
         "findings",
         "identity",
         "is_past",
