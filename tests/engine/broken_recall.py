@@ -704,7 +704,7 @@ def reads_every_session(patch: Patch) -> None:
     read = Confirming.read
 
     def openly(self: Confirming, uris: Iterable[str]) -> None:
-        self._ctx = replace(self._ctx, role=Role.ADMIN)
+        self.ctx = replace(self.ctx, role=Role.ADMIN)
         read(self, uris)
 
     patch.setattr(Confirming, "read", openly)

@@ -18,11 +18,11 @@ BUDGETS = {
     "agents": 4_567,
     "app": 3_989,
     "artifacts": 7_073,
-    "context": 5_694,
-    "engine": 30_197,
+    "context": 5_698,
+    "engine": 30_192,
     "harness": 2_118,
     "index": 4_327,
-    "model": 3_065,
+    "model": 3_064,
     "process": 526,
     "storage": 5_900,
     "surfaces": 7_260,
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_210
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_208

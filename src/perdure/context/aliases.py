@@ -2,10 +2,11 @@
 
 from functools import lru_cache
 
-from perdure.context.files import found_at
+from perdure.errors import AbsentError
 from perdure.model.aliases import FILE, Aliases
 from perdure.model.uri import Uri
 from perdure.storage import Locator, StorageBackend
+from perdure.storage.contract import Layout
 
 
 @lru_cache(maxsize=64)
@@ -17,7 +18,10 @@ def user_file(account: str, user: str, name: str = FILE, root: str = "") -> Loca
 def read_aliases(backend: StorageBackend, account: str, user: str, root: str = "") -> Aliases:
     """Return a user's table; `ProjectError` if it can't be understood."""
     file = user_file(account, user, FILE, root)
-    text = found_at(file, backend)
-    if text is None:
+    inner = getattr(backend, "inner", backend)
+    if isinstance(inner, Layout) and inner.text_at(file.key) is None:
+        return Aliases()  # without asking whether a folder is there
+    try:
+        return Aliases.parse(backend.read(file), file.key)
+    except AbsentError:
         return Aliases()
-    return Aliases.parse(text if isinstance(text, str) else backend.read(file), file.key)

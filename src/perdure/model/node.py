@@ -10,7 +10,6 @@ from typing import Any
 from perdure.dataclass import dataclass, field, replace
 from perdure.errors import InvalidValueError
 from perdure.markdown import headings, unmarked
-from perdure.model.record import VALID_FROM, VALID_UNTIL
 from perdure.model.request import owner_space_at
 from perdure.model.uri import SLUG, Uri, check_slug
 from perdure.model.values import (
@@ -39,7 +38,7 @@ SUPERSEDED_BY = "superseded_by"
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _MAX_TITLE = 120
 _MAX_BEGINNING = 60
-_TIMES = ("date", VALID_FROM, VALID_UNTIL)
+_TIMES = ("date", "valid_from", "valid_until")
 """Metadata that Perdure reads: when it was, and from when to when it holds."""
 
 
@@ -197,11 +196,11 @@ class ContextNode:
     @cached_property
     def valid_from(self) -> datetime | None:
         """From when on it holds; None if that is not known."""
-        return read_moment(self.metadata.get(VALID_FROM))
+        return read_moment(self.metadata.get("valid_from"))
 
     @cached_property
     def valid_until(self) -> datetime | None:
-        return read_moment(self.metadata.get(VALID_UNTIL))
+        return read_moment(self.metadata.get("valid_until"))
 
     @cached_property
     def project(self) -> str:

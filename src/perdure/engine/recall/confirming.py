@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterable
 
 from perdure.context.reading import NodeReader, Stored
-from perdure.context.relations import RelationReader, heaviest
-from perdure.model import RelationEdge, RequestContext, SeedHit
+from perdure.model import RequestContext, SeedHit
 from perdure.patterns import later
 
 _ESCAPED = later(r"^\\(?=\\*## )", re.MULTILINE)
@@ -22,7 +21,7 @@ class Confirming:
         self, reader: NodeReader, ctx: RequestContext, projects: tuple[str, ...] | None = None
     ) -> None:
         self._reader = reader
-        self._ctx = ctx
+        self.ctx = ctx
         self._projects = projects
         self.known: dict[str, Stored | None] = {}
 
@@ -40,13 +39,6 @@ class Confirming:
         stored = self.known.get(uri)
         return stored is not None and stored.node.project == project != ""
 
-    def one_hop(self, uri: str, relations: RelationReader) -> list[RelationEdge]:
-        """Return the heaviest relations of a node that the caller may see."""
-        stored = self.known[uri] if uri in self.known else self.stored(uri)
-        if stored is None or not (stored.node.relations or "[" in stored.node.content):
-            return []
-        return heaviest(relations.edges_of(stored.node, self._ctx))
-
     def stored(self, uri: str) -> Stored | None:
         """Return a node in use that the caller reaches; None if there is none."""
         if uri not in self.known:
@@ -58,7 +50,7 @@ class Confirming:
         unknown = [uri for uri in dict.fromkeys(uris) if uri not in self.known]
         if not unknown:
             return
-        for uri, stored in self._reader.visible(unknown, self._ctx).items():
+        for uri, stored in self._reader.visible(unknown, self.ctx).items():
             is_within = stored is not None and (
                 self._projects is None or stored.node.project in self._projects
             )

@@ -219,7 +219,7 @@ class ConfirmedHits(Confirming):
 
     def profiles(self) -> Iterator[Hit]:
         """Yield what the caller's user and agent are, which is of use to any question."""
-        ctx = self._ctx
+        ctx = self.ctx
         for kind, name in (("users", ctx.user_id), ("agents", ctx.agent_id)):
             uri = str(Uri(ctx.account_id, (kind, name, "memories", "profile")))
             stored = self.stored(uri)

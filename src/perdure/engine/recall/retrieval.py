@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from perdure.context.relations import RelationReader
+from perdure.context.relations import RelationReader, heaviest
 from perdure.engine.recall import scoring
 from perdure.engine.recall.confirming import Confirming
 from perdure.engine.recall.planning import Plan, around, content_words
@@ -208,7 +208,10 @@ class Retriever:
         best = list(by_uri.items())[: self._config.related]
         nodes.read(uri for uri, _ in best)
         for uri, candidates in best:
-            for edge in nodes.one_hop(uri, self._relations):
+            stored = nodes.known[uri]
+            if stored is None or not (stored.node.relations or "[" in stored.node.content):
+                continue
+            for edge in heaviest(self._relations.edges_of(stored.node, nodes.ctx)):
                 share = self._config.relation * edge.weight * candidates[0].score
                 for each in by_uri.get(edge.to_uri) or self._first(edge.to_uri, found, filters):
                     each.parts["relation"] = max(each.parts.get("relation", 0.0), share)
