@@ -18,8 +18,8 @@ BUDGETS = {
     "agents": 4_591,
     "app": 3_996,
     "artifacts": 7_073,
-    "context": 5_698,
-    "engine": 30_198,
+    "context": 5_700,
+    "engine": 30_199,
     "harness": 2_118,
     "index": 4_336,
     "model": 3_065,
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_258
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_261
