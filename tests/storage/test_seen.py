@@ -480,3 +480,17 @@ class TestWrappers:
         past = scanned(View(recorded.history, state))
         assert past.keys() == scanned(inner).keys()
         assert past["c.md"] == sha256(b"two").digest()
+
+
+def test_what_another_process_notes_meanwhile_is_removed_and_not_lost(
+    vault: VaultBackend, root: Path, seen: Seen
+) -> None:
+    write(root, one="1", two="2")
+    look(vault, seen)
+    (root / "one.md").unlink()
+
+    def expected(keys: Sequence[str]) -> Mapping[str, bytes | None]:
+        seen.change([], ["one.md"], {})  # as the other does, after our scan
+        return dict.fromkeys(keys, b"as written")
+
+    assert check(vault, seen, expected=expected).removed == ("one.md",)

@@ -5,7 +5,6 @@ process is a write, a name that changes, or a sync; before each of them the proc
 an operation can fail, and others can act: another process, or the owner with an editor.
 """
 
-from collections import ChainMap
 from collections.abc import Callable, Iterable, Sequence
 from mmap import mmap
 from typing import NamedTuple, Self
@@ -17,8 +16,8 @@ from perdure.errors import AbsentError, NotTextError
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.content import Changes, Conditions, Expectation, check_found
 from perdure.storage.contract import Capabilities, Info
-from perdure.storage.fence import Fence
 from perdure.storage.history import History
+from perdure.storage.lock.fence import Fence
 from perdure.storage.wrappers.recorded import Recorded
 from tests.support.artifacts.memory_disk import MemoryDisk
 from tests.support.artifacts.recording import RecordingDisk
@@ -40,15 +39,13 @@ class Clock:
         cut: int | None = None,
         operations: Callable[[], int] = int,
     ) -> None:
-        self.now = _BEGIN if before is None else before.now
+        self.now: int = _BEGIN if before is None else before.now
         self._operations = operations
         """How many the disk had; a copy knows of those before the `cut`."""
-        self._written: ChainMap[tuple[str, bytes], int] = ChainMap()
-        self._last: list[tuple[int, str, int]] = []
+        self._writes: list[_Written] = []
         if before is not None:
-            self._written = before._written.new_child()
-            known = (each for each in before._last if cut is None or each[0] < cut)
-            self._last = [(0, name, at) for _, name, at in known]
+            known = (each for each in before._writes if cut is None or each.operation < cut)
+            self._writes = [each._replace(operation=0) for each in known]
 
     def milliseconds(self) -> int:
         return self.now
@@ -56,16 +53,22 @@ class Clock:
     def wrote(self, name: str, data: bytes, *, at: int | None = None, torn: bool = True) -> None:
         """Take note of a write; if it was synced before it got its name, it is never torn."""
         time = self.now if at is None else at
-        self._written[name, data] = time
-        if torn:
-            self._last.append((self._operations(), name, time))
+        self._writes.append(_Written(self._operations(), name, data, time, torn))
 
     def mtime(self, name: str, data: bytes) -> float:
         """Return when the file got these bytes; if nobody wrote them, it was torn at its last."""
-        found = self._written.get((name, data))
-        if found is None:
-            found = next((at for _, other, at in reversed(self._last) if other == name), 0)
-        return found / 1000
+        of_file = [each for each in reversed(self._writes) if each.name == name]
+        same = (each.time for each in of_file if each.data == data)
+        torn = (each.time for each in of_file if each.torn)
+        return next(same, next(torn, 0)) / 1000
+
+
+class _Written(NamedTuple):
+    operation: int
+    name: str
+    data: bytes
+    time: int
+    torn: bool
 
 
 class Unsynced(StorageBackend):

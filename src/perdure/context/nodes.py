@@ -58,6 +58,7 @@ class Nodes(NodeReader):
     def because(self, reason: str = "", **more: JSON) -> Self:
         """Return the same nodes, for changes that are made for this reason."""
         same = copy(self)
+        vars(same).pop("followed", None)
         same._changing = self._changing.because(reason=reason or None, **more)  # type: ignore[arg-type] # noqa: SLF001 - it is one of us; JSON is among what circumstances may be
         return same
 

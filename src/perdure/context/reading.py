@@ -98,7 +98,7 @@ class Reach:
             raise AccessRefusedError(
                 f"{path!a} is a note of its owner's, which Perdure reads and does not change. "
                 "Nothing was changed. Fix: edit it in its editor, or save a memory beside it with "
-                "`perdure save`; `perdure read --at` and the date print what it was."
+                "`perdure save`; to erase its versions too, delete the file first."
             )
 
     def may_see(self, place: Uri, ctx: RequestContext) -> bool:
@@ -373,16 +373,21 @@ class NodeReader:
     def _loaded(self, place: Uri, files: RealFiles) -> Stored | None:
         """Return a node; it is parsed only if what its files say is not what they last said."""
         key = self._prefix + place.key
-        said: object = files.get(key) if self._layout else self._texts_apart(place)
-        if said is None:
+        said: object
+        if self._layout is None:
+            said = self.backend.read_all(self.folder(place), _META_FIRST)
+        elif (said := files.get(key)) is None:
             return None
         known = self._parsed.get(key)
         if known is not None and known[0] == said:
             return known[1]
-        texts = said if isinstance(said, dict) else self._texts(key, *files[key])
-        look = self._look_at(self.folder(place), texts)
-        whole = look is not None and look.whole
-        if look is not None and not whole and self._committed is not None:
+        look = self._look_at(
+            place, said if isinstance(said, dict) else self._texts(key, *files[key])
+        )
+        if look is None:
+            return None
+        whole = look.whole
+        if not whole and self._committed is not None:
             look = self._settled(self.folder(place), self._committed)
         stored = None if look is None else self._assembled(place, look)
         if stored is not None and whole and len(stored.node.content) <= _LONGEST_PARSED:
@@ -414,20 +419,16 @@ class NodeReader:
             return {}
         return self._layout.files_of([self._prefix + place.key for place in places])
 
-    def _texts_apart(self, place: Uri) -> dict[str, str]:
-        """Return the texts of a node that has a file for each."""
-        return self.backend.read_all(self.folder(place), _META_FIRST)
-
     def _texts(self, key: str, path: str, real: Text) -> Files:
         if not isinstance(real, str) or self._layout is None:
             return dict.fromkeys(_META_FIRST, real)
         texts = self._layout.texts_in(key, path, real)
         return {name: texts.get(name) for name in _META_FIRST}
 
-    def _look_at(self, folder: Locator, texts: Files) -> Look | None:
+    def _look_at(self, place: Uri, texts: Files) -> Look | None:
         if len(texts) < len(_META_FIRST):
-            return self._look(folder, self.backend.read)  # what is missing, and why
-        meta = self._meta(folder, texts[META])
+            return self._look(self.folder(place), self.backend.read)  # what is missing, and why
+        meta = self._meta(self.folder(place), texts[META])
         return None if meta is None else Look.at(meta, texts)
 
     def _settled(self, folder: Locator, committed: Read) -> Look | None:

@@ -245,8 +245,18 @@ class Following:
         A commit is in the log before its files are. Who followed the log in between has moved the
         cursor past that commit, without what the files say.
         """
-        unlogged = (self.index.unlogged(account_id) or frozenset()) - self._hopeless
-        return [Uri.parse(uri) for uri in sorted(unlogged)[:FEW]]
+        unlogged = self.index.unlogged(account_id)
+        if unlogged is None:  # nobody can tell which they are: those of late
+            return self.logged.changed(account_id, max(0, self.index.cursor(account_id) - FEW))
+        return [Uri.parse(uri) for uri in sorted(unlogged - self._hopeless)[:FEW]]
+
+    def is_settled(self, account_id: str) -> bool:
+        """Whether the index has all that the log tells of, and nothing too early."""
+        index, now = self.index, self._history.store.current().position
+        cursor, unlogged = index.at_once(
+            account_id, lambda: (index.cursor(account_id), index.unlogged(account_id))
+        )
+        return 0 < cursor == now and unlogged is not None and unlogged <= self._hopeless
 
     def behind(self, account_id: str) -> list[Uri]:
         cursor = self.index.cursor(account_id)

@@ -344,7 +344,7 @@ class Joint:
 
     def _commit(self, wanted: Mapping[Locator, Wanted], circumstances: Circumstances) -> IndexState:
         state = self.history.store.current()
-        if state.position == 0:  # also if a mark is there: its writer may have died before the sync
+        if state.position == 0 and self.history.fence.mark() is None:
             self.history.fence.settle_durably(0)  # so that a lost mark is not taken for a new store
         again = Circumstances(origin=EXTERNAL, more={DURING: state.position})
         parts = self._parts(wanted)

@@ -75,9 +75,9 @@ from perdure.storage.contract import (
     Layout,
     Text,
     Unreadable,
+    refuse_loss,
 )
 from perdure.storage.locator import trusted
-from perdure.storage.seen import refuse_loss
 from perdure.storage.wrappers.read_only import Wrapped
 
 if TYPE_CHECKING:

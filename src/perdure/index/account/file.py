@@ -140,7 +140,7 @@ class AccountFile:
         """By dimension. Whoever reads may change it: there is one reader at a time."""
         self.passages: tuple[Change, int] | None = None
         """How many there were, as of a change."""
-        self._file = _opened(path, kind)
+        self._file = kind(str(path), schema.TABLES)
         self._identity = self._file.identity()
         self._tuned: sqlite3.Connection | None = None
         self._closed = False
@@ -221,15 +221,6 @@ class AccountFile:
     def _tune(self, db: sqlite3.Connection) -> None:
         db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         self._tuned = db
-
-
-def _opened(path: Path, kind: type[DatabaseFile]) -> DatabaseFile:
-    try:
-        return kind(str(path), schema.TABLES)
-    except UnicodeDecodeError as error:  # SQLite quotes what it can't read
-        raise DamageError(
-            f"the index {str(path)!a} is damaged. Fix: `perdure index rebuild` makes it again."
-        ) from error
 
 
 def retire(path: Path) -> None:
