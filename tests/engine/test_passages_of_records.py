@@ -1,6 +1,7 @@
 """What an index is given of nodes: made of what they say, and of nothing else."""
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import cast
@@ -335,10 +336,10 @@ def test_a_node_that_can_not_be_indexed_does_not_stop_the_rest(
 ) -> None:
     """One user's odd text must not take recall from all others of the account."""
 
-    def refusing(node: ContextNode, cid: str) -> list[IndexRecord]:
+    def refusing(node: ContextNode, cid: str, names: Sequence[str]) -> list[IndexRecord]:
         if "odd" in node.content:
             raise InvalidValueError("it can't be. Fix: none.")
-        return records_of(node, cid)
+        return records_of(node, cid, names)
 
     monkeypatch.setattr(records, "records_of", refusing)
     with opened(tmp_path) as context:

@@ -25,7 +25,6 @@ from perdure.model import ContextNode, NodeStatus, RequestContext, Uri
 from perdure.model.values import JSON
 from perdure.storage import ABSENT, Expectation, Locator, content_hash
 from perdure.storage.contract import UNREADABLE
-from perdure.storage.wrappers.recorded import Recorded
 
 _NOTHING: Files = dict.fromkeys(FILES)
 
@@ -137,6 +136,8 @@ class Draft:
 
     def _first_seen(self, place: Uri) -> datetime:
         """Return when history has a node first."""
+        from perdure.storage.wrappers.recorded import Recorded  # noqa: PLC0415 - hardly ever asked
+
         backend, file = self.reader.backend, self.reader.file(place, CONTENT)
         versions = backend.history.versions(file) if isinstance(backend, Recorded) else ()
         return datetime.fromtimestamp(versions[0].time / 1000, UTC) if versions else self.now
