@@ -118,6 +118,8 @@ class DatabaseFile:
             yield self._connected() if db is None else db
         except sqlite3.Error as error:
             raise self._explain(error, before) from error
+        except UnicodeDecodeError as error:
+            raise self._undecodable(before) from error
         except PerdureError:
             raise
         except OSError as error:
@@ -326,12 +328,16 @@ class DatabaseFile:
             yield
         except sqlite3.Error as error:
             raise self._explain(error, before) from error
-        except UnicodeDecodeError as error:  # SQLite quotes a schema that is not text
-            raise self.damage(f"{before}its schema is not UTF-8") from error
+        except UnicodeDecodeError as error:
+            raise self._undecodable(before) from error
         except PerdureError:
             raise
         except OSError as error:
             raise self._unopened(error) from error
+
+    def _undecodable(self, before: str) -> DamageError:
+        """SQLite quotes a schema that is not text, and Python can't decode the message."""
+        return self.damage(f"{before}its schema is not UTF-8")
 
     def _unopened(self, error: OSError) -> PerdureError:
         told = f"can't open {self._name}: {error.strerror}. Fix: "

@@ -185,6 +185,7 @@ def kill_many(kills: int, seed: int, folder: Path) -> Iterator[int]:
     """Kill so many processes, and check after each; yield how many writes were acknowledged."""
     dice = random.Random(seed)
     acknowledged = 0
+    home, expected, workers = folder, dict[str, Expected](), dict[str, Worker]()
     for done in range(kills):
         if done % _FRESH_HOME == 0:
             home = folder / f"home{done}"

@@ -95,9 +95,11 @@ def test_a_save_that_another_process_indexed_before_its_files_were_there_is_foun
         assert not another.indexes.present("local").following.index.unlogged("local")
 
 
+@pytest.mark.parametrize("is_forgotten", [False, True])
 def test_a_recall_looks_again_at_what_was_indexed_too_early(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_forgotten: bool
 ) -> None:
+    """Also if it was forgotten which places these are, as after an owner was."""
     with opened(tmp_path, semantic=False) as context:
         memory = of(context)
         memory.save("Likes green tea.", category="preference", slug="tea")
@@ -113,6 +115,9 @@ def test_a_recall_looks_again_at_what_was_indexed_too_early(
             context.nodes.followed.write_node(after, ANA)
 
         assert context.outbox.list_unfinished("local") == []
+        if is_forgotten:
+            index = context.indexes.present("local").following.index
+            monkeypatch.setattr(type(index), "unlogged", lambda *_: None)
         assert uris(memory, "white") == [TEA]
 
 

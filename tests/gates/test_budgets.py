@@ -15,18 +15,18 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 4_591,
-    "app": 3_996,
+    "agents": 4_567,
+    "app": 3_989,
     "artifacts": 7_073,
-    "context": 5_589,
-    "engine": 30_091,
+    "context": 5_694,
+    "engine": 30_197,
     "harness": 2_118,
-    "index": 4_324,
-    "model": 3_060,
+    "index": 4_327,
+    "model": 3_065,
     "process": 526,
-    "storage": 5_886,
-    "surfaces": 7_266,
-    "testing": 4_355,
+    "storage": 5_900,
+    "surfaces": 7_260,
+    "testing": 4_360,
 }
 
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_008
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_210

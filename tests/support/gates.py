@@ -19,6 +19,7 @@ SEAM_VERBS = frozenset(
         "conflict_strategy",
         "defers_sync",
         "derived_maintenance",
+        "saved",
         "earlier",
         "findings",
         "identity",

@@ -16,7 +16,6 @@ from math import ceil
 from pathlib import Path
 
 from perdure import toml
-from perdure.agents.capture import DAY, PROMPT, stopped_capture
 from perdure.agents.entries import (
     AGENTS,
     AGENTS_MD,
@@ -35,7 +34,7 @@ from perdure.agents.entries import (
 )
 from perdure.agents.hooks import EVENTS, MOST_TEXT
 from perdure.agents.jsonc import at
-from perdure.agents.pending import folder_of
+from perdure.agents.pending import DAY, PROMPT, folder_of, stopped_capture
 from perdure.agents.runs import KEPT, Run, last_run, runs_of
 from perdure.agents.statusline import age
 from perdure.config import load_config, value_at

@@ -121,8 +121,8 @@ def at_start(moment: Moment) -> Emission:
             start_draining(home, os.environ)
     if moment.given.source == "resume" and shown.has_briefing:  # its context has it already
         return NOTHING
-    from perdure.agents.capture import capture_warning
     from perdure.agents.instruction_files import instruction_files
+    from perdure.agents.pending import capture_warning
     from perdure.agents.statusline import note_memories
 
     known = instruction_files(moment.given.cwd, moment.agent)

@@ -14,6 +14,8 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from perdure.agents.calls import PATCHED, command_of, within
+from perdure.engine.commands import SHELLS
 from perdure.engine.importing.contract import Conversation, Said
 from perdure.engine.importing.formats.claude_code import ClaudeCode
 from perdure.engine.importing.formats.codex import Codex
@@ -68,18 +70,11 @@ _PLANNED = re.compile(
     re.IGNORECASE,
 )
 _EXIT = re.compile(r"(?:Exit code|exited with code|exit_code)\W{1,4}(\d+)", re.IGNORECASE)
-_PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$", re.MULTILINE)
 _PATHS = ("file_path", "filePath", "notebook_path", "path")
 _EDITS = frozenset(
     {
         *("Edit", "Write", "MultiEdit", "NotebookEdit", "write_file", "replace", "write", "edit"),
         *("multiedit", "patch", "apply_patch"),
-    }
-)
-_SHELLS = frozenset(
-    {
-        *("Bash", "bash", "shell", "exec_command", "local_shell", "shell_command"),
-        *("run_shell_command", "container.exec"),
     }
 )
 _SEPARATOR = re.compile(r"&&|\|\||[;|\n]")
@@ -163,32 +158,21 @@ def _edited(call: Call, cwd: str) -> list[str]:
     if call.tool not in _EDITS:
         return []
     patches = (text_of(call.given.get(name)) for name in ("input", "command", "patchText"))
-    found = [path for patch in patches for path in _PATCHED.findall(patch)]
+    found = [path for patch in patches for path in PATCHED.findall(patch)]
     found += [text_of(call.given.get(name)) for name in _PATHS]
-    root = f"{cwd.rstrip('/')}/" if cwd else ""
-    return [path.strip().removeprefix(root) for path in found if path.strip()]
+    return [within(path.strip(), cwd) for path in found if path.strip()]
 
 
 def _commands(calls: Sequence[Call]) -> Iterator[str]:
     """Yield the commands that worked the last time they were run, the last ones first."""
     latest: dict[str, bool] = {}
     for call in reversed(calls):
-        command = _command(call)
+        command = command_of(call.given) if call.tool in SHELLS else ""
         if command and not _is_noise(command):
             latest.setdefault(" ".join(_ENTERED.sub("", command).split()), call.worked)
     for command, worked in latest.items():
         if worked and len(command) <= _LONGEST_COMMAND and "<<" not in command:
             yield f"`{presentable_line(command)}`"
-
-
-def _command(call: Call) -> str:
-    if call.tool not in _SHELLS:
-        return ""
-    given = call.given.get("command") or call.given.get("cmd")
-    if isinstance(given, list):
-        words = [text_of(each) for each in given]
-        return words[-1] if words[:1] and words[0].endswith("sh") else " ".join(words)
-    return text_of(given)
 
 
 def _is_noise(command: str) -> bool:

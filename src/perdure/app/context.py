@@ -144,7 +144,7 @@ class Context(Closing):
         from perdure.context.outbox.sqlite import SqliteOutbox
 
         file = str(self._folder / "outbox.sqlite")
-        outbox = SqliteOutbox(file, siblings=self.reader.siblings, is_logged=True)
+        outbox = SqliteOutbox(file, siblings=self.reader.siblings)
         return self._closing.enter_context(closing(outbox))
 
     @cached_property
@@ -195,9 +195,9 @@ class Context(Closing):
         return Repair(self.nodes)
 
     def status(self, caller: RequestContext, *, exact: bool) -> "tuple[StatusPart, ...]":
-        from perdure.app.condition import Standing
+        from perdure.app.condition import Condition
 
-        return tuple(Standing(lambda: self.config, caller, exact=exact).parts())
+        return tuple(Condition(lambda: self.config, caller, exact=exact).parts())
 
     def doctor(self, caller: RequestContext) -> "Checkup":
         from perdure.app.condition import check_memory

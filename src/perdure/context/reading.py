@@ -30,7 +30,6 @@ from perdure.context.files import (
     found_at,
     generated_lines,
     said_at,
-    text_of,
 )
 from perdure.context.layouts.names import folded
 from perdure.dataclass import dataclass, replace
@@ -40,12 +39,14 @@ from perdure.errors import (
     ConcurrentModificationError,
     InvalidValueError,
     NodeNotFoundError,
+    StorageError,
 )
 from perdure.model import ContextNode, NodeStatus, RelationEdge, RequestContext, Uri
 from perdure.model.uri import SLUG, name_of
 from perdure.patterns import later
 from perdure.storage import Locator, StorageBackend, TransactionalBackend
-from perdure.storage.contract import Layout, Text, is_directory
+from perdure.storage.conflicts import copied_name
+from perdure.storage.contract import Layout, Text, Unreadable, is_directory
 
 if TYPE_CHECKING:
     from perdure.context.layouts.notes import NotesLayout
@@ -266,6 +267,19 @@ class NodeReader:
                 found.setdefault(name, []).append(place)
         return found
 
+    def copies_of(self, file: Locator) -> Iterator[str]:
+        """Yield what conflict copies say of a text that is not of a node."""
+        files, path = self.backend, file
+        if self._layout:
+            files, path = self._layout.inner, Locator(self._layout.path_of(file.key))
+        for copy in () if self._is_past else files.list(path.parent):
+            if copied_name(copy.name) == path.name:
+                found = said_at(copy, files.read)
+                if self._layout and isinstance(found, str):
+                    found = self._layout.texts_in(file.key, copy.key, found).get("")
+                if isinstance(found, str):
+                    yield found
+
     def names_of(self, place: Uri) -> Sequence[str]:
         """Return the names by which `named` finds a node."""
         if not self._is_past:
@@ -358,16 +372,21 @@ class NodeReader:
     def _loaded(self, place: Uri, files: RealFiles) -> Stored | None:
         """Return a node; it is parsed only if what its files say is not what they last said."""
         key = self._prefix + place.key
-        said: object = files.get(key) if self._layout else self._texts_apart(place)
-        if said is None:
+        said: object
+        if self._layout is None:
+            said = self.backend.read_all(self.folder(place), _META_FIRST)
+        elif (said := files.get(key)) is None:
             return None
         known = self._parsed.get(key)
         if known is not None and known[0] == said:
             return known[1]
-        texts = said if isinstance(said, dict) else self._texts(key, *files[key])
-        look = self._look_at(self.folder(place), texts)
-        whole = look is not None and look.whole
-        if look is not None and not whole and self._committed is not None:
+        look = self._look_at(
+            place, said if isinstance(said, dict) else self._texts(key, *files[key])
+        )
+        if look is None:
+            return None
+        whole = look.whole
+        if not whole and self._committed is not None:
             look = self._settled(self.folder(place), self._committed)
         stored = None if look is None else self._assembled(place, look)
         if stored is not None and whole and len(stored.node.content) <= _LONGEST_PARSED:
@@ -399,20 +418,16 @@ class NodeReader:
             return {}
         return self._layout.files_of([self._prefix + place.key for place in places])
 
-    def _texts_apart(self, place: Uri) -> dict[str, str]:
-        """Return the texts of a node that has a file for each."""
-        return self.backend.read_all(self.folder(place), _META_FIRST)
-
     def _texts(self, key: str, path: str, real: Text) -> Files:
         if not isinstance(real, str) or self._layout is None:
             return dict.fromkeys(_META_FIRST, real)
         texts = self._layout.texts_in(key, path, real)
         return {name: texts.get(name) for name in _META_FIRST}
 
-    def _look_at(self, folder: Locator, texts: Files) -> Look | None:
+    def _look_at(self, place: Uri, texts: Files) -> Look | None:
         if len(texts) < len(_META_FIRST):
-            return self._look(folder, self.backend.read)  # what is missing, and why
-        meta = self._meta(folder, texts[META])
+            return self._look(self.folder(place), self.backend.read)  # what is missing, and why
+        meta = self._meta(self.folder(place), texts[META])
         return None if meta is None else Look.at(meta, texts)
 
     def _settled(self, folder: Locator, committed: Read) -> Look | None:
@@ -440,8 +455,13 @@ class NodeReader:
     def _meta(self, folder: Locator, said: Found) -> Meta | None:
         if said is None:
             return None
+        if isinstance(said, Unreadable):
+            try:
+                said = self.backend.read(folder.child(META))
+            except StorageError as error:
+                raise BrokenNodeError(str(error)) from error
         try:
-            return Meta.parse(text_of(said))
+            return Meta.parse(said)
         except InvalidValueError as error:
             raise BrokenNodeError(
                 f"{folder.key!a} has a meta that says nothing: {error}"

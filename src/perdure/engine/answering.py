@@ -1,7 +1,6 @@
 """Answers about now: of an index that was brought up to date, citing what history can prove."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import datetime
 
 from perdure.artifacts import CID
@@ -81,9 +80,6 @@ class Answering:
         )
         present, behind, hints = self._caught_up(ctx.account_id)
         unfinished = parts.outbox.list_unfinished(ctx.account_id)
-        if unfinished:
-            with suppress(StorageError):  # then what another worker has leased is found later
-                Worker(parts.outbox, present.following).help(ctx.account_id, unfinished)
         result = present.recaller.recall(question, ctx)
         try:
             for _ in range(_ROUNDS):

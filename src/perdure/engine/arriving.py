@@ -130,11 +130,14 @@ class Arriving:
             )
         with self.history.fence.held():
             self.history.fence.settle_durably(self.history.position())
+        self._forget_derived(before)
+        self._note.unlink(missing_ok=True)
+        return Arrived(taken.how, taken.history.hex(), taken.position, landed.written)
+
+    def _forget_derived(self, before: int) -> None:
         if self.history.store.catalogue.hides_since(before, self.history.position()):
             for path in self._derived:
                 rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-        self._note.unlink(missing_ok=True)
-        return Arrived(taken.how, taken.history.hex(), taken.position, landed.written)
 
     # ------------------------------------------------------------ room
     def conflicts(self, how: How, known: Mapping[str, CID]) -> Iterator[str]:

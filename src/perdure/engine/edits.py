@@ -12,6 +12,7 @@ from perdure.engine.recall.result import Hint, HintKind
 from perdure.errors import StorageError, TextsGoneError
 from perdure.model import RequestContext, Role, Uri
 from perdure.storage import Locator, StorageBackend
+from perdure.storage.conflicts import copied_name
 from perdure.storage.contract import Layout
 from perdure.storage.seen import UNKNOWN, Checked, Row, Seen, Stamps, Taking, batches, check, settle
 
@@ -58,7 +59,8 @@ def notice_edits(parts: "Parts", *, seconds: float | None, first_waits: bool = F
             seconds = None
         deadline = None if seconds is None else began + seconds
         checked = look_for_edits(files.inner, files.history, seen, deadline, known)
-        recorded = len(record(parts, checked)[0]) if checked.found else 0
+        is_other = checked.found or checked.unreadable[checked.closed :]
+        recorded = len(record(parts, checked)[0]) if is_other else 0
     except TextsGoneError as error:
         return Noticed(0, 1, (Hint(HintKind.TEXTS_GONE, str(error)),))
     except StorageError as error:
@@ -72,8 +74,8 @@ def notice_edits(parts: "Parts", *, seconds: float | None, first_waits: bool = F
             watcher.settled = changes
         return Noticed(recorded)
     text = (
-        f"{checked.closed:,} folders may not be read, such as {checked.unreadable[0]!a}. "
-        "Fix: let this user read them, or name them in ignore of [vault]"
+        f"{checked.closed:,} folder{'s' * (checked.closed > 1)} may not be read, such as "
+        f"{checked.unreadable[0]!a}. Fix: let this user read it, or name it in ignore of [vault]"
         if checked.closed
         else f"{checked.left:,} texts were not looked at for edits within {seconds:g} s. "
         "Fix: ask again, which goes on there; or run `perdure worker --once`"
@@ -195,7 +197,12 @@ def record(parts: "Parts", checked: Checked) -> "tuple[list[Discrepancy], list[U
     noticed: list[Discrepancy] = []
     layout = parts.recorded.inner
     laid_out = layout if isinstance(layout, Layout) else None
-    found = laid_out.logical(checked.found) if laid_out else list(map(Locator, checked.found))
+    if copies := [path for path in checked.found if copied_name(path.rpartition("/")[2])]:
+        from perdure.engine.conflicts import unite  # noqa: PLC0415 - who has such copies pays
+
+        unite(parts.recorded, copies)
+    paths = (*checked.found, *checked.unreadable[checked.closed :])
+    found = list(laid_out.logical(paths) if laid_out else map(Locator, checked.found))
     same = set(found)
     for locators in batches(found):
         noticed += parts.recorded.notice(locators)

@@ -7,9 +7,9 @@ was kept already; so neither index nor briefing nor learning ever sees it.
 
 import json
 import re
-import secrets
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
@@ -254,6 +254,24 @@ class ForgottenList:
         names = {entry.of for entry in entries}
         return self.of((*(each for each in self.entries if each.of not in names), *entries))
 
+    def united(self, other: "ForgottenList") -> "ForgottenList":
+        """Return all that either list has, in the same order on every machine.
+
+        `ValueError` if they have other keys.
+        """
+        if other.key != self.key:
+            raise ValueError("the lists have other keys")
+        found: dict[str, Entry] = {}
+        for each in (*self.entries, *other.entries):
+            had = found.get(each.of, Entry(each.of))
+            found[each.of] = Entry(
+                each.of,
+                tuple(sorted({*had.sentences, *each.sentences})),
+                tuple(sorted({*had.words, *each.words})),
+                tuple(sorted({*had.runs, *each.runs})),
+            )
+        return self.of(found[name] for name in sorted(found))
+
     def only(self, uris: Iterable[str]) -> "ForgottenList":
         names = {self._hash(uri) for uri in uris}
         return self.of(each for each in self.entries if each.of in names)
@@ -323,13 +341,22 @@ def load(reader: NodeReader, account_id: str, user_id: str) -> ForgottenList:
     if found is None:
         return ForgottenList("")
     try:
-        return _parsed(found if isinstance(found, str) else "")
+        known = _parsed(found if isinstance(found, str) else "")
     except (ValueError, TypeError, LookupError) as error:
         raise BrokenNodeError(
             f"{locator.key!a} does not say what was forgotten. Nothing was changed. "
             "Fix: restore an earlier version of the file; without it, all that was forgotten "
             "would come back."
         ) from error
+    for copy in reader.copies_of(locator):
+        with suppress(ValueError, TypeError, LookupError):  # `conflicts` lists it
+            known = known.united(_parsed(copy))
+    return known
+
+
+def united(one: str, other: str) -> str:
+    """Return a list that has what both have; `ValueError` and others if one is not a list."""
+    return _parsed(one).united(_parsed(other)).to_text() + "\n"
 
 
 @lru_cache(maxsize=8)
@@ -358,7 +385,8 @@ def changed(
     reader = draft.reader
     before = load(reader, account_id, user_id)
     if not before.key:
-        before = ForgottenList(secrets.token_hex(16))
+        owner = f"{account_id}/{user_id}".encode()  # so that lists of two machines can be united
+        before = ForgottenList(blake2b(owner, digest_size=16).hexdigest())
     after = change(before)
     if after.entries != before.entries:
         locator = user_file(account_id, user_id, FORGOTTEN, reader.root.key)

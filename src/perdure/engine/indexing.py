@@ -1,5 +1,6 @@
 """From nodes to what an index holds of them, and keeping the two in step."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -147,7 +148,9 @@ class Indexer:
         from perdure.index.records import records_of  # noqa: PLC0415 - as before
 
         made.read[place] = stored.files
-        records = with_note(records_of(stored.node, stored.cid), stored)
+        is_named = not place.session and not stored.node.metadata.get("in_place")
+        names = [_APART.sub("", each) for each in self.reader.names_of(place)] if is_named else ()
+        records = with_note(records_of(stored.node, stored.cid, names), stored)
         return with_lasting(with_stated(records, stored.node), stored.node, known)
 
     def _embed(self, made: Made, memo: VectorMemo) -> None:
@@ -176,6 +179,10 @@ class Indexer:
             except PerdureError as error:
                 made.failed[uri] = why = error
                 doubts += 1
+
+
+_APART = re.compile(r" \([0-9a-f]{6}\)$")
+"""What tells the file of a memory from another with the same name."""
 
 
 def _outage(why: PerdureError) -> EmbeddingError:
@@ -238,8 +245,18 @@ class Following:
         A commit is in the log before its files are. Who followed the log in between has moved the
         cursor past that commit, without what the files say.
         """
-        unlogged = (self.index.unlogged(account_id) or frozenset()) - self._hopeless
-        return [Uri.parse(uri) for uri in sorted(unlogged)[:FEW]]
+        unlogged = self.index.unlogged(account_id)
+        if unlogged is None:  # nobody can tell which they are: those of late
+            return self.logged.changed(account_id, max(0, self.index.cursor(account_id) - FEW))
+        return [Uri.parse(uri) for uri in sorted(unlogged - self._hopeless)[:FEW]]
+
+    def is_settled(self, account_id: str) -> bool:
+        """Whether the index has all that the log tells of, and nothing too early."""
+        index, now = self.index, self._history.store.current().position
+        cursor, unlogged = index.at_once(
+            account_id, lambda: (index.cursor(account_id), index.unlogged(account_id))
+        )
+        return 0 < cursor == now and unlogged is not None and unlogged <= self._hopeless
 
     def behind(self, account_id: str) -> list[Uri]:
         cursor = self.index.cursor(account_id)

@@ -165,7 +165,8 @@ def line_with(text: str, words: str) -> int:
 def fields(note: Note) -> Iterator[Problem]:
     """Expect that a note says something, and has a title if somebody wrote a frontmatter."""
     if not note.node.content.strip():
-        fix = f"write something, or `perdure delete` {note.node.uri}"
+        remove = "remove the file" if note.is_own else f"`perdure delete` {note.node.uri}"
+        fix = f"write something, or {remove}"
         yield note.problem(Code.CONTENT_EMPTY, CONTENT, 1, "it says nothing", fix)
     said = _frontmatter(note)
     if said and not note.is_own and not str(said.get("title") or "").strip():
@@ -323,7 +324,8 @@ def _strays(folder: Locator, children: list[Locator], told: set[str]) -> Iterato
 def _told(finding: Finding) -> Problem:
     folder = f"{finding.directory.key}/" if finding.directory.key else ""
     of = f" of {finding.original.name}" if finding.original is not None else ""
-    what = f"it is a {finding.kind.value}{of}"
+    article = "an" if finding.kind is FindingKind.UNUSABLE_NAME else "a"
+    what = f"it is {article} {finding.kind.value}{of}"
     code = _KINDS[finding.kind].value
     return Problem(f"{folder}{finding.name}", 0, code, what, finding.advice.rstrip("."))
 
@@ -401,8 +403,10 @@ class Lint:
             self._places.active.add(place)
             note = _note(stored, folder)
             seen[str(place)] = _Seen(folder, tuple(note.links()), tuple(_edges(stored)))
-            for check in ALONE:
-                yield from check(note)
+            for problem in (each for check in ALONE for each in check(note)):
+                is_named = self._reader.is_laid_out  # by its file
+                if not (is_named and problem.code == Code.TITLE_MISSING.value):
+                    yield problem
             yield from dates(note, self._now)
             yield from _parsing(self._reader.file_of(place), str(place))
 

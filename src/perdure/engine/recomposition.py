@@ -119,7 +119,7 @@ class Recomposition:
 
     def _line(self, item: Emitted, position: int) -> ShownLine:
         words = next((each for each in self._words(item, position) if each), "")
-        if self._forgotten.only([item.uri]) or self._forgotten.says(words):
+        if self._is_forgotten(item, words):
             state, words = LineState.FORGOTTEN, ""
         elif words:
             state = LineState.SHOWN
@@ -127,6 +127,9 @@ class Recomposition:
             is_there = next(self._texts(item, (position,)), None) is not None
             state = LineState.CHANGED if is_there else LineState.GONE
         return ShownLine(item.uri, item.message, item.key, state, presentable_line(words))
+
+    def _is_forgotten(self, item: Emitted, words: str) -> bool:
+        return bool(self._forgotten.only([item.uri])) or self._forgotten.says(words)
 
     def _words(self, item: Emitted, position: int) -> Iterator[str]:
         """Yield the words with the item's key, as of then and as of earlier versions."""

@@ -107,6 +107,8 @@ class Worker:
     def work(self, account_id: str) -> Round:
         """Work on one batch of events, and on what the log has beyond them."""
         pending = self._outbox.list_pending(account_id)[:BATCH]
+        if not pending and self._following.is_settled(account_id):
+            return Round()
         return self._work(account_id, pending)  # also without any: some was indexed too early
 
     def _work(self, account_id: str, pending: Leased) -> Round:
@@ -129,17 +131,6 @@ class Worker:
             return outcome
         self._remember(account_id, caught, {event.uri for _, event in leased})
         return self._settle(leased, caught)
-
-    def help(self, account_id: str, unfinished: Unfinished) -> None:
-        """Index what another worker has leased and not finished.
-
-        A commit is in the log before its files are written. A worker that read the log in between
-        has moved the index past that commit, without what the files say.
-        """
-        leased = [event for _, event in unfinished if not event.retry_count]
-        places = dict.fromkeys(place for event in leased for place in _places(event))
-        if places:
-            self.look_at(account_id, places)
 
     def look_at(self, account_id: str, places: Iterable[Uri]) -> None:
         """Index places that somebody asks for, besides what the log tells of."""

@@ -14,6 +14,7 @@ from perdure.errors import (
     OptionError,
     PersonalWriteRefusedError,
     StorageError,
+    TextsGoneError,
 )
 from perdure.storage.content import (
     Change,
@@ -577,3 +578,23 @@ def is_directory(backend: StorageBackend, locator: Locator) -> bool:
         return backend.info(locator).is_dir
     except FileNotFoundError:
         return False
+
+
+_FEW_GONE = 10
+_SHARE_GONE = 10
+"""More than this many texts, and more than one in so many, do not go at once unasked."""
+_FEWEST_GONE = 4
+"""More than this many do not go at once if they are half of all."""
+
+
+def refuse_loss(backend: StorageBackend, lost: Sequence[str], *, known: int, met: int) -> None:
+    """Raise `TextsGoneError` if so much is gone that a drive or a sync client may be at fault."""
+    many = len(lost) > _FEW_GONE and len(lost) * _SHARE_GONE > known
+    half = len(lost) > _FEWEST_GONE and len(lost) * 2 >= known
+    if many or half or (len(lost) > 1 and not met):
+        raise TextsGoneError(
+            f"{len(lost):,} of {known:,} texts are gone from {backend.whereabouts!a}, such as "
+            f"{lost[0]!a}. Nothing was recorded, because a drive may not be mounted, or a sync "
+            "client not be done. Fix: bring them back; or, if they are meant to be gone, run "
+            "`perdure repair --apply --accept-removals`."
+        )

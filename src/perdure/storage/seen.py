@@ -15,11 +15,10 @@ from perdure.errors import (
     AccessRefusedError,
     LinkRefusedError,
     NotTextError,
-    TextsGoneError,
 )
 from perdure.files import Closing
 from perdure.sqlite import DatabaseFile, DerivedFile, Tables
-from perdure.storage.contract import ROOT, Skip, Stamp, StorageBackend
+from perdure.storage.contract import ROOT, Skip, Stamp, StorageBackend, refuse_loss
 from perdure.storage.locator import Locator
 
 _BATCH = 256
@@ -48,11 +47,6 @@ _ROWS = "SELECT directory, name, stamp, digest FROM seen"
 _GOES_ON = "goes on at"
 _RULE = "rule"
 _LOOKED = "looked"
-_FEW_GONE = 10
-_SHARE_GONE = 10
-"""More than this many texts, and more than one in so many, do not go at once unasked."""
-_FEWEST_GONE = 4
-"""More than this many do not go at once if they are half of all."""
 _LEAST_COMPARED = 500
 """So many contents are compared in any case, so that each check gets on."""
 
@@ -301,19 +295,6 @@ def was_moved(digest: bytes, moved: Counter[bytes]) -> bool:
     """Whether a text that is gone arrived elsewhere; each arrival counts once."""
     moved[digest] -= 1
     return moved[digest] >= 0
-
-
-def refuse_loss(backend: StorageBackend, lost: Sequence[str], *, known: int, met: int) -> None:
-    """Raise `TextsGoneError` if so much is gone that a drive or a sync client may be at fault."""
-    many = len(lost) > _FEW_GONE and len(lost) * _SHARE_GONE > known
-    half = len(lost) > _FEWEST_GONE and len(lost) * 2 >= known
-    if many or half or (len(lost) > 1 and not met):
-        raise TextsGoneError(
-            f"{len(lost):,} of {known:,} texts are gone from {backend.whereabouts!a}, such as "
-            f"{lost[0]!a}. Nothing was recorded, because a drive may not be mounted, or a sync "
-            "client not be done. Fix: bring them back; or, if they are meant to be gone, run "
-            "`perdure repair --apply --accept-removals`."
-        )
 
 
 def _digest(backend: StorageBackend, key: str) -> bytes | None:

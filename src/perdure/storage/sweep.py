@@ -15,11 +15,11 @@ from perdure.errors import (
     StorageError,
 )
 from perdure.storage.content import ABSENT, Expectation, content_hash
-from perdure.storage.contract import UNREADABLE, Layout, StorageBackend, walk
+from perdure.storage.contract import UNREADABLE, Layout, StorageBackend, refuse_loss, walk
 from perdure.storage.history import Event, History
 from perdure.storage.joint import Discrepancy, keys_among
 from perdure.storage.locator import Locator
-from perdure.storage.seen import batches, refuse_loss, was_moved
+from perdure.storage.seen import batches, was_moved
 from perdure.storage.undo import is_of, remove_empty
 from perdure.storage.wrappers.recorded import Recorded
 

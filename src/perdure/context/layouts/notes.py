@@ -17,6 +17,7 @@ from perdure.context.files import ARCHIVED, CONTENT, FILES, LEARNED, META, OWNER
 from perdure.context.layouts import notefile
 from perdure.context.layouts.names import (
     MARKDOWN,
+    SYSTEM,
     Names,
     Part,
     day_in,
@@ -50,7 +51,11 @@ from perdure.frontmatter import frontmatter
 from perdure.model.anchors import FIRST_NODE
 from perdure.model.values import JSON, MAX_NOTE
 from perdure.storage import Locator, StorageBackend
-from perdure.storage.conflicts import alike, marked_original, unmarked_original
+from perdure.storage.conflicts import (
+    is_evident_copy,
+    marked_original,
+    unmarked_original,
+)
 from perdure.storage.content import (
     ABSENT,
     Change,
@@ -70,9 +75,9 @@ from perdure.storage.contract import (
     Layout,
     Text,
     Unreadable,
+    refuse_loss,
 )
 from perdure.storage.locator import trusted
-from perdure.storage.seen import refuse_loss
 from perdure.storage.wrappers.read_only import Wrapped
 
 if TYPE_CHECKING:
@@ -85,8 +90,8 @@ _TEMPLATES = Locator(".obsidian/templates.json")
 _DAILY_NOTES = Locator(".obsidian/daily-notes.json")
 TOO_LONG, COPY, NOT_UTF8, CLOSED = "too long", "conflict copy", "not UTF-8", "may not be read"
 LEFT_OUT = {
-    TOO_LONG: ("too long to be memory", f"split what has more than {MAX_NOTE:,} characters", False),
-    COPY: ("left as copies by sync", "`perdure conflicts list` shows them", False),
+    TOO_LONG: ("too long to be memory", f"split what has more than {MAX_NOTE:,} characters", True),
+    COPY: ("left as copies by sync", "`perdure conflicts list` shows them", True),
     FindingKind.LINK.value: ("links or devices, never followed", "none needed", False),
     NOT_UTF8: ("not UTF-8, so not memory", "save them as UTF-8", True),
     CLOSED: ("that this user may not read", "let this user read them", True),
@@ -95,6 +100,8 @@ LEFT_OUT = {
 }
 """Why notes are not memory, as doctor says it, the fix, and whether something is wrong."""
 _COPY = FindingKind.CONFLICT_COPY
+_COPIES = ".copies/"
+"""Begins the place of a file whose id another file has; nothing is there."""
 _ATTEMPTS = 3
 _DATE = len("2026-03-02")
 _BESIDE = (OWNER, LEARNED)
@@ -157,6 +164,9 @@ class NotesLayout(Closing, Wrapped, Layout):
         text = note.text(part.name)
         if text is UNREADABLE and note.row is not None:
             self.inner.read(Locator(note.row.path))  # raises, and says why
+            raise NotTextError(
+                f"{note.row.path!a} is too long to be memory. Fix: {LEFT_OUT[TOO_LONG][1]}."
+            )
         if isinstance(text, str):
             return text
         if self._is_directory(locator.key):
@@ -208,7 +218,7 @@ class NotesLayout(Closing, Wrapped, Layout):
         if unsure:
             self._settle(key)
             _, children, archived = self.places.listed(key)
-        names = {*children, *self._texts_in(key)}
+        names = {*children, *self._texts_in(key)}.difference(() if key else (_COPIES[:-1],))
         if is_state(f"{key}/-"):
             names |= {each.name for each in self.inner.list(locator)}
             names = {name for name in names if self.exists(locator.child(name))}
@@ -244,12 +254,24 @@ class NotesLayout(Closing, Wrapped, Layout):
         return () if locator.key else tuple(self._findings())
 
     def _findings(self) -> Iterator[Finding]:
+        self._prepare()
+        told = set[Locator]()
         for directory, stamps in self.inner.scan(_ROOT, skip=self.skips):
             if stamps is not None:
-                yield from self.inner.findings(directory)
+                found = self.inner.findings(directory)
+                told.update(directory.child(each.name) for each in found if each.kind is _COPY)
+                yield from found
             else:
                 advice = "let this user read it, or name it in ignore of [vault]"
                 yield Finding(FindingKind.CLOSED, directory.parent, directory.name, advice)
+        advice = (
+            "it has the same id: `perdure conflicts merge` unites both; "
+            "to be another memory, it must have no id"
+        )
+        for row in self.places.copies():
+            holder, copy = self.places.at(row.claim), Locator(row.path)
+            if holder is not None and copy not in told:
+                yield Finding(_COPY, copy.parent, copy.name, advice, Locator(holder.path))
 
     def _has(self, part: Part) -> bool:
         return self._note(part.place).text(part.name) is not None
@@ -286,12 +308,16 @@ class NotesLayout(Closing, Wrapped, Layout):
 
     def _file_of(self, row: Row) -> tuple[Row, Text]:
         """Return what the file of a row says, wherever it is by now, with the row that it has."""
+        if row.place.startswith(_COPIES):
+            return row, None
         try:
             real = self.inner.read(trusted(row.path))
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             moved = self._moved(row)
             return (row, None) if moved is None else self._file_of(moved)
         except _UNREADABLE:
+            return row, UNREADABLE
+        if self._is_too_long(row.path, real):
             return row, UNREADABLE
         if row.digest != sha256(real.encode()).digest() and self._is_memory(row.path):
             says = self._place_in(row.path, real)
@@ -610,6 +636,9 @@ class NotesLayout(Closing, Wrapped, Layout):
     def _is_memory(self, path: str) -> bool:
         return not self._folder.key or path.startswith(f"{self._folder.key}/") or is_state(path)
 
+    def _is_of_system(self, path: str) -> bool:
+        return path.startswith(f"{self._folder.child(SYSTEM).key}/")
+
     def is_note(self, path: str) -> bool:
         """Whether a file is a memory or a note in place, by its name."""
         name = path.rpartition("/")[2]
@@ -617,7 +646,7 @@ class NotesLayout(Closing, Wrapped, Layout):
             (is_markdown(name) or is_state(path))
             and not name.startswith(".")
             and name != ABOUT
-            and marked_original(name) is None
+            and (marked_original(name) is None or self._is_of_system(path))
             and not self._is_ignored(path)
         )
 
@@ -629,16 +658,19 @@ class NotesLayout(Closing, Wrapped, Layout):
             return None
         except _UNREADABLE:
             real = None
-        places = [self._place_in(path, real), self._place_of(path)]
+        said = self._id_in(path, real)
+        places = [self._place_of(path, said), self._place_of(path)]
         places += [self._place_of(told_apart(path[: -len(MARKDOWN)], path) + MARKDOWN)]
         if known is not None and (real is None or places[0] is None):
             places.insert(0, known.place)
         place = next((each for each in places if each is not None and not is_taken(each)), None)
-        if place is None or (real is not None and self._is_left_out(path, real)):
+        if said and place != places[0] and self._is_memory(path):
+            return Row(_copy_place(path), path, claim=places[0] or "")
+        if place is None or (real is not None and self._is_copy(path, real)):
             return None
         claim = "" if place == places[0] else places[0] or ""
         row = Row(place, path, claim=claim, aliases=self._aliases(path, real))
-        if real is None:
+        if real is None or self._is_too_long(path, real):
             return row._replace(digest=NOT_READ)
         if not self._is_memory(path):
             return row
@@ -675,6 +707,10 @@ class NotesLayout(Closing, Wrapped, Layout):
         self._prepare()
         row = self.places.at(key) or self.places.at(part_of(key).place)
         return row.path if row else ""
+
+    def new_name(self, key: str, title: str) -> str:
+        """Return the name that the file of a new node would have, without its ending."""
+        return self._names.stem(key, title, "")
 
     def texts_in(self, place: str, path: str, real: str) -> Mapping[str, str]:
         return self._split(real, Row(place, path))
@@ -717,9 +753,10 @@ class NotesLayout(Closing, Wrapped, Layout):
         for copy in found | {each.name for each in self.inner.findings(folder)}:
             if marked_original(copy) == name:
                 self.inner.remove(folder.child(copy))
-
-    def _is_left_out(self, path: str, real: str) -> bool:
-        return self._is_too_long(path, real) or self._is_copy(path, real)
+        for each in self.places.claiming(place):
+            if each.place.startswith(_COPIES):
+                self.inner.remove(Locator(each.path))
+                self.places.change([], [each.place])
 
     def _is_too_long(self, path: str, real: str) -> bool:
         return not self._is_memory(path) and len(real) > MAX_NOTE
@@ -733,8 +770,7 @@ class NotesLayout(Closing, Wrapped, Layout):
             beside = self.inner.read(Locator(path).parent.child(original))
         except StorageError:  # it is not there, or not a text
             return False
-        ids = (notefile.NoteFile.parse(text).value(notefile.ID) for text in (beside, real))
-        return (not self._is_memory(path) or len(set(map(str, ids))) == 1) and alike(beside, real)
+        return is_evident_copy(path.rpartition("/")[2], beside, real)
 
     def _copies_of(self, paths: Iterable[str]) -> Iterator[str]:
         """Yield files beside these that may be, or have been, conflict copies of them."""
@@ -887,6 +923,8 @@ class NotesLayout(Closing, Wrapped, Layout):
         for row in rows:
             if row.digest == NOT_READ and self._is_memory(row.path):
                 left_out.setdefault(NOT_UTF8, []).append(row.path)
+            elif row.place.startswith(_COPIES):
+                left_out.setdefault(COPY, []).append(row.path)
         others.update({why: len(paths) for why, paths in left_out.items()})
         return Census(len(notes), dict(others.most_common()), left_out)
 
@@ -923,10 +961,18 @@ class NotesLayout(Closing, Wrapped, Layout):
             return False  # it is of another place now
         return self._claim(row) < self._claim(Row(place, path))
 
-    def _claim(self, row: Row) -> tuple[bool, bool, int, str]:
-        """Order the files that have one id, or the name of one: the same on every machine."""
-        said = self._id_in(row.path)
-        return said is None, self._place_of(row.path) != row.place, len(row.path), row.path
+    def _claim(self, row: Row) -> tuple[bool, int, bool, int, str]:
+        """Order the files that have one id, or the name of one: the same on every machine.
+
+        The newest version comes first.
+        """
+        with suppress(StorageError):
+            file = notefile.NoteFile.parse(self.inner.read(Locator(row.path)))
+            version = file.value("version") if isinstance(file.value(notefile.ID), str) else None
+            age = -version if isinstance(version, int) else 0
+            names = self._place_of(row.path) != row.place, len(row.path), row.path
+            return not isinstance(file.value(notefile.ID), str), age, *names
+        return True, 0, True, len(row.path), row.path
 
     def _keys(self, place: str) -> Sequence[str]:
         """Return the keys of every text that a place can have."""
@@ -979,6 +1025,10 @@ def _slashes(path: str) -> Iterator[int]:
 
 def _digest(real: str) -> bytes:
     return sha256(real.encode()).digest()
+
+
+def _copy_place(path: str) -> str:
+    return f"{_COPIES}{sha256(path.encode()).hexdigest()[:16]}"
 
 
 def _stem(path: str) -> str:

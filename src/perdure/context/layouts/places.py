@@ -153,6 +153,10 @@ class Places(Closing):
         """Return the rows of files whose id names a place that another file has."""
         return self._asked(f"{_ROWS} WHERE claim != '' AND claim = ?", place)
 
+    def copies(self) -> list[Row]:
+        """Return the rows of files whose id another file has."""
+        return self._asked(f"{_ROWS} WHERE claim != '' AND place < 'a'")
+
     @property
     def is_complete(self) -> bool:
         """Whether every file was looked at once."""

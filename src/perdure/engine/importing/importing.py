@@ -305,8 +305,7 @@ class Importing:
         if admitted is None:
             return
         try:
-            # places and findings are named by the id
-            refuse_secrets(item.source_id, "name", "give it another one, and import again.")
+            self._check_name(item)
             if self._is_double(item):
                 return
             report.count(kind, self._put(admitted, documents))
@@ -326,6 +325,10 @@ class Importing:
             what, fix = f"it was left out: {found.value}", "nothing, or see [agents] in the config"
         report.tell(_KINDS[Conversation], item.finding(what, fix, refused=False))
         return None
+
+    def _check_name(self, item: Item) -> None:
+        """Refuse an id that is a secret: places and findings are named by it."""
+        refuse_secrets(item.source_id, "name", "give it another one, and import again.")
 
     def _put(self, item: Item | Admitted, documents: DocumentImporter) -> State:
         dry_run = self._wishes.dry_run

@@ -101,7 +101,7 @@ class Recaller:
         )
         embedding = _Embedding(self._embedder, self._why_words)
         confirming = ConfirmedHits(self._reader, ctx, question.projects, together=question.top_k)
-        ranking = self._retriever.rank(
+        candidates, steps = self._retriever.rank(
             asked, embedding.vector, filters, confirming, by_words, project=question.project
         )
 
@@ -115,10 +115,10 @@ class Recaller:
             most=question.top_k,
             config=self._config,
         )
-        confirmed = confirming.hits(ranking.candidates)
+        confirmed = confirming.hits(candidates)
         ordered = holding.ordered(confirmed) if question.valid_at is None else confirmed
         hits = tuple(islice(_distinct(ordered), question.top_k))
-        steps = (_plan_step(asked), *ranking.steps, *holding.steps(), confirming.step())
+        steps = [_plan_step(asked), *steps, *holding.steps(), confirming.step()]
         budget = question.budget_tokens
         packed = None if budget is None else self._packed(question, budget, hits, confirming)
         return RecallResult(
@@ -130,7 +130,7 @@ class Recaller:
             semantic=embedding.took_part,
             left_out=sum(hit not in packed.hits for hit in hits) if packed else 0,
             hints=tuple(embedding.hints),
-            trace=steps,
+            trace=tuple(steps),
             context=packed.markdown if packed else "",
             tokens=packed.tokens if packed else 0,
         )

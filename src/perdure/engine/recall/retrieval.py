@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from perdure.context.relations import RelationReader
-from perdure.dataclass import dataclass, field
 from perdure.engine.recall import scoring
 from perdure.engine.recall.confirming import Confirming
 from perdure.engine.recall.planning import Plan, around, content_words
@@ -35,12 +34,6 @@ Embed = Callable[[str], Sequence[float]]
 """Returns the vector of a question; an empty one if there is no model."""
 
 
-@dataclass(slots=True)
-class Ranking:
-    candidates: Iterator[Candidate]
-    steps: list[Step] = field(default_factory=list)
-
-
 class Retriever:
     """Ranks what an index has to say to a question. What it finds is not confirmed yet."""
 
@@ -60,7 +53,7 @@ class Retriever:
         by_words: "ByWords",
         *,
         project: str = "",
-    ) -> Ranking:
+    ) -> tuple[Iterator[Candidate], list[Step]]:
         """Return what is worth reading, best first; without a vector, by words alone.
 
         What belongs to `project` comes before what is as good and does not.
@@ -99,7 +92,7 @@ class Retriever:
             scoring.by_project(every, project, config)
         ranked = self._by_relations(found, filters, nodes)
         steps.append(Step("ranking", f"{len(every)} candidates, {len(wholes)} nodes as a whole"))
-        return Ranking(scoring.distinct(ranked), steps)
+        return scoring.distinct(ranked), steps
 
     def passage(self, uri: str, text: str, filters: Filters) -> Candidate | None:
         """Return the passage of a node that is most like a text; None if filters leave it out."""

@@ -1,15 +1,12 @@
 """`perdure archive`."""
 
-import click
-
 from perdure import Memory
 from perdure.surfaces import out
-from perdure.surfaces.cli.completion import node_names
-from perdure.surfaces.cli.options import NAMES, with_memory, with_reason
+from perdure.surfaces.cli.completion import node_command
+from perdure.surfaces.cli.options import with_memory, with_reason
 
 
-@click.command("archive", epilog=NAMES)
-@click.argument("node", shell_complete=node_names)
+@node_command("archive")
 @with_reason
 @with_memory()
 def archive_command(memory: Memory, node: str, reason: str, *, as_json: bool) -> None:

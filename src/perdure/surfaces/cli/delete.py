@@ -1,16 +1,18 @@
 """`perdure delete`."""
 
-import click
-
 from perdure import Memory
 from perdure.surfaces import out
-from perdure.surfaces.cli.completion import node_names
-from perdure.surfaces.cli.options import NAMES, ask_first, with_memory, with_reason, without_asking
+from perdure.surfaces.cli.completion import node_command
+from perdure.surfaces.cli.options import (
+    ask_first,
+    with_memory,
+    with_reason,
+    without_asking,
+)
 from perdure.surfaces.telling import gist, shown
 
 
-@click.command("delete", epilog=NAMES)
-@click.argument("node", shell_complete=node_names)
+@node_command("delete")
 @with_reason
 @without_asking
 @with_memory()

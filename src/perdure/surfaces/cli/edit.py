@@ -4,14 +4,13 @@ import click
 
 from perdure import Memory
 from perdure.surfaces import out
-from perdure.surfaces.cli.completion import node_names
+from perdure.surfaces.cli.completion import node_command
 from perdure.surfaces.cli.editor import edited, find_editor
-from perdure.surfaces.cli.options import NAMES, with_memory, with_reason
+from perdure.surfaces.cli.options import with_memory, with_reason
 from perdure.surfaces.telling import version_line
 
 
-@click.command("edit", epilog=NAMES)
-@click.argument("node", shell_complete=node_names)
+@node_command("edit")
 @with_reason
 @click.option("--as-is", is_flag=True, help="Write it to the letter, with new secrets in it.")
 @with_memory()

@@ -4,13 +4,12 @@ import click
 
 from perdure import Enforced, Memory
 from perdure.surfaces import out
-from perdure.surfaces.cli.completion import node_names
-from perdure.surfaces.cli.options import NAMES, with_project_memory
+from perdure.surfaces.cli.completion import node_command
+from perdure.surfaces.cli.options import with_project_memory
 from perdure.surfaces.telling import picked, shown_words
 
 
-@click.command("enforce", epilog=NAMES)
-@click.argument("node", shell_complete=node_names)
+@node_command("enforce")
 @click.option("--text", default="", metavar="STATEMENT", help="Only this statement of the node.")
 @click.option("--off", is_flag=True, help="Do not enforce it any more.")
 @with_project_memory()

@@ -4,13 +4,12 @@ import click
 
 from perdure import Memory
 from perdure.surfaces import out
-from perdure.surfaces.cli.completion import node_names
-from perdure.surfaces.cli.options import NAMES, with_memory, with_reason
+from perdure.surfaces.cli.completion import node_command, node_names
+from perdure.surfaces.cli.options import with_memory, with_reason
 from perdure.surfaces.telling import version_line
 
 
-@click.command("move", epilog=NAMES)
-@click.argument("node", shell_complete=node_names)
+@node_command("move")
 @click.argument("to", shell_complete=node_names)
 @with_reason
 @with_memory()

@@ -5,13 +5,12 @@ import click
 from perdure import Memory
 from perdure.model import RelationEdge
 from perdure.surfaces import out
-from perdure.surfaces.cli.completion import node_names
-from perdure.surfaces.cli.options import NAMES, OBJECT_PER_LINE, with_memory
+from perdure.surfaces.cli.completion import node_command, node_names
+from perdure.surfaces.cli.options import OBJECT_PER_LINE, with_memory
 from perdure.surfaces.telling import shown, told_edge
 
 
-@click.command("relate", epilog=NAMES)
-@click.argument("node", shell_complete=node_names)
+@node_command("relate")
 @click.argument("to", required=False, shell_complete=node_names)
 @click.option("--type", "kind", metavar="TYPE", help="How they are related: depends_on.")
 @click.option("--weight", type=float, metavar="W", default=1.0, help="How much, from 0 to 1.")

@@ -5,8 +5,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-import click
-
 from perdure import (
     Anchors,
     Claim,
@@ -25,8 +23,8 @@ from perdure.model import Action, RelationEdge, Uri
 from perdure.model.trust import told_origins
 from perdure.model.values import shortened
 from perdure.surfaces import out
-from perdure.surfaces.cli.completion import node_names
-from perdure.surfaces.cli.options import NAMES, with_project_memory
+from perdure.surfaces.cli.completion import node_command
+from perdure.surfaces.cli.options import with_project_memory
 from perdure.surfaces.telling import (
     counted,
     local_date,
@@ -49,8 +47,7 @@ _HANDS = "written by hand; no conversation is behind it"
 _NO_LONGER = "it no longer holds"
 
 
-@click.command("why", epilog=NAMES)
-@click.argument("node", shell_complete=node_names)
+@node_command("why")
 @with_project_memory()
 def why_command(memory: Memory, node: str, *, as_json: bool) -> None:
     """Say why memory says what it says.

@@ -8,9 +8,8 @@ import click
 from perdure import Memory
 from perdure.model.values import JSON
 from perdure.surfaces import out
-from perdure.surfaces.cli.completion import node_names
+from perdure.surfaces.cli.completion import node_command
 from perdure.surfaces.cli.options import (
-    NAMES,
     STDIN,
     TakesText,
     masked_json,
@@ -32,8 +31,7 @@ class Options(TypedDict):
     as_is: bool
 
 
-@click.command("write", cls=TakesText, epilog=NAMES)
-@click.argument("node", shell_complete=node_names)
+@node_command("write", cls=TakesText)
 @click.argument("text", required=False)
 @click.option("--abstract", metavar="TEXT", help="What it says in one sentence.")
 @click.option("--overview", metavar="TEXT", help="What it says in some more.")
