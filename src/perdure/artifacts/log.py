@@ -375,6 +375,8 @@ class Log:
         ending = sealed + _PADDING[: length - seal_offset - SEAL_BYTES]
         file = self.file(segment)
         frame = Frame(segment, offset, head, records, sealed)
+        if offset == HEADER_BYTES:  # whoever made the segment may have died before its name was
+            self._disk.sync()  # durable; where a frame is, it is
         file.write(end.offset, [packed, records, *payload, ending])
         file.sync()
         position += head.entries
@@ -401,7 +403,6 @@ class Log:
         file = self._disk.open(segment_name(number), create=True)
         file.write(0, [header.encode()])
         file.sync()
-        self._disk.sync()
         self._files[number] = file
         self._reserved = 0
         self.end = End.of(header)
