@@ -86,7 +86,7 @@ def _machine(tmp_path: Path) -> Machine:
 
 BITES: dict[str, tuple[object, str, object, Callable[[Path], None]]] = {
     "everybody's versions are exported": (Reachable, "keep", _everything, _reach),
-    "empty folders stay": (sweep, "_clear", _nothing, _copies),
+    "empty folders stay": (sweep, "remove_empty", _nothing, _copies),
     "what was derived stays after an erasure": (Arriving, "_forget_derived", _nothing, _copies),
     "edits are overwritten": (exporting, "_refuse_changed", _nothing, _edits),
     "no note is left": (arriving, "write_whole", _nothing, _interrupted),
