@@ -22,7 +22,7 @@ BUDGETS = {
     "engine": 30_089,
     "harness": 2_118,
     "index": 4_324,
-    "model": 3_060,
+    "model": 3_059,
     "process": 526,
     "storage": 5_886,
     "surfaces": 7_266,
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_011
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_010
