@@ -196,7 +196,7 @@ class TestLayoutNotes:
         node = memory.read("preference/numbers")
         assert node.content == "One!\n\nTwo.\n\nThree!"
         assert "tags: [x]\n" in file.read_text()
-        assert node.version == 2
+        assert node.version == 3
         assert not copy.exists()
 
     def test_what_was_deleted_stays_gone_if_mine_is_kept(self, memory: Memory, vault: Path) -> None:
