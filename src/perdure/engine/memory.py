@@ -1186,7 +1186,10 @@ class Memory(Readable):
         from perdure.engine.repair import Repaired
 
         if not apply:
-            return Repaired((), tuple(self._parts.repair.examine(self.caller)))
+            parts = self._parts
+            logged = parts.indexes.upkeep.following.logged
+            changed = parts.repair.examine_changed
+            return Repaired((), tuple(changed(self.caller, parts.recorded, parts.seen, logged)))
         self.record_edits(accept_removals=accept_removals)
         may_resume = self.caller.role is Role.ROOT
         ended = self._parts.namespaces.resume(self.caller) if may_resume else ()
@@ -1362,12 +1365,12 @@ class Memory(Readable):
         """
         from perdure.engine.exporting import Reachable, export_to
 
-        recorded = self._parts.recorded
+        recorded, seen = self._parts.recorded, self._parts.seen
         if everything:
             self._demand_root("export all accounts", "export without everything=True")
-            return export_to(Path(folder), recorded, None, "everything", progress)
+            return export_to(Path(folder), recorded, None, "everything", seen, progress)
         reach = Reachable.by(self.caller, recorded.history, self._parts.nodes)
-        return export_to(Path(folder), recorded, reach, reach.said(self.caller), progress)
+        return export_to(Path(folder), recorded, reach, reach.said(self.caller), seen, progress)
 
     def import_from(  # noqa: PLR0913 - as `save`
         self,
