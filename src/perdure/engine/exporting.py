@@ -283,7 +283,7 @@ class Exported:
     """Of the archive, in bytes."""
 
 
-def export_to(
+def export_to(  # noqa: PLR0913, PLR0917 - what, whose, where, and what is known of it
     folder: Path,
     recorded: Recorded,
     reach: Reachable | None,

@@ -16,8 +16,9 @@ from perdure.engine.upkeep import (
     IndexStatus,
     Kind,
 )
-from perdure.errors import DamageError, NodeNotFoundError
+from perdure.errors import DamageError, NodeNotFoundError, StorageError
 from perdure.model import EventStatus, OutboxEvent, RequestContext
+from perdure.storage.seen import settle
 
 
 class IndexUpkeep:
@@ -44,9 +45,7 @@ class IndexUpkeep:
             newest=recorded.history.position(),
             places=len(following.index.stamps(account)),
             behind=len(following.behind(account)),
-            unrecorded=len(
-                look_for_edits(recorded.inner, recorded.history, self._parts.seen).found
-            ),
+            unrecorded=self._unrecorded(),
             waiting=len(events),
             dead=sum(event.status is EventStatus.DEAD for event in events),
             indexes=tuple(
@@ -54,6 +53,15 @@ class IndexUpkeep:
             ),
             hints=tuple(present.hints()) if present.meanwhile else (),
         )
+
+    def _unrecorded(self) -> int:
+        """Return how many texts others wrote; what was compared now is not read again."""
+        recorded, seen = self._parts.recorded, self._parts.seen
+        edits = look_for_edits(recorded.inner, recorded.history, seen)
+        if not edits.found:
+            with suppress(StorageError):  # as where the disk can't be written
+                settle(seen, edits)
+        return len(edits.found)
 
     @property
     def is_built(self) -> bool:

@@ -139,12 +139,13 @@ class Repair:
         """Return the same, but read only what may be otherwise than when it was last examined.
 
         That is what the log names since, and what was wrong then. If a file has another stamp
-        than when it was last seen, or each part of a node has a file of its own, so that a folder
+        than when it was last seen, or is not a text, or each part of a node has a file of its own, so that a folder
         without files has no stamp, everything is read.
         """
         now = recorded.history.position()
         edits = look_for_edits(recorded.inner, recorded.history, seen)
-        if not self._nodes.is_laid_out or edits.found or edits.left or edits.closed:
+        is_unseen = edits.found or edits.unreadable or edits.left
+        if not self._nodes.is_laid_out or is_unseen or seen.has_unreadable:
             return self.examine(ctx)
         seen.stamps()
         name = f"examined by {ctx.account_id} {ctx.role.value} {sorted(ctx.owner_spaces)}"
