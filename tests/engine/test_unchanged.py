@@ -1,4 +1,4 @@
-"""Where nothing changed, no text is read: stamps and the log tell; and what changed is still found."""
+"""Where nothing changed, no text is read; and what changed is still found."""
 
 import shutil
 import sqlite3

@@ -138,9 +138,9 @@ class Repair:
     ) -> list[Finding]:
         """Return the same, but read only what may be otherwise than when it was last examined.
 
-        That is what the log names since, and what was wrong then. If a file has another stamp
-        than when it was last seen, or is not a text, or each part of a node has a file of its own, so that a folder
-        without files has no stamp, everything is read.
+        That is what the log names since, and what was wrong then. Everything is read if a file
+        has another stamp than when it was last seen, or is not a text; or if each part of a node
+        has a file of its own, because a folder without files has no stamp.
         """
         now = recorded.history.position()
         edits = look_for_edits(recorded.inner, recorded.history, seen)
