@@ -18,14 +18,14 @@ BUDGETS = {
     "agents": 4_799,
     "app": 4_095,
     "artifacts": 7_142,
-    "context": 5_462,
-    "engine": 30_803,
+    "context": 5_490,
+    "engine": 30_834,
     "harness": 2_154,
     "index": 4_248,
     "model": 3_032,
     "process": 528,
-    "storage": 5_930,
-    "surfaces": 7_419,
+    "storage": 5_959,
+    "surfaces": 7_421,
     "testing": 4_351,
 }
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_928
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 79_018

@@ -18,8 +18,9 @@ import perdure
 
 HOOKS: Any = import_module("benchmarks.hooks")
 _LOOKING = """
-import atexit, sys
+import atexit, os, sys
 atexit.register(lambda: print(*sys.modules, file=sys.stderr))
+os._exit = sys.exit
 from perdure.surfaces.start import main
 main()
 """

@@ -103,7 +103,8 @@ class Nodes(NodeReader):
         if stored is None:
             self._refuse_unless_first(node)
         else:
-            _refuse_unless_next(node, stored)
+            is_next = node.version == stored.node.version + 1
+            _refuse_unless_next(node, stored if is_next else self.versioned(stored))
             # What the author can't see, it can't have meant to take away.
             node = replace(node, relations=(*node.relations, *self.hidden(stored.node, ctx)))
         draft.write(self.owned(draft, node, ctx), stored)
@@ -280,7 +281,7 @@ class Nodes(NodeReader):
 
         def plan(draft: Draft) -> None:
             stored = self.load(place)
-            if stored is not None and stored.node.version > stored.meta.version:
+            if stored is not None and stored.by_hand:
                 draft.write(stored.node, stored, status=stored.meta.status)
 
         return bool(self.write(plan, ctx).written)

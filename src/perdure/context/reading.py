@@ -135,7 +135,7 @@ class Stored(NamedTuple):
     @property
     def edited(self) -> bool:
         """Whether somebody changed its files since its meta was written."""
-        return self.node.version > self.meta.version or bool(self.node.problems)
+        return bool(self.by_hand or self.node.problems)
 
     @property
     def cid(self) -> CID:
@@ -167,7 +167,7 @@ class NodeReader:
 
     # ------------------------------------------------------------ the verbs
     def read_node(self, uri: str, ctx: RequestContext) -> ContextNode:
-        node = self.active(self.reach.seen(uri, ctx)).node
+        node = self.versioned(self.active(self.reach.seen(uri, ctx))).node
         self.reach.seen(uri, ctx)  # again: a session may have become somebody's meanwhile
         hidden = self.hidden(node, ctx)
         if not hidden:
@@ -340,6 +340,20 @@ class NodeReader:
         if look is not None and not look.whole and self._committed is not None:
             look = self._settled(folder, self._committed)
         return None if look is None else self._assembled(place, look)
+
+    def versioned(self, stored: Stored) -> Stored:
+        """Return a node as the next version if others edited the one that was saved.
+
+        What another machine saved, and a sync client brought, says its version itself.
+        """
+        place, meta = stored.node.place, stored.meta
+        if self._layout is None or stored.by_hand or self._layout.is_ours(self.folder(place).key):
+            return stored
+        content, said = (self.backend.saved(self.file(place, name)) for name in (CONTENT, META))
+        is_same = content in {None, stored.files[CONTENT]}
+        if is_same or said is None or Meta.parse(said).version < meta.version:
+            return stored
+        return stored._replace(node=replace(stored.node, version=meta.version + 1))
 
     def _look_at_once(self, folder: Locator) -> Look | None:
         if self._layout is None:

@@ -108,12 +108,23 @@ def unrecorded(error: StorageError) -> Hint:
     return Hint(HintKind.EDIT_NOT_RECORDED, text)
 
 
+def forget_gone(parts: "Parts") -> None:
+    """Let no later check ask about the texts that are gone: their owner accepted that."""
+    backend, history, now = parts.recorded.inner, parts.recorded.history, time.time()
+    settle(parts.seen, look_for_edits(backend, history, parts.seen, accept_removals=True), now)
+
+
 def look_for_edits(
-    backend: StorageBackend, history: "History", seen: Seen, deadline: float | None = None
+    backend: StorageBackend,
+    history: "History",
+    seen: Seen,
+    deadline: float | None = None,
+    *,
+    accept_removals: bool = False,
 ) -> Checked:
     """Return what others wrote to nodes since the last check; nothing is recorded."""
     if isinstance(backend, Layout):
-        return look_at_notes(backend, seen, deadline)
+        return look_at_notes(backend, seen, deadline, accept_removals=accept_removals)
 
     def written(keys: Sequence[str]) -> Mapping[str, bytes | None]:
         contents = history.store.catalogue.contents(list(keys), history.position())
@@ -127,10 +138,20 @@ def look_for_edits(
         digests = written([key for key in known if not _is_hidden(key)])
         with suppress(StorageError):  # as where the disk can't be written
             seen.put(Row(key, UNKNOWN, digest) for key, digest in digests.items() if digest)
-    return check(backend, seen, directory=NODES, deadline=deadline, skip=_skips, expected=written)
+    return check(
+        backend,
+        seen,
+        directory=NODES,
+        deadline=deadline,
+        skip=_skips,
+        expected=written,
+        accept_removals=accept_removals,
+    )
 
 
-def look_at_notes(layout: Layout, seen: Seen, deadline: float | None = None) -> Checked:
+def look_at_notes(
+    layout: Layout, seen: Seen, deadline: float | None = None, *, accept_removals: bool = False
+) -> Checked:
     """As `look_for_edits`, where a layout tells what was last written."""
     if seen.is_new:
         with suppress(StorageError):  # as above
@@ -146,6 +167,7 @@ def look_at_notes(layout: Layout, seen: Seen, deadline: float | None = None) -> 
         skip=layout.skips,
         takes=Taking(layout.is_note, layout.rule),
         expected=expected,
+        accept_removals=accept_removals,
     )
 
 

@@ -68,7 +68,12 @@ class IndexUpkeep:
         return self._parts.indexes.upkeep.following.index.cursor(self._account) > 0
 
     def rebuild(self, *, progress: Counting | None = None) -> Caught:
-        """Delete the index and build it again. Vectors that are known are not computed again."""
+        """Delete the index and build it again. Vectors that are known are not computed again.
+
+        `TextsGoneError` if too many texts are gone at once, as `recall` would hint.
+        """
+        recorded = self._parts.recorded
+        look_for_edits(recorded.inner, recorded.history, self._parts.seen)
         return self._parts.indexes.upkeep.rebuild(self._account, self._counted(progress))
 
     def verify(

@@ -99,9 +99,8 @@ class Readable:
     def _browser(self) -> "Browser":
         raise NotImplementedError
 
-    def _notice_files(self) -> bool:
-        """Take in which notes are new, renamed or gone; whether there was any."""
-        return False
+    def _notice_files(self) -> None:
+        """Take in which notes are new, renamed or gone."""
 
     def uri(self, name: str) -> str:
         """Return the URI that a short name stands for."""
@@ -121,8 +120,7 @@ class Readable:
         try:
             return self._browser.node(place)
         except NodeNotFoundError:
-            if not self._notice_files():
-                raise
+            self._notice_files()
             return self._browser.node(place)
 
     def version(self, uri: str) -> int:
@@ -328,14 +326,13 @@ class Memory(Readable):
         behind, self._behind = self._behind, ""
         return "; ".join(filter(None, (self._parts.warnings(), behind)))
 
-    def _notice_files(self) -> bool:
+    def _notice_files(self) -> None:
         if not isinstance(self._parts.recorded.inner, Layout):
-            return False  # then a node is where its files are
+            return  # then a node is where its files are
         from perdure.engine.edits import notice_edits
 
         noticed = notice_edits(self._parts, seconds=self._parts.check_seconds)
         self._behind = "; ".join(hint.text for hint in noticed.hints)
-        return noticed.recorded > 0
 
     def edits(self) -> "tuple[Edits, ...]":
         """Return, once, the edits made outside Perdure that this memory's verbs recorded."""
@@ -350,6 +347,10 @@ class Memory(Readable):
         from perdure.storage.sweep import record_edits
 
         found = record_edits(self._parts.recorded, accept_removals=accept_removals)
+        if accept_removals:
+            from perdure.engine.edits import forget_gone
+
+            forget_gone(self._parts)
         if found.recorded or found.lost:
             self._edits.append(found)
         return found
@@ -1045,6 +1046,7 @@ class Memory(Readable):
         """
         from perdure.engine.write import Conditions, Fields, write
 
+        self._notice_files()
         return write(
             self._parts.nodes,
             self._browser,
@@ -1064,6 +1066,7 @@ class Memory(Readable):
         """
         from perdure.engine.write import edit
 
+        self._notice_files()
         where = self._parts.nodes, self._browser, self.caller
         return edit(*where, uri, change, reason=reason, as_is=as_is)
 
@@ -1072,6 +1075,7 @@ class Memory(Readable):
 
         If `to` is a folder or ends with a slash, the node keeps its own name there.
         """
+        self._notice_files()
         browser = self._browser
         old = browser.node_place(uri)
         browser.node(old)

@@ -360,6 +360,11 @@ class StorageBackend(ABC):
         del locator
         return iter(())
 
+    def saved(self, locator: Locator) -> str | None:
+        """Return the text that was last written here by Perdure; None where no history is kept."""
+        del locator
+        return None
+
     @property
     def conflict_strategy(self) -> ConflictStrategy:
         return ConflictStrategy.REFUSE
@@ -404,8 +409,11 @@ class Layout(StorageBackend):
     """Whether `write_personal` writes files of this tree."""
 
     @abstractmethod
-    def refresh(self) -> Sequence[Locator]:
-        """Take in what others did to any file; return every text that there may be."""
+    def refresh(self, *, accept_removals: bool = False) -> Sequence[Locator]:
+        """Take in what others did to any file; return every text that there may be.
+
+        Nothing is taken in, and `TextsGoneError` is raised, if too many files are gone at once.
+        """
 
     @abstractmethod
     def logical(self, paths: Iterable[str]) -> Sequence[Locator]:
@@ -453,6 +461,10 @@ class Layout(StorageBackend):
     @abstractmethod
     def named(self, name: str) -> Sequence[str]:
         """Return the folders of all nodes whose file has a name, or which say that they have it."""
+
+    @abstractmethod
+    def is_ours(self, place: str) -> bool:
+        """Whether the file of a node is as it was last written here, for all that is known."""
 
     @abstractmethod
     def own_note(self, place: str) -> str:

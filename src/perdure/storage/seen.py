@@ -51,6 +51,8 @@ _LOOKED = "looked"
 _FEW_GONE = 10
 _SHARE_GONE = 10
 """More than this many texts, and more than one in so many, do not go at once unasked."""
+_FEWEST_GONE = 4
+"""More than this many do not go at once if they are half of all."""
 _LEAST_COMPARED = 500
 """So many contents are compared in any case, so that each check gets on."""
 
@@ -311,7 +313,8 @@ def was_moved(digest: bytes, moved: Counter[bytes]) -> bool:
 def refuse_loss(backend: StorageBackend, lost: Sequence[str], *, known: int, met: int) -> None:
     """Raise `TextsGoneError` if so much is gone that a drive or a sync client may be at fault."""
     many = len(lost) > _FEW_GONE and len(lost) * _SHARE_GONE > known
-    if many or (len(lost) > 1 and not met):
+    half = len(lost) > _FEWEST_GONE and len(lost) * 2 >= known
+    if many or half or (len(lost) > 1 and not met):
         raise TextsGoneError(
             f"{len(lost):,} of {known:,} texts are gone from {backend.whereabouts!a}, such as "
             f"{lost[0]!a}. Nothing was recorded, because a drive may not be mounted, or a sync "

@@ -53,7 +53,7 @@ def sweep(recorded: Recorded, *, accept_removals: bool = False) -> list[Found]:
     written: list[Locator] = []
     met = 0
     arrived: Counter[bytes] = Counter()
-    compared = map(recorded.joint.compare, _batches(recorded))
+    compared = map(recorded.joint.compare, _batches(recorded, accept_removals=accept_removals))
     for text, locator, bound in chain.from_iterable(compared):
         met += isinstance(text, str)
         if text is UNREADABLE:
@@ -65,7 +65,8 @@ def sweep(recorded: Recorded, *, accept_removals: bool = False) -> list[Found]:
         else:
             written.append(locator)
             arrived[sha256(text.encode()).digest()] += 1
-    if not accept_removals and recorded.identity:  # a tree in memory can't go away
+    is_asked = isinstance(recorded.inner, Layout) or not recorded.identity  # one is in memory
+    if not accept_removals and not is_asked:
         lost = [each.key for each, was in removed.items() if not was_moved(was, arrived)]
         refuse_loss(recorded, lost, known=met + len(lost), met=met)
     noticed = [
@@ -76,10 +77,13 @@ def sweep(recorded: Recorded, *, accept_removals: bool = False) -> list[Found]:
     return sorted([*noticed, *unreadable], key=lambda found: found.locator)
 
 
-def _batches(recorded: Recorded) -> Iterator[list[Locator]]:
+def _batches(recorded: Recorded, *, accept_removals: bool) -> Iterator[list[Locator]]:
     """Yield every place that may have a text, and those that had one, many at a time."""
     inner = recorded.inner
-    there = list(inner.refresh() if isinstance(inner, Layout) else walk(inner, _ROOT))
+    if isinstance(inner, Layout):
+        there = list(inner.refresh(accept_removals=accept_removals))
+    else:
+        there = list(walk(inner, _ROOT))
     yield from batches(there)
     yield from batches(set(recorded.joint.known()).difference(there))
 

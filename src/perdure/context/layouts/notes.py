@@ -72,6 +72,7 @@ from perdure.storage.contract import (
     Unreadable,
 )
 from perdure.storage.locator import trusted
+from perdure.storage.seen import refuse_loss
 from perdure.storage.wrappers.read_only import Wrapped
 
 if TYPE_CHECKING:
@@ -287,9 +288,9 @@ class NotesLayout(Closing, Wrapped, Layout):
             return _Note(row, UNREADABLE, {})
         if self._is_memory(row.path) and row.digest != _digest(real):
             says = self._place_in(row.path, real)
-            moved = self._moved(row) if says not in {None, row.place, row.claim} else None
-            if moved is not None:  # and another file has its name
-                return self._note_of(moved)
+            if says not in {None, row.place, row.claim}:  # another file has its name
+                moved = self._moved(row)
+                return _Note(row, None, {}) if moved is None else self._note_of(moved)
         return _Note(row, real, self._split(real, row))
 
     def _moved(self, row: Row) -> Row | None:
@@ -613,6 +614,8 @@ class NotesLayout(Closing, Wrapped, Layout):
         """Return the row of a file; the place that another file has is not given to it."""
         try:
             real: str | None = self.inner.read(Locator(path))
+        except IsADirectoryError:  # it took the place of a note
+            return None
         except _UNREADABLE:
             real = None
         places = [self._place_in(path, real), self._place_of(path)]
@@ -640,6 +643,11 @@ class NotesLayout(Closing, Wrapped, Layout):
     def named(self, name: str) -> Sequence[str]:
         self._prepare()
         return self.places.named(name)
+
+    def is_ours(self, place: str) -> bool:
+        note = self._note(place)
+        real = note.real
+        return note.row is None or not isinstance(real, str) or note.row.digest == _digest(real)
 
     def own_note(self, place: str) -> str:
         self._prepare()
@@ -796,9 +804,14 @@ class NotesLayout(Closing, Wrapped, Layout):
         place = self._place_in(path, text) or self._place_of(path)
         return self.places.at_path(path) or (Row(place, path) if place else None)
 
-    def refresh(self) -> Sequence[Locator]:
+    def refresh(self, *, accept_removals: bool = False) -> Sequence[Locator]:
         self._prepare()
-        return self.logical({*self._files(), *(row.path for row in self.places.rows())})
+        files, known = set(self._files()), {row.path for row in self.places.rows()}
+        if not accept_removals:
+            gone = sorted(path for path in known - files if not self._is_there(path))
+            lost = gone[len(files - known) :]  # what arrived may be what was moved
+            refuse_loss(self.inner, lost, known=len(known), met=len(files))
+        return self.logical(files | known)
 
     def expected(self, paths: Sequence[str]) -> dict[str, bytes | None]:
         found = {path: self._row_at(path) for path in paths}

@@ -104,12 +104,15 @@ class Reading(StorageBackend):
     def earlier(self, locator: Locator) -> Iterator[str]:
         return self.inner.earlier(locator)
 
+    def saved(self, locator: Locator) -> str | None:
+        return self.inner.saved(locator)
+
 
 class ReadOnly(Reading, Unchangeable):
     """A backend without any way to change it: of what it wraps it keeps the reading verbs only."""
 
     def __init__(self, inner: StorageBackend) -> None:
-        verbs = "resolve read read_all list scan exists info findings earlier"
+        verbs = "resolve read read_all list scan exists info findings earlier saved"
         names = (*verbs.split(), "capabilities", "whereabouts", "identity", "is_past")
         kept = SimpleNamespace(**{name: getattr(inner, name) for name in names})
         self.inner = cast("StorageBackend", kept)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 from perdure.artifacts import CID, IndexState
 from perdure.artifacts.canonical import Value
 from perdure.dataclass import replace
-from perdure.errors import StorageError
+from perdure.errors import AbsentError, NotTextError, StorageError
 from perdure.files import Closing
 from perdure.storage.content import Changes, Conditions, Expectation, check_changes, check_removal
 from perdure.storage.contract import (
@@ -145,6 +145,13 @@ class Recorded(Closing, Wrapped, TransactionalBackend):
 
     def earlier(self, locator: Locator) -> Iterator[str]:
         return self.history.earlier(locator)
+
+    def saved(self, locator: Locator) -> str | None:
+        versions = reversed(self.history.versions(locator))
+        last = next((each for each in versions if each.origin not in {EXTERNAL, UNDONE}), None)
+        with suppress(AbsentError, NotTextError):
+            return None if last is None else self.history.text(last)
+        return None
 
     def erase(self, chosen: Callable[[], Collection[CID]], reason: str) -> "Collected":
         """Erase contents from history; nobody writes from when they are chosen until they are."""
