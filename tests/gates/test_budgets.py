@@ -17,15 +17,15 @@ def lines_in(*paths: Path) -> int:
 BUDGETS = {
     "agents": 4_799,
     "app": 4_095,
-    "artifacts": 7_142,
-    "context": 5_490,
-    "engine": 30_834,
+    "artifacts": 7_173,
+    "context": 5_507,
+    "engine": 31_041,
     "harness": 2_154,
-    "index": 4_248,
-    "model": 3_032,
+    "index": 4_291,
+    "model": 3_060,
     "process": 528,
-    "storage": 5_959,
-    "surfaces": 7_421,
+    "storage": 5_976,
+    "surfaces": 7_432,
     "testing": 4_351,
 }
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 79_018
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 79_384
