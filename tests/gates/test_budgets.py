@@ -19,7 +19,7 @@ BUDGETS = {
     "app": 4_095,
     "artifacts": 7_173,
     "context": 5_507,
-    "engine": 31_041,
+    "engine": 31_043,
     "harness": 2_154,
     "index": 4_291,
     "model": 3_060,
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 79_384
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 79_386

@@ -57,6 +57,9 @@ class Logged:
         self._history = history
         self._reader = reader
 
+    def position(self) -> int:
+        return self._history.position()
+
     def changed(self, account_id: str, after: int, until: int | None = None) -> list[Uri]:
         """Return the places whose texts were named after a position, and the folders above.
 

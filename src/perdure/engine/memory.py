@@ -1187,13 +1187,15 @@ class Memory(Readable):
         what a crash left unfinished is finished, or removed. That many files are gone at once is
         recorded only with `accept_removals`.
         """
+        from perdure.engine.edits import look_for_edits
         from perdure.engine.repair import Repaired
 
         if not apply:
             parts = self._parts
             logged = parts.indexes.upkeep.following.logged
-            changed = parts.repair.examine_changed
-            return Repaired((), tuple(changed(self.caller, parts.recorded, parts.seen, logged)))
+            edits = look_for_edits(parts.recorded.inner, parts.recorded.history, parts.seen)
+            found = parts.repair.examine_changed(self.caller, edits, parts.seen, logged)
+            return Repaired((), tuple(found))
         self.record_edits(accept_removals=accept_removals)
         may_resume = self.caller.role is Role.ROOT
         ended = self._parts.namespaces.resume(self.caller) if may_resume else ()

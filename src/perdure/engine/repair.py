@@ -12,7 +12,6 @@ from perdure.context.nodes import Nodes
 from perdure.context.reading import Stored
 from perdure.dataclass import dataclass
 from perdure.engine.building import Logged
-from perdure.engine.edits import look_for_edits
 from perdure.engine.namespaces import Deleted
 from perdure.errors import (
     AccessRefusedError,
@@ -28,8 +27,7 @@ from perdure.errors import (
 from perdure.model import NodeStatus, RequestContext, Uri
 from perdure.model.node import unreadable_times
 from perdure.storage.contract import UNREADABLE
-from perdure.storage.seen import Seen, settle
-from perdure.storage.wrappers.recorded import Recorded
+from perdure.storage.seen import Checked, Seen, settle
 
 
 class State(Enum):
@@ -134,7 +132,7 @@ class Repair:
         return [finding for finding in found if finding is not None]
 
     def examine_changed(
-        self, ctx: RequestContext, recorded: Recorded, seen: Seen, logged: Logged
+        self, ctx: RequestContext, edits: Checked, seen: Seen, logged: Logged
     ) -> list[Finding]:
         """Return the same, but read only what may be otherwise than when it was last examined.
 
@@ -142,8 +140,7 @@ class Repair:
         has another stamp than when it was last seen, or is not a text; or if each part of a node
         has a file of its own, because a folder without files has no stamp.
         """
-        now = recorded.history.position()
-        edits = look_for_edits(recorded.inner, recorded.history, seen)
+        now = logged.position()
         is_unseen = edits.found or edits.unreadable or edits.left
         if not self._nodes.is_laid_out or is_unseen or seen.has_unreadable:
             return self.examine(ctx)
