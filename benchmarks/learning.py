@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from perdure.engine.learn import net
+from perdure.engine.learn import prose
 from perdure.engine.learn.prose import user_sentences
 from perdure.engine.learn.rules import Written, written
 from perdure.engine.saving.saving import LEAST_CONFIDENCE
@@ -37,7 +37,7 @@ STOP = frozenset(
     ).split()
 )
 VERDICTS = Path(__file__).with_name("learned.json")
-WEIGHTS = Path(net.__file__).with_name("weights.json")
+WEIGHTS = Path(prose.__file__).with_name("weights.json")
 MOST_OF = 0.6
 MOST = 20
 """Candidates of one session at most."""
@@ -93,14 +93,14 @@ def rows(sessions: Iterable[Session]) -> tuple[list[dict[str, float]], list[int]
     given, wanted = [], []
     for session in sessions:
         for sentence in user_sentences(session.messages):
-            given.append(net.features(sentence))
+            given.append(prose.features(sentence))
             wanted.append(
                 int(any(hits(each, sentence.message, sentence.text) for each in session.items))
             )
     return given, wanted
 
 
-def fit(sessions: Sequence[Session]) -> net.Weights:
+def fit(sessions: Sequence[Session]) -> prose.Weights:
     """Fit by logistic regression with a ridge, and cut where the sessions have enough each."""
     given, wanted = rows(each for each in sessions if each.labelled)
     names = sorted({name for row in given for name in row})
@@ -113,20 +113,20 @@ def fit(sessions: Sequence[Session]) -> net.Weights:
         slope = table.T @ (chance - target) + ridge @ weights
         bend = (table * (chance * (1 - chance))[:, None]).T @ table + ridge
         weights -= np.linalg.solve(bend, slope)
-    model = net.Weights(
+    model = prose.Weights(
         round(float(weights[0]), 3),
         {name: round(float(w), 3) for name, w in zip(names, weights[1:], strict=True)},
         0.0,
         MOST,
     )
     labelled = [each for each in sessions if each.labelled]
-    return net.Weights(model.bias, model.features, threshold(labelled, model), MOST)
+    return prose.Weights(model.bias, model.features, threshold(labelled, model), MOST)
 
 
-def threshold(sessions: Sequence[Session], model: net.Weights) -> float:
+def threshold(sessions: Sequence[Session], model: prose.Weights) -> float:
     """Return the score above which sessions have PER_SESSION candidates on average."""
     kept = sorted(
-        (found.score for each in sessions for found in net.candidates(each.messages, model)),
+        (found.score for each in sessions for found in prose.candidates(each.messages, model)),
         reverse=True,
     )
     most = int(PER_SESSION * len(sessions))
@@ -135,13 +135,13 @@ def threshold(sessions: Sequence[Session], model: net.Weights) -> float:
 
 # ---------------------------------------------------------------- measuring
 def measure(
-    sessions: Sequence[Session], models: Mapping[str, net.Weights]
+    sessions: Sequence[Session], models: Mapping[str, prose.Weights]
 ) -> tuple[str, list[tuple[object, ...]]]:
     counts: list[tuple[int, bool]] = []
     got, everything = Counter[str](), Counter[str]()
     missed: list[tuple[object, ...]] = []
     for session in sessions:
-        found = net.candidates(session.messages, models[session.project])
+        found = prose.candidates(session.messages, models[session.project])
         counts.append((len(found), session.labelled))
         for item in session.items:
             hit = any(hits(item, each.sentence.message, each.sentence.text) for each in found)

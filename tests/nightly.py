@@ -102,7 +102,7 @@ def pytest_runtest_setup() -> None:
 
 
 def crash(run: Run) -> Outcome:
-    """Cut the power in a million ways, then run the tests of crashes."""
+    """Cut the power in a million ways, of the store and of its files; run the tests of crashes."""
     outcome = tested(
         "tests/artifacts/test_crash.py",
         "tests/artifacts/test_archive_crash.py",
@@ -111,23 +111,56 @@ def crash(run: Run) -> Outcome:
         "tests/engine/erasing/test_crashes.py",
         "tests/engine/saving/test_crashes.py",
         "tests/storage/test_commits.py",
+        "tests/storage/test_redo.py",
         "tests/storage/test_write_all_faults.py",
     )(run)
+    states = ("--states", str(1_000_000 // _MILLION_PARTS))
+
+    def searched(part: int) -> tuple[str, ...]:
+        long = ["--long"] if part else []
+        return ("tests.support.artifacts.crash", *states, "--seed", str(run.seed + part), *long)
+
+    def redone(part: int) -> tuple[str, ...]:
+        return ("tests.storage.redoing", *states, "--seed", str(run.seed + part))
+
+    _in_parts(run, outcome, "a million states of files and their log", redone)
+    _in_parts(run, outcome, "a million states", searched)
+    return outcome
+
+
+def faults(run: Run) -> Outcome:
+    """Kill 2,000 processes, and let 2,000 calls fail, in a memory that is saved to and erased."""
+    outcome, each = Outcome(""), 2000 // _MILLION_PARTS
+
+    def kills(part: int) -> tuple[str, ...]:
+        seed = ("--seed", str(run.seed + part))
+        return ("tests.engine.faults", "--kills", str(each), "--errors", "0", *seed)
+
+    def errors(part: int) -> tuple[str, ...]:
+        begin = ("--begin", str(part * each))
+        return ("tests.engine.faults", "--kills", "0", "--errors", str(each), *begin)
+
+    _in_parts(run, outcome, "kills", kills)
+    _in_parts(run, outcome, "errors", errors)
+    return outcome
+
+
+def _in_parts(
+    run: Run, outcome: Outcome, what: str, command: Callable[[int], tuple[str, ...]]
+) -> None:
+    """Run a module in parts, those that have not passed on this day, while there is time."""
     for part in range(_MILLION_PARTS):
-        name = f"a million states, part {part + 1} of {_MILLION_PARTS}"
+        name = f"{what}, part {part + 1} of {_MILLION_PARTS}"
         if name in _lines(run.done):
             continue
         if time.time() > run.until:
             outcome.notes.append(f"{name}: no time was left; run it again")
-            break
-        states = ("--states", str(1_000_000 // _MILLION_PARTS), "--seed", str(run.seed + part))
-        command = (sys.executable, "-m", "tests.support.artifacts.crash", *states)
-        code, _ = logged((*command, *(["--long"] if part else [])), run)
+            return
+        code, _ = logged((sys.executable, "-m", *command(part)), run)
         if code:
             outcome.failures.append(f"{name}: see {run.log.name}")
         else:
             _keep(run.done, name)
-    return outcome
 
 
 def mutation(run: Run) -> Outcome:
@@ -167,6 +200,7 @@ def clients(run: Run) -> Outcome:
 
 PARTS: dict[str, Part] = {
     "crash": crash,
+    "faults": faults,
     "kill": tested("tests", "-k", "killed or dies or died or dying or processes"),
     "hostile": tested("tests", "-k", "hostile or fuzz or damage or harm or odd or forged"),
     "mutation": mutation,

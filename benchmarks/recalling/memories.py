@@ -99,8 +99,8 @@ class _Gathered:
         del reason
         return self
 
-    def read_node(self, uri: str, ctx: RequestContext) -> ContextNode:
-        return self._nodes.read_node(uri, ctx)
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._nodes, name)
 
     def write_nodes(self, nodes: Iterable[ContextNode], ctx: RequestContext) -> None:
         self._found += nodes

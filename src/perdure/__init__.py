@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from perdure.engine.reminding import Enforced, Fix, Reminder
     from perdure.engine.repair import Finding, Repaired
     from perdure.engine.restore import Fate, RewindStep, Rewound
-    from perdure.engine.saving.outcome import Outcome, Planned, SessionCommit
+    from perdure.engine.saving.saving import Outcome, Planned, SessionCommit
     from perdure.engine.sessions import SessionInfo
     from perdure.engine.upkeep import (
         Check,
@@ -113,7 +113,7 @@ else:
             "engine.reminding": "Enforced Fix Reminder",
             "engine.repair": "Finding Repaired",
             "engine.restore": "Fate RewindStep Rewound",
-            "engine.saving.outcome": "Outcome Planned SessionCommit",
+            "engine.saving.saving": "Outcome Planned SessionCommit",
             "engine.sessions": "SessionInfo",
             "engine.validate.texts": "Note presentable",
             "engine.provenance": "Claim Former Merged Provenance Quote Said",

@@ -138,8 +138,6 @@ def _written(cls: type, line: str) -> Any:  # noqa: ANN401 - a function
 
 
 class _StandardFields:
-    """What the functions of `dataclasses` look for in a class."""
-
     def __get__(self, _: object, owner: type) -> object:
         from dataclasses import field, make_dataclass  # noqa: PLC0415 - seldom asked for
 

@@ -290,11 +290,9 @@ class ServiceUnreachableError(LanguageModelError, OSError):
     ) -> None:
         super().__init__(message)
         self.passing = passing
-        """Whether it may be otherwise in a moment."""
         self.billed = billed
         """Whether it may have to be paid for nevertheless."""
         self.wait = wait
-        """For how many seconds the service wants to be left alone."""
 
 
 class OverBudgetError(LanguageModelError, RuntimeError): ...

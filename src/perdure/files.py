@@ -10,15 +10,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
-from perdure.errors import explain
+from perdure.errors import ConcurrentModificationError, explain
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _LOCK_PAUSE = 0.05
 
 
 class Closing:
-    """What is closed by the end of a `with`."""
-
     @abstractmethod
     def close(self) -> None: ...
 
@@ -63,15 +61,52 @@ def write_whole(
             unfinished.unlink()
 
 
+def replace_unchanged(path: Path, before: bytes | None, content: bytes | None) -> None:
+    """Write a file whole, with the permissions that it has, if it is still as it was read.
+
+    None is no file, before and after. `ConcurrentModificationError` if others wrote it since:
+    then it is left alone. A link is followed, and stays one.
+    """
+    path = Path(os.path.realpath(path))
+    changed = ConcurrentModificationError(
+        f"{str(path)!a} was changed by another program just now, and is left as it is. "
+        "Fix: close what writes it, and do this again."
+    )
+
+    def is_there() -> bool:
+        now = path.read_bytes() if path.exists() else None
+        if (now or b"") != (before or b""):
+            raise changed
+        return now is not None
+
+    def place(finished: Path, path: Path) -> None:
+        if is_there():
+            finished.replace(path)
+            return
+        try:
+            os.link(finished, path)  # which never replaces what came meanwhile
+        except FileExistsError:
+            raise changed from None
+
+    if content is None:
+        if is_there():
+            path.unlink()
+        return
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
+    write_whole(path, content, mode=mode, place=place)
+
+
 @contextmanager
 def locked(path: Path, seconds: float = 0.0) -> Iterator[int | None]:
-    """Hold the lock of a file, and yield its descriptor; None if others hold it for so long.
+    """Hold the lock of a file or folder, and yield its descriptor; None if others hold it for long.
 
-    The lock ends with the last process that has the descriptor open, however it ends.
+    A file is made if nothing is there. The lock ends with the process that has it, however it ends,
+    and with those that it started with the descriptor.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     until = time.monotonic() + seconds
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    flags = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
+    descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
     try:
         while not _is_free(descriptor):
             if time.monotonic() >= until:

@@ -59,9 +59,7 @@ class Frontmatter(NamedTuple):
     values: Mapping[str, Value]
     """The properties; none if there are none, or if they can't be read."""
     lines: str
-    """What is between the fences, to the letter."""
     body: str
-    """What follows the closing fence, to the letter."""
     finding: str | None
     """Why the values can't be read, and the fix; the body can be read in any case."""
 
@@ -354,7 +352,6 @@ def _quoted_name(found: re.Match[str]) -> str:
 
 
 def _any_value(entry: Entry) -> JSON:
-    """Return a value in any form of YAML; None if it can't be read."""
     try:
         return as_json(properties(entry.raw).get(entry.name))
     except InvalidValueError:

@@ -37,10 +37,8 @@ class Block(NamedTuple):
     start: int
     end: int
     first_line: int
-    """From 1."""
     last_line: int
     level: int = 0
-    """Of a heading, 1 to 6."""
     depth: int = 0
     """How many lists, items and quotations it is in."""
     info: str = ""
@@ -249,7 +247,6 @@ def _unclosed(title: str) -> str:
 
 
 def _has_text(text: str, start: int) -> bool:
-    """Whether the line before is not blank."""
     return bool(text[text.rfind("\n", 0, max(start - 1, 0)) + 1 : start].strip(_BLANKS))
 
 
@@ -311,11 +308,9 @@ class Link(NamedTuple):
     """What is shown instead, as it is written; empty if nothing is."""
     embed: bool
     kind: str
-    """wikilink or markdown."""
     start: int
     end: int
     line: int
-    """From 1."""
 
 
 class _Piece(NamedTuple):
@@ -499,7 +494,6 @@ class _Closers:
         self._runs: dict[int, list[int]] | None = None
 
     def of(self, kind: str, opening: re.Match[str]) -> tuple[int, int] | None:
-        """Return where the closing mark is."""
         mark = "-->" if kind == "html" else opening[0]
         if kind == "ticks":
             place = self._ticks(len(mark), opening.end())
@@ -570,7 +564,6 @@ _BOX = later(
 
 
 def tasks(text: str) -> list[Task]:
-    """Return the items of lists that have a box, in order."""
     if not _BOX.search(text):
         return []
     return [
@@ -636,7 +629,6 @@ _EMPHASIS = later(
 
 
 def _shown(said: str) -> str:
-    """Return what a person reads of a block."""
     out: list[str] = []
     at = 0
     pieces = sorted(_pieces_in(said, 0, len(said)), key=lambda piece: (piece.start, -piece.end))
@@ -647,7 +639,8 @@ def _shown(said: str) -> str:
         at = piece.end
         if piece.kind == "wiki":
             link = _wikilink(said, piece, 1)
-            out.append(_shown_link(link) if link else "")
+            named = " > ".join(filter(None, (link.target, link.heading))) if link else ""
+            out.append((link and link.alias) or named)
         elif piece.kind == "link":
             out.append(_EMPHASIS.sub("", said[slice(*piece.inner)]))
         elif piece.kind == "tag":
@@ -656,7 +649,3 @@ def _shown(said: str) -> str:
             out.append(said[slice(*piece.inner)])
     out.append(_EMPHASIS.sub("", said[at:]))
     return _unreferenced("".join(out))
-
-
-def _shown_link(link: Link) -> str:
-    return link.alias or " > ".join(filter(None, (link.target, link.heading)))

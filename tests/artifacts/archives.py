@@ -10,10 +10,8 @@ from typing import NamedTuple
 from perdure.artifacts import CID, ArtifactStore, Change, Derived, Literal
 from perdure.artifacts.archive import Footer, encode_opening, read_archive
 from perdure.artifacts.archiving import export
-from perdure.artifacts.checkpoint import Checkpoint, origin_of
 from perdure.artifacts.disk import Disk
 from perdure.artifacts.entry import whole_records
-from perdure.artifacts.keys import SigningKey
 from perdure.artifacts.merkle import leaf, leaf_hashes, root_of
 from perdure.artifacts.segment import (
     End,
@@ -39,17 +37,6 @@ def exported(store: ArtifactStore) -> bytes:
     target = io.BytesIO()
     export(store, target)
     return target.getvalue()
-
-
-def signed(data: bytes, key: SigningKey) -> bytes:
-    """Return an archive with a checkpoint that was signed."""
-    archive = read_archive(io.BytesIO(data))
-    end, survey = archive.end, archive.survey
-    origin = origin_of(archive.history)
-    claim = Checkpoint(origin, end.position, survey.root, end.time, survey.snapshots)
-    text = claim.signed(key).to_text().encode()
-    footer = Footer(end.position, end.seal, survey.root, text).encode()
-    return redigested(data[: -32 - len(archive.footer)] + footer + bytes(32))
 
 
 def literal(number: int) -> Literal:
@@ -122,7 +109,7 @@ def assemble(history: bytes, segments: Sequence[Sequence[Commit]]) -> bytes:
             part += frame
             leaves += _leaves(commit)
         parts.append(part)
-    footer = Footer(end.position, end.seal, root_of(leaf_hashes(leaves)), b"").encode()
+    footer = Footer(end.position, end.seal, root_of(leaf_hashes(leaves))).encode()
     return redigested(encode_opening([*map(len, parts)]) + b"".join(parts) + footer + bytes(32))
 
 

@@ -19,7 +19,6 @@ from perdure.artifacts.archive import read_archive
 from perdure.artifacts.archiving import How, Taken, export, import_archive
 from perdure.artifacts.disk import Disk, FolderDisk
 from perdure.artifacts.entry import Bind
-from perdure.artifacts.keys import SigningKey
 from perdure.artifacts.proof import log_root
 from perdure.errors import (
     ArchiveError,
@@ -34,11 +33,8 @@ from tests.artifacts.archives import (
     live,
     live_on,
     open_store,
-    signed,
 )
 from tests.support.artifacts import MemoryDisk
-
-KEY = SigningKey("ana", bytes(range(32)))
 
 
 @pytest.fixture(params=["memory", "folder"])
@@ -287,17 +283,6 @@ class TestExport:
         assert seen == sorted(seen)
         assert {whole for _, whole in seen} == {3 * len(target.getvalue())}
         assert seen[-1][0] == seen[-1][1]
-
-
-class TestSignature:
-    def test_an_archive_that_somebody_signed_is_taken_in(
-        self, there: ArtifactStore, here: ArtifactStore
-    ) -> None:
-        live(there)
-        data = signed(exported(there), KEY)
-
-        assert take(here, data).how is How.RESTORED
-        assert exported(here) == exported(there) != data
 
 
 class TestContinued:

@@ -220,7 +220,8 @@ def steps(catalogue: Catalogue, action: Callable[[], None]) -> int:
         return 0
 
     assert catalogue._database is not None
-    catalogue._database.connection.set_progress_handler(count, 100)
+    with catalogue._database.reading() as db:
+        db.set_progress_handler(count, 100)
     action()
     return taken
 
@@ -570,12 +571,12 @@ class TestDamage:
         catalogue = Catalogue(filled(pages), path)
         catalogue.follow()
         assert catalogue._database is not None
-        catalogue._database.connection.execute("PRAGMA cache_size = 0")
+        catalogue._database.ask("PRAGMA cache_size = 0", ())
         spoil(Path(path))
 
         check(catalogue, pages)
         assert catalogue._database is not None
-        assert catalogue._database.is_in_place()
+        assert catalogue._database.is_in_place
         pages.commit(Bind("new", TWO))
         catalogue.follow()
         check(catalogue, pages)
@@ -595,7 +596,7 @@ class TestDamage:
         check(first, pages)
         check(second, pages)
         assert first._database is not None
-        assert first._database.is_in_place()
+        assert first._database.is_in_place
 
     def test_a_log_that_was_put_back_is_followed_again(self, pages: Pages, path: str) -> None:
         for catalogue in (Catalogue(filled(pages), path), Catalogue(pages)):

@@ -399,7 +399,7 @@ class LeavesItsOwnLinks(Nodes):
     def _plan_arrival(self, draft: Draft, stored: Stored, new: Uri, ctx: RequestContext) -> None:
         edges = tuple(replace(edge, from_uri=str(new)) for edge in stored.node.relations)
         moved = stored.node.revised(uri=str(new), owner_space="", relations=edges)
-        draft.write(moved, stored._replace(files=dict.fromkeys(stored.files)))
+        draft.write(moved, replace(stored, files=dict.fromkeys(stored.files)))
 
 
 def names_skills_by_their_category(patch: Patch) -> None:
@@ -495,7 +495,7 @@ class DoesNotCountEdits(Nodes):
         if stored is None:
             return None
         node = replace(stored.node, version=stored.meta.version, basis="")
-        return stored._replace(node=node)
+        return replace(stored, node=node)
 
 
 class ForgetsWhatItWasBasedOn(Writing):
@@ -523,7 +523,7 @@ def finds_no_earlier_text(patch: Patch) -> None:
 class NamesNoProblem(Nodes):
     def load(self, place: Uri) -> Stored | None:
         stored = super().load(place)
-        return stored and stored._replace(node=replace(stored.node, problems=()))
+        return stored and replace(stored, node=replace(stored.node, problems=()))
 
 
 class TakesBrokenForAbsent(Nodes):

@@ -303,14 +303,14 @@ def test_a_memory_looks_as_a_person_would_write_it() -> None:
         ("case", "task", "Tasks"),
         ("case", "rejected", "Rejected"),
         ("entity", "fact", "Facts"),
-        ("idea", "", "Ideas"),
-        ("story", "", "Stories"),
-        ("box", "", "Boxes"),
+        ("event", "", "Events"),
+        ("health", "", "Health"),
+        ("to-read", "", "To read"),
         ("notes", "", "Notes"),
-        ("session", "", "Sessions (session)"),
+        ("system", "", "System (system)"),
     ],
 )
-def test_folders_are_plurals_and_the_id_says_which_category(
+def test_a_category_that_is_not_ours_names_its_folder_and_the_id_says_which_it_is(
     category: str, kind: str, folder: str
 ) -> None:
     place = Uri("local", ("users", "ana", "memories", category, "tea")).key

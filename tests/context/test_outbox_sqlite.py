@@ -18,7 +18,6 @@ import pytest
 from perdure.context.outbox import schema
 from perdure.context.outbox.events import utc_now
 from perdure.context.outbox.sqlite import SqliteOutbox
-from perdure.database import DatabaseFile
 from perdure.errors import (
     AccessDeniedError,
     AccessRefusedError,
@@ -30,6 +29,7 @@ from perdure.errors import (
     StorageUnavailableError,
 )
 from perdure.model import ContextNode, RequestContext, Role
+from perdure.sqlite import DatabaseFile
 from perdure.testing.requirement import requirement
 from tests.support.context.outbox.base import (
     ACCOUNT,

@@ -55,7 +55,7 @@ def test_many_places_are_asked_for_at_once(tmp_path: Path, found: set[str], abov
         places.clear()
         places.change(Row(place, f"{number}.md") for number, place in enumerate(found))
 
-        assert places.among([*found, "nothing", *found]).keys() == found
+        assert {row.place for row in places.among([*found, "nothing", *found])} == found
         for place in (above, ""):
             below = {key for key in found if not place or f"{key}/".startswith(f"{place}/")}
             assert places.below(place) == sorted(below, key=lambda key: key.split("/"))

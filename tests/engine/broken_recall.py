@@ -152,12 +152,12 @@ def filters_no_relations(patch: Patch) -> None:
 
 
 def filters_no_passages(patch: Patch) -> None:
-    def by_text(self: Retriever, plan: Any, filters: Mapping[str, Any], top_k: int) -> object:  # noqa: ANN401 - a plan
-        return self._index.search_by_text(
-            plan.words, {**_everybodys(self, filters), "level": filters["level"]}, top_k
-        )
+    by_words = Retriever.by_words
 
-    patch.setattr(Retriever, "_by_text", by_text)
+    def openly(self: Retriever, plan: Any, filters: Mapping[str, Any], **more: Any) -> object:  # noqa: ANN401 - a plan
+        return by_words(self, plan, _everybodys(self, filters), **more)
+
+    patch.setattr(Retriever, "by_words", openly)
 
 
 def gives_more_than_was_asked_for(patch: Patch) -> None:
@@ -224,13 +224,14 @@ def builds_low_fences(patch: Patch) -> None:
 
 # ---------------------------------------------------------------- ranking
 def asks_for_all_words(patch: Patch) -> None:
-    by_text = Retriever._by_text
+    by_words = Retriever.by_words
 
-    def strictly(self: Retriever, plan: Any, filters: Any, top_k: int) -> list[Any]:  # noqa: ANN401 - a plan
-        found = by_text(self, plan, filters, top_k)
-        return [hit for hit in found if all(word in hit.text.lower() for word in plan.words)]
+    def strictly(self: Retriever, plan: Any, *given: Any, **more: Any) -> object:  # noqa: ANN401 - a plan
+        found, wholes = by_words(self, plan, *given, **more)
+        held = [hit for hit in found if all(word in hit.text.lower() for word in plan.words)]
+        return held, wholes
 
-    patch.setattr(Retriever, "_by_text", strictly)
+    patch.setattr(Retriever, "by_words", strictly)
 
 
 def trusts_every_word(patch: Patch) -> None:
@@ -700,10 +701,10 @@ def overwrites_what_was_said(patch: Patch) -> None:
 
 def reads_every_session(patch: Patch) -> None:
     """Let a session be read by whoever asks, as far as recall confirms it."""
-    look = Confirming._look
+    read = Confirming.read
 
-    def openly(self: Confirming, uri: str) -> object:
+    def openly(self: Confirming, uris: Iterable[str]) -> None:
         self._ctx = replace(self._ctx, role=Role.ADMIN)
-        return look(self, uri)
+        read(self, uris)
 
-    patch.setattr(Confirming, "_look", openly)
+    patch.setattr(Confirming, "read", openly)

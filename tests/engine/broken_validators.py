@@ -5,13 +5,12 @@ import unicodedata
 from dataclasses import replace
 from typing import Any
 
-from perdure.engine.validate import instructions, secrets, texts, validating
+from perdure.engine.validate import instructions, secrets, texts
 from perdure.engine.validate.characters import visible
 from perdure.engine.validate.instructions import LABEL, Instruction
 from perdure.engine.validate.markup import inert
 from perdure.engine.validate.secrets import Secret, SecretPolicy
-from perdure.engine.validate.texts import CleanText
-from perdure.engine.validate.validating import Validated
+from perdure.engine.validate.texts import CleanText, Validated
 from perdure.errors import SecretRefusedError
 from perdure.model import CandidateMemory
 from tests.engine.test_validation import TestValidation as Rules
@@ -248,7 +247,7 @@ class TellsTheValue(Rules):
         candidate: CandidateMemory, policy: SecretPolicy = SecretPolicy.REFUSE
     ) -> Validated:
         try:
-            return validating.validated(candidate, policy)
+            return texts.validated(candidate, policy)
         except SecretRefusedError as error:
             raise SecretRefusedError(f"{error} It is {candidate.content}") from None
 
@@ -260,7 +259,7 @@ def _keeping(*names: str) -> Any:  # noqa: ANN401 - a broken validator
         clear: dict[str, Any] = {
             each: {} if each == "metadata" else () if each == "who" else "" for each in names
         }
-        found = validating.validated(replace(candidate, **clear), policy)
+        found = texts.validated(replace(candidate, **clear), policy)
         kept: dict[str, Any] = {each: getattr(candidate, each) for each in names}
         return replace(found, candidate=replace(found.candidate, **kept))
 
@@ -295,7 +294,7 @@ class MasksEvidence(Rules):
         candidate: CandidateMemory, policy: SecretPolicy = SecretPolicy.REFUSE
     ) -> Validated:
         quote = texts.presentable(candidate.quote)
-        return validating.validated(replace(candidate, quote=quote), policy)
+        return texts.validated(replace(candidate, quote=quote), policy)
 
 
 class CutsContent(Rules):
@@ -305,7 +304,7 @@ class CutsContent(Rules):
     def validated(
         candidate: CandidateMemory, policy: SecretPolicy = SecretPolicy.REFUSE
     ) -> Validated:
-        return validating.validated(replace(candidate, content=candidate.content[:9_000]), policy)
+        return texts.validated(replace(candidate, content=candidate.content[:9_000]), policy)
 
 
 class NotesEachTime(Rules):
@@ -315,5 +314,5 @@ class NotesEachTime(Rules):
     def validated(
         candidate: CandidateMemory, policy: SecretPolicy = SecretPolicy.REFUSE
     ) -> Validated:
-        found = validating.validated(candidate, policy)
+        found = texts.validated(candidate, policy)
         return replace(found, notes=(*found.notes, texts.Note("content", "looked at")))

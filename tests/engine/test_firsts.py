@@ -20,7 +20,7 @@ NOTES = 30
 @pytest.fixture
 def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Context]:
     monkeypatch.setattr(summaries, "LARGE", MOST)
-    with opened(tmp_path, semantic=False) as context:
+    with opened(tmp_path) as context:
         write(context, *(f"m{number:02}" for number in range(NOTES)))
         save(context, "zebra")
         yield context
@@ -75,7 +75,7 @@ def test_a_small_folder_is_listed_each_time(context: Context, listings: list[str
 
 
 def test_a_folder_is_looked_at_once_in_an_update(tmp_path: Path, listings: list[str]) -> None:
-    with opened(tmp_path, semantic=False) as context:
+    with opened(tmp_path) as context:
         save(context, "one")
         listings.clear()
         save(context, "two")
@@ -149,7 +149,7 @@ def test_whatever_happens_in_it_is_told_as_if_it_were_listed(
         change(context)
         of(context).settle()
     else:
-        with opened(tmp_path, semantic=False) as another:
+        with opened(tmp_path) as another:
             change(another)
             of(another).settle()
     save(context, "zoo")
@@ -163,7 +163,7 @@ def test_who_was_overtaken_does_not_trust_what_was_known(
     context: Context, tmp_path: Path, listings: list[str]
 ) -> None:
     """Somebody else's place came first, and is in the index; ours was made without it."""
-    with opened(tmp_path, semantic=False) as another:
+    with opened(tmp_path) as another:
         save(another, "aardvark")
     listings.clear()
 
@@ -176,7 +176,7 @@ def test_who_was_overtaken_does_not_trust_what_was_known(
 def test_folders_beside_the_one_that_changed_are_not_listed_again(
     context: Context, tmp_path: Path, listings: list[str]
 ) -> None:
-    with opened(tmp_path, semantic=False) as another:
+    with opened(tmp_path) as another:
         of(another).save("Likes tea.", category="preference", slug="tea")
         assert str(FOLDER) in listings
         listings.clear()

@@ -1,6 +1,6 @@
 """What holds comes first; what does not is told after what superseded it, and never hidden."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,10 +9,10 @@ import pytest
 
 from perdure.app import Context
 from perdure.artifacts import IndexState
-from perdure.context.reading import Stored
+from perdure.context.reading import NodeReader, Stored
 from perdure.engine.recall.planning import plan
-from perdure.engine.recall.recalling import ConfirmedHits as Confirming
-from perdure.model import RelationEdge
+from perdure.engine.recall.scoring import RetrievalConfig
+from perdure.model import RelationEdge, RequestContext
 from tests.engine.remembering import ADMIN, ANA, BOB, of, opened, save_all
 from tests.engine.superseding import HOME, MEMORIES, former, found, moved_to_porto
 
@@ -132,18 +132,23 @@ def test_what_was_said_holds_whatever_its_clock_showed(context: Context) -> None
 def test_memories_without_intervals_cost_no_more_reads(
     context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    memory, looked = of(context), list[str]()
+    memory, read = of(context), list[str]()
     for number in range(8):
         memory.save(f"Coffee number {number}.", category="event", slug=f"n{number}")
-    look = Confirming._look
+    visible = NodeReader.visible
 
-    def noted(self: Confirming, uri: str) -> Stored | None:
-        looked.append(uri)
-        return look(self, uri)
+    def noted(
+        self: NodeReader, uris: Sequence[str], ctx: RequestContext
+    ) -> dict[str, Stored | None]:
+        read.extend(uris)
+        return visible(self, uris, ctx)
 
-    monkeypatch.setattr(Confirming, "_look", noted)
+    monkeypatch.setattr(NodeReader, "visible", noted)
 
-    assert looked == [hit.uri for hit in memory.recall("coffee", top_k=3).hits]
+    hits = memory.recall("coffee", top_k=3).hits
+
+    assert read[:3] == [hit.uri for hit in hits]
+    assert len(read) == len(set(read)) == RetrievalConfig().related
 
 
 # ---------------------------------------------------------------- questions about other times

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from perdure.engine.learn.evidence import check_evidence, cid_of
-from perdure.engine.validate import instructions, secrets, texts, validating
+from perdure.engine.validate import instructions, secrets, texts
 from perdure.engine.validate.characters import visible
 from perdure.engine.validate.instructions import INLINE_LABEL, LABEL
 from perdure.engine.validate.markup import inert
@@ -209,7 +209,7 @@ class TestValidation:
     quoted = staticmethod(instructions.quoted)
     unquoted = staticmethod(unquoted)
     cleaned = staticmethod(texts.cleaned)
-    validated = staticmethod(validating.validated)
+    validated = staticmethod(texts.validated)
 
     # ------------------------------------------------------------ neutralised
     @pytest.mark.parametrize("text", PLAIN)

@@ -15,18 +15,18 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 4_799,
-    "app": 4_095,
-    "artifacts": 7_173,
-    "context": 5_507,
-    "engine": 31_043,
-    "harness": 2_154,
-    "index": 4_291,
-    "model": 3_060,
-    "process": 528,
-    "storage": 5_976,
-    "surfaces": 7_432,
-    "testing": 4_351,
+    "agents": 4_567,
+    "app": 3_989,
+    "artifacts": 7_104,
+    "context": 5_711,
+    "engine": 30_407,
+    "harness": 2_118,
+    "index": 4_370,
+    "model": 3_093,
+    "process": 526,
+    "storage": 5_917,
+    "surfaces": 7_271,
+    "testing": 4_360,
 }
 
 
@@ -41,8 +41,8 @@ def test_every_package_has_a_budget() -> None:
 
 def test_learning_keeps_to_its_budget_with_its_tables() -> None:
     files = [file for file in (PACKAGE / "engine" / "learn").iterdir() if file.is_file()]
-    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_958
+    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_877
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 79_386
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_579

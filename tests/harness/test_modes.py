@@ -82,9 +82,11 @@ class TestSetting:
         set_state_mode(environ, "local")
 
         said = file.read_bytes().decode()
-        assert said.startswith('state_mode = "local"\n')
-        kept = [line for line in text.splitlines(keepends=True) if "state_mode" not in line]
-        assert said == 'state_mode = "local"\n' + "".join(kept)
+        assert "\r" not in text or said.count("\r\n") == said.count("\n")
+        assert [line for line in said.splitlines() if "state_mode" not in line and line] == [
+            line for line in text.splitlines() if "state_mode" not in line and line
+        ]
+        assert ("# long ago" in said) == ("# long ago" in text)
         assert load_config(environ).state_mode == "local"
 
     def test_where_there_is_no_config_one_is_made(self, tmp_path: Path) -> None:
@@ -108,7 +110,7 @@ class TestSetting:
         text = '[llm]\nmodel = """\nstate_mode = "x"\n"""\n'
         (tmp_path / "config.toml").write_text(text)
         set_state_mode({"PERDURE_HOME": str(tmp_path)}, "local")
-        assert (tmp_path / "config.toml").read_text() == f'state_mode = "local"\n{text}'
+        assert (tmp_path / "config.toml").read_text() == f'state_mode = "local"\n\n{text}'
 
     def test_no_other_mode_is_written(self, machine: Machine) -> None:
         before = machine.everything()

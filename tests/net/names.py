@@ -12,8 +12,8 @@ import perdure
 ANSWERS = (
     "perdure.engine.memory Memory PastMemory",
     "perdure.engine.recall.result RecallResult Hit",
-    "perdure.engine.saving.outcome SessionCommit",
-    "perdure.engine.unmerging Unmerged",
+    "perdure.engine.saving.saving SessionCommit",
+    "perdure.engine.restore Unmerged",
     "perdure.engine.restore Rewound",
     "perdure.engine.erasing.planning Forgotten",
     "perdure.engine.exporting Exported",

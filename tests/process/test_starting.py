@@ -12,7 +12,7 @@ NEEDED = {
     "perdure.config": "",
     "perdure.context": "aliases files layouts layouts.names layouts.notefile layouts.notes "
     "layouts.places outbox outbox.schema",
-    "perdure.database": "",
+    "perdure.sqlite": "",
     "perdure.dataclass": "",
     "perdure.engine": "recall recall.packing",
     "perdure.errors": "",

@@ -64,6 +64,12 @@ UNMARKED = {
     "plan 2": "plan",
     "plan 2026 2.md": "plan 2026.md",
     ".plan 2.md": ".plan.md",
+    # OneDrive
+    "plan-DESKTOP-7QK2.md": "plan.md",
+    "plan-LAPTOP.md": "plan.md",
+    # by hand
+    "plan (conflict).md": "plan.md",
+    "plan (conflict 2).md": "plan.md",
 }
 NAMES_OF_THEIR_OWN = (
     "plan.md",
@@ -142,10 +148,14 @@ class TestMark:
 class TestNumber:
     @requirement("001-conflict-copies-tolerated")
     @pytest.mark.parametrize(("name", "original"), UNMARKED.items())
+    @pytest.mark.parametrize("head", ["", "---\nkind: plan\nid: pattern/plan\n---\n"])
     def test_a_numbered_file_beside_one_that_says_the_same_is_a_copy(
-        self, name: str, original: str
+        self, name: str, original: str, head: str
     ) -> None:
-        texts = {original: PLAN, name: PLAN.replace("card", "loan")}
+        texts = {
+            original: head + PLAN,
+            name: head + PLAN.replace("card", "loan" if head else "card"),
+        }
 
         assert original_of(name, texts, texts.__getitem__) == original
         assert original_of(original, texts, texts.__getitem__) is None
@@ -157,6 +167,14 @@ class TestNumber:
         texts = {original: PLAN, name: "The sea was calm, and nobody spoke of the night before."}
 
         assert original_of(name, texts, texts.__getitem__) is None
+
+    @pytest.mark.parametrize(("name", "original"), UNMARKED.items())
+    def test_a_numbered_file_that_says_nearly_the_same_is_a_note(
+        self, name: str, original: str
+    ) -> None:
+        texts = {original: PLAN, name: PLAN.replace("card", "loan")}
+
+        assert (original_of(name, texts, texts.__getitem__) is None) != ("(conflict" in name)
 
     @pytest.mark.parametrize("name", UNMARKED)
     def test_a_numbered_file_without_its_original_is_none(self, name: str) -> None:
@@ -233,7 +251,8 @@ class TestVault:
         self, vault: VaultBackend, folder: Path, copy: str, original: str
     ) -> None:
         (folder / original).write_text(PLAN, encoding="utf-8")
-        (folder / copy).write_text(PLAN.replace("card", "loan"), encoding="utf-8")
+        theirs = PLAN.replace("card", "loan") if copy in MARKED else PLAN
+        (folder / copy).write_text(theirs, encoding="utf-8")
 
         (finding,) = vault.findings(ROOT)
 

@@ -24,8 +24,8 @@ from perdure.errors import (
 from perdure.storage import ABSENT, Expectation, Locator, StorageBackend, content_hash
 from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.backends.memory import MemoryBackend
-from perdure.storage.fence import FENCE, SETTLED, Fence
 from perdure.storage.history import EXTERNAL, RESTORE, SAVE, UNDONE, History
+from perdure.storage.lock.fence import FENCE, SETTLED, Fence
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.storage.wrappers.view import View
 from perdure.testing.storage.base import tree

@@ -430,9 +430,9 @@ class TestTable:
             with sqlite3.connect(file) as other:
                 other.execute("CREATE TABLE mine (x)")
         with Seen(str(file)) as seen:
-            assert seen.is_new
+            assert not seen.stamps()
             assert look(vault, seen).new == ("a.md", "b.md")
-            assert not seen.is_new
+            assert seen.stamps()
 
     def test_a_table_that_is_removed_while_in_use_is_made_anew(
         self, vault: VaultBackend, root: Path, tmp_path: Path, seen: Seen
@@ -480,3 +480,17 @@ class TestWrappers:
         past = scanned(View(recorded.history, state))
         assert past.keys() == scanned(inner).keys()
         assert past["c.md"] == sha256(b"two").digest()
+
+
+def test_what_another_process_notes_meanwhile_is_removed_and_not_lost(
+    vault: VaultBackend, root: Path, seen: Seen
+) -> None:
+    write(root, one="1", two="2")
+    look(vault, seen)
+    (root / "one.md").unlink()
+
+    def expected(keys: Sequence[str]) -> Mapping[str, bytes | None]:
+        seen.change([], ["one.md"], {})  # as the other does, after our scan
+        return dict.fromkeys(keys, b"as written")
+
+    assert check(vault, seen, expected=expected).removed == ("one.md",)

@@ -152,11 +152,14 @@ class Machine:
         return self.memory.recall(token, top_k=20)
 
     def holders(self, token: str) -> list[Path]:
-        """Return the files that have a word, conflict copies left out."""
+        """Return the files that have a word, but no conflict copies."""
+        copies = {self.vault / each.path for each in self.memory.conflicts()}
         return [
             path
             for path in self.vault.rglob("*.md")
-            if "sync-conflict" not in path.name and token in path.read_text(encoding="utf-8")
+            if path not in copies
+            and "sync-conflict" not in path.name
+            and token in path.read_text(encoding="utf-8")
         ]
 
     def everything(self) -> str:

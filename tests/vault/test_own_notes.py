@@ -60,6 +60,23 @@ def test_recall_finds_a_note_by_its_properties(memory: Memory, vault: Path, quer
     assert (hit.uri, hit.title) == ("ctx://local/resources/n1", "Kohlrabi Handbook")
 
 
+def test_recall_finds_a_memory_by_its_aliases_and_the_name_of_its_file(
+    memory: Memory, vault: Path
+) -> None:
+    memory.save("Likes small kangaroos.", category="preference", slug="animals")
+    memory.save("Works at night.", category="preference", slug="hours")
+    assert found(memory, "quokkas") == []
+
+    file = vault / "Perdure/Preferences/Animals.md"
+    file.write_text(file.read_text().replace("---\n", "---\naliases: [Setonix]\n", 1))
+    hours = vault / "Perdure/Preferences/Hours.md"
+    hours.rename(hours.with_name("Quokkas are the best.md"))
+
+    [by_name], [by_alias] = memory.recall("quokkas").hits, memory.recall("setonix").hits
+    assert by_name.uri.endswith("/preference/hours")
+    assert by_alias.uri.endswith("/preference/animals")
+
+
 def test_a_note_of_properties_alone_is_found(memory: Memory, vault: Path) -> None:
     write(vault, "Dune.md", "---\nauthor: Frank Herbert\nrating: 5\n---\n")
     write(vault, "n2.md", '---\ntitle: "Chard"\naliases:\n  - "Chard"\n---\n')
@@ -135,6 +152,50 @@ def test_numbers_that_are_not_a_day_give_no_date(memory: Memory, vault: Path, pa
     write(vault, f"{path}.md", "Kale.\n")
 
     assert memory.recall("kale").hits[0].date is None
+
+
+@pytest.mark.parametrize(
+    "text", ["Likes kale.\n", "---\nid: preference/kale\ncreated: [\n---\nLikes kale.\n"]
+)
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_memory_that_does_not_say_when_it_began_is_not_of_1970(
+    memory: Memory, vault: Path, text: str, *, is_known: bool
+) -> None:
+    write(vault, "Perdure/Preferences/Kale.md", text)
+    if is_known:
+        memory.recall("kale")
+
+    memory.write("preference/kale", "Likes kale and chard.", replace=True)
+
+    first = memory.history("preference/kale")[0]
+    assert memory.read("preference/kale").created_at.timestamp() == first.time / 1000
+    assert "1970" not in (vault / "Perdure/Preferences/Kale.md").read_text()
+
+
+# ---------------------------------------------------------------- links
+def test_a_link_to_a_memory_that_moved_has_the_name_of_its_file(
+    memory: Memory, vault: Path
+) -> None:
+    memory.save("Prefers tabs.", category="preference", slug="tabs")
+    memory.save("Uses vim, see [[tabs]].", category="habit", slug="editor")
+
+    memory.move("preference/tabs", "style/how-to-indent")
+
+    assert memory.read("habit/editor").content == "Uses vim, see [[How to indent|tabs]]."
+    assert [*vault.rglob("How to indent.md")]
+    assert memory.lint().problems == []
+
+
+def test_a_link_to_one_of_two_files_with_a_name_says_the_category(
+    memory: Memory, vault: Path
+) -> None:
+    memory.save("Prefers tabs.", category="preference", slug="tabs")
+    memory.save("Tabs of the browser.", category="browser", slug="open-tabs")
+    memory.save("Uses vim, see [[tabs]].", category="habit", slug="editor")
+
+    memory.move("preference/tabs", "style/open-tabs")
+
+    assert memory.read("habit/editor").content == "Uses vim, see [[style/open-tabs|tabs]]."
 
 
 # ---------------------------------------------------------------- size and endings

@@ -26,8 +26,7 @@ _READING = frozenset(
         *("read_file", "read", "list_directory", "glob", "grep", "search_file_content"),
     }
 )
-"""Tools that change nothing."""
-_PATCHED = later(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$", re.MULTILINE)
+PATCHED = later(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$", re.MULTILINE)
 _MOST_LETTERS = 40_000
 INSTRUCTIONS = ("CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.md", "GEMINI.md", ".cursorrules")
 _MOST_BYTES = 100_000
@@ -44,17 +43,18 @@ def action_of(given: "HookInput") -> Action | None:
     asked, tool = given.tool_input, given.tool
     if tool in _READING or (tool.startswith("mcp__") and not asked):
         return None
-    command = _command(asked)
+    command = command_of(asked)
     if tool == "apply_patch" or command.lstrip().startswith("*** Begin Patch"):
         return _patch(tool, command, given.cwd)
-    paths = tuple(_within(path, given.cwd) for path in _texts(asked, _PATHS))
+    paths = tuple(within(path, given.cwd) for path in _texts(asked, _PATHS))
     if not command and not paths and not tool:
         return None
     added, removed = ("\n".join(_texts(asked, names)) for names in (_ADDED, _REMOVED))
     return Action(tool, command, paths, added[:_MOST_LETTERS], removed[:_MOST_LETTERS])
 
 
-def _command(asked: Mapping[str, object]) -> str:
+def command_of(asked: Mapping[str, object]) -> str:
+    """Return the shell command of a call, given as a text or as words; empty if it has none."""
     for name in _COMMANDS:
         found = asked.get(name)
         if isinstance(found, str):
@@ -65,7 +65,7 @@ def _command(asked: Mapping[str, object]) -> str:
 
 
 def _patch(tool: str, patch: str, cwd: str) -> Action:
-    paths = tuple(_within(one or other, cwd) for one, other in _PATCHED.findall(patch))
+    paths = tuple(within(path, cwd) for path in PATCHED.findall(patch))
     lines = patch.splitlines()
     added = "\n".join(line[1:] for line in lines if line.startswith("+"))
     removed = "\n".join(line[1:] for line in lines if line.startswith("-"))
@@ -82,7 +82,7 @@ def _texts(asked: Mapping[str, object], names: tuple[str, ...]) -> Iterator[str]
                     yield value
 
 
-def _within(path: str, cwd: str) -> str:
+def within(path: str, cwd: str) -> str:
     """Return a path relative to the folder that the agent works in, if it is in it."""
     root = cwd.rstrip("/") + "/"
     return path.removeprefix(root) if cwd else path
@@ -140,7 +140,7 @@ def failed_call(agent: str, given: "HookInput") -> FailedCall | None:
 
     What the user refused or interrupted, and what a signal ended, did not fail.
     """
-    command = _command(given.tool_input)
+    command = command_of(given.tool_input)
     if given.tool not in SHELLS or not command:
         return None
     from perdure.engine.failures import is_failure

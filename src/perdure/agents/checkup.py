@@ -15,11 +15,12 @@ from hashlib import sha256
 from math import ceil
 from pathlib import Path
 
-from perdure.agents.capture import DAY, PROMPT, stopped_capture
+from perdure import toml
 from perdure.agents.entries import (
     AGENTS,
     AGENTS_MD,
     NAME,
+    TOML_SERVER,
     JsonFile,
     Section,
     TomlFile,
@@ -33,11 +34,10 @@ from perdure.agents.entries import (
 )
 from perdure.agents.hooks import EVENTS, MOST_TEXT
 from perdure.agents.jsonc import at
-from perdure.agents.pending import folder_of
+from perdure.agents.pending import DAY, PROMPT, folder_of, stopped_capture
 from perdure.agents.runs import KEPT, Run, last_run, runs_of
 from perdure.agents.statusline import age
-from perdure.agents.toml_table import entry_in, tables_in
-from perdure.config import load_config
+from perdure.config import load_config, value_at
 from perdure.dataclass import dataclass
 from perdure.engine.upkeep import Check, Severity
 from perdure.errors import InvalidValueError
@@ -55,8 +55,6 @@ _TRUSTLESS_MATCHER = frozenset({"user_prompt_submit", "stop"})
 
 @dataclass(frozen=True, slots=True)
 class AgentCheckup:
-    """What was found about one agent."""
-
     agent: str
     checks: tuple[Check, ...]
 
@@ -104,7 +102,7 @@ class _Checking:
             text = _text_at(wanted.path)
             match wanted:
                 case TomlFile():
-                    yield self._server(entry_in(text, "mcp_servers", NAME), wanted.path)
+                    yield self._server(value_at(toml.parse(text), TOML_SERVER), wanted.path)
                 case WholeFile(yields=False):
                     yield self._plugin(text, wanted)
                 case WholeFile() | Section():  # a slash command that the user may have replaced
@@ -165,7 +163,7 @@ class _Checking:
         hooks = next(each for each in self._wanted if isinstance(each, JsonFile))
         config = next(each.path for each in self._wanted if isinstance(each, TomlFile))
         try:
-            state = _table(_table(tables_in(_text_at(config)).get("hooks")).get("state"))
+            state = _table(value_at(toml.parse(_text_at(config)), ("hooks", "state")))
             trusted = dict(_codex_trust(_text_at(hooks.path), hooks, state))
         except (InvalidValueError, OSError):  # what can't be read has a check of its own
             return
@@ -237,7 +235,7 @@ def _is_ours_at(wanted: Wanted) -> bool:
         text = _text_at(wanted.path)
         match wanted:
             case TomlFile():
-                return is_our_server(entry_in(text, "mcp_servers", NAME))
+                return is_our_server(value_at(toml.parse(text), TOML_SERVER))
             case WholeFile():
                 return wanted.is_ours(text)
             case JsonFile():

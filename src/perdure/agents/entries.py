@@ -9,8 +9,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import cast
 
-from perdure.agents import toml_table
+from perdure import toml
 from perdure.agents.jsonc import at, with_item, with_member, with_value, without, without_member
+from perdure.config import value_at
 from perdure.dataclass import dataclass, replace
 from perdure.errors import InvalidValueError
 
@@ -20,7 +21,8 @@ COMMANDS = ("forget", "private", "recall", "remember")
 """The slash commands, for agents that have such."""
 _MARKED_LINES = 3
 AGENTS_MD = "agents-md"
-_SERVERS, _HOOKS, _TOML_SERVERS = "mcpServers", "hooks", "mcp_servers"
+_SERVERS, _HOOKS = "mcpServers", "hooks"
+TOML_SERVER = ("mcp_servers", NAME)
 _OURS = re.compile(r"(?:^|[/\s])perdure['\"]? hook(?:\s+([a-z-]*)|$)")
 _CHOOSING = ("PERDURE_HOME", "MEMORY_VAULT_PATH")
 _SECONDS = 10
@@ -76,8 +78,6 @@ class Hook:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting of the agent that its user may let us change."""
-
     choice: str
     """The question that decides: `BUILTIN_MEMORY` or `STATUS_LINE`."""
     name: str
@@ -105,13 +105,10 @@ class JsonFile:
     path: Path
     servers: Mapping[str, object] | None = None
     section: str = _SERVERS
-    """Where servers are."""
     hooks: tuple[Hook, ...] = ()
     beside: Mapping[str, object] | None = None
     offers: tuple[Setting, ...] = ()
-    """Settings that the user may choose."""
     settings: tuple[Setting, ...] = ()
-    """Those that were chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +161,6 @@ class Started:
         return self.run(f"hook {event}{more}")
 
     def run(self, words: str) -> str:
-        """Return the shell command that runs this program with some words."""
         chosen = "".join(f"{name}={shlex.quote(value)} " for name, value in self.chosen.items())
         return f"{chosen}{shlex.quote(self.program)} {words}"
 
@@ -351,9 +347,9 @@ def without_entries(text: str, wanted: Wanted, made: Sequence[tuple[str, ...]]) 
     """Return a text without our entries, nor what was made for them and is empty now."""
     match wanted:
         case TomlFile():
-            entry = toml_table.entry_in(text, _TOML_SERVERS, NAME)
+            entry = value_at(toml.parse(text), TOML_SERVER)
             ours = is_our_server(entry)
-            return toml_table.without_table(text, _TOML_SERVERS, NAME) if ours else text
+            return toml.without(text, TOML_SERVER) if ours else text
         case WholeFile():
             return "" if wanted.is_ours(text) else text
         case Section():
@@ -373,7 +369,7 @@ def is_stale(text: str, wanted: Wanted) -> bool:
     """Whether a text has entries of ours that are not those of this version, program and memory."""
     match wanted:
         case TomlFile():
-            entry = toml_table.entry_in(text, _TOML_SERVERS, NAME)
+            entry = value_at(toml.parse(text), TOML_SERVER)
             return is_our_server(entry) and not _starts_as(entry, wanted.server)
         case WholeFile():
             return wanted.is_ours(text) and text != wanted.text
@@ -449,7 +445,6 @@ def _with_settings(added: Added, wanted: JsonFile | TomlFile) -> Added:
 
 
 def without_setting(text: str, wanted: Wanted, changed: Replaced) -> str:
-    """Return a text with a setting as it was before; one that its user changed since stays."""
     if not isinstance(wanted, JsonFile | TomlFile) or _is_blank(text):
         return text
     if setting_in(text, wanted, changed.name) != (changed.value,):
@@ -458,21 +453,19 @@ def without_setting(text: str, wanted: Wanted, changed: Replaced) -> str:
 
 
 def setting_in(text: str, wanted: Wanted, name: str) -> tuple[object, ...]:
-    """Return the value of a setting, or nothing if it is not set."""
     if isinstance(wanted, TomlFile):
-        table, _, key = name.partition(".")
-        found = toml_table.tables_in(text).get(table)
-    else:
-        key, found = name, None if _is_blank(text) else _members(text, ())
-    return (found[key],) if isinstance(found, dict) and key in found else ()
+        found = value_at(toml.parse(text), name.split("."))
+        return () if found is None else (found,)
+    members = {} if _is_blank(text) else _members(text, ())
+    return (members[name],) if name in members else ()
 
 
 def _with_setting(
     text: str, wanted: JsonFile | TomlFile, name: str, value: tuple[object, ...]
 ) -> str:
     if isinstance(wanted, TomlFile):
-        table, _, key = name.partition(".")
-        return toml_table.with_value(text, table, key, value)
+        place = name.split(".")
+        return toml.with_value(text, place, value[0]) if value else toml.without(text, place)
     text = "{}\n" if _is_blank(text) else text
     if not value:
         return without_member(text, (), name)
@@ -483,11 +476,11 @@ def _with_setting(
 
 # ---------------------------------------------------------------- one kind of file each
 def _with_table(text: str, wanted: TomlFile) -> Added:
-    entry = toml_table.entry_in(text, _TOML_SERVERS, NAME)
+    entry = value_at(toml.parse(text), TOML_SERVER)
     if entry is None:
-        return Added(toml_table.with_table(text, _TOML_SERVERS, NAME, wanted.server))
+        return Added(toml.with_value(text, TOML_SERVER, wanted.server))
     if not is_our_server(entry):
-        raise _taken(f"[{_TOML_SERVERS}.{NAME}]")
+        raise _taken(f"[{'.'.join(TOML_SERVER)}]")
     return Added(text)
 
 
@@ -587,7 +580,6 @@ def _without_hooks(text: str, event: str) -> str:
 
 
 def _without_parts(text: str, path: tuple[str, ...], number: int, ours: Sequence[int]) -> str:
-    """Take our hooks out of a group that others share."""
     events = at(text, path)
     assert events is not None  # noqa: S101 - it was just found
     group = events.elements[number].value

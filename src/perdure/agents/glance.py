@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from perdure.app.opening import SEEN
 from perdure.app.reading import Reading, open_to_read
-from perdure.database import ReadOnlyFile
 from perdure.dataclass import replace
 from perdure.errors import DamageError, StorageError
 from perdure.harness.projects import identity_at, top_of
 from perdure.index.account.schema import read_naming
 from perdure.model.aliases import Identity
+from perdure.sqlite import ReadOnlyFile
 from perdure.storage.contract import Layout
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def briefing_at(
     """
     from perdure.app import caller_for
     from perdure.context.reading import NodeReader
-    from perdure.engine.briefing import brief
+    from perdure.engine.briefing import Scope, brief
     from perdure.engine.uses import unused_in
     from perdure.index.stores.sqlite import SqliteIndex
 
@@ -87,11 +87,9 @@ def briefing_at(
         hints = _edits(reading, index.places(caller.account_id))
         if hints is None:
             return None
+        names = (project, *aliases.names(project)) if project else ("",)
         found = brief(
-            NodeReader(reading.backend),
-            index,
-            caller,
-            (project, *aliases.names(project)) if project else ("",),
+            Scope(NodeReader(reading.backend), index, caller, names),
             known=known,
             kinds=kinds,
             budget=budget_tokens,

@@ -2,9 +2,7 @@
 
 import json
 import re
-import sqlite3
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +11,9 @@ from perdure.agents.transcripts import Readings
 from perdure.config import load_config
 from perdure.dataclass import dataclass, replace
 from perdure.engine.importing.sources import opened
-from perdure.errors import ForgottenError, PerdureError
+from perdure.errors import ForgottenError, PerdureError, StorageError
 from perdure.files import write_whole
+from perdure.sqlite import read_only
 
 if TYPE_CHECKING:
     from perdure.app import Context
@@ -43,7 +42,6 @@ class PastSession:
     """What tells its project from others: a folder, or the agent's own name for it."""
     size: int
     time: float
-    """When it was last written to."""
 
     @property
     def stamp(self) -> str:
@@ -53,8 +51,6 @@ class PastSession:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The past sessions of one agent that are not indexed yet, oldest first."""
-
     agent: str
     sessions: tuple[PastSession, ...]
 
@@ -64,7 +60,6 @@ class History:
 
     @property
     def seconds(self) -> int:
-        """About how long it takes to index all of them."""
         return max(1, round(sum(each.size for each in self.sessions) / _BYTES_PER_SECOND))
 
 
@@ -74,7 +69,6 @@ class Indexed:
     failed: int
     """Sessions that can't be read; `perdure doctor` tells of them."""
     candidates: int
-    """Sentences that wait for a decision."""
 
 
 def find_history(agent: str, environ: Mapping[str, str]) -> History:
@@ -182,9 +176,9 @@ def _opencode(folder: Path) -> Iterator[PastSession]:
     query = "select id, directory, time_updated from session where parent_id is null"
     try:
         size = path.stat().st_size
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+        with read_only(path) as database:
             rows = database.execute(query).fetchall()
-    except (OSError, sqlite3.Error):
+    except (OSError, StorageError):
         return
     for name, directory, updated in rows:
         yield PastSession(str(name), path, str(directory), size // len(rows), float(updated or 0))

@@ -27,11 +27,9 @@ class HookInput:
     subagent: str = ""
     """The id of the subagent that calls; empty for the agent itself."""
     raw: Mapping[str, object] = field(default_factory=dict, repr=False)
-    """All of it."""
 
     @property
     def event(self) -> str:
-        """The client's own name of the event."""
         return _text(self.raw, "hook_event_name")
 
     @classmethod

@@ -154,7 +154,6 @@ def _answered(wishes: Wishes, home: Path, given: HookInput) -> dict[str, object]
 
 
 def _size(answer: Mapping[str, object]) -> int:
-    """Return how many bytes of an answer the model reads."""
     inner = answer.get("hookSpecificOutput", answer)
     texts = inner.values() if isinstance(inner, Mapping) else ()
     return max(len(str(each).encode(errors="replace")) for each in texts)

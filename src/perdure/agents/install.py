@@ -4,7 +4,6 @@ import difflib
 import glob
 import json
 import os
-import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
@@ -31,21 +30,18 @@ from perdure.config import load_config
 from perdure.dataclass import asdict, dataclass, replace
 from perdure.engine.validate.secrets import masked
 from perdure.errors import (
-    ConcurrentModificationError,
     ConfigError,
     DirectoryInTheWayError,
     InvalidValueError,
     NotTextError,
 )
-from perdure.files import write_whole
+from perdure.files import replace_unchanged
 
 _BOM = "\ufeff"
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What is to be changed in the files of an agent; empty if nothing is."""
-
     changes: tuple["Change", ...]
     _home: Path
     _receipts: "Receipts"
@@ -128,7 +124,6 @@ class Change:
         return self.content != self.found.content
 
     def diff(self) -> str:
-        """Return what would change, without the secrets that are in it."""
         name = str(self.found.path)
         old, new = ((each or b"").decode() for each in (self.found.content, self.content))
         lines = difflib.unified_diff(
@@ -223,7 +218,6 @@ class Receipt:
     """The hash of what it was then made."""
     made: tuple[tuple[str, ...], ...] = ()
     replaced: tuple[Replaced, ...] = ()
-    """Settings of the agent that were changed."""
 
     def undoes(self, content: bytes | None) -> bool:
         """Whether a file is just what we made of it."""
@@ -256,7 +250,6 @@ class Receipts:
             return None
 
     def put(self, path: Path, receipt: Receipt) -> None:
-        """Keep a receipt, before anything is done."""
         said = {
             "path": str(path),
             "was_there": receipt.before is not None,
@@ -318,30 +311,9 @@ class Found:
 
         If somebody wrote it since it was read, that is `ConcurrentModificationError`, and stays.
         """
-        if content is None:
-            self._refuse_changed()
-            self.path.unlink()
-            return
         for left in self.path.parent.glob(f".{glob.escape(self.path.name)}.{'[0-9a-f]' * 8}"):
             left.unlink(missing_ok=True)  # of somebody who was killed
-        write_whole(self.path, content, mode=self._mode(), place=self._place)
-
-    def _place(self, finished: Path, path: Path) -> None:
-        self._refuse_changed()
-        finished.replace(path)
-
-    def _mode(self) -> int:
-        try:
-            return stat.S_IMODE(self.path.stat().st_mode)
-        except FileNotFoundError:
-            return 0o600
-
-    def _refuse_changed(self) -> None:
-        if Found.at(self.path).content != self.content:
-            raise ConcurrentModificationError(
-                f"{str(self.path)!a} was changed by somebody else just now. It was left alone. "
-                "Fix: close the agent, and run this again."
-            )
+        replace_unchanged(self.path, self.content, content)
 
 
 def digest(content: bytes) -> str:

@@ -58,8 +58,6 @@ def instruction_files(
 
 
 class _Reading:
-    """Reads files until there are too many, or it takes too long."""
-
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._top = _top_of(folder)
@@ -101,7 +99,6 @@ class _Reading:
             self._read(Path(os.path.normpath(path.parent / name)), self._top)
 
     def _read(self, path: Path, within: Path, shown: str = "") -> InstructionFile | None:
-        """Read a file if it is really inside a folder, and was not read before."""
         if len(self._found) >= MOST_FILES or time.monotonic() > self._until:
             return None
         with suppress(OSError, ValueError):
@@ -171,15 +168,10 @@ def _without_frontmatter(text: str) -> tuple[str, tuple[str, ...]]:
     if named is None:
         return body, ()
     given = [
-        *_listed(named["inline"]),
+        *re.split(r",(?![^{]*\})", named["inline"].strip().removeprefix("[").removesuffix("]")),
         *(each.strip().lstrip("- ") for each in named["block"].split("\n")),
     ]
     return body, tuple(filter(None, (each.strip().strip("\"'") for each in given)))
-
-
-def _listed(text: str) -> list[str]:
-    """Return the items of a list on one line; commas inside braces are of a glob."""
-    return re.split(r",(?![^{]*\})", text.strip().removeprefix("[").removesuffix("]"))
 
 
 # ---------------------------------------------------------------- the user's own

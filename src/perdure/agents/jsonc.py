@@ -153,12 +153,10 @@ def _another_kind(path: Path) -> InvalidValueError:
 
 # ---------------------------------------------------------------- adding
 def with_member(text: str, path: Path, key: str, value: object) -> str:
-    """Return the text with a member at the end of an object that is there."""
     return _added(text, _there(text, path), f"{json.dumps(key)}: ", value)
 
 
 def with_item(text: str, path: Path, value: object) -> str:
-    """Return the text with an item at the end of an array that is there."""
     return _added(text, _there(text, path), "", value)
 
 
@@ -194,7 +192,6 @@ def _added(text: str, container: Container, name: str, value: object) -> str:
 
 
 def _filled(text: str, container: Container, name: str, value: object, style: "Style") -> str:
-    """Return the text with the first element of something that is empty."""
     start, end = container.start + 1, container.end - 1
     inner = text[start:end]
     inner = inner.rstrip(_WHITE) if inner.strip(_WHITE) else ""  # a comment stays

@@ -23,9 +23,7 @@ _LONGEST_PROMPT = 2_000
 _FEWEST_WORDS = 2
 _MOST_LOOKED_AT = 24
 _SUBAGENT = 120
-"""Tokens for a subagent."""
 _BINDING = ("rule", "rejected")
-"""The kinds of rules and prohibitions."""
 _OPENING_PROMPTS = 2
 """After so many prompts of a session, memory speaks only if it is sure to matter."""
 
@@ -123,8 +121,8 @@ def at_start(moment: Moment) -> Emission:
             start_draining(home, os.environ)
     if moment.given.source == "resume" and shown.has_briefing:  # its context has it already
         return NOTHING
-    from perdure.agents.capture import capture_warning
     from perdure.agents.instruction_files import instruction_files
+    from perdure.agents.pending import capture_warning
     from perdure.agents.statusline import note_memories
 
     known = instruction_files(moment.given.cwd, moment.agent)
@@ -153,7 +151,6 @@ def _recap(moment: Moment) -> str:
 
 # ---------------------------------------------------------------- at a prompt
 def at_prompt(moment: Moment) -> Emission:
-    """Return what memory has to say to a prompt, in a few lines."""
     if not moment.home.is_dir() or moment.given.subagent:  # no person wrote that prompt
         return NOTHING
     from perdure.model.speech import speech_of
@@ -202,7 +199,7 @@ def recalled_for(prompt: str, moment: Moment) -> Emission:
 
 def hint_for(prompt: str, shown: Shown) -> str:
     """Return one line if a prompt may state something lasting; empty if not, or shown before."""
-    from perdure.engine.learn.net import prompt_hint
+    from perdure.engine.learn.prose import prompt_hint
     from perdure.model.values import words_key
 
     hint = prompt_hint(prompt)

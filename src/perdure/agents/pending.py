@@ -15,7 +15,16 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perdure.agents.runs import KEPT, Run, record_run, session_digest
+from perdure.agents.runs import (
+    KEEPING,
+    KEPT,
+    WARNED,
+    Run,
+    last_run,
+    record_run,
+    runs_of,
+    session_digest,
+)
 from perdure.agents.shown import session_file
 from perdure.dataclass import asdict, dataclass, field, replace
 from perdure.errors import (
@@ -35,11 +44,14 @@ from perdure.model.values import shortened, visible
 if TYPE_CHECKING:
     from perdure.app import Context
     from perdure.engine.emissions import Emitted
-    from perdure.engine.importing.admission import Admission, Admitted
     from perdure.engine.importing.contract import Conversation, Finding, Item, Resumable
-    from perdure.engine.importing.importers import SessionImporter
+    from perdure.engine.importing.importers import Admission, Admitted, SessionImporter
     from perdure.engine.sessions import SessionEnd
 
+PROMPT = "user-prompt-submit"
+HOUR, DAY = 3600.0, 86_400.0
+_FEWEST_SESSIONS = 2
+"""One session without an end may have been killed; several that nothing was kept of were not."""
 MOST = 1_000
 """More notes than that are not looked at in one go."""
 _SUFFIX = ".json"
@@ -60,15 +72,12 @@ run(["drain"])"""
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A session of an agent that memory should know of."""
-
     agent: str
     session_id: str
     transcript: str
     cwd: str = ""
     """Where the agent works, for a transcript that does not say so."""
     event: str = ""
-    """The event of the agent that noted it."""
     allowed: str = ""
     """Not empty if the run itself allowed that it contributes (`PERDURE_CONTRIBUTE=1`)."""
     mark: str = field(default_factory=lambda: os.urandom(16).hex())
@@ -115,7 +124,6 @@ class Pending:
         return [_age(path)[0] for path in self._files()]
 
     def is_older(self, waiting: Waiting, seconds: float) -> bool:
-        """Whether a note has been there for so long."""
         try:
             return self._path(waiting).stat().st_mtime < time.time() - seconds
         except OSError:
@@ -307,9 +315,8 @@ def keep(context: "Context", waiting: Waiting) -> "list[Conversation]":
     What was added since the last time is read alone. If that can't be told, all of it is read.
     Return what was read.
     """
-    from perdure.engine.importing.admission import Admission
     from perdure.engine.importing.contract import Resumable, Selective
-    from perdure.engine.importing.importers import SessionImporter
+    from perdure.engine.importing.importers import Admission, SessionImporter
     from perdure.engine.importing.importing import FORMATS
     from perdure.engine.importing.sources import Source
     from perdure.engine.session_notes import SessionNotes
@@ -378,20 +385,17 @@ def _keep_growing(importer: "SessionImporter", reader: "_Reader", format_: "Resu
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads the transcript of a session."""
-
     waiting: Waiting
     admission: "Admission"
     home: Path
     reads_all: bool = False
     """Whether a language model learns, so that any sentence may be compared with what was read."""
     read: "list[Conversation]" = field(default_factory=list)
-    """What was admitted so far."""
 
     def admitted(self, items: "Iterable[Item | Finding]") -> "Iterator[Admitted]":
         """Yield what may be kept of the conversations in a file; note what is wrong."""
-        from perdure.engine.importing.admission import Admitted
         from perdure.engine.importing.contract import Conversation, Finding
+        from perdure.engine.importing.importers import Admitted
 
         waiting = self.waiting
         for item in items:
@@ -445,9 +449,51 @@ def _placed(item: "Conversation") -> "Conversation":
     return replace(item, branch=branch if is_there else item.branch, commit=commit)
 
 
+# ---------------------------------------------------------------- whether sessions are still kept
+def stopped_capture(home: Path, agent: str, session: str = "") -> str:
+    """Say what stopped sessions of an agent from being kept, and since when; empty if nothing.
+
+    Notes that have waited for over an hour are not kept. Nor are sessions whose prompts came and
+    whose end never did, if nothing was kept since the first of them.
+    """
+    waiting = [each for each in Pending(home).times() if time.time() - each > HOUR]
+    if waiting:
+        number = f"{len(waiting)} session{'s' if len(waiting) > 1 else ''}"
+        return f"{number} could not be kept since {_day(min(waiting))}"
+    kept, prompted = last_run(home, agent, KEPT), last_run(home, agent, PROMPT)
+    if prompted <= kept + HOUR:  # as nearly always
+        return ""
+    ended = {run.session for event in KEEPING for run in runs_of(home, agent, event)}
+    first: dict[str, float] = {}
+    for run in runs_of(home, agent, PROMPT):
+        if kept < run.time < time.time() - HOUR and run.session not in {
+            *ended,
+            session_digest(session),
+        }:
+            first.setdefault(run.session, run.time)
+    if len(first) < _FEWEST_SESSIONS:
+        return ""
+    since = _day(min(first.values()))
+    return f"no session of {agent} was kept since {since}: its stop hook did not run"
+
+
+def capture_warning(home: Path, agent: str, session: str) -> str:
+    """Return one line for a session that starts if capture stopped; at most one a day."""
+    if time.time() - last_run(home, agent, WARNED) < DAY:
+        return ""
+    stopped = stopped_capture(home, agent, session)
+    if not stopped:
+        return ""
+    record_run(home, agent, WARNED, Run(session_digest(session)))
+    return f"Memory: {stopped}. The user can run `perdure doctor --agents` to see why."
+
+
+def _day(then: float) -> str:
+    return datetime.fromtimestamp(then, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
 # ---------------------------------------------------------------- the log
 def folder_of(home: Path) -> Path:
-    """Return where hooks keep what is theirs."""
     return home / "hooks"
 
 

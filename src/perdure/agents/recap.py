@@ -7,14 +7,15 @@ import io
 import json
 import os
 import re
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from perdure.agents.calls import PATCHED, command_of, within
+from perdure.engine.commands import SHELLS
 from perdure.engine.importing.contract import Conversation, Said
 from perdure.engine.importing.formats.claude_code import ClaudeCode
 from perdure.engine.importing.formats.codex import Codex
@@ -27,6 +28,7 @@ from perdure.engine.validate.texts import presentable_line
 from perdure.errors import PerdureError
 from perdure.model.messages import text_of
 from perdure.model.values import shortened
+from perdure.sqlite import read_only
 
 BUDGET = 200
 MOST_BYTES = 600_000
@@ -34,13 +36,10 @@ MOST_BYTES = 600_000
 _LONGEST_FIRST = 200_000
 """Bytes of its first line, which names the session."""
 _MOST_PARTS = 400
-"""Of a session of opencode."""
 _HEAD = "This session, before its context was compacted:"
 _TASK_TOKENS, _FILES_TOKENS, _COMMANDS_TOKENS, _FIGURES_TOKENS = 54, 42, 48, 42
 _LONGEST_TASK = 36
-"""Tokens."""
 _LONGEST_COMMAND, _LONGEST_FIGURE = 90, 110
-"""Characters."""
 _MOST_OFFERED = 8
 """Parts of a line that are tried."""
 _FEWEST_WORDS = 4
@@ -71,18 +70,11 @@ _PLANNED = re.compile(
     re.IGNORECASE,
 )
 _EXIT = re.compile(r"(?:Exit code|exited with code|exit_code)\W{1,4}(\d+)", re.IGNORECASE)
-_PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$", re.MULTILINE)
 _PATHS = ("file_path", "filePath", "notebook_path", "path")
 _EDITS = frozenset(
     {
         *("Edit", "Write", "MultiEdit", "NotebookEdit", "write_file", "replace", "write", "edit"),
         *("multiedit", "patch", "apply_patch"),
-    }
-)
-_SHELLS = frozenset(
-    {
-        *("Bash", "bash", "shell", "exec_command", "local_shell", "shell_command"),
-        *("run_shell_command", "container.exec"),
     }
 )
 _SEPARATOR = re.compile(r"&&|\|\||[;|\n]")
@@ -98,8 +90,6 @@ _NOISY_GIT = frozenset({"status", "diff", "log", "show", "branch", "remote", "fe
 
 
 class Call(NamedTuple):
-    """A call of a tool that ended."""
-
     tool: str
     given: Mapping[str, object]
     worked: bool
@@ -116,7 +106,7 @@ def recap(agent: str, transcript: Path, session_id: str, cwd: str = "") -> str:
     It is empty if the transcript can't be read, says nothing of the kind, or has private parts.
     """
     session = None
-    with suppress(PerdureError, OSError, sqlite3.Error):
+    with suppress(PerdureError, OSError):
         session = _session(agent, transcript, session_id)
     if session is None:
         return ""
@@ -131,7 +121,6 @@ def recap(agent: str, transcript: Path, session_id: str, cwd: str = "") -> str:
 
 
 def _fitting(title: str, parts: Iterable[str], budget: int) -> str:
-    """Return a line with as many of the parts as fit; empty if none does."""
     line = ""
     for part in islice(parts, _MOST_OFFERED):
         longer = f"{line}; {part}" if line else f"- {title} {part}"
@@ -169,32 +158,21 @@ def _edited(call: Call, cwd: str) -> list[str]:
     if call.tool not in _EDITS:
         return []
     patches = (text_of(call.given.get(name)) for name in ("input", "command", "patchText"))
-    found = [path for patch in patches for path in _PATCHED.findall(patch)]
+    found = [path for patch in patches for path in PATCHED.findall(patch)]
     found += [text_of(call.given.get(name)) for name in _PATHS]
-    root = f"{cwd.rstrip('/')}/" if cwd else ""
-    return [path.strip().removeprefix(root) for path in found if path.strip()]
+    return [within(path.strip(), cwd) for path in found if path.strip()]
 
 
 def _commands(calls: Sequence[Call]) -> Iterator[str]:
     """Yield the commands that worked the last time they were run, the last ones first."""
     latest: dict[str, bool] = {}
     for call in reversed(calls):
-        command = _command(call)
+        command = command_of(call.given) if call.tool in SHELLS else ""
         if command and not _is_noise(command):
             latest.setdefault(" ".join(_ENTERED.sub("", command).split()), call.worked)
     for command, worked in latest.items():
         if worked and len(command) <= _LONGEST_COMMAND and "<<" not in command:
             yield f"`{presentable_line(command)}`"
-
-
-def _command(call: Call) -> str:
-    if call.tool not in _SHELLS:
-        return ""
-    given = call.given.get("command") or call.given.get("cmd")
-    if isinstance(given, list):
-        words = [text_of(each) for each in given]
-        return words[-1] if words[:1] and words[0].endswith("sh") else " ".join(words)
-    return text_of(given)
 
 
 def _is_noise(command: str) -> bool:
@@ -319,7 +297,7 @@ def _of_opencode(path: Path, session_id: str) -> _Session | None:
         "select m.data, p.data from message m join part p on p.message_id = m.id"
         " where m.session_id = ? order by m.time_created desc, m.id desc, p.id desc limit ?"
     )
-    with closing(sqlite3.connect(f"{path.resolve(strict=True).as_uri()}?mode=ro", uri=True)) as db:
+    with read_only(path) as db:
         rows = db.execute(query, (session_id, _MOST_PARTS)).fetchall()[::-1]
     if any(_PRIVATE.search(text_of(row[1]).encode(errors="replace")) for row in rows):
         return None

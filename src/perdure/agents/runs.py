@@ -18,7 +18,6 @@ one event because another comes more often."""
 KEEPING = frozenset({"pre-compact", "stop", "session-end"})
 """The events at which a session is to be kept."""
 KEPT = "kept"
-"""The event of a session that was kept."""
 WARNED = "warned"
 """The event of a session that was told that capture stopped."""
 _LONGEST_LINE = 1_024
@@ -27,8 +26,6 @@ _FOLDER = ("hooks", "runs")
 
 
 class Run(NamedTuple):
-    """One run of a hook."""
-
     session: str = ""
     """The digest of the session's id: of a private session, not even its id is kept."""
     cpu: float = 0.0
@@ -36,7 +33,6 @@ class Run(NamedTuple):
     wall: float = 0.0
     """Milliseconds from the call to the answer, without the start of Python."""
     bytes: int = 0
-    """What the agent was given to read."""
     late: bool = False
     """Whether it was ended before it answered, because it took too long."""
     time: float = 0.0
@@ -84,7 +80,6 @@ def record_run(home: Path, agent: str, event: str, run: Run) -> None:
 
 
 def runs_of(home: Path, agent: str, event: str) -> list[Run]:
-    """Return the runs that are left of an event of an agent, oldest first."""
     return list(_read(read_lines(_path(home, agent, event))))
 
 

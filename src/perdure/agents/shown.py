@@ -39,7 +39,6 @@ class Shown:
         self._hinted = 0.0
         self._prompts = 0
         self.has_briefing = False
-        """Whether its context has a briefing."""
         with suppress(OSError, ValueError, TypeError, KeyError):
             told = json.loads(self._path.read_bytes())
             self._keys, self._hinted = [str(key) for key in told["keys"]], float(told["hinted"])

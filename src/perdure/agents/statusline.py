@@ -16,8 +16,6 @@ _KEPT_SECONDS = 60 * 86_400.0
 
 
 class Place(NamedTuple):
-    """Where a status line is asked for."""
-
     home: Path
     folders: tuple[str, ...]
     """The agent's folders, the likeliest first."""
@@ -40,7 +38,6 @@ class Place(NamedTuple):
 
 
 def status_line(place: Place) -> str:
-    """Return the parts that there are, in one line."""
     return "perdure: " + " · ".join(filter(None, (part(place) for part in PARTS)))
 
 
@@ -62,7 +59,6 @@ def _session(place: Place) -> str:
 
 
 def _shown(place: Place) -> Iterator[str]:
-    """Yield the keys of what the session was shown."""
     named = json.dumps(place.session).encode()
     for line in read_lines(place.home / "hooks" / "emitted"):
         if named in line:  # most lines are of other sessions, and parsing costs
@@ -79,7 +75,6 @@ def _saved(place: Place) -> str:
 
 
 def _budget(place: Place) -> str:
-    """Say what the background model has used today, if it is on."""
     if not (place.home / "config.toml").exists():  # it is off unless the config says so
         return ""
     from perdure.config import load_config
@@ -106,7 +101,6 @@ PARTS: tuple[Callable[[Place], str], ...] = (_memories, _session, _saved, _budge
 
 
 def age(then: float) -> str:
-    """Say how long ago a time was, in seconds since 1970."""
     seconds = max(0.0, time.time() - then)
     for size, name in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= size:

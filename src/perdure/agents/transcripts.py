@@ -44,8 +44,6 @@ class Reading:
 
 
 class Readings:
-    """The readings in a folder, one file for each session."""
-
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 

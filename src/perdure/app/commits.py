@@ -52,7 +52,6 @@ def commits_beside(log: Log, key: str, events: Sequence[Event]) -> dict[int, Git
 
 
 def _versions(folder: str, path: str) -> Iterator[tuple[GitCommit, bytes]]:
-    """Yield the commits that wrote a file, with its bytes, the newest first."""
     form = ("--no-show-signature", "--format=%H %at %s", f"--max-count={_MOST_COMMITS}")
     found = _asked(folder, "log", *form, "HEAD", "--", f":(literal){path}") or ""
     commits = [line.split(" ", 2) for line in found.split("\n") if line]
@@ -79,5 +78,4 @@ def _versions(folder: str, path: str) -> Iterator[tuple[GitCommit, bytes]]:
 
 
 def _asked(folder: str, *arguments: str, given: str = "") -> str | None:
-    """Return what git prints in a folder; None if it fails, as without a commit."""
     return run_git(("-C", folder, *arguments), _SECONDS, given)

@@ -125,10 +125,10 @@ def status(
     environ: Mapping[str, str], caller: RequestContext, *, exact: bool = False
 ) -> tuple[StatusPart, ...]:
     """Return the parts of the configured memory; with `exact`, every file is counted."""
-    return tuple(Standing(lambda: load_config(environ), caller, exact=exact).parts())
+    return tuple(Condition(lambda: load_config(environ), caller, exact=exact).parts())
 
 
-class Standing:
+class Condition:
     def __init__(
         self, read_config: Callable[[], Config], request: RequestContext, *, exact: bool = False
     ) -> None:
@@ -147,6 +147,11 @@ class Standing:
         for name in ("nodes", "edits"):
             yield StatusPart(name, {}, _UNOPENED) if storage.trouble else self.part(name)
         yield from map(self.part, ("history", "index", "outbox", "model", "llm", "disk"))
+
+    def _part(self, name: str) -> tuple[Mapping[str, Any], str]:
+        """Return the facts of a part, and what is wrong with it."""
+        found = self.part(name)
+        return found.facts, found.trouble
 
     def part(self, name: str) -> StatusPart:
         """Ask one part: the method that is called so."""
@@ -298,6 +303,195 @@ class Standing:
             source = Path(self.backend.identity) if self.backend.identity else None
         return _sizes(self._settings.home, self._folder, source, exact=self._exact)
 
+    # ------------------------------------------------------------ checks
+    def checks(self) -> Iterator[Check]:
+        yield self._check_config()
+        yield self._check_home()
+        yield self._check_writing()
+        if self._has_no_history():
+            what = "this backend is for texts alone, and can have none. Fix: choose another"
+            yield Check("history", Severity.NOTE, f"{what} to keep memories in")
+        else:
+            yield self._check_store()
+            yield self._check_history()
+            yield self._check_edits()
+            yield from self._check_notes()
+            yield self._check_index()
+            yield from self._check_outbox()
+        yield self._check_locks()
+        yield self._check_extras()
+        yield self._check_model()
+        yield from self._check_hooks()
+
+    def _has_no_history(self) -> bool:
+        try:
+            return not select_backend(self._settings.storage).identity
+        except PerdureError:  # the storage says so
+            return False
+
+    def _check_config(self) -> Check:
+        file = self._settings.home / "config.toml"
+        if file.exists():
+            return Check("config", Severity.OK, str(file))
+        return Check("config", Severity.NOTE, "there is none. Fix: `perdure init` writes one")
+
+    def _check_home(self) -> Check:
+        home = self._settings.home
+        try:
+            found = home.stat()
+        except FileNotFoundError:
+            return Check("home", Severity.OK, f"{home} is made by the first write")
+        except OSError as error:
+            return Check("home", Severity.FAIL, f"{home}: {error.strerror}. Fix: let us in")
+        if found.st_uid != os.geteuid():
+            return Check("home", Severity.WARN, f"{home} is another user's. Fix: chown it")
+        level, what = _openness(home, found.st_mode)
+        fix = "" if level is Severity.OK else f". Fix: chmod 700 '{home}'"
+        return Check("home", level, f"{what}{fix}")
+
+    def _check_writing(self) -> Check:
+        try:
+            where = select_backend(self._settings.storage).identity
+        except PerdureError as error:
+            return Check("writing", Severity.FAIL, str(error))
+        place = Path(where or self._settings.home)
+        while not place.exists():
+            place = place.parent
+        if os.access(place, os.W_OK | os.X_OK):
+            return Check("writing", Severity.OK, f"{place} may be written")
+        message = f"{str(place)!a} can't be written. Fix: make it writable for this user"
+        return Check("writing", Severity.FAIL, message)
+
+    def _check_store(self) -> Check:
+        try:
+            store = self.store
+        except PerdureError as error:
+            return Check("store", Severity.FAIL, str(error))
+        if store.refusal is not None:
+            return Check("store", Severity.FAIL, str(store.refusal))
+        if store.trouble:
+            fix = "remove that note, or correct it; the next save writes it again"
+            what = f"{store.trouble}, so its history is found by its path alone"
+            return Check("store", Severity.WARN, f"{what}. Fix: {fix}")
+        if not store.has_note:
+            return Check(
+                "store", Severity.NOTE, "it has no id yet. Fix: none needed; a save gives it one"
+            )
+        return Check("store", Severity.OK, f"{store.id}, with its history in {store.folder}")
+
+    def _check_history(self) -> Check:
+        facts, trouble = self._part("history")
+        if trouble:
+            return Check("history", Severity.FAIL, trouble)
+        if facts["cuts"]:
+            message = "a commit that was never finished was cut off. Fix: none needed"
+            return Check("history", Severity.WARN, message)
+        message = f"opens, with {facts['position']:,} entries; `perdure history verify` reads all"
+        return Check("history", Severity.OK, message)
+
+    def _check_edits(self) -> Check:
+        facts, trouble = self._part("edits")
+        if trouble:
+            return Check("edits", Severity.WARN, trouble)
+        if facts["unrecorded"]:
+            fix = "Fix: none needed; the next recall indexes them"
+            what = f"{facts['unrecorded']:,} {facts['unit']}s edited outside Perdure"
+            return Check("edits", Severity.NOTE, f"{what} are not indexed yet. {fix}")
+        if facts["unchecked"]:
+            fix = "Fix: `perdure worker --once` looks at all of them"
+            what = f"{facts['unchecked']:,} {facts['unit']}s were not looked at for edits in time"
+            return Check("edits", Severity.NOTE, f"{what}. {fix}")
+        return Check("edits", Severity.OK, "none that is not recorded")
+
+    def _check_notes(self) -> Iterator[Check]:
+        """Name the notes of a vault that are not memory."""
+        from perdure.context.layouts.notes import NotesLayout
+
+        facts, trouble = self._part("notes")
+        if trouble:  # of the storage, which says so itself
+            return
+        for line, is_wrong in facts["left_out"].items():
+            yield Check("notes", Severity.WARN if is_wrong else Severity.NOTE, line)
+        layout = self.backend
+        found = [*layout.unreadable(_LONGEST_LOOK)] if isinstance(layout, NotesLayout) else []
+        for path, finding in found[:1]:
+            more = f" `perdure lint` names {len(found) - 1:,} more." if found[1:] else ""
+            yield Check("notes", Severity.WARN, f"{path!a}: its {finding}{more}")
+
+    def _check_index(self) -> Check:
+        facts, trouble = self._part("index")
+        if trouble:
+            model = self.part("model").trouble
+            level = Severity.NOTE if trouble == model else Severity.WARN  # the model says so itself
+            return Check("index", level, trouble)
+        if not facts["built"]:
+            return Check("index", Severity.OK, "not made yet; the first recall makes it")
+        if facts["behind"] and facts["places_behind"] != 0:
+            fix = "Fix: none needed; the next recall brings it up to date"
+            return Check("index", Severity.NOTE, f"{facts['behind']:,} entries behind. {fix}")
+        noun = "place" if facts["places"] == 1 else "places"
+        return Check("index", Severity.OK, f"{facts['places']:,} {noun}, up to date")
+
+    def _check_outbox(self) -> Iterator[Check]:
+        facts, trouble = self._part("outbox")
+        if trouble:
+            yield Check("outbox", Severity.FAIL, trouble)
+            return
+        if facts["dead"]:
+            fix = "Fix: see `perdure outbox dead`, then `perdure outbox requeue`"
+            yield Check(
+                "outbox", Severity.WARN, f"{facts['dead']:,} events failed too often. {fix}"
+            )
+        else:
+            yield Check("outbox", Severity.OK, f"{facts['waiting']:,} events waiting, none dead")
+        yield _worker(facts["since"])
+
+    def _check_locks(self) -> Check:
+        found = list(abandoned_locks(str(self._settings.home / "locks")))
+        if not found:
+            return Check("locks", Severity.OK, "none is held by anybody who is gone")
+        message = f"held by {'; '.join(found)}. Fix: none needed; the next writer takes it over"
+        return Check("locks", Severity.WARN, message)
+
+    def _check_extras(self) -> Check:
+        missing = sorted(_missing_extras())
+        if not missing:
+            return Check("extras", Severity.OK, "all are installed")
+        fix = f"Fix: pip install '.[{','.join(missing)}]' from a checkout, if you want them"
+        return Check("extras", Severity.NOTE, f"not installed: {', '.join(missing)}. {fix}")
+
+    def _check_model(self) -> Check:
+        """Say what recall would say of the model; and read all of one that is on this machine."""
+        provider = self._settings.embedding.provider
+        try:
+            embedder = embedder_for(self._settings)
+            installed = find(self._settings.home / "models")
+            if embedder is None:
+                if provider == "none":
+                    return Check("recall", Severity.OK, "goes by words alone, as you chose")
+                fix = "Fix: `perdure models install` gets one"
+                return Check(
+                    "recall", Severity.NOTE, f"goes by words alone, without a model. {fix}"
+                )
+            if installed is not None and provider in {"auto", "minilm"}:
+                demand_packages()
+                installed.verify()
+        except PerdureError as error:
+            return Check("recall", Severity.FAIL, str(error))
+        return Check("recall", Severity.OK, f"by meaning, with {embedder.parameters.get('model')}")
+
+    def _check_hooks(self) -> Iterator[Check]:
+        """Yield what went wrong when agents called hooks; nothing if nothing did."""
+        log = self._settings.home / "hooks" / "log"
+        try:
+            lines = log.read_text(errors="replace").splitlines()
+        except OSError:
+            return
+        if lines:
+            number = f"{len(lines)} trouble{'s' if len(lines) > 1 else ''}"
+            fix = f"Fix: see {str(log)!a}, then remove it."
+            yield Check("hooks", Severity.WARN, f"{number}, the last: {lines[-1]}. {fix}")
+
 
 def _utc(moment: datetime) -> str:
     return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
@@ -307,7 +501,6 @@ _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _OTHERS_MAY_READ = stat.S_IRGRP | stat.S_IROTH
 _WAITED_LONG = timedelta(hours=1)
 CAPABILITIES = tuple(field.name for field in fields(Capabilities))
-"""What a storage can promise."""
 
 
 def check_up(environ: Mapping[str, str], requires: Iterable[str] = ()) -> Checkup:
@@ -327,208 +520,7 @@ def check_memory(config: Config, caller: RequestContext, requires: Iterable[str]
     caller.demand_governing("see how it stands with it")
     required = Capabilities(**dict.fromkeys(requires, True))
     storage = storage_preview(config.storage, required=required)
-    return Checkup(storage, tuple(_Checking(config, caller).checks()))
-
-
-class _Checking:
-    def __init__(self, config: Config, caller: RequestContext) -> None:
-        self._config = config
-        self._standing = Standing(lambda: config, caller)
-
-    def checks(self) -> Iterator[Check]:
-        yield self._config_file()
-        yield self._home()
-        yield self._writing()
-        if self._has_no_history():
-            what = "this backend is for texts alone, and can have none. Fix: choose another"
-            yield Check("history", Severity.NOTE, f"{what} to keep memories in")
-        else:
-            yield self._store()
-            yield self._history()
-            yield self._edits()
-            yield from self._notes()
-            yield self._index()
-            yield from self._outbox()
-        yield self._locks()
-        yield self._extras()
-        yield self._model()
-        yield from self._hooks()
-
-    def _has_no_history(self) -> bool:
-        try:
-            return not select_backend(self._config.storage).identity
-        except PerdureError:  # the storage says so
-            return False
-
-    def _config_file(self) -> Check:
-        file = self._config.home / "config.toml"
-        if file.exists():
-            return Check("config", Severity.OK, str(file))
-        return Check("config", Severity.NOTE, "there is none. Fix: `perdure init` writes one")
-
-    def _home(self) -> Check:
-        home = self._config.home
-        try:
-            found = home.stat()
-        except FileNotFoundError:
-            return Check("home", Severity.OK, f"{home} is made by the first write")
-        except OSError as error:
-            return Check("home", Severity.FAIL, f"{home}: {error.strerror}. Fix: let us in")
-        if found.st_uid != os.geteuid():
-            return Check("home", Severity.WARN, f"{home} is another user's. Fix: chown it")
-        level, what = _openness(home, found.st_mode)
-        fix = "" if level is Severity.OK else f". Fix: chmod 700 '{home}'"
-        return Check("home", level, f"{what}{fix}")
-
-    def _writing(self) -> Check:
-        try:
-            where = select_backend(self._config.storage).identity
-        except PerdureError as error:
-            return Check("writing", Severity.FAIL, str(error))
-        place = Path(where or self._config.home)
-        while not place.exists():
-            place = place.parent
-        if os.access(place, os.W_OK | os.X_OK):
-            return Check("writing", Severity.OK, f"{place} may be written")
-        message = f"{str(place)!a} can't be written. Fix: make it writable for this user"
-        return Check("writing", Severity.FAIL, message)
-
-    def _store(self) -> Check:
-        try:
-            store = self._standing.store
-        except PerdureError as error:
-            return Check("store", Severity.FAIL, str(error))
-        if store.refusal is not None:
-            return Check("store", Severity.FAIL, str(store.refusal))
-        if store.trouble:
-            fix = "remove that note, or correct it; the next save writes it again"
-            what = f"{store.trouble}, so its history is found by its path alone"
-            return Check("store", Severity.WARN, f"{what}. Fix: {fix}")
-        if not store.has_note:
-            return Check(
-                "store", Severity.NOTE, "it has no id yet. Fix: none needed; a save gives it one"
-            )
-        return Check("store", Severity.OK, f"{store.id}, with its history in {store.folder}")
-
-    def _history(self) -> Check:
-        found = self._standing.part("history")
-        if found.trouble:
-            return Check("history", Severity.FAIL, found.trouble)
-        facts: Mapping[str, Any] = found.facts
-        if facts["cuts"]:
-            message = "a commit that was never finished was cut off. Fix: none needed"
-            return Check("history", Severity.WARN, message)
-        message = f"opens, with {facts['position']:,} entries; `perdure history verify` reads all"
-        return Check("history", Severity.OK, message)
-
-    def _edits(self) -> Check:
-        found = self._standing.part("edits")
-        facts: Mapping[str, Any] = found.facts
-        if found.trouble:
-            return Check("edits", Severity.WARN, found.trouble)
-        if facts["unrecorded"]:
-            fix = "Fix: none needed; the next recall indexes them"
-            what = f"{facts['unrecorded']:,} {facts['unit']}s edited outside Perdure"
-            return Check("edits", Severity.NOTE, f"{what} are not indexed yet. {fix}")
-        if facts["unchecked"]:
-            fix = "Fix: `perdure worker --once` looks at all of them"
-            what = f"{facts['unchecked']:,} {facts['unit']}s were not looked at for edits in time"
-            return Check("edits", Severity.NOTE, f"{what}. {fix}")
-        return Check("edits", Severity.OK, "none that is not recorded")
-
-    def _notes(self) -> Iterator[Check]:
-        """Name the notes of a vault that are not memory."""
-        from perdure.context.layouts.notes import NotesLayout
-
-        standing = self._standing.part("notes")
-        if standing.trouble:  # of the storage, which says so itself
-            return
-        facts: Mapping[str, Any] = standing.facts
-        for line, is_wrong in facts["left_out"].items():
-            yield Check("notes", Severity.WARN if is_wrong else Severity.NOTE, line)
-        layout = self._standing.backend
-        found = [*layout.unreadable(_LONGEST_LOOK)] if isinstance(layout, NotesLayout) else []
-        for path, finding in found[:1]:
-            more = f" `perdure lint` names {len(found) - 1:,} more." if found[1:] else ""
-            yield Check("notes", Severity.WARN, f"{path!a}: its {finding}{more}")
-
-    def _index(self) -> Check:
-        found = self._standing.part("index")
-        facts: Mapping[str, Any] = found.facts
-        if found.trouble:
-            model = self._standing.part("model").trouble
-            level = (
-                Severity.NOTE if found.trouble == model else Severity.WARN
-            )  # the model says so itself
-            return Check("index", level, found.trouble)
-        if not facts["built"]:
-            return Check("index", Severity.OK, "not made yet; the first recall makes it")
-        if facts["behind"] and facts["places_behind"] != 0:
-            fix = "Fix: none needed; the next recall brings it up to date"
-            return Check("index", Severity.NOTE, f"{facts['behind']:,} entries behind. {fix}")
-        noun = "place" if facts["places"] == 1 else "places"
-        return Check("index", Severity.OK, f"{facts['places']:,} {noun}, up to date")
-
-    def _outbox(self) -> Iterator[Check]:
-        found = self._standing.part("outbox")
-        facts: Mapping[str, Any] = found.facts
-        if found.trouble:
-            yield Check("outbox", Severity.FAIL, found.trouble)
-            return
-        if facts["dead"]:
-            fix = "Fix: see `perdure outbox dead`, then `perdure outbox requeue`"
-            yield Check(
-                "outbox", Severity.WARN, f"{facts['dead']:,} events failed too often. {fix}"
-            )
-        else:
-            yield Check("outbox", Severity.OK, f"{facts['waiting']:,} events waiting, none dead")
-        yield _worker(facts["since"])
-
-    def _locks(self) -> Check:
-        found = list(abandoned_locks(str(self._config.home / "locks")))
-        if not found:
-            return Check("locks", Severity.OK, "none is held by anybody who is gone")
-        message = f"held by {'; '.join(found)}. Fix: none needed; the next writer takes it over"
-        return Check("locks", Severity.WARN, message)
-
-    def _extras(self) -> Check:
-        missing = sorted(_missing_extras())
-        if not missing:
-            return Check("extras", Severity.OK, "all are installed")
-        fix = f"Fix: pip install '.[{','.join(missing)}]' from a checkout, if you want them"
-        return Check("extras", Severity.NOTE, f"not installed: {', '.join(missing)}. {fix}")
-
-    def _model(self) -> Check:
-        """Say what recall would say of the model; and read all of one that is on this machine."""
-        provider = self._config.embedding.provider
-        try:
-            embedder = embedder_for(self._config)
-            installed = find(self._config.home / "models")
-            if embedder is None:
-                if provider == "none":
-                    return Check("recall", Severity.OK, "goes by words alone, as you chose")
-                fix = "Fix: `perdure models install` gets one"
-                return Check(
-                    "recall", Severity.NOTE, f"goes by words alone, without a model. {fix}"
-                )
-            if installed is not None and provider in {"auto", "minilm"}:
-                demand_packages()
-                installed.verify()
-        except PerdureError as error:
-            return Check("recall", Severity.FAIL, str(error))
-        return Check("recall", Severity.OK, f"by meaning, with {embedder.parameters.get('model')}")
-
-    def _hooks(self) -> Iterator[Check]:
-        """Yield what went wrong when agents called hooks; nothing if nothing did."""
-        log = self._config.home / "hooks" / "log"
-        try:
-            lines = log.read_text(errors="replace").splitlines()
-        except OSError:
-            return
-        if lines:
-            number = f"{len(lines)} trouble{'s' if len(lines) > 1 else ''}"
-            fix = f"Fix: see {str(log)!a}, then remove it."
-            yield Check("hooks", Severity.WARN, f"{number}, the last: {lines[-1]}. {fix}")
+    return Checkup(storage, tuple(Condition(lambda: config, caller).checks()))
 
 
 def _openness(home: Path, mode: int) -> tuple[Severity, str]:

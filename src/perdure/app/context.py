@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from perdure.context.reading import NodeReader
     from perdure.context.relations import RelationReader, Relations
     from perdure.engine.erasing.erasing import Erasing
+    from perdure.engine.learn.extractors import Learning
     from perdure.engine.llm.contract import LLM
     from perdure.engine.llm.ledger import Cost
     from perdure.engine.memory import Memory
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from perdure.engine.parts import Present
     from perdure.engine.past import Pasts
     from perdure.engine.repair import Repair
-    from perdure.engine.saving.outcome import Learning
     from perdure.engine.upkeep import Checkup, StatusPart
     from perdure.engine.versions import Log
     from perdure.engine.watcher import ChangeWatcher
@@ -94,7 +94,6 @@ class Context(Closing):
                 self._watching.start()
 
     def _watch(self) -> None:
-        """Begin to watch, which takes the longer the more folders there are."""
         from perdure.engine.watcher import change_watcher
 
         self.watcher = change_watcher(self.recorded.identity, self._folder / "watching")
@@ -145,7 +144,7 @@ class Context(Closing):
         from perdure.context.outbox.sqlite import SqliteOutbox
 
         file = str(self._folder / "outbox.sqlite")
-        outbox = SqliteOutbox(file, siblings=self.reader.siblings, is_logged=True)
+        outbox = SqliteOutbox(file, siblings=self.reader.siblings)
         return self._closing.enter_context(closing(outbox))
 
     @cached_property
@@ -196,9 +195,9 @@ class Context(Closing):
         return Repair(self.nodes)
 
     def status(self, caller: RequestContext, *, exact: bool) -> "tuple[StatusPart, ...]":
-        from perdure.app.condition import Standing
+        from perdure.app.condition import Condition
 
-        return tuple(Standing(lambda: self.config, caller, exact=exact).parts())
+        return tuple(Condition(lambda: self.config, caller, exact=exact).parts())
 
     def doctor(self, caller: RequestContext) -> "Checkup":
         from perdure.app.condition import check_memory
@@ -287,9 +286,8 @@ class Context(Closing):
 
     def learning(self, request: RequestContext) -> "Learning":
         """Return who learns from a session; a model is asked only for what it is on for."""
-        from perdure.engine.learn.extractors import extractors
+        from perdure.engine.learn.extractors import Learning, extractors
         from perdure.engine.learn.judge import compare
-        from perdure.engine.saving.outcome import Learning
 
         settings = self.config.llm
         extract = self.llm(request, "extract") if settings.extract else None

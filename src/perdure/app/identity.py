@@ -66,8 +66,6 @@ _ABOUT = (
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a home remembers of one store."""
-
     history: str
     """The name of its folder among the histories."""
     ids: tuple[str, ...]
@@ -79,18 +77,14 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """A store as it was found."""
-
     home: Path
     known: Known
     is_remembered: bool
     """Whether the home knows just this of it."""
     has_note: bool
-    """Whether its note has an id."""
     trouble: str = ""
     """Why its note can't be read, or have its id."""
     refusal: StoreIdentityError | None = None
-    """Why it can't be opened."""
     layout: str = ""
     """As its note says, or as its files lie; empty if it has none yet."""
     owner: str = ""

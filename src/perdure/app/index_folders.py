@@ -90,7 +90,6 @@ _OF = "+"
 
 
 def suffix_of(provider: str) -> str:
-    """Return how the folder names of a provider's indexes end."""
     return f"-{FORMAT}" if provider == SQLITE else f"-{FORMAT}{_OF}{segment_of(provider)}"
 
 
@@ -190,7 +189,6 @@ class Shelf:
         return next(name for name, each in self._open.items() if each is index)
 
     def remove(self, name: str) -> int:
-        """Remove an index, for all accounts; return how many bytes it had."""
         if name in self._open:
             self._open.pop(name).close()
         return removed(self.folder / name)
@@ -242,7 +240,6 @@ class SqliteMoments:
         return SqliteIndex(str(folder), self._way)
 
     def unkept(self) -> KeptIndex:
-        """Return an empty index for a moment that can't be kept."""
         return SqliteIndex.in_memory()
 
     def _tidy(self, folder: Path) -> None:
@@ -369,7 +366,6 @@ class AbstractsData:
         return sum(map(self._remove, (Uri(account_id, (f"{kind}s", owner)), *gone)))
 
     def _remove(self, place: Uri) -> int:
-        """Remove what is below a folder; return 1 if there was something."""
         path = self._folder / place.key
         there = path.exists()
         remove_tree(path)

@@ -71,7 +71,6 @@ class Indexes:
         self._shelf.close()
 
     def _forget_past(self) -> None:
-        """Let go of the moments that somebody asked about."""
         for pasts in self._pasts.values():
             pasts.forget()
 
@@ -107,7 +106,8 @@ class Indexes:
         That is the index of the embedder, unless it would take long to make: until somebody has
         made it, that of an earlier embedder has to do, or words.
         """
-        wanted, index = self._wanted, self._wanted.following.index
+        wanted = self._wanted
+        index = wanted.following.index
         try:
             if self.embedder is None or index.cursor(account_id):
                 return wanted
@@ -172,7 +172,6 @@ class Indexes:
         return f"the vectors of {new} are not made yet: {done}{passed}. {fix}"
 
     def progress(self, account_id: str) -> tuple[int, int]:
-        """Return how many places the index of the embedder has by now, and of how many."""
         answering = self.present(account_id).following.index
         return self._made(account_id, self._shelf.name_of(answering))
 
@@ -184,7 +183,6 @@ class Indexes:
 
     @property
     def _wanted(self) -> Present:
-        """The index of the embedder."""
         if self.name not in self._presents:
             why = None if self._config.embedding.provider == "none" else NO_MODEL
             index = self._shelf.open(self.name)
@@ -204,7 +202,6 @@ class Indexes:
         return self._presents[name]
 
     def _earlier(self, name: str) -> Present:
-        """Open the index of an earlier embedder, with that very embedder."""
         if name not in self._presents:
             embedder = reopened(kept_settings(self._shelf.folder / name), self._config)
             if index_name(embedder, self._config.index) != name:

@@ -8,12 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from perdure.config import COMMAND_LINE, Config, LanguageModelSettings, load_config
-from perdure.engine.llm.asking import Asking, Retried
-from perdure.engine.llm.budget import Budget, Limit, Prices, Terms, nanodollars
+from perdure.engine.llm.asking import Asking, Remembered, Retried, answers_folder
 from perdure.engine.llm.contract import LLM, Completer, Occasion
 from perdure.engine.llm.counter import ledger_file
-from perdure.engine.llm.ledger import Cost, Ledger, Metered
-from perdure.engine.llm.memo import Remembered, answers_folder
+from perdure.engine.llm.ledger import (
+    Budget,
+    Cost,
+    Ledger,
+    Limit,
+    Metered,
+    Prices,
+    Terms,
+    nanodollars,
+)
 from perdure.engine.llm.wire import Service
 from perdure.errors import ConfigError
 from perdure.index.memo import MemoData
@@ -58,7 +65,6 @@ class LanguageModel:
 
 
 def language_model_for(config: Config, folder: Path) -> LanguageModel | None:
-    """Return the language model of the memory whose history is in `folder`; None without one."""
     settings = config.llm
     if settings.provider == "none":
         return None
@@ -89,8 +95,6 @@ def llm_tenant_data(config: Config, folder: Path) -> Mapping[str, "TenantData"]:
 
 
 class LedgerData:
-    """What the ledger holds of tenants, if there is one."""
-
     def __init__(self, file: Path, memory: str) -> None:
         self._file = file
         self._memory = memory
@@ -109,7 +113,6 @@ class LedgerData:
 
 
 def answers_of(folder: Path) -> Path:
-    """Return where the answers of models are, a store for each owner."""
     return answers_folder(folder / "answers")
 
 
@@ -120,12 +123,12 @@ def _adapter(settings: LanguageModelSettings, home: Path) -> Adapter:
             "Fix: set it in the environment, or correct api_key_variable in [llm] of the config."
         )
     if settings.provider == "openai":
-        from perdure.engine.llm.adapters.openai_compatible import OpenAICompatible
+        from perdure.engine.llm.wire import OpenAICompatible
 
         ours = "max_tokens" if settings.base_url else "max_completion_tokens"
         return OpenAICompatible(_service(settings, OPENAI, "json_schema", ours))
     if settings.provider == "anthropic":
-        from perdure.engine.llm.adapters.anthropic import Anthropic
+        from perdure.engine.llm.wire import Anthropic
 
         return Anthropic(_service(settings, ANTHROPIC, "tool", "max_tokens"))
     if settings.provider in COMMAND_LINE:

@@ -144,7 +144,6 @@ def census_of(layout: StorageBackend) -> tuple[int, Mapping[str, int], Mapping[s
 
 
 def left_in(layout: StorageBackend, paths: Collection[str]) -> Collection[str]:
-    """Return the paths without those of notes that are not memory."""
     from perdure.context.layouts.notes import NotesLayout
 
     if not isinstance(layout, NotesLayout) or not paths:

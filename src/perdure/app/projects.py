@@ -126,7 +126,6 @@ class Queued(NamedTuple):
     plans: tuple[PlanText, ...] = ()
     active: Plan | None = None
     problem: str = ""
-    """Why something of it can't be told."""
 
 
 def queue_of(environ: Mapping[str, str]) -> list[Queued]:

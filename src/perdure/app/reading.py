@@ -19,8 +19,6 @@ AGENT = "default"
 
 
 class Reading(NamedTuple):
-    """What there is to be read, on behalf of this machine's user."""
-
     backend: ReadOnly
     config: Config
     folder: Path

@@ -32,8 +32,6 @@ _BATCH = 200
 
 @dataclass(frozen=True, slots=True)
 class Relaid:
-    """What became of the texts of a memory."""
-
     layout: str
     was: str
     texts: int = 0
@@ -148,7 +146,6 @@ def _remove(old: StorageBackend, locators: list[Locator]) -> None:
 
 
 def _clear(backend: StorageBackend, directory: Locator) -> None:
-    """Remove a directory and those below it, as far as they are empty."""
     for child in backend.list(directory):
         if backend.info(child).is_dir:
             _clear(backend, child)

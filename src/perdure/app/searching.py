@@ -9,7 +9,6 @@ from perdure.app.reading import Reading
 from perdure.context.links import ScannedLinks
 from perdure.context.reading import NodeReader
 from perdure.context.relations import RelationReader
-from perdure.database import ReadOnlyFile
 from perdure.dataclass import dataclass
 from perdure.engine.recall.recalling import Recaller
 from perdure.engine.recall.result import Sources
@@ -19,12 +18,11 @@ from perdure.index.contract import Embedder
 from perdure.index.memo import embedder_id
 from perdure.index.stores.sqlite import SqliteIndex
 from perdure.model import Uri
+from perdure.sqlite import ReadOnlyFile
 
 
 @dataclass(frozen=True, slots=True)
 class Searcher:
-    """An index, and who answers out of it."""
-
     index: SqliteIndex
     recaller: Recaller
     reason: str = ""

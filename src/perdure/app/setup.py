@@ -2,13 +2,10 @@
 
 import json
 import os
-import re
-import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from fcntl import LOCK_EX, flock
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from math import inf
 from pathlib import Path
-from typing import Any
 
 from perdure.app.identity import find_store
 from perdure.app.opening import (
@@ -42,7 +39,7 @@ from perdure.errors import (
     StorageSelectionError,
     explain,
 )
-from perdure.files import write_whole
+from perdure.files import locked, replace_unchanged, write_whole
 from perdure.model import RequestContext
 from perdure.storage import ABSENT, Locator, StorageBackend, content_hash, registry, select_backend
 from perdure.storage.backends.device_local import DeviceLocalBackend
@@ -51,8 +48,6 @@ from perdure.storage.contract import Layout, is_directory
 Place = tuple[str, ...]
 Entries = Mapping[Place, str]
 """Texts by their places: table, table in it, key."""
-
-_ONLY_US = 0o700
 
 
 def edited(file: ConfigFile, entries: Entries) -> tuple[str, tuple[Place, ...]]:
@@ -67,48 +62,21 @@ def edited(file: ConfigFile, entries: Entries) -> tuple[str, tuple[Place, ...]]:
 
 
 def _with(file: ConfigFile, place: Place, value: str) -> str:
-    import tomlkit
+    from perdure.toml import with_value
 
-    *tables, key = place
-
-    def edit(document: Any) -> str:  # noqa: ANN401 - a document behaves as its tables do
-        table = document
-        for name in tables:
-            if name not in table:
-                table[name] = tomlkit.table(is_super_table=True)
-            table = table[name]
-        table[key] = value
-        is_windows = 0 < file.text.count("\n") == file.text.count("\r\n")
-        text = document.as_string()
-        return re.sub("\r?\n", "\r\n", text) if is_windows else text
-
-    return _checked(file, place, value, edit)
-
-
-def _checked(file: ConfigFile, place: Place, value: str, edit: Callable[[Any], str]) -> str:
-    """Return what an edit makes of a file, if just this entry is another then."""
-    import tomlkit
-    from tomlkit.exceptions import TOMLKitError
-
-    *tables, key = place
-    with suppress(TOMLKitError, ValueError, TypeError, AttributeError):
-        wanted: Any = file.parse()
-        table = wanted
-        for name in tables:
-            table = table.setdefault(name, {})
-        table[key] = value
-        text = edit(tomlkit.parse(file.text))
-        if tomllib.loads(text) == wanted:
-            return text
-    where = f"[{'.'.join(tables)}]" if tables else "its first line"
-    raise ConfigError(
-        f"{file.path} is written in a way that can't be changed for you. "
-        f"Fix: set {key} = {tomlkit.item(value).as_string()} in {where} yourself."
-    )
+    try:
+        return with_value(file.text, place, value)
+    except InvalidValueError as error:
+        *tables, key = place
+        where = f"[{'.'.join(tables)}]" if tables else "its first line"
+        raise ConfigError(
+            f"{file.path} is written in a way that can't be changed for you. "
+            f"Fix: set {key} = {json.dumps(value)} in {where} yourself."
+        ) from error
 
 
 def set_state_mode(environ: Mapping[str, str], mode: str) -> None:
-    """Write who keeps the state of projects on this machine into the first line of the config.
+    """Write into the config who keeps the state of projects on this machine.
 
     All else in it stays to the letter. A file that is wrong already is refused, and not changed.
     """
@@ -117,56 +85,22 @@ def set_state_mode(environ: Mapping[str, str], mode: str) -> None:
     if mode not in STATE_MODES:
         raise ConfigError(f"no state_mode is called {mode[:80]!a}. Fix: use backend or local.")
 
-    def edit(document: Any) -> str:  # noqa: ANN401 - as before
-        document.pop("state_mode", None)
-        return f'state_mode = "{STATE_MODES[mode]}"\n{document.as_string()}'
-
-    put(file, _checked(file, ("state_mode",), STATE_MODES[mode], edit))
+    put(file, _with(file, ("state_mode",), STATE_MODES[mode]))
 
 
 # ---------------------------------------------------------------- the disk
-@contextmanager
-def alone_in(home: Path) -> Iterator[None]:
+def alone_in(home: Path) -> AbstractContextManager[int | None]:
     """Let one process at a time set up a home, which is made if it is not there."""
-    descriptor = None
     try:
-        home.mkdir(mode=_ONLY_US, parents=True, exist_ok=True)
-        descriptor = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        flock(descriptor, LOCK_EX)
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        if descriptor is not None:
-            os.close(descriptor)
         raise explain(error, str(home.parent), home.name) from error
-    try:
-        yield
-    finally:
-        os.close(descriptor)
+    return locked(home, inf)
 
 
 def put(file: ConfigFile, text: str) -> None:
-    """Make `text` the config file, whole and durably, if it is still as it was read.
-
-    A link is followed: some keep all their config files in one place, and link to them.
-    """
-
-    def place(beside: Path, path: Path) -> None:
-        edited = ConcurrentModificationError(
-            f"{path} was changed by somebody else just now, and is left as it is. Fix: try again."
-        )
-        is_there = path.exists()
-        if (path.read_bytes() if is_there else b"") != file.text.encode():
-            raise edited
-        if is_there:
-            beside.replace(path)
-            return
-        try:
-            os.link(beside, path)  # which never takes the place of what came meanwhile
-        except FileExistsError:
-            raise edited from None
-
-    path = Path(os.path.realpath(file.path))
-    mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
-    write_whole(path, text.encode(), mode=mode, place=place)
+    """Make `text` the config file, whole and durably, if it is still as it was read."""
+    replace_unchanged(file.path, file.text.encode(), text.encode())
 
 
 _FOLDER = Locator(".perdure-init")
@@ -217,9 +151,7 @@ class Begun:
     protocol: str
     whereabouts: str
     store: str
-    """Its id."""
     history: Path
-    """Where every version is kept."""
     notes: int = 0
     """How many notes of a vault are memory where they lie."""
     others: Mapping[str, int] = field(default_factory=dict)
@@ -350,7 +282,6 @@ def _try_writing(backend: StorageBackend) -> None:
 
 
 def _clear(backend: StorageBackend) -> None:
-    """Remove what we wrote, and nothing else."""
     with suppress(AbsentError, ConcurrentModificationError):
         backend.remove(_PROBE, expect=content_hash(PROBED))
     if is_directory(backend, _FOLDER):

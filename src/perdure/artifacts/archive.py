@@ -2,7 +2,7 @@
 
     opening    magic, version, how many segments there are, and how long each is
     segments   each with its header and its frames, as they are on disk, without what is reserved
-    footer     the last position, its seal, the root of the log's tree, a signed checkpoint or none
+    footer     the last position, its seal, the root of the log's tree, four zeros
     digest     the SHA-256 of all that
 
 The same history in the same state gives the same bytes, whoever writes them. Content that the log
@@ -59,7 +59,6 @@ _VERSION = 1
 _OPENING = struct.Struct("<8sHHI")
 _LENGTH = struct.Struct("<Q")
 _FOOTER = struct.Struct("<Q32s32sI")
-_LONGEST_CHECKPOINT = 1 << 17
 _ZEROS = bytes(SLICE)
 _PREFIX = struct.Struct("<BI")
 _MOST = 1 << 63
@@ -75,12 +74,9 @@ class Footer(NamedTuple):
     position: int
     seal: bytes
     root: bytes
-    checkpoint: bytes
-    """Signed, as earlier versions wrote it; empty by now."""
 
     def encode(self) -> bytes:
-        packed = _FOOTER.pack(self.position, self.seal, self.root, len(self.checkpoint))
-        return packed + self.checkpoint
+        return _FOOTER.pack(*self, 0)
 
 
 # ---------------------------------------------------------------- bytes
@@ -107,7 +103,6 @@ class Section:
         return Section(self._file, self._start + start, length)
 
     def read(self, offset: int, length: int) -> bytes:
-        """Return the bytes there; fewer only where it ends."""
         length = max(0, min(length, self._length - offset))
         self._file.seek(self._start + offset)
         data = self._file.read(length)
@@ -131,7 +126,6 @@ class Survey:
     def __init__(self, begin: End, algorithm: Hash) -> None:
         self.end = begin
         self.root = EMPTY_ROOT
-        """Of the RFC 6962 tree over all entries."""
         self.snapshots = 0
         self.stops: dict[int, int] = {}
         """Where the frames of each segment end."""
@@ -256,11 +250,9 @@ class Archive:
 
     @property
     def size(self) -> int:
-        """In bytes."""
         return self.source.size()
 
     def frames(self, after: int = 0) -> Iterator[Frame]:
-        """Yield the commits that end after a position, in order."""
         with refusing():
             for number, section in self.sections.items():
                 following = self.headers.get(number + 1)
@@ -272,7 +264,6 @@ class Archive:
                         yield frame
 
     def seal_at(self, position: int) -> bytes | None:
-        """Return the seal of the commit that ends at a position; None if none does."""
         for frame in self.frames(after=position - 1):
             return frame.seal if frame.head.last_position == position else None
         return None
@@ -295,9 +286,9 @@ class Archive:
 def read_archive(source: BinaryIO, *, progress: Progress | None = None) -> Archive:
     """Read a file from where it stands to its end, and return only if it is a whole archive.
 
-    All is checked: every hash, the chain and the tree's root. Anything else is `ArchiveError`. A
-    checkpoint is not looked at. Memory does not grow with the file, but for the longest records of
-    one commit and what was ever swept.
+    All is checked: every hash, the chain and the tree's root. Anything else is `ArchiveError`.
+    Memory does not grow with the file, but for the longest records of one commit and what was ever
+    swept.
     """
     with refusing():
         return _Reading(Section.rest_of(source), progress or (lambda _done, _all: None)).run()
@@ -331,7 +322,7 @@ class _Reading:
         if End.of(header)[2:] != (0, 0, 0, bytes(SEAL_BYTES)):
             raise DamageError("its first segment is not the beginning of a history")
         survey.walk(self._frames(headers))
-        if footer[:3] != (survey.end.position, survey.end.seal, survey.root):
+        if footer != (survey.end.position, survey.end.seal, survey.root):
             raise DamageError("its last lines speak of another log")
         self._check_contents(headers, survey)
         return Archive(headers, digest, footer.encode(), self._source, self._sections, survey)
@@ -369,11 +360,10 @@ class _Reading:
         packed = self._source.read(start, _FOOTER.size)
         if len(packed) != _FOOTER.size:
             raise DamageError("it breaks off after its segments")
-        position, seal, root, length = _FOOTER.unpack(packed)
-        after = start + _FOOTER.size + length
-        if length > _LONGEST_CHECKPOINT or after + DIGEST_BYTES != self._source.size():
+        *fields, unused = _FOOTER.unpack(packed)
+        if unused or start + _FOOTER.size + DIGEST_BYTES != self._source.size():
             raise DamageError("it does not end where it should")
-        return Footer(position, seal, root, self._source.read(start + _FOOTER.size, length))
+        return Footer(*fields)
 
     def _header(self, number: int) -> Header:
         data = self._sections[number].read(0, HEADER_BYTES)

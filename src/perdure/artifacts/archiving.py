@@ -59,17 +59,12 @@ _SWEEP = 8
 # ---------------------------------------------------------------- writing
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What an archive holds."""
-
     history: bytes
     state: IndexState
-    """The last one."""
     root: bytes
-    """Of the log's tree."""
     digest: bytes
     """The SHA-256 of the archive without its last 32 bytes, which are this."""
     size: int
-    """In bytes."""
 
 
 def export(
@@ -96,7 +91,7 @@ def export(
     output.write(encode_opening(lengths))
     for number in survey.stops:
         _write_segment(journal, number, survey, output)
-    output.write(Footer(survey.end.position, survey.end.seal, survey.root, b"").encode())
+    output.write(Footer(survey.end.position, survey.end.seal, survey.root).encode())
     digest = output.finish()
     exported = IndexState(survey.snapshots, survey.end.position)
     return Exported(log.history, exported, survey.root, digest, output.size)
@@ -238,17 +233,13 @@ class How(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What taking in an archive did."""
-
     how: How
     history: bytes
-    """That of the archive."""
     position: int
     """The last one of the archive."""
     entries: int
     """How many our log has more for it."""
     state: IndexState
-    """Ours, afterwards."""
 
 
 def import_archive(

@@ -63,7 +63,6 @@ class Structure(NamedTuple):
 
 
 def structure_of(artifact: Artifact, children: tuple[SID, ...], algorithm: Hash) -> Structure:
-    """Return the structure of one artifact whose children have these SIDs."""
     if isinstance(artifact, Literal):
         return literal_structure(CID.of(artifact.data, algorithm))
     described: Value = [
@@ -78,7 +77,6 @@ def structure_of(artifact: Artifact, children: tuple[SID, ...], algorithm: Hash)
 
 
 def literal_structure(cid: CID) -> Structure:
-    """Return the structure of the literal that has this content."""
     return _structure(canonical.encode([_FORMAT, "literal", cid]), (), cid.hash)
 
 
@@ -134,7 +132,6 @@ def in_order(root: Artifact) -> Iterator[Artifact]:
 def structures(
     root: Artifact, algorithm: Hash = Hash.SHA2_256
 ) -> Iterator[tuple[Artifact, Structure]]:
-    """Yield every artifact below `root` with its structure, children first."""
     sids: dict[int, SID] = {}
     for artifact in in_order(root):
         below = artifact.children if isinstance(artifact, Derived) else ()

@@ -5,7 +5,7 @@ the same bytes on every machine, and IPFS tools can read them.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import cbor2
 
@@ -46,10 +46,24 @@ def _canonical(value: Value, depth: int) -> object:
     if isinstance(value, CID):
         return cbor2.CBORTag(_LINK_TAG, _LINK_PREFIX + bytes(value))
     if isinstance(value, Mapping):
-        return {key: _canonical(value[key], depth - 1) for key in sorted(value, key=_key_order)}
+        items = ((key, value[key]) for key in _sorted(value))
+        return {
+            key: v if depth > 1 and type(v) in _PLAIN else _canonical(v, depth - 1)
+            for key, v in items
+        }
     if isinstance(value, Sequence):
-        return [_canonical(item, depth - 1) for item in value]
+        return [v if depth > 1 and type(v) in _PLAIN else _canonical(v, depth - 1) for v in value]
     raise InvalidArtifactError(f"{type(value).__name__} has no canonical form")
+
+
+def _each(values: Sequence[Value], depth: int) -> list[object]:
+    return [v if depth and type(v) in _PLAIN else _canonical(v, depth) for v in values]
+
+
+def _sorted(keys: Iterable[str]) -> list[str]:
+    if all(type(key) is str and key.isascii() for key in keys):
+        return sorted(sorted(keys), key=len)  # as `_key_order` has it, and quicker
+    return sorted(keys, key=_key_order)
 
 
 def _key_order(key: object) -> tuple[int, bytes]:

@@ -5,20 +5,27 @@ its log is thrown away and made again; where none can be had, memory does.
 """
 
 import os
-import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from perdure.artifacts import canonical
 from perdure.artifacts.artifact import SID, literal_structure
 from perdure.artifacts.cid import CID
-from perdure.artifacts.database import Database, Facts, NoFileError, WrongFileError, tells_of_damage
+from perdure.artifacts.database import Database, Facts, MemoryDatabase
 from perdure.artifacts.state import Binding, IndexState, Logged
-from perdure.errors import DamageError, InvalidArtifactError, InvalidCIDError
+from perdure.errors import (
+    DamageError,
+    InvalidArtifactError,
+    InvalidCIDError,
+    PerdureError,
+    StorageError,
+)
+from perdure.sqlite import discard
 
 _BINDINGS = """SELECT name, position, "commit", time, cid, circumstances FROM binds
     WHERE name = :name AND position <= :at AND "commit" <= :at ORDER BY position"""
@@ -44,14 +51,10 @@ _CID_BYTES = 36
 _ATTEMPTS = 3
 _NO_END = 2**63 - 1
 
-_inherited: list[sqlite3.Connection] = []
-
 Answer = TypeVar("Answer")
 
 
 class Source(Protocol):
-    """The history that a catalogue is made from."""
-
     @property
     def history(self) -> bytes:
         """Which one it is; empty as long as nothing was logged."""
@@ -84,12 +87,12 @@ class Catalogue:
         """Let go of the file. The next question opens it again."""
         with self._held():
             if self._database is not None:
-                self._database.connection.close()
+                self._database.close()
             self._database = None
 
     def __del__(self) -> None:
         if self._database is not None and self._pid == os.getpid():
-            self._database.connection.close()
+            self._database.close()
 
     # ------------------------------------------------------------ following
     def follow(self) -> int:
@@ -104,7 +107,7 @@ class Catalogue:
             facts = known or self._on(Database.facts)
             end = self._source.current().position
             if facts.cursor > end:
-                raise self._gone(WrongFileError())
+                raise self._gone(_not_of_the_log())
             # Of what another process wrote, the last entry is looked at again, to see that it is
             # the log that was followed so far.
             after = facts.cursor if known else max(0, facts.cursor - 1)
@@ -120,8 +123,7 @@ class Catalogue:
         history = self._source.history
 
         def change(database: Database) -> Facts:
-            with database.changing():
-                facts = database.take_in(batch, history)
+            facts = database.take_in(batch, history)
             before = database.followed
             if facts.cursor >= end and (before is None or before.cursor < facts.cursor):
                 database.followed = facts
@@ -146,7 +148,6 @@ class Catalogue:
         return self._answer(lambda database: _content(database.ask(_LAST, wanted)))
 
     def contents(self, names: Sequence[str], position: int) -> dict[str, CID | None]:
-        """Return what `content` would for each of many names, in few questions."""
         found: dict[str, CID | None] = {}
         for start in range(0, len(names), _MOST_ASKED):
             asked = names[start : start + _MOST_ASKED]
@@ -258,11 +259,9 @@ class Catalogue:
         return {CID.from_bytes(sid): CID.from_bytes(cid) for sid, cid, _ in rows}
 
     def registered(self, sids: Sequence[SID]) -> set[SID]:
-        """Return which of these structures are known."""
         return self._among("structures", sids)
 
     def made(self, sids: Sequence[SID]) -> set[SID]:
-        """Return which of these structures gave a result."""
         return self._among("results", sids)
 
     def _among(self, table: str, sids: Sequence[SID]) -> set[SID]:
@@ -312,50 +311,46 @@ class Catalogue:
         """Ask the file that is in place; `_GoneError` if it had to be given up."""
         with self._held():
             try:
-                database = self._opened()
-                answer = ask(database)
-                database.refuse_unless_in_place()
-            except (sqlite3.DatabaseError, WrongFileError, NoFileError) as error:
+                return ask(self._opened())
+            except (DamageError, StorageError) as error:
                 raise self._gone(error) from error
             except BaseException:
                 self.close()
                 raise
-            return answer
 
     @contextmanager
     def _held(self) -> Iterator[None]:
-        if self._pid != os.getpid():  # a fork may not use what it inherited, not even to close it
-            if self._database is not None:
-                _inherited.append(self._database.connection)
+        if self._pid != os.getpid():  # a fork took our threads away
             self._start()
         with self._guard:
             yield
 
     def _opened(self) -> Database:
         if self._database is None:
-            self._database = Database(self._path, self._patience)
-            self._database.prepare()
+            path = self._path
+            self._database = Database(path, self._patience) if path else MemoryDatabase()
         return self._database
 
-    def _gone(self, error: Exception) -> Exception:
+    def _gone(self, error: PerdureError) -> Exception:
         """Let go of what can't be used: what is damaged is removed, what can't be had is left."""
         with self._held():
-            database = self._database
-            if self._path is None and isinstance(error, sqlite3.DatabaseError):
+            database, path = self._database, self._path
+            if isinstance(error, DamageError):
+                if database is not None:
+                    database.remove()
+                elif path is not None:
+                    discard(Path(path))
+            elif path is None:
                 self.close()
                 return error
-            if database is not None and tells_of_damage(error):
-                database.remove()
-            elif database is None or database.is_in_place():
+            elif database is None or database.is_in_place:
                 self._path = None
             self.close()
         return _GoneError()
 
 
 def _ask_nothing(ask: Callable[[Database], Answer]) -> Answer:
-    database = Database(None, 0)
-    with closing(database.connection):
-        database.prepare()
+    with closing(MemoryDatabase()) as database:
         return ask(database)
 
 
@@ -365,6 +360,10 @@ class _GoneError(Exception):
 
 def _unfollowable() -> DamageError:
     return DamageError("the log does not lead to its own end. Fix: run `perdure history verify`.")
+
+
+def _not_of_the_log() -> DamageError:
+    return DamageError("the catalogue is not of its log. Fix: none needed; it is made again.")
 
 
 # ---------------------------------------------------------------- rows
@@ -389,9 +388,9 @@ def _binding(row: tuple[Any, ...]) -> Binding:
     try:
         circumstances = canonical.decode(encoded)
     except (InvalidArtifactError, TypeError) as error:
-        raise WrongFileError from error
+        raise _not_of_the_log() from error
     if not isinstance(circumstances, Mapping):
-        raise WrongFileError
+        raise _not_of_the_log()
     return Binding(name, position, commit, when, content, circumstances)
 
 
@@ -409,7 +408,7 @@ def _cid(content: bytes | None) -> CID | None:
     try:
         return None if content is None else CID.from_bytes(content)
     except (InvalidCIDError, TypeError) as error:
-        raise WrongFileError from error
+        raise _not_of_the_log() from error
 
 
 def _inside(folder: str) -> str:
@@ -430,14 +429,15 @@ def _children(database: Database, folder: str, position: int) -> Iterator[tuple[
     prefix = _inside(folder)
     wanted = _range(prefix, position)
     while True:
-        for (name,) in database.connection.execute(_NAMES, wanted):
-            child, slash, _ = name[len(prefix) :].partition("/")
-            yield f"{prefix}{child}", bool(slash)
-            if slash:
-                wanted["start"] = f"{prefix}{child}0"
-                break
-        else:
-            return
+        with database.reading() as db:
+            for (name,) in db.execute(_NAMES, wanted):
+                child, slash, _ = name[len(prefix) :].partition("/")
+                yield f"{prefix}{child}", bool(slash)
+                if slash:
+                    wanted["start"] = f"{prefix}{child}0"
+                    break
+            else:
+                return
 
 
 def _position_at(database: Database, milliseconds: int) -> int:

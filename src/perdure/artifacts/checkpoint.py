@@ -85,7 +85,11 @@ class Note:
         return cls(body + "\n", tuple(map(_signature, lines)))
 
     def to_text(self) -> str:
-        return self.text + "\n" + "".join(map(_line, self.signatures))
+        signed = (
+            f"{_DASH}{each.name} {to_base64(each.key_id + each.signature)}\n"
+            for each in self.signatures
+        )
+        return "".join((self.text, "\n", *signed))
 
     def verify(self, key: PublicKey) -> None:
         """Return only if `key` signed the text. Signatures of other keys count for nothing."""
@@ -99,10 +103,6 @@ class Note:
             )
         for each in of_key:
             key.verify(_encoded(self.text), each.signature)
-
-
-def _line(signature: Signature) -> str:
-    return f"{_DASH}{signature.name} {to_base64(signature.key_id + signature.signature)}\n"
 
 
 def _signature(line: str) -> Signature:
@@ -162,7 +162,6 @@ class Checkpoint:
         return cls(origin, int(size), from_base64(root), int(time), int(snapshot))
 
     def body(self) -> str:
-        """Return the lines that are signed."""
         numbers = f"time {self.time}\nsnapshot {self.snapshot}\n"
         return f"{self.origin}\n{self.size}\n{to_base64(self.root)}\n{numbers}"
 

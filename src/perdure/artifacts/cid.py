@@ -4,6 +4,7 @@ import base64
 import binascii
 import hashlib
 from enum import Enum
+from functools import lru_cache
 from typing import Protocol
 
 from perdure.dataclass import dataclass
@@ -14,8 +15,6 @@ _DIGEST_BYTES = 32
 
 
 class Codec(Enum):
-    """What the named bytes are."""
-
     RAW = 0x55
     """Anything."""
     DAG_CBOR = 0x71
@@ -65,9 +64,11 @@ class CID:
 
     @classmethod
     def of(cls, data: bytes, hash: Hash = Hash.SHA2_256, codec: Codec = Codec.RAW) -> "CID":  # noqa: A002 - the standard's own word
-        return cls(hash.digest(data), hash, codec)
+        is_usual = hash is Hash.SHA2_256
+        return cls(hashlib.sha256(data).digest() if is_usual else hash.digest(data), hash, codec)
 
     @classmethod
+    @lru_cache(maxsize=1024)
     def parse(cls, text: str) -> "CID":
         """Read the form that `str` gives; anything else is `InvalidCIDError`."""
         try:

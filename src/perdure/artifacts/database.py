@@ -13,7 +13,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache, partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from perdure.artifacts import canonical
@@ -22,25 +21,31 @@ from perdure.artifacts.cid import CID, Hash
 from perdure.artifacts.disk import FolderLock, boot_name, take_in_time
 from perdure.artifacts.entry import Bind, Lift, Put, Register, Result, Sweep, Tombstone
 from perdure.artifacts.state import Logged
-from perdure.database import transaction, version_of
+from perdure.errors import DamageError, LockTimeout
+from perdure.sqlite import DatabaseFile, InMemory, Tables, discard, transaction
 
 _VERSION = 3
-_SCHEMA = (
-    """CREATE TABLE binds (name TEXT, position INTEGER, "commit" INTEGER, time INTEGER, cid BLOB,
-       circumstances BLOB, PRIMARY KEY (name, position)) WITHOUT ROWID""",
-    # For what was said since a position; otherwise every name is looked at.
-    "CREATE INDEX binds_by_position ON binds (position)",
-    # Of a literal, the CID instead of what is encoded.
-    """CREATE TABLE structures (sid BLOB, position INTEGER, encoded BLOB,
+_TABLES = Tables(
+    name="the catalogue",
+    version=_VERSION,
+    statements=(
+        """CREATE TABLE binds (name TEXT, position INTEGER, "commit" INTEGER, time INTEGER,
+       cid BLOB, circumstances BLOB, PRIMARY KEY (name, position)) WITHOUT ROWID""",
+        # For what was said since a position; otherwise every name is looked at.
+        "CREATE INDEX binds_by_position ON binds (position)",
+        # Of a literal, the CID instead of what is encoded.
+        """CREATE TABLE structures (sid BLOB, position INTEGER, encoded BLOB,
        PRIMARY KEY (sid, position)) WITHOUT ROWID""",
-    """CREATE TABLE results (sid BLOB, position INTEGER, cid BLOB,
+        """CREATE TABLE results (sid BLOB, position INTEGER, cid BLOB,
        PRIMARY KEY (sid, position)) WITHOUT ROWID""",
-    "CREATE TABLE commits (position INTEGER PRIMARY KEY, time INTEGER)",
-    "CREATE TABLE hidings (position INTEGER PRIMARY KEY)",
-    """CREATE TABLE facts (history BLOB, cursor INTEGER, time INTEGER, bound INTEGER,
+        "CREATE TABLE commits (position INTEGER PRIMARY KEY, time INTEGER)",
+        "CREATE TABLE hidings (position INTEGER PRIMARY KEY)",
+        """CREATE TABLE facts (history BLOB, cursor INTEGER, time INTEGER, bound INTEGER,
        rows INTEGER, total INTEGER, seen_on TEXT)""",
-    "INSERT INTO facts VALUES (x'', 0, 0, 0, 0, 0, '')",
-    f"PRAGMA user_version = {_VERSION}",
+        "INSERT INTO facts VALUES (x'', 0, 0, 0, 0, 0, '')",
+        f"PRAGMA user_version = {_VERSION}",
+    ),
+    without="it is made again from the log",
 )
 _INSERTS = {
     "binds": 'INSERT INTO binds (position, name, "commit", time, cid, circumstances) '
@@ -59,26 +64,11 @@ _TOTALS = """SELECT sum(rows), sum(total) FROM (
 # What the index has not is counted in the table.
 _STORED = 'SELECT count("commit"), sum(position) FROM binds'
 _INDEXED = "SELECT count(*), sum(position) FROM binds INDEXED BY binds_by_position"
-_DAMAGED = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_OFF = 0
 _LONGEST_PAUSE = 0.01
 
 Row = tuple[Any, ...]
 """Of some table; first the position."""
-
-
-class WrongFileError(Exception):
-    """The file is not whole, or of another version or history."""
-
-
-class NoFileError(Exception):
-    """The file can't be had for changing it, or is no longer in its place."""
-
-
-def tells_of_damage(error: Exception) -> bool:
-    """Whether the file should be thrown away; if not, it can't be had, and should be left."""
-    if isinstance(error, sqlite3.DatabaseError):
-        return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
-    return isinstance(error, WrongFileError)
 
 
 class Facts(NamedTuple):
@@ -96,148 +86,127 @@ class Facts(NamedTuple):
     """The start of the machine, and the file, for which it was found whole."""
 
 
-class Database:
-    """A connection to the file, or without a path to memory."""
+class Database(DatabaseFile):
+    """The file. Where it can't be changed, it is read as it is."""
 
-    def __init__(self, path: str | None, patience: float) -> None:
+    journal, levels = "TRUNCATE", (_OFF, _OFF)
+
+    def __init__(self, path: str, patience: float) -> None:
         self.followed: Facts | None = None
         """How far whoever uses this connection has followed the log."""
-        self._file = None if path is None else Path(path)
-        self._patience = patience
-        if self._file is not None:
-            with suppress(OSError):  # if it matters, SQLite will say so
-                self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                self._file.touch(mode=0o600)
-        self.connection = sqlite3.connect(
-            path or ":memory:", patience, isolation_level=None, check_same_thread=False
-        )
-        self._identity = self._identify()
+        super().__init__(path, _TABLES, patience)
 
-    def prepare(self) -> None:
+    def _open(self) -> sqlite3.Connection:
+        self.followed = None  # it may be another file
+        return super()._open()
+
+    def _prepare(self, db: sqlite3.Connection) -> None:
         """Make sure that the tables are there, and whole."""
-        for pragma in ("journal_mode = TRUNCATE", "synchronous = OFF", "cell_size_check = ON"):
-            self.connection.execute(f"PRAGMA {pragma}")
-        here = f"{_boot()} {self._identity}"
-        if version_of(self.connection) == _VERSION and self.facts().seen_on == here:
-            return
-        with self.changing():
-            if version_of(self.connection) == _VERSION:
-                self._check()
-            else:
-                self._create()
-            self.connection.execute("UPDATE facts SET seen_on = ?", (here,))
+        super()._prepare(db)
+        db.execute("PRAGMA cell_size_check = ON")
+        here = f"{_boot()} {self.identity()}"
+        if self._facts(db).seen_on != here:
+            with self._locked(), transaction(db):
+                self._check_whole(db)
+                db.execute("UPDATE facts SET seen_on = ?", (here,))
 
-    def _create(self) -> None:
-        if self.connection.execute("SELECT * FROM sqlite_master").fetchall():
-            raise WrongFileError
-        for statement in _SCHEMA:
-            self.connection.execute(statement)
+    def _settle(self, db: sqlite3.Connection) -> None:
+        with self._locked():
+            super()._settle(db)
 
-    def _check(self) -> None:
-        facts = self.facts()
-        if self.connection.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
-            raise WrongFileError
-        if self.connection.execute(_TOTALS).fetchall() != [(facts.rows, facts.total)]:
-            raise WrongFileError
+    def _too_new(self, version: int) -> DamageError:
+        return self.damage(f"it is of version {version}")
+
+    def _check_whole(self, db: sqlite3.Connection) -> None:
+        facts = self._facts(db)
+        if db.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
+            raise self.damage("it is not whole")
         # `quick_check` does not compare an index with its table.
-        if self.ask(_INDEXED, ()) != self.ask(_STORED, ()):
-            raise WrongFileError
+        same = db.execute(_INDEXED).fetchall() == db.execute(_STORED).fetchall()
+        if not same or db.execute(_TOTALS).fetchall() != [(facts.rows, facts.total)]:
+            raise self.damage("rows are missing")
 
-    def facts(self) -> Facts:
-        rows = self.connection.execute("SELECT * FROM facts").fetchall()
+    def _facts(self, db: sqlite3.Connection) -> Facts:
+        rows = db.execute("SELECT * FROM facts").fetchall()
         if len(rows) != 1:
-            raise WrongFileError
+            raise self.damage("it does not tell how far it goes")
         return Facts(*rows[0])
 
+    def facts(self) -> Facts:
+        with self.reading() as db:
+            return self._facts(db)
+
     def ask(self, query: str, parameters: Mapping[str, object] | tuple[object, ...]) -> list[Any]:
-        return self.connection.execute(query, parameters).fetchall()
+        with self.reading() as db:
+            return db.execute(query, parameters).fetchall()
 
     # ------------------------------------------------------------ changing
-    @contextmanager
-    def changing(self) -> Iterator[None]:
-        """Change the file as one who is alone with it, wholly or not at all."""
-        with self._locked():
-            self.refuse_unless_in_place()  # we would share a journal with another file
-            with transaction(self.connection):
-                yield
-
     def take_in(self, batch: Iterable[Logged], history: bytes) -> Facts:
         """Add what follows on the cursor; what another process has added is passed over."""
-        facts = self.facts()
-        if facts.history != history and facts.cursor:
-            raise WrongFileError
-        fresh = []
-        for logged in batch:
-            if logged.position > facts.cursor:
-                fresh.append(logged)
-            elif logged.position == facts.cursor and logged.time != facts.time:
-                raise WrongFileError
-        if not fresh or fresh[-1].position != facts.cursor + len(fresh):  # some are left out
-            return facts
-        return self._add(fresh, facts._replace(history=history))
-
-    def _add(self, entries: list[Logged], facts: Facts) -> Facts:
-        rows = _rows(entries)
-        for table, values in rows.items():
-            self.connection.executemany(_INSERTS[table], values)
-        added = [row[0] for values in rows.values() for row in values]
-        now = facts._replace(
-            cursor=entries[-1].position,
-            time=entries[-1].time,
-            bound=rows["binds"][-1][0] if "binds" in rows else facts.bound,
-            rows=facts.rows + len(added),
-            total=facts.total + sum(added),
-        )
-        self.connection.execute(
-            "UPDATE facts SET history = ?, cursor = ?, time = ?, bound = ?, rows = ?, total = ?, "
-            "seen_on = ?",
-            now,
-        )
-        return now
+        with self._locked(), self.changing() as db:
+            facts = self._facts(db)
+            if facts.history != history and facts.cursor:
+                raise self.damage("it is of another history")
+            fresh = []
+            for logged in batch:
+                if logged.position > facts.cursor:
+                    fresh.append(logged)
+                elif logged.position == facts.cursor and logged.time != facts.time:
+                    raise self.damage("it is of another log")
+            if not fresh or fresh[-1].position != facts.cursor + len(fresh):  # some are left out
+                return facts
+            return _add(db, fresh, facts._replace(history=history))
 
     def remove(self) -> None:
         """Remove the file, unless another one has taken its place."""
-        if self._file is None:
-            return
-        with suppress(NoFileError), self._locked():
-            if self.is_in_place():
-                self._file.unlink(missing_ok=True)
-                Path(f"{self._file}-journal").unlink(missing_ok=True)
+        with suppress(LockTimeout), self._locked():
+            if self.is_in_place:
+                discard(self.path)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        if self._file is None:
-            yield
-            return
-        take = partial(FolderLock.take, f"{self._file}-lock")
-        try:
-            lock = take_in_time(take, self._patience, _LONGEST_PAUSE)
-        except OSError as error:
-            raise NoFileError from error
+        """Keep others from changing the file, or one that takes its place: its journal is named."""
+        take = partial(FolderLock.take, f"{self.path}-lock")
+        lock = take_in_time(take, self._patience, _LONGEST_PAUSE)
         if lock is None:
-            raise NoFileError
+            raise LockTimeout(f"{self._name} is in use by another process. Fix: wait for it.")
         try:
             yield
         finally:
             lock.release()
 
-    # ------------------------------------------------------------ which file it is
-    def is_in_place(self) -> bool:
-        """Whether the file that we have open is the one that others would open."""
-        return self._identify() == self._identity
 
-    def refuse_unless_in_place(self) -> None:
-        if not self.is_in_place():
-            raise NoFileError
+class MemoryDatabase(InMemory, Database):
+    """The same in memory."""
 
-    def _identify(self) -> tuple[int, int] | None:
-        if self._file is None:
-            return None
-        try:
-            status = self._file.stat()
-        except FileNotFoundError:
-            return None
-        return status.st_dev, status.st_ino
+    def __init__(self) -> None:
+        super().__init__("", 0)
+
+    def remove(self) -> None: ...
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        yield
+
+
+def _add(db: sqlite3.Connection, entries: list[Logged], facts: Facts) -> Facts:
+    rows = _rows(entries)
+    for table, values in rows.items():
+        db.executemany(_INSERTS[table], values)
+    added = [row[0] for values in rows.values() for row in values]
+    now = facts._replace(
+        cursor=entries[-1].position,
+        time=entries[-1].time,
+        bound=rows["binds"][-1][0] if "binds" in rows else facts.bound,
+        rows=facts.rows + len(added),
+        total=facts.total + sum(added),
+    )
+    db.execute(
+        "UPDATE facts SET history = ?, cursor = ?, time = ?, bound = ?, rows = ?, total = ?, "
+        "seen_on = ?",
+        now,
+    )
+    return now
 
 
 @cache

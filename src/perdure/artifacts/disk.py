@@ -61,8 +61,6 @@ class File(Protocol):
 
 
 class Held(Protocol):
-    """A lock that is held."""
-
     def release(self) -> None: ...
 
 

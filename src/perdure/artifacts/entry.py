@@ -29,8 +29,6 @@ class Put(NamedTuple):
 
 
 class Register(NamedTuple):
-    """A structure became known."""
-
     sid: SID
     encoded: bytes
 
@@ -51,8 +49,6 @@ class Tombstone(NamedTuple):
 
 
 class Lift(NamedTuple):
-    """A tombstone is taken away."""
-
     cid: CID
 
 
@@ -154,7 +150,6 @@ def _sweep(body: bytes) -> Sweep:
 
 
 def _items(body: bytes, *kinds: type | UnionType) -> list[Any]:
-    """Read a list of just these kinds of values."""
     return _checked(canonical.decode(body), kinds)
 
 
@@ -184,7 +179,6 @@ def encode_put(cid: bytes, offset: int, length: int, crc: int) -> bytes:
 
 
 def raw_entries(records: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the kind and the body of each entry."""
     at, stop = 0, len(records)
     while at < stop:
         if at + _PREFIX.size > stop:

@@ -59,7 +59,6 @@ class Index:
         self._prefix = b""
         self.end = End(0, 0, 0, 0, 0, FIRST_SEAL)
         self.snapshots: list[int] = []
-        """The position of each."""
         self.horizon = 0
         self._last = 0
 
@@ -81,7 +80,6 @@ class Index:
         return position < hidden or 0 < row.shown <= position
 
     def rows(self) -> Iterator[tuple[bytes, Row]]:
-        """Yield every row, in no order."""
         tail = self._tail
         for digest, row in self._table.rows() if self._table else ():
             if digest not in tail:
@@ -100,7 +98,6 @@ class Index:
 
     # ------------------------------------------------------------ following the log
     def apply(self, frame: Frame, algorithm: Hash) -> None:
-        """Take a commit in."""
         head = frame.head
         prefix = self._prefix or self._begin(algorithm)
         available = head.payload_length
@@ -256,6 +253,8 @@ class Draft:
         self.puts: list[Placed] = []
         """Where in the payload new content is."""
         self.records: list[bytes] = []
+        self.entries: dict[int, Entry] = {}
+        """Those of the records that need not be decoded, by their number."""
         self.payload: list[bytes] = []
 
     @property
@@ -304,6 +303,7 @@ class Draft:
             self._see(cid.digest, visible=True)
 
     def append(self, entry: Entry) -> None:
+        self.entries[len(self.records)] = entry
         self.records.append(encode(entry))
 
     def append_once(self, entry: Entry) -> None:
@@ -315,13 +315,11 @@ class Draft:
 
     # ------------------------------------------------------------ taking back
     def begin(self) -> "Begun":
-        """Return what `undo` needs to take back everything from here on."""
         return Begun(
             len(self.records), len(self.puts), self._length, len(self._seen_before), len(self._once)
         )
 
     def undo(self, begun: "Begun") -> None:
-        """Take back what was drafted since."""
         records, puts, self._length, seen, once = begun
         for digest, before in reversed(self._seen_before[seen:]):
             if before is None:
@@ -330,6 +328,8 @@ class Draft:
                 self._visible[digest] = before
         while len(self._once) > once:
             self._once.popitem()
+        for number in range(records, len(self.records)):
+            self.entries.pop(number, None)
         del self.records[records:]
         del self.puts[puts:]
         del self.payload[puts:]
@@ -337,8 +337,6 @@ class Draft:
 
 
 class Begun(NamedTuple):
-    """Where a draft stood."""
-
     records: int
     puts: int
     length: int

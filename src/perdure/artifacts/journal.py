@@ -6,7 +6,7 @@ commit. Readers take no lock: they see the last state that was published.
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from threading import Lock, RLock
@@ -16,7 +16,8 @@ from weakref import WeakSet
 
 from perdure.artifacts.cid import Hash
 from perdure.artifacts.disk import UNWRITABLE, Buffer, Disk, Held, holder_of, take_in_time
-from perdure.artifacts.entry import decode_all, whole_records
+from perdure.artifacts.entry import Entry, decode_all, raw_entries, whole_records
+from perdure.artifacts.entry import decode as decode_entry
 from perdure.artifacts.index import Draft, Index, remove_tables
 from perdure.artifacts.log import SEGMENT_BYTES, Cut, Log
 from perdure.artifacts.mark import Mark, MarkFile, boot_of, decode, finish, has_arrived
@@ -98,6 +99,8 @@ class Journal:
         self._seen = b""
         self._broken: str | None = None
         self._attempt: _Attempt | None = None
+        self._appended: tuple[bytes, Mapping[int, Entry]] = (b"", {})
+        """The records of the last frame that was appended here, and entries of them."""
         self._ends: deque[End] = deque(maxlen=_REMEMBERED_ENDS)
         self.cuts: list[Cut] = []
         self._open()
@@ -275,12 +278,20 @@ class Journal:
         for frame in self._frames_after(after):
             head = frame.head
             if head.last_position > after:
-                for position, entry in enumerate(decode_all(frame.records), head.first_position):
+                for position, entry in enumerate(self._decoded(frame), head.first_position):
                     if position > after:
                         yield Logged(position, head.last_position, head.time, entry)
             if head.last_position >= stop:
                 return
         raise self.log.missing(stop)
+
+    def _decoded(self, frame: Frame) -> list[Entry]:
+        """Return the entries of a frame; those of the last that was appended here are known."""
+        records, entries = self._appended
+        if frame.records != records:
+            return decode_all(frame.records)
+        raw = enumerate(raw_entries(frame.records))
+        return [entries[n] if n in entries else decode_entry(*each) for n, each in raw]
 
     def records(self, stop: int) -> Iterator[tuple[int, list[bytes]]]:
         """Yield the time of each commit up to a position, and its entries as the log has them."""
@@ -523,6 +534,7 @@ class Journal:
             self._write_mark()
             self._publish()
             self._broken = None
+        self._appended = records, draft.entries
         if self.index.is_long:
             with suppress(OSError):  # derived; the commit stands, and the next one tries again
                 self.save_table()

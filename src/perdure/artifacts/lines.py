@@ -122,8 +122,6 @@ def _ended(lines: Sequence[str]) -> list[str]:
 
 # ---------------------------------------------------------------- what two texts share
 class _Region(NamedTuple):
-    """Parts of both texts that are still to be compared."""
-
     old: int
     old_stop: int
     new: int
@@ -166,7 +164,6 @@ def matches(old: Sequence[str], new: Sequence[str]) -> list[Run]:
 
 
 def _gaps(region: _Region, anchors: Sequence[Run]) -> Iterator[_Region]:
-    """Yield what lies between the anchors, if there are any."""
     old, new, depth = region.old, region.new, region.depth + 1
     for run in anchors:
         if old < run.old and new < run.new:
@@ -179,7 +176,6 @@ def _gaps(region: _Region, anchors: Sequence[Run]) -> Iterator[_Region]:
 def _trimmed(
     old: Sequence[str], new: Sequence[str], region: _Region
 ) -> tuple[_Region, tuple[Run, Run]]:
-    """Take equal lines off both ends."""
     start, stop = region.old, region.old_stop
     begin, end = region.new, region.new_stop
     while start < stop and begin < end and old[start] == new[begin]:
@@ -256,7 +252,6 @@ def _fewest_edits(
 
 
 def _path(trace: list[dict[int, int]], region: _Region) -> Iterator[Run]:
-    """Walk back from the end of the region and yield the runs that were passed."""
     x, y = region.old_stop - region.old, region.new_stop - region.new
     for edits in range(len(trace) - 1, -1, -1):
         furthest, diagonal = trace[edits], x - y

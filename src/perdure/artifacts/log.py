@@ -63,8 +63,6 @@ class Cut(NamedTuple):
 
 
 class Log:
-    """The frames of one history."""
-
     def __init__(self, disk: Disk, segment_bytes: int = SEGMENT_BYTES) -> None:
         self._disk = disk
         self._segment_bytes = segment_bytes
@@ -116,7 +114,6 @@ class Log:
 
     # ------------------------------------------------------------ reading
     def frames(self, end: End) -> Iterator[Frame]:
-        """Yield the frames that follow `end`, over all segments."""
         while True:
             reader = Reader(self.file(end.segment), self.history)
             for frame in reader.frames(end):

@@ -195,7 +195,6 @@ def log_root(store: ArtifactStore, size: int) -> bytes:
 
 
 def log_leaves(store: ArtifactStore, size: int) -> Iterator[bytes]:
-    """Yield the leaf hashes of the first `size` entries."""
     check_size(size, smallest=0)
     for time, records in store.records(size):
         yield from leaf_hashes(map(leaf(time, b"").__add__, records))

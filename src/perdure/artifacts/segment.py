@@ -137,14 +137,11 @@ def records_checksum(records: bytes) -> int:
 
 # ---------------------------------------------------------------- segments
 class Header(NamedTuple):
-    """Where a segment stands."""
-
     history: bytes
     """Random, made once for a history."""
     hash: Hash
     number: int
     position: int
-    """The last one before it."""
     time: int
     epoch: int
     seal: bytes
@@ -211,7 +208,6 @@ class Frame(NamedTuple):
 
     @property
     def payload(self) -> int:
-        """Where in the file its payload begins."""
         return self.offset + self.head.payload_offset
 
     @property
@@ -272,7 +268,6 @@ class Reader:
         return (*at, sealed) == end[2:]
 
     def frames(self, end: End) -> Iterator[Frame]:
-        """Yield the frames that follow `end` in this segment."""
         while frame := self.frame(end):
             yield frame
             end = frame.end
@@ -318,7 +313,6 @@ class Reader:
             return None
 
     def is_blank(self, offset: int) -> bool:
-        """Whether nothing but zeros follows."""
         for at in range(offset, self._file.size(), len(_BLANK)):
             data = self._file.read(at, len(_BLANK))
             if data != _BLANK[: len(data)]:
@@ -357,7 +351,6 @@ def only_puts(frame: Frame) -> list[tuple[int, int, bytes, int, int, int]] | Non
 
 
 def placed(frame: Frame) -> list[Placed]:
-    """Return what the frame puts."""
     return apart(frame)[0]
 
 

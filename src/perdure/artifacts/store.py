@@ -204,7 +204,6 @@ class ArtifactStore(Closing):
         return data if data is not _WRONG else self._explain_wrong_bytes(cid, row, position)
 
     def has(self, cid: CID, state: IndexState | None = None) -> bool:
-        """Whether `get` would return bytes."""
         return self._has(cid, self._position(state))
 
     def _has(self, cid: CID, position: int) -> bool:
@@ -222,8 +221,15 @@ class ArtifactStore(Closing):
 
     def has_many(self, cids: Sequence[CID], state: IndexState | None = None) -> list[bool]:
         """Return what `has` would for each, all as of one state."""
-        position = self._position(state)
-        return [self._has(cid, position) for cid in cids]
+        position, index = self._position(state), self._journal.index
+        try:
+            found = [index.find(cid.digest) for cid in cids]
+        except StaleIndexError:  # as `has` says
+            return [self._has(cid, position) for cid in cids]
+        return [
+            row is not None and self._is_ours(cid) and index.is_visible(cid.digest, row, position)
+            for cid, row in zip(cids, found, strict=True)
+        ]
 
     def locate(self, cid: CID, state: IndexState | None = None) -> ArtifactLocation | None:
         """Return where the bytes are, as the log tells it; None where `get` would return None."""

@@ -27,13 +27,10 @@ _PLACE = struct.Struct("<QIQ")
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What a sweep did."""
-
     horizon: int
     """The first position that can still be asked for."""
     cids: tuple[CID, ...]
     size: int
-    """The bytes that were erased."""
 
 
 class _Place(NamedTuple):
@@ -43,8 +40,6 @@ class _Place(NamedTuple):
 
 
 class Sweeper:
-    """Sweeps, while the lock is held."""
-
     def __init__(self, disk: Disk, journal: Journal, algorithm: Hash) -> None:
         self._disk = disk
         self._journal = journal

@@ -54,9 +54,7 @@ class Row(NamedTuple):
     """The position of the commit that put it."""
     block: int
     offset: int
-    """In the block."""
     place: int
-    """In the segment's file."""
     length: int
     hidden: int
     """The position of the commit that hid it; 0 if none did."""
@@ -76,7 +74,6 @@ class Facts(NamedTuple):
     """Where in its file the last frame before `end` begins; 0 if its segment has none yet."""
     horizon: int
     snapshots: tuple[int, ...]
-    """The position of each."""
     often: Mapping[bytes, tuple[int, ...]]
     """By digest: where it was hidden, shown, hidden, and so on."""
 
@@ -91,8 +88,6 @@ def table_position(name: str) -> int | None:
 
 
 class Table:
-    """Rows by digest."""
-
     def __init__(self, view: View) -> None:
         self._view = view
         self.facts, self._bits, self.count = _read_header(view)
@@ -144,7 +139,6 @@ class Table:
         return _sum(self._view, self._rows, self._prefixes, start, stop)
 
     def rows(self) -> Iterator[tuple[bytes, Row]]:
-        """Yield every row, in the order of the digests."""
         self.check_all()
         stop = self._rows + self.count * _WHOLE_ROW.size
         for at in range(self._rows, stop, _WHOLE_ROW.size):
@@ -314,7 +308,6 @@ def _fan_out(prefixes: memoryview, bits: int) -> list[int]:
 
 
 def _sums_bytes(bits: int) -> int:
-    """Return how long fan-out and sums are together."""
     return ((2 << bits) + 1) * 4
 
 

@@ -7,14 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 
 from perdure.artifacts.cid import CID, Hash
 from perdure.artifacts.disk import Disk, File
-from perdure.artifacts.entry import (
-    KINDS,
-    Entry,
-    Result,
-    SnapshotAnchor,
-    Sweep,
-    decode,
-)
+from perdure.artifacts.entry import KINDS, Entry, Result, SnapshotAnchor, Sweep, decode
 from perdure.artifacts.log import Log
 from perdure.artifacts.mark import MarkFile
 from perdure.artifacts.segment import (
@@ -56,14 +49,11 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a look at every byte found."""
-
     commits: int
     entries: int
     contents: int
     """Whose bytes are there and right."""
     size: int
-    """In bytes, of all that was looked at."""
     position: int
     """The last one that is whole with everything before it."""
     faults: tuple[Fault, ...]

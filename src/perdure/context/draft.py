@@ -1,10 +1,11 @@
 """What a verb is about to do to the files, gathered before anything is done."""
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 
 from perdure import frontmatter
 from perdure.context.files import (
+    CONTENT,
     FILES,
     LEARNED,
     META,
@@ -24,6 +25,7 @@ from perdure.model import ContextNode, NodeStatus, RequestContext, Uri
 from perdure.model.values import JSON
 from perdure.storage import ABSENT, Expectation, Locator, content_hash
 from perdure.storage.contract import UNREADABLE
+from perdure.storage.wrappers.recorded import Recorded
 
 _NOTHING: Files = dict.fromkeys(FILES)
 
@@ -117,6 +119,8 @@ class Draft:
     def _final(self, node: ContextNode, stored: Stored | None, status: NodeStatus) -> ContextNode:
         metadata = {**(stored.meta.metadata if stored else {}), **node.metadata}
         created = self.now if stored is None else stored.meta.created_at
+        if not created.timestamp():  # its file does not say
+            created = self._first_seen(node.place)
         return replace(
             node,
             status=status,
@@ -130,6 +134,12 @@ class Draft:
             basis="",
             problems=(),
         )
+
+    def _first_seen(self, place: Uri) -> datetime:
+        """Return when history has a node first."""
+        backend, file = self.reader.backend, self.reader.file(place, CONTENT)
+        versions = backend.history.versions(file) if isinstance(backend, Recorded) else ()
+        return datetime.fromtimestamp(versions[0].time / 1000, UTC) if versions else self.now
 
 
 def ordered(metadata: Mapping[str, JSON]) -> list[str]:

@@ -5,6 +5,7 @@ import re
 from base64 import b32encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
+from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple, NoReturn, TypeVar
 
@@ -25,13 +26,13 @@ from perdure.model.values import (
     MAX_OVERVIEW,
     counted,
     encodable,
+    entries_of,
     frozen,
-    plain,
     shown,
 )
 from perdure.patterns import later
-from perdure.storage import Locator
-from perdure.storage.contract import UNREADABLE, Text, Unreadable
+from perdure.storage import Locator, StorageBackend
+from perdure.storage.contract import UNREADABLE, Layout, Text, Unreadable
 from perdure.times import read_moment
 
 CONTENT = "content.md"
@@ -64,7 +65,7 @@ METADATA = (
 """The metadata that Perdure itself writes or reads, in the order of a meta; others follow."""
 
 _FORMAT = 1
-_json = json.JSONEncoder(ensure_ascii=False).encode
+_json = json.JSONEncoder(ensure_ascii=False, default=entries_of).encode
 _TIME = later(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 Found = Text
 """What a file says."""
@@ -102,10 +103,11 @@ class Meta(NamedTuple):
             "parts": self.parts,
             "metadata": self.metadata,
         }
-        lines = (f"  {_json(name)}: {_json(plain(value))}" for name, value in fields.items())
+        lines = (f"  {_json(name)}: {_json(value)}" for name, value in fields.items())
         return "{\n" + ",\n".join(lines) + "\n}\n"
 
     @classmethod
+    @lru_cache(maxsize=256)
     def parse(cls, text: str) -> "Meta":
         """Read what `text` gives; `InvalidValueError` if it is something else."""
         said = _object(text)
@@ -294,6 +296,14 @@ def said_at(locator: Locator, read: Callable[[Locator], Text]) -> Found:
         return None
     except (NotTextError, DirectoryInTheWayError, LinkRefusedError, AccessRefusedError):
         return UNREADABLE
+
+
+def found_at(locator: Locator, backend: StorageBackend) -> Found:
+    """Return what a text says, without asking whether a folder is there where there is none."""
+    inner = getattr(backend, "inner", backend)
+    if isinstance(inner, Layout):
+        return inner.text_at(locator.key)
+    return said_at(locator, backend.read)
 
 
 def text_of(said: str | Unreadable) -> str:

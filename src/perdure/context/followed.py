@@ -11,13 +11,13 @@ from contextlib import suppress
 
 from perdure.context import links
 from perdure.context.files import CONTENT, META, RELATIONS, parse_relations
-from perdure.database import DatabaseFile, DerivedFile, Tables
 from perdure.errors import (
     AbsentError,
     InvalidValueError,
     NotTextError,
 )
 from perdure.model import Uri
+from perdure.sqlite import DatabaseFile, DerivedFile, Tables
 from perdure.storage import Locator
 from perdure.storage.history import Event, History
 

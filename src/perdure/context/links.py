@@ -156,8 +156,16 @@ def _segments(target: str) -> list[str]:
     return parts or [target]
 
 
-def relinked(content: str, follow: Callable[[str], Uri | None], start: Uri) -> str:
-    """Return the content at `start` with links leading where `follow` says, shown as before."""
+def relinked(
+    content: str,
+    follow: Callable[[str], Uri | None],
+    start: Uri,
+    name: Callable[[Uri], str] = lambda _: "",
+) -> str:
+    """Return the content at `start` with links leading where `follow` says, shown as before.
+
+    `name` gives the name by which an editor finds the file of a node; empty if none is sure.
+    """
     parts, at = list[str](), 0
     for link in links(content):
         new = follow(link.target) if link.kind == "wikilink" and link.target else None
@@ -168,7 +176,10 @@ def relinked(content: str, follow: Callable[[str], Uri | None], start: Uri) -> s
         if not shown and not target.startswith(SCHEME):
             row = content[content.rfind("\n", 0, link.start) + 1 : link.start].lstrip()
             shown = ("\\|" if row.startswith("|") else "|") + target  # a bar would end a cell
-        parts += content[at : link.start], f"{opened}{_said(new, start)}{rest}{shown}]]"
+        parts += (
+            content[at : link.start],
+            f"{opened}{name(new) or _said(new, start)}{rest}{shown}]]",
+        )
         at = link.end
     return "".join((*parts, content[at:]))
 

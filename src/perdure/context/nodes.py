@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Self
 
 from perdure.context.draft import Draft
@@ -24,7 +25,7 @@ from perdure.errors import (
     UnregisteredError,
     VersionMismatchError,
 )
-from perdure.model import ContextNode, NodeStatus, RequestContext, Uri
+from perdure.model import ContextNode, NodeStatus, RequestContext, Uri, slugify
 from perdure.model.node import unreadable_times
 from perdure.model.values import JSON
 from perdure.storage import Locator, TransactionalBackend
@@ -49,6 +50,7 @@ class Nodes(NodeReader):
         super().__init__(backend, root)
         self._changing = backend
         self._outbox = outbox
+        self._is_followed = False
         self._backlinks = backlinks or ScannedLinks(self)
         self._clock = clock
         self._deletions = Deletions(backend, root)
@@ -56,7 +58,18 @@ class Nodes(NodeReader):
     def because(self, reason: str = "", **more: JSON) -> Self:
         """Return the same nodes, for changes that are made for this reason."""
         same = copy(self)
+        vars(same).pop("followed", None)
         same._changing = self._changing.because(reason=reason or None, **more)  # type: ignore[arg-type] # noqa: SLF001 - it is one of us; JSON is among what circumstances may be
+        return same
+
+    @cached_property
+    def followed(self) -> Self:
+        """The same nodes, for a caller that follows the log at once: a write waits in no outbox.
+
+        If following fails, the caller registers the node.
+        """
+        same = copy(self)
+        same._is_followed = True  # noqa: SLF001 - it is one of us
         return same
 
     # ------------------------------------------------------------ writing
@@ -203,7 +216,7 @@ class Nodes(NodeReader):
                 raise _occupied(new)
             self._plan_arrival(draft, stored, new, ctx)
             for follower in self._followers(old, ctx):
-                self._plan_following(draft, follower, old, new)
+                self._plan_following(draft, follower, stored, new)
             draft.remove(old, stored.files)
 
         moved_from = {self.file(new, name).key: self.file(old, name).key for name in FILES}
@@ -228,12 +241,12 @@ class Nodes(NodeReader):
         moved = node.revised(
             uri=uri,
             owner_space=owner if new.session else "",
-            content=relinked(node.content, follow, new),
+            content=relinked(node.content, follow, new, self._file_name),
             relations=tuple(
                 replace(edge, from_uri=uri) for edge in node.relations if edge.to_uri != uri
             ),
         )
-        draft.write(self.owned(draft, moved, ctx), stored._replace(files=dict.fromkeys(FILES)))
+        draft.write(self.owned(draft, moved, ctx), replace(stored, files=dict.fromkeys(FILES)))
 
     def _followers(self, place: Uri, ctx: RequestContext) -> Iterator[Stored]:
         for follower in self._backlinks.leading_to(place):
@@ -254,13 +267,13 @@ class Nodes(NodeReader):
             )
         return stored
 
-    def _plan_following(self, draft: Draft, follower: Stored, old: Uri, new: Uri) -> None:
+    def _plan_following(self, draft: Draft, follower: Stored, moved: Stored, new: Uri) -> None:
         """Let a node lead to the new place where it led to the old.
 
         Its links do so only if whoever reads it may know of both places: anybody can write a link
         to a place that they can't see, and must not learn where that is now.
         """
-        node = follower.node
+        node, old = follower.node, moved.node.place
         known = self.reach.known_at(node.place, old) and self.reach.known_at(node.place, new)
 
         def follow(target: str) -> Uri | None:
@@ -270,9 +283,24 @@ class Nodes(NodeReader):
             replace(edge, to_uri=str(new)) if edge.to_uri == str(old) else edge
             for edge in node.relations
         )
-        content = relinked(node.content, follow, node.place)
+        content = relinked(
+            node.content, follow, node.place, lambda place: self._file_name(place, moved)
+        )
         if (relations, content) != (node.relations, node.content):
             draft.write(node.revised(relations=relations, content=content), follower)
+
+    def _file_name(self, place: Uri, moved: Stored | None = None) -> str:
+        """Return the name of a memory's file, if a link by it leads to that one alone."""
+        if self._layout is None or place.path[0] == "resources":
+            return ""
+        key = self.folder(place).key
+        named = self._layout.path_of(key) or self._layout.new_name(
+            key, moved.node.title if moved else ""
+        )
+        name = named.rpartition("/")[2].removesuffix(".md")
+        mine = {place, *([moved.node.place] if moved else ())}
+        is_sure = slugify(name) == place.name and mine.issuperset(self.named(place.account, name))
+        return name if is_sure else ""
 
     # ------------------------------------------------------------ edits by hand
     def adopt(self, uri: str, ctx: RequestContext) -> bool:
@@ -316,7 +344,7 @@ class Nodes(NodeReader):
         """Commit what a plan drafts, and register the nodes that it wrote and that are in use."""
         draft = self.change(plan, ctx)
         active = [node for node in draft.written if node.status is NodeStatus.ACTIVE]
-        if active:
+        if active and not self._is_followed:
             with self._told():
                 self._outbox.register_writes(active, ctx)
         return draft

@@ -1,9 +1,10 @@
 """Nodes as their files say they are, for callers who may see them."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from itertools import islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, cast
 
 from perdure import frontmatter
 from perdure.artifacts import CID
@@ -26,24 +27,29 @@ from perdure.context.files import (
     edited_abstract,
     edited_content,
     edited_overview,
+    found_at,
     generated_lines,
     said_at,
-    text_of,
 )
 from perdure.context.layouts.names import folded
-from perdure.dataclass import replace
+from perdure.dataclass import dataclass, replace
 from perdure.errors import (
     AccessRefusedError,
     BrokenNodeError,
     ConcurrentModificationError,
     InvalidValueError,
     NodeNotFoundError,
+    StorageError,
 )
 from perdure.model import ContextNode, NodeStatus, RelationEdge, RequestContext, Uri
 from perdure.model.uri import SLUG, name_of
 from perdure.patterns import later
 from perdure.storage import Locator, StorageBackend, TransactionalBackend
-from perdure.storage.contract import Layout, is_directory
+from perdure.storage.conflicts import copied_name
+from perdure.storage.contract import Layout, Text, Unreadable, is_directory
+
+if TYPE_CHECKING:
+    from perdure.context.layouts.notes import NotesLayout
 
 _LOOKS = 50
 _SIBLINGS = 20
@@ -52,6 +58,11 @@ _FILES_OF_FOLDER = 8
 OWNER_LEVEL = 2
 _FILE_NAMES = frozenset(FILES)
 _META_FIRST = (META, *PARTS)
+_MOST_PARSED = 512
+_LONGEST_PARSED = 32_768
+"""So many nodes are kept as they were parsed, of at most so many characters each."""
+RealFiles = Mapping[str, tuple[str, Text]]
+"""The path and the text of the file that a layout has for each folder of a node."""
 _PLAIN_SLUGS = later(r"(?:[a-z0-9_-]{5,100}/)*")
 """Slugs that are too long to be a device anywhere, so that their folders have their names."""
 _ROOT = Locator("")
@@ -65,7 +76,7 @@ class Reach:
         self._backend = backend
         self._root = root
         inner = getattr(backend, "inner", backend)
-        self._layout = inner if isinstance(inner, Layout) else None
+        self._layout = cast("NotesLayout", inner) if isinstance(inner, Layout) else None
 
     def seen(self, uri: str, ctx: RequestContext) -> Uri:
         """Return the place if the caller may see it; `AccessDeniedError` if not."""
@@ -78,7 +89,7 @@ class Reach:
         """Return the place if the caller may change it; `AccessDeniedError` if not."""
         place = Uri.parse(uri)
         self._refuse_note(place, ctx)
-        if not ctx.may_change(place) or not self._session_open(place, ctx):
+        if not ctx.may_change(place) or (place.session and not self._session_open(place, ctx)):
             raise ctx.refuse(uri)
         return place
 
@@ -90,11 +101,11 @@ class Reach:
             raise AccessRefusedError(
                 f"{path!a} is a note of its owner's, which Perdure reads and does not change. "
                 "Nothing was changed. Fix: edit it in its editor, or save a memory beside it with "
-                "`perdure save`; `perdure read --at` and the date print what it was."
+                "`perdure save`; to erase its versions too, delete the file first."
             )
 
     def may_see(self, place: Uri, ctx: RequestContext) -> bool:
-        return ctx.may_see(place) and self._session_open(place, ctx)
+        return ctx.may_see(place) and (not place.session or self._session_open(place, ctx))
 
     def session_owner(self, place: Uri) -> str | None:
         """Return whose a session is; None before its first node, empty if nobody can tell."""
@@ -113,7 +124,7 @@ class Reach:
         return self._root.child(Uri(place.account, place.path[:2]).key, OWNER)
 
     def _session_open(self, place: Uri, ctx: RequestContext) -> bool:
-        if not place.session or ctx.governs:
+        if ctx.governs:
             return True
         owner = self.session_owner(place)
         if owner is None:
@@ -121,7 +132,8 @@ class Reach:
         return ctx.reaches(owner)
 
 
-class Stored(NamedTuple):
+@dataclass(frozen=True)
+class Stored:
     """A node, and the files that it was read from."""
 
     node: ContextNode
@@ -137,14 +149,14 @@ class Stored(NamedTuple):
         """Whether somebody changed its files since its meta was written."""
         return bool(self.by_hand or self.node.problems)
 
-    @property
-    def cid(self) -> CID:
+    @cached_property
+    def cid(self) -> str:
         """The name of the content in history; of the last one that can be read."""
         said = self.files[CONTENT]
         broken = any(problem.startswith(f"{CONTENT}:") for problem in self.node.problems)
         if broken or not isinstance(said, str):
             said = frontmatter.join(self.lines, self.node.content)
-        return CID.of(said.encode())
+        return str(CID.of(said.encode()))
 
     def keeps(self, name: str, cid: str) -> bool:
         """Whether a part need not be written to be this: it is, or only its file is broken."""
@@ -159,11 +171,14 @@ class NodeReader:
         self.root = root
         self.reach = Reach(backend, root)
         inner = getattr(backend, "inner", backend)
-        self._layout = inner if isinstance(inner, Layout) else None
+        self._layout = cast("NotesLayout", inner) if isinstance(inner, Layout) else None
         self.is_laid_out = self._layout is not None
         self._is_past = inner.is_past
         self._past_names: dict[str, dict[str, list[Uri]]] = {}
         self._committed = backend.committed if isinstance(backend, TransactionalBackend) else None
+        self._prefix = f"{root.key}/" if root.key else ""
+        self._parsed: dict[str, tuple[object, Stored]] = {}
+        """Nodes by their folders, each with what its files said; the last ones that were read."""
 
     # ------------------------------------------------------------ the verbs
     def read_node(self, uri: str, ctx: RequestContext) -> ContextNode:
@@ -269,6 +284,19 @@ class NodeReader:
                 found.setdefault(name, []).append(place)
         return found
 
+    def copies_of(self, file: Locator) -> Iterator[str]:
+        """Yield what conflict copies say of a text that is not of a node."""
+        files, path = self.backend, file
+        if self._layout:
+            files, path = self._layout.inner, Locator(self._layout.path_of(file.key))
+        for copy in () if self._is_past else files.list(path.parent):
+            if copied_name(copy.name) == path.name:
+                found = said_at(copy, files.read)
+                if self._layout and isinstance(found, str):
+                    found = self._layout.texts_in(file.key, copy.key, found).get("")
+                if isinstance(found, str):
+                    yield found
+
     def names_of(self, place: Uri) -> Sequence[str]:
         """Return the names by which `named` finds a node."""
         if not self._is_past:
@@ -285,9 +313,10 @@ class NodeReader:
     def file_of(self, place: Uri) -> tuple[str, str] | None:
         """Return the name and the text of the file with the content; None if it can't be read."""
         if self._layout:
-            return self._layout.file_of(self.folder(place).key)
-        said = self.look(place, CONTENT)
-        return (self.file(place, CONTENT).key, said) if isinstance(said, str) else None
+            path, said = self._files([place]).get(self._prefix + place.key, ("", None))
+        else:
+            path, said = self.file(place, CONTENT).key, self.look(place, CONTENT)
+        return (path, said) if isinstance(said, str) else None
 
     def place_at(self, path: str) -> Uri | None:
         """Return the node that the note at a path holds; None where nodes are not notes."""
@@ -313,6 +342,26 @@ class NodeReader:
         return self._names(owner.child("memories"))
 
     # ------------------------------------------------------------ one node
+    def visible(self, uris: Iterable[str], ctx: RequestContext) -> dict[str, Stored | None]:
+        """Return the nodes in use that the caller reaches, by URI; None where there is none.
+
+        The file of a note is read once, and parsed if it changed since this process last did.
+        """
+        found: dict[str, Stored | None] = {}
+        asked: dict[str, Uri] = {}
+        for uri in uris:
+            found[uri], place = None, Uri.parse(uri)
+            if self.reach.may_see(place, ctx):
+                asked[uri] = place
+        files = self._files(asked.values())
+        for uri, place in asked.items():
+            with suppress(NodeNotFoundError, BrokenNodeError):
+                stored = self._loaded(place, files)
+                in_use = stored is not None and stored.meta.status is NodeStatus.ACTIVE
+                if in_use and (not place.session or self.reach.may_see(place, ctx)):  # as above
+                    found[uri] = stored
+        return found
+
     def active(self, place: Uri) -> Stored:
         """Return a node that is in use; `NodeNotFoundError` if there is none."""
         try:
@@ -335,11 +384,37 @@ class NodeReader:
         """Return what is there, in whatever state; None if there is no meta."""
         if not place.is_node:
             raise absent(place)
-        folder = self.folder(place)
-        look = self._look_at_once(folder)
-        if look is not None and not look.whole and self._committed is not None:
-            look = self._settled(folder, self._committed)
-        return None if look is None else self._assembled(place, look)
+        return self._loaded(place, self._files([place]))
+
+    def _loaded(self, place: Uri, files: RealFiles) -> Stored | None:
+        """Return a node; it is parsed only if what its files say is not what they last said."""
+        key = self._prefix + place.key
+        said: object
+        if self._layout is None:
+            said = self.backend.read_all(self.folder(place), _META_FIRST)
+        elif (said := files.get(key)) is None:
+            return None
+        known = self._parsed.get(key)
+        if known is not None and known[0] == said:
+            return known[1]
+        look = self._look_at(
+            place, said if isinstance(said, dict) else self._texts(key, *files[key])
+        )
+        if look is None:
+            return None
+        whole = look.whole
+        if not whole and self._committed is not None:
+            look = self._settled(self.folder(place), self._committed)
+        stored = None if look is None else self._assembled(place, look)
+        if stored is not None and whole and len(stored.node.content) <= _LONGEST_PARSED:
+            self._remember(key, said, stored)
+        return stored
+
+    def _remember(self, key: str, said: object, stored: Stored) -> None:
+        self._parsed[key] = said, stored
+        with suppress(RuntimeError, StopIteration):  # another thread does the same
+            while len(self._parsed) > _MOST_PARSED:
+                self._parsed.pop(next(iter(self._parsed)), None)
 
     def versioned(self, stored: Stored) -> Stored:
         """Return a node as the next version if others edited the one that was saved.
@@ -353,17 +428,23 @@ class NodeReader:
         is_same = content in {None, stored.files[CONTENT]}
         if is_same or said is None or Meta.parse(said).version < meta.version:
             return stored
-        return stored._replace(node=replace(stored.node, version=meta.version + 1))
+        return replace(stored, node=replace(stored.node, version=meta.version + 1))
 
-    def _look_at_once(self, folder: Locator) -> Look | None:
+    def _files(self, places: Iterable[Uri]) -> RealFiles:
         if self._layout is None:
-            texts: Files = self.backend.read_all(folder, _META_FIRST)
-        else:  # one file has them all
-            found = self._layout.look(map(folder.child, _META_FIRST))
-            texts = dict(zip(_META_FIRST, found.values(), strict=True))
+            return {}
+        return self._layout.files_of([self._prefix + place.key for place in places])
+
+    def _texts(self, key: str, path: str, real: Text) -> Files:
+        if not isinstance(real, str) or self._layout is None:
+            return dict.fromkeys(_META_FIRST, real)
+        texts = self._layout.texts_in(key, path, real)
+        return {name: texts.get(name) for name in _META_FIRST}
+
+    def _look_at(self, place: Uri, texts: Files) -> Look | None:
         if len(texts) < len(_META_FIRST):
-            return self._look(folder, self.backend.read)  # what is missing, and why
-        meta = self._meta(folder, texts[META])
+            return self._look(self.folder(place), self.backend.read)  # what is missing, and why
+        meta = self._meta(self.folder(place), texts[META])
         return None if meta is None else Look.at(meta, texts)
 
     def _settled(self, folder: Locator, committed: Read) -> Look | None:
@@ -391,8 +472,13 @@ class NodeReader:
     def _meta(self, folder: Locator, said: Found) -> Meta | None:
         if said is None:
             return None
+        if isinstance(said, Unreadable):
+            try:
+                said = self.backend.read(folder.child(META))
+            except StorageError as error:
+                raise BrokenNodeError(str(error)) from error
         try:
-            return Meta.parse(text_of(said))
+            return Meta.parse(said)
         except InvalidValueError as error:
             raise BrokenNodeError(
                 f"{folder.key!a} has a meta that says nothing: {error}"
@@ -439,7 +525,7 @@ class NodeReader:
         return folder.parent.child(ARCHIVED, folder.name)
 
     def look(self, place: Uri, name: str) -> Found:
-        return said_at(self.file(place, name), self.backend.read)
+        return found_at(self.file(place, name), self.backend)
 
     def files(self, place: Uri) -> dict[str, Found]:
         """Return what all files of a node say, past any commit that is under way or was left."""

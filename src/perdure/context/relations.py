@@ -8,7 +8,7 @@ from perdure.context.contract import ONE_HOP
 from perdure.context.links import Backlinks, KnownPlaces
 from perdure.context.reading import NodeReader
 from perdure.dataclass import replace
-from perdure.errors import BrokenNodeError, InvalidValueError, NodeNotFoundError
+from perdure.errors import InvalidValueError, NodeNotFoundError
 from perdure.model import MENTIONS, ContextNode, RelationEdge, RequestContext, Uri
 
 if TYPE_CHECKING:
@@ -24,15 +24,11 @@ class RelationReader:
         self._backlinks = backlinks
 
     def get_edges(self, uri: str, ctx: RequestContext) -> list[RelationEdge]:
-        place = Uri.parse(uri)
-        if not self._reader.reach.may_see(place, ctx):
-            return []
-        try:
-            node = self._reader.active(place).node
-        except (NodeNotFoundError, BrokenNodeError):
-            return []
-        if not self._reader.reach.may_see(place, ctx):  # a session may be somebody's by now
-            return []
+        stored = self._reader.visible([uri], ctx)[uri]
+        return [] if stored is None else self.edges_of(stored.node, ctx)
+
+    def edges_of(self, node: ContextNode, ctx: RequestContext) -> list[RelationEdge]:
+        """As `get_edges`, of a node that was read."""
         written = {edge.identity: edge for edge in [*self._mentions(node), *node.relations]}
         may_see = self._reader.reach.may_see
         return [edge for edge in written.values() if may_see(Uri.parse(edge.to_uri), ctx)]
@@ -40,8 +36,7 @@ class RelationReader:
     def get_one_hop(
         self, uri: str, ctx: RequestContext, limit: int = ONE_HOP
     ) -> list[RelationEdge]:
-        heaviest = sorted(self.get_edges(uri, ctx), key=lambda e: (-e.weight, e.identity))
-        return heaviest[: max(limit, 0)]
+        return heaviest(self.get_edges(uri, ctx), limit)
 
     def get_incoming(self, uri: str, ctx: RequestContext) -> list[RelationEdge]:
         place = Uri.parse(uri)
@@ -67,6 +62,10 @@ class RelationReader:
                 yield RelationEdge(
                     node.uri, str(place), MENTIONS, MENTION_WEIGHT, created_at=node.updated_at
                 )
+
+
+def heaviest(edges: list[RelationEdge], limit: int = ONE_HOP) -> list[RelationEdge]:
+    return sorted(edges, key=lambda e: (-e.weight, e.identity))[: max(limit, 0)]
 
 
 class Relations(RelationReader):

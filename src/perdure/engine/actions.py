@@ -24,8 +24,6 @@ _SEPARATED = later(r"[./]")
 
 @dataclass(frozen=True)
 class Action:
-    """A tool call: what it runs, which files it changes, what it adds to them."""
-
     tool: str = ""
     command: str = ""
     paths: tuple[str, ...] = ()

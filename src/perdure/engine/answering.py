@@ -1,7 +1,6 @@
 """Answers about now: of an index that was brought up to date, citing what history can prove."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import datetime
 
 from perdure.artifacts import CID
@@ -75,14 +74,12 @@ class Answering:
     def _answer(self, question: Question, ctx: RequestContext) -> RecallResult:
         """Record edits, bring the index up to date, ask it, and say how far it is behind."""
         # The first look at a store may take as long as its first index, which is waited for too.
-        seconds: float | None = self._parts.check_seconds
-        if seconds and not self._parts.leaves_checks and self._parts.seen.is_new:
-            seconds = None
-        noticed = notice_edits(self._parts, seconds=seconds)
+        parts = self._parts
+        noticed = notice_edits(
+            parts, seconds=parts.check_seconds, first_waits=not parts.leaves_checks
+        )
         present, behind, hints = self._caught_up(ctx.account_id)
-        unfinished = self._parts.outbox.list_unfinished(ctx.account_id)
-        with suppress(StorageError):  # then what another worker has leased is found later
-            Worker(self._parts.outbox, present.following).help(ctx.account_id, unfinished)
+        unfinished = parts.outbox.list_unfinished(ctx.account_id)
         result = present.recaller.recall(question, ctx)
         try:
             for _ in range(_ROUNDS):

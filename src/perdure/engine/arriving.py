@@ -18,6 +18,7 @@ from perdure.artifacts.archiving import How, export, how_it_stands, import_archi
 from perdure.artifacts.entry import Bind, decode_all
 from perdure.artifacts.proof import log_root
 from perdure.artifacts.verify import Progress
+from perdure.context.layouts.notes import NotesLayout
 from perdure.dataclass import dataclass
 from perdure.engine.exporting import ARCHIVE, Manifest, demand_whole, read_manifest
 from perdure.errors import (
@@ -33,7 +34,7 @@ from perdure.errors import (
     StorageUnavailableError,
 )
 from perdure.files import write_whole
-from perdure.storage.contract import Layout, StorageBackend, walk
+from perdure.storage.contract import StorageBackend, walk
 from perdure.storage.history import History
 from perdure.storage.joint import Joint
 from perdure.storage.locator import Locator
@@ -176,7 +177,7 @@ class Arriving:
             )
 
     def _texts_in_the_way(self, known: Mapping[str, CID]) -> Iterator[str]:
-        in_place = self.storage.in_place() if isinstance(self.storage, Layout) else frozenset()
+        in_place = self.storage.in_place() if isinstance(self.storage, NotesLayout) else frozenset()
         for locator in walk(self.storage, Locator("")):
             cid = known.get(locator.key)
             is_own = not locator.key.startswith("accounts/") or locator.parent.key in in_place
@@ -277,7 +278,6 @@ class Migrating:
 
     # ------------------------------------------------------------ before
     def plan(self) -> MigrationPlan:
-        """Say what would be done; nothing is changed."""
         history = self._source.history
         bound = self._bound()
         sizes = (history.store.locate(cid) or () for cid in bound.values())

@@ -72,15 +72,12 @@ def _mirror(source: type) -> Callable[[type], type]:
             if isinstance(member, property):
                 setattr(mirror, name, _group(member))
             elif inspect.isfunction(member):
-                made = _iterated(member) if _is_iterator(member) else _awaited(member)
+                is_iterator = str(member.__annotations__.get("return")).startswith("Iterator")
+                made = _iterated(member) if is_iterator else _awaited(member)
                 setattr(mirror, name, made)
         return mirror
 
     return add
-
-
-def _is_iterator(verb: Callable[..., object]) -> bool:
-    return str(verb.__annotations__.get("return")).startswith("Iterator")
 
 
 _MIRRORS: dict[type, type] = {}

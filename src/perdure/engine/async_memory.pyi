@@ -41,10 +41,9 @@ from perdure.engine.recall.result import RecallResult
 from perdure.engine.recomposition import ShownEmission
 from perdure.engine.reminding import Enforced, Fix, Reminder
 from perdure.engine.repair import Repaired
-from perdure.engine.restore import Rewound
-from perdure.engine.saving.outcome import SessionCommit
+from perdure.engine.restore import Rewound, Unmerged
+from perdure.engine.saving.saving import SessionCommit
 from perdure.engine.sessions import SessionEnd, SessionInfo
-from perdure.engine.unmerging import Unmerged
 from perdure.engine.upkeep import Checkup, Counting, IndexProof, IndexStatus, StatusPart
 from perdure.engine.versions import Garbage, Proof, Restored, TextDiff, Verified
 from perdure.engine.watch import WatchReport

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from datetime import UTC, datetime, time
 from functools import lru_cache
 from hashlib import sha256
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from perdure.context.reading import NodeReader
 from perdure.dataclass import dataclass, replace
@@ -31,6 +31,9 @@ from perdure.model.uri import KIND_TITLES, OF_THE_PERSON
 from perdure.model.values import JSON, shortened, words_key
 from perdure.times import read_moment
 
+if TYPE_CHECKING:
+    from perdure.engine.occasions import Occasion
+
 BUDGET = 294
 _LOOKED_AT = 600
 """Records of a project that are looked at, the newest first."""
@@ -50,7 +53,6 @@ _MOST_CONTRADICTIONS = 2
 _MOST_COMPARED = 150
 """Items that are compared with instruction files: those that are most likely to last."""
 _LONGEST_QUOTE = 80
-"""Characters of a line of an instruction file."""
 LONGEST_END = 100
 """Characters of what the user asked last."""
 _DAY_SECONDS = 86_400
@@ -59,8 +61,6 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class BriefingItem:
-    """One line of a briefing, and what it rests on."""
-
     kind: str
     text: str
     uri: str
@@ -92,8 +92,6 @@ class BriefingItem:
 
 @dataclass(frozen=True, slots=True)
 class Briefing:
-    """What is shown at the start of a session."""
-
     items: tuple[BriefingItem, ...]
     text: str
     """Markdown for a prompt; empty if there is nothing to say."""
@@ -116,7 +114,6 @@ class _Former(NamedTuple):
 
 
 Check = Callable[[Sequence[Stated]], Sequence[Verdict]]
-"""Returns a verdict on each statement."""
 _MOST_CHECKED = 100
 """Far more than fit."""
 _MOST_SESSIONS = 8
@@ -124,11 +121,28 @@ _MOST_ENDS = 4
 """Sessions whose branch is looked at for how the last one ended."""
 
 
-def brief(  # noqa: PLR0913 - what it is made of, for whom, and how much
-    reader: NodeReader,
-    index: KeptIndex,
-    ctx: RequestContext,
-    names: Sequence[str],
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose memories are looked at: those of a project by its names, and of the person."""
+
+    reader: NodeReader
+    index: KeptIndex
+    ctx: RequestContext
+    names: Sequence[str]
+
+    @property
+    def projects(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.names, "")))
+
+    def noted(self, most: int, names: Collection[str] | None = None) -> list[SeedHit]:
+        return self.index.noted(filters_for(self.index, self.ctx, self.projects), most, names)
+
+    def confirming(self) -> Confirming:
+        return Confirming(self.reader, self.ctx, self.projects)
+
+
+def brief(  # noqa: PLR0913 - for whom, and how much
+    scope: Scope,
     *,
     known: str | Sequence[InstructionFile] = "",
     kinds: Collection[str] = (),
@@ -137,22 +151,14 @@ def brief(  # noqa: PLR0913 - what it is made of, for whom, and how much
     leaves_out: Callable[[BriefingItem], bool] = lambda _item: False,
     check: Check | None = None,
 ) -> Briefing:
-    """Return the briefing for a project by its names; without one, what is about the person.
-
-    What was learned outside of projects is in none of theirs, but for what is about the person.
-    What `known` says already, such as the project's CLAUDE.md, is left out; a line of it that an
-    item contradicts is shown with the item. So is what `leaves_out` says. `check` tells what holds
-    in the folder that it is for: the rest is left out, or says what changed. With `kinds`, there
-    are items of these kinds only.
-    """
+    """Return the briefing that `Memory.briefing` describes, without what `leaves_out` names."""
     if unknown := {*kinds} - {*_ORDER}:
         raise InvalidValueError(
             f"there is no kind {min(unknown)[:80]!a}. Fix: use some of {', '.join(_ORDER)}."
         )
     now = now or datetime.now(UTC)
-    projects = tuple(dict.fromkeys((*names, "")))
-    noted = gathered(index.noted(filters_for(index, ctx, projects), _LOOKED_AT), names, now)
-    confirming = Confirming(reader, ctx, projects)
+    noted = gathered(scope.noted(_LOOKED_AT), scope.names, now)
+    confirming = scope.confirming()
 
     def holds(uri: str, message: int | None) -> bool:
         return confirming.confirmed(noted.hits[uri, message]) is not None
@@ -178,8 +184,7 @@ def brief(  # noqa: PLR0913 - what it is made of, for whom, and how much
     last = _last(end, instructions, now)
     if tokens_in(last) > budget // 4:  # what lasts comes first
         last = ""
-    fits = _Fitting(instructions, budget - tokens_in(last), now, holds)
-    chosen = fits.chosen(ranked)
+    chosen = _fitting(ranked, instructions, budget - tokens_in(last), now, holds)
     text = _written(chosen, last, now)
     memories = sum(message is None for _, message in noted.hits)
     made = Briefing(tuple(chosen), text, tokens_in(text), memories=memories)
@@ -196,11 +201,11 @@ class Gathered(NamedTuple):
     ends: "list[BriefingItem]"
     """How sessions ended: what the user asked last, without a statement to compare."""
     hits: dict[tuple[str, int | None], SeedHit]
-    """By URI and message."""
 
     def current(self) -> "Iterator[BriefingItem]":
         """Yield what did not end, as far as memory knows."""
-        former = [*self.former, *_stated(self.found)]
+        quotes = (quote for item in self.found for quote in item.quotes)
+        former = [*self.former, *(_Former(_NEVER, _words(quote)) for quote in quotes)]
         return (item for item in self.found if not _has_ended(item, former))
 
 
@@ -223,12 +228,10 @@ def gathered(
     return noted
 
 
-def learned(
-    reader: NodeReader, index: KeptIndex, ctx: RequestContext, names: Sequence[str]
-) -> Iterator[ContextNode]:
-    """Yield the memories of a project by its names."""
-    confirming = Confirming(reader, ctx, tuple(names))
-    for hit in index.noted(filters_for(index, ctx, tuple(names)), _MOST_NAMED):
+def learned(scope: Scope) -> Iterator[ContextNode]:
+    names = tuple(scope.names)
+    confirming = Confirming(scope.reader, scope.ctx, names)
+    for hit in scope.index.noted(filters_for(scope.index, scope.ctx, names), _MOST_NAMED):
         stored = None if "message" in hit.payload else confirming.confirmed(hit)
         if stored is not None:
             yield stored.node
@@ -244,7 +247,6 @@ def filters_for(
 
 
 def _said(hit: SeedHit, message: int, now: datetime, field: str) -> Iterator[BriefingItem]:
-    """Yield the sentences of a message that are likely to last."""
     date = read_moment(hit.payload.get("date"))
     evidence = ((Uri.parse(hit.uri).session, message),)
     anchors, least = _anchors([hit.payload.get("origin")]), LEAST if field == "sentences" else 0.0
@@ -279,10 +281,7 @@ def _newest(item: BriefingItem) -> tuple[float, str, str, int]:
 
 
 def _kept(hit: SeedHit, now: datetime, *, is_general: bool) -> Iterator[BriefingItem]:
-    """Yield the lines of a memory; nothing if it does not hold any more.
-
-    Of a memory that is general, what was learned is left out, but for what is about the person.
-    """
+    """Yield what holds of a memory; of a general one, what is stated or about the person."""
     is_personal = hit.payload.get("category") in OF_THE_PERSON
     for row in _lines(hit):
         until, likely = read_moment(row.get("until")), row.get("likely")
@@ -327,10 +326,7 @@ def _with_origins(items: Iterable[BriefingItem], confirming: Confirming) -> Iter
 
 
 def _checked(items: Iterable[BriefingItem], check: Check) -> Iterator[BriefingItem]:
-    """Yield what holds in the folder that the briefing is for, each with its verdict.
-
-    A session on a branch that is gone still counts as the last one.
-    """
+    """Yield what holds in the folder, with its verdict; a session on a lost branch still counts."""
     listed = list(items)
     stated = [Stated(each.bare, each.kind, each.date, each.anchors) for each in listed]
     for each, verdict in zip(listed, check(stated), strict=True):
@@ -360,13 +356,6 @@ def _former(hit: SeedHit, now: datetime) -> Iterator[_Former]:
             yield _Former(until, _words(str(row["bare"])))
 
 
-def _stated(found: Iterable[BriefingItem]) -> Iterator[_Former]:
-    """Yield what messages say that a statement says in other words."""
-    for item in found:
-        for quote in item.quotes:
-            yield _Former(_NEVER, _words(quote))
-
-
 def _has_ended(item: BriefingItem, former: Iterable[_Former]) -> bool:
     """Whether an item is a sentence of a session that says what ended since, or is stated."""
     if item.message is None or item.date is None:
@@ -376,7 +365,6 @@ def _has_ended(item: BriefingItem, former: Iterable[_Former]) -> bool:
 
 
 def _words(text: str) -> frozenset[str]:
-    """Return the words by which lines are compared."""
     return frozenset(words_key(text).split())
 
 
@@ -389,47 +377,44 @@ def _last(end: BriefingItem | None, instructions: Instructions, now: datetime) -
     return f"Last session {end.id} {_age(end.date, now)} ended at: {asked}\n"
 
 
-@dataclass(frozen=True, slots=True)
-class _Fitting:
-    """What a line must pass to be in a briefing."""
+def _fitting(
+    ranked: Iterable[BriefingItem],
+    instructions: Instructions,
+    budget: int,
+    now: datetime,
+    holds: Callable[[str, int | None], bool],
+) -> list[BriefingItem]:
+    """Return as many as fit, the best first; none says what another or the instructions do.
 
-    instructions: Instructions
-    budget: int
-    now: datetime
-    holds: Callable[[str, int | None], bool]
-    """Whether canonical state confirms a memory or a message."""
-
-    def chosen(self, ranked: Iterable[BriefingItem]) -> list[BriefingItem]:
-        """Return as many as fit, the best first; none says what another does."""
-        chosen: list[BriefingItem] = []
-        seen: list[tuple[frozenset[str], bool]] = []
-        kinds: set[str] = set()
-        size = tokens_in(f"{_HEAD}\n")
-        for item in ranked:
-            if size + _SHORTEST > self.budget:
-                break
-            title = "" if item.kind in kinds else f"{KIND_TITLES[item.kind]}:\n"
-            least = _size(item.text) + _size(title) + _AROUND_TEXT + bool(item.date)
-            if not item.contradicts and size + least > self.budget:
-                continue
-            words = _words(item.bare)
-            if (
-                not words
-                or size + tokens_in(f"{title}{_line(item, self.now, str)}\n") > self.budget
-                or any(
-                    _is_same(words, other, exact and item.message is None) for other, exact in seen
-                )
-                or self.instructions.say(item.bare)
-                or not self.holds(item.uri, item.message)
-            ):
-                continue
-            more = tokens_in(f"{title}{_line(item, self.now)}\n")
-            if size + more <= self.budget:
-                chosen.append(item)
-                seen.append((words, item.message is None))
-                kinds.add(item.kind)
-                size += more
-        return sorted(chosen, key=lambda item: (not item.pinned, _ORDER.index(item.kind)))
+    `holds` tells whether canonical state confirms a memory or a message.
+    """
+    chosen: list[BriefingItem] = []
+    seen: list[tuple[frozenset[str], bool]] = []
+    kinds: set[str] = set()
+    size = tokens_in(f"{_HEAD}\n")
+    for item in ranked:
+        if size + _SHORTEST > budget:
+            break
+        title = "" if item.kind in kinds else f"{KIND_TITLES[item.kind]}:\n"
+        least = _size(item.text) + _size(title) + _AROUND_TEXT + bool(item.date)
+        if not item.contradicts and size + least > budget:
+            continue
+        words = _words(item.bare)
+        if (
+            not words
+            or size + tokens_in(f"{title}{_line(item, now, str)}\n") > budget
+            or any(_is_same(words, other, exact and item.message is None) for other, exact in seen)
+            or instructions.say(item.bare)
+            or not holds(item.uri, item.message)
+        ):
+            continue
+        more = tokens_in(f"{title}{_line(item, now)}\n")
+        if size + more <= budget:
+            chosen.append(item)
+            seen.append((words, item.message is None))
+            kinds.add(item.kind)
+            size += more
+    return sorted(chosen, key=lambda item: (not item.pinned, _ORDER.index(item.kind)))
 
 
 def _with_contradictions(
@@ -554,3 +539,33 @@ def around(node: ContextNode, message: int) -> str:
         for each in parse(node.content)
         if each.index in near
     )
+
+
+_LOOKED_AT_FOR_OCCASIONS = 60
+"""Notes that are looked at, the newest first, of those that have a word of the occasion."""
+_REPEATED = frozenset({"rule", "rejected", "preference"})
+
+
+def repeated(scope: Scope, occasion: "Occasion", *, session: str = "") -> list[BriefingItem]:
+    """Return the sentences that an occasion calls for, as `Memory.repeated` describes it."""
+    wanted, fits = occasion
+    hits = scope.noted(_LOOKED_AT_FOR_OCCASIONS, wanted) if wanted else []
+    noted = gathered(hits, scope.names, datetime.now(UTC), "occasions")
+    confirming = scope.confirming()
+    found = [
+        item
+        for item in noted.current()
+        if item.kind in _REPEATED
+        and fits(item.bare)
+        and not (session and {session} == {name for name, _ in item.evidence})
+        and confirming.confirmed(noted.hits[item.uri, item.message]) is not None
+    ]
+    newest = sorted(found, key=_by_age)
+    first = {(each.uri, each.message): each for each in reversed(newest)}
+    newest.sort(key=lambda each: first[each.uri, each.message] is not each)
+    return newest
+
+
+def _by_age(item: BriefingItem) -> tuple[float, float, str]:
+    """Order by age; what one message states, by how likely it is to last."""
+    return -item.date.timestamp() if item.date else 0.0, -item.score, item.bare

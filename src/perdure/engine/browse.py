@@ -22,8 +22,6 @@ _NOT_A_NODE = "no node; `perdure repair` says why"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A node or a folder, and what is below it."""
-
     uri: str
     name: str
     """The shortest name that the caller can use for it."""

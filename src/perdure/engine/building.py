@@ -53,15 +53,16 @@ def batched(places: Iterable[Uri], size: int) -> Iterator[list[Uri]]:
 class Logged:
     """Reads names and contents in a history, for the places that a reader reads."""
 
-    def __init__(self, history: History, reader: NodeReader) -> None:
+    def __init__(self, history: History, reader: NodeReader, *, folders: bool = False) -> None:
         self._history = history
         self._reader = reader
+        self._folders = folders
 
     def position(self) -> int:
         return self._history.position()
 
     def changed(self, account_id: str, after: int, until: int | None = None) -> list[Uri]:
-        """Return the places whose texts were named after a position, and the folders above.
+        """Return the nodes whose texts were named after a position; with folders, those above, too.
 
         With `until`, what was named later does not count. Whose a session is, is told of all
         folders in it.
@@ -74,10 +75,11 @@ class Logged:
         folders: dict[Uri, None] = {}
         for place in filter(None, map(self._place_at, dict.fromkeys(map(_folder, keys)))):
             places[place] = None
-            folders[place.parent] = None
+            if self._folders:
+                folders[place.parent] = None
         for folder in folders:
             places |= dict.fromkeys((folder, *folders_of(folder)) if len(folder.path) > 1 else ())
-        for key in keys:
+        for key in keys if self._folders else ():
             session = self._place(key) if key.endswith(f"/{OWNER}") else None
             for node in () if session is None else self._reader.walk(session):
                 places |= dict.fromkeys(folders_of(node))
@@ -96,8 +98,9 @@ class Logged:
 
     def differing(self, read: Mapping[Uri, Files], position: int) -> set[str]:
         """Return the places where files were read that are not what the log says as of then."""
+        folders = {place: self._reader.folder(place).key for place in read}
         files = {
-            self._reader.file(place, name).key: (place, found)
+            f"{folders[place]}/{name}": (place, found)
             for place, found_there in read.items()
             for name, found in found_there.items()
         }
@@ -141,6 +144,17 @@ def folders_of(place: Uri) -> Iterator[Uri]:
     while len(folder.path) > 1:
         yield folder
         folder = folder.parent
+
+
+def with_folders(places: Iterable[Uri]) -> Iterator[Uri]:
+    """Yield places, and each of the folders above them once."""
+    folders: set[Uri] = set()
+    for place in places:
+        yield place
+        for folder in folders_of(place):
+            if folder not in folders:
+                folders.add(folder)
+                yield folder
 
 
 Progress = Callable[[int], None]

@@ -80,7 +80,6 @@ READING = word_set(
     "type pwd echo printf cd test jq yq du df ps env printenv whoami date sleep true false read "
     "open bat awk sort uniq cut nl od xxd realpath dirname basename column tr history man"
 )
-"""Programs that change nothing."""
 _READING_GIT = word_set(
     "status diff log show blame grep branch remote fetch ls-files rev-parse describe"
 )
@@ -117,7 +116,6 @@ class Command:
 
     @property
     def is_reading(self) -> bool:
-        """Whether it changes no file."""
         if self.program == "git":
             return bool(self.words) and self.words[0] in _READING_GIT
         is_edited = self.program == "sed" and not {"-i", "--in-place"} & self.flags

@@ -5,47 +5,72 @@ the file that it is a copy of.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import groupby, islice
 from typing import NamedTuple
 
 from perdure.artifacts.lines import Merged, diff, matches, merge
 from perdure.artifacts.lines import split as split_lines
-from perdure.context.layouts.notefile import NoteFile
+from perdure.context.files import FORGOTTEN
+from perdure.context.layouts.notefile import ID, NoteFile, compose, split
+from perdure.context.layouts.notes import NotesLayout
+from perdure.engine import forgotten
 from perdure.errors import AbsentError, ConcurrentModificationError, InvalidValueError
-from perdure.storage import ABSENT, FindingKind, Locator, StorageBackend, content_hash
-from perdure.storage.contract import Layout
+from perdure.model.aliases import FILE, Aliases
+from perdure.storage import ABSENT, Finding, FindingKind, Locator, StorageBackend, content_hash
+from perdure.storage.conflicts import copied_name
+from perdure.storage.contract import ROOT
 from perdure.storage.history import CONFLICT_COPY, Version
+from perdure.storage.locator import is_key_segment
 from perdure.storage.undo import look
 from perdure.storage.wrappers.recorded import Recorded
 
 KEEPS = ("mine", "theirs", "merge")
 _MOST_VERSIONS = 200
 """So many versions, the newest first, may be what a copy was made from."""
-_GROWING = frozenset({"updated", "version"})
-"""Properties that every save changes; of two, the later is right."""
+_GROWING = {"updated": max, "version": max, "created": min}
+"""Properties of which the later is right, or the earlier, whatever they were before."""
 
 
 class Conflict(NamedTuple):
-    """A file with a conflict copy beside it."""
-
     path: str
     """Of the copy, in the store."""
     original: str
     mine: str | None
     """What the file has now; None if it is gone."""
     theirs: str
-    """What the copy has."""
     base: str
     """What both were made from: an earlier version, or else what they share."""
 
     @property
     def merged(self) -> Merged:
-        """The file with the changes of both: in its frontmatter by property, below by line."""
+        """The file with the changes of both: in its frontmatter by property, below by line.
+
+        A list of ours has what either has.
+        """
+        if (united := self.united) is not None:
+            return Merged(united, 0)
         three = [NoteFile.parse(_ended(each or "")) for each in (self.base, self.mine, self.theirs)]
         head, body = _merged_heads(*three), merge(*(each.body for each in three))
         return Merged(head.text + body.text, head.clashes + body.clashes)
+
+    @property
+    def united(self) -> str | None:
+        """The file with all that either has, if it is a list of ours; None if it is not."""
+        place = str(NoteFile.parse(self.theirs).value(ID) or self.original)
+        unite = _UNITED.get(place.rpartition("/")[2])
+        if unite is None or self.mine is None:
+            return None
+        is_note = place != self.original
+        with suppress(ValueError, TypeError, LookupError):  # one of them is not such a list
+            mine, theirs = (
+                split(each, place)[""] if is_note else each for each in (self.mine, self.theirs)
+            )
+            text = unite(mine, theirs)
+            return compose({"": text}, place, self.mine) if is_note else text
+        return None
 
     @property
     def changes(self) -> tuple[str, str]:
@@ -58,6 +83,15 @@ class Conflict(NamedTuple):
         )
 
 
+def _united_aliases(one: str, other: str) -> str:
+    text = Aliases.parse(one).united(Aliases.parse(other)).text()
+    return Aliases.parse(text).text()  # raises if it leads in a circle
+
+
+_UNITED = {FORGOTTEN: forgotten.united, FILE: _united_aliases}
+"""How texts of ours are united that two machines added to, by their names."""
+
+
 def _ended(text: str) -> str:
     return text if not text or text.endswith("\n") else f"{text}\n"
 
@@ -68,13 +102,14 @@ def _merged_heads(base: NoteFile, mine: NoteFile, theirs: NoteFile) -> Merged:
     heads = [each._replace(body="").text() for each in files]
     three = [{entry.name or entry.raw: entry.raw for entry in each.entries} for each in files]
     is_plain = list(map(len, three)) == [len(each.entries) for each in files]  # no name twice
-    if len(set(heads)) < len(heads) or not (is_plain and mine.opening and theirs.opening):
+    is_easy = len(set(heads)) < len(heads) and three[1].get("created") == three[2].get("created")
+    if is_easy or not (is_plain and mine.opening and theirs.opening):
         return merge(*heads)
     out, clashes = "", 0
     for name in dict.fromkeys((*three[1], *three[2])):
         before, ours, others = (raws.get(name, "") for raws in three)
         if name in _GROWING and ours and others:
-            out += max(ours, others, key=lambda raw: (len(raw), raw))
+            out += _GROWING[name](ours, others, key=lambda raw: (len(raw), raw))
             continue
         merged = others if ours == before else ours
         clashes += merged != others != before
@@ -85,18 +120,24 @@ def _merged_heads(base: NoteFile, mine: NoteFile, theirs: NoteFile) -> Merged:
 def files_of(recorded: Recorded) -> StorageBackend:
     """Return the backend with the files that people and sync clients see."""
     inner = recorded.inner
-    return inner.inner if isinstance(inner, Layout) else inner
+    return inner.inner if isinstance(inner, NotesLayout) else inner
 
 
 def conflicts(recorded: Recorded) -> Iterator[Conflict]:
     """Yield the conflict copies of a store."""
-    files = files_of(recorded)
-    for directory, stamps in files.scan(skip=_is_of_a_tool):
-        for finding in files.findings(directory) if stamps is not None else ():
-            if finding.kind is FindingKind.CONFLICT_COPY and finding.original is not None:
-                found = _conflict(recorded, directory.child(finding.name), finding.original)
-                if found is not None:
-                    yield found
+    for finding in _findings(recorded):
+        if finding.kind is FindingKind.CONFLICT_COPY and finding.original is not None:
+            found = _conflict(recorded, finding.directory.child(finding.name), finding.original)
+            if found is not None:
+                yield found
+
+
+def _findings(recorded: Recorded) -> Iterator[Finding]:
+    if isinstance(recorded.inner, NotesLayout):
+        yield from recorded.inner.findings(ROOT)
+        return
+    for directory, stamps in recorded.inner.scan(ROOT, skip=_is_of_a_tool):
+        yield from recorded.inner.findings(directory) if stamps is not None else ()
 
 
 def _is_of_a_tool(directory: str) -> bool:
@@ -109,6 +150,8 @@ def _conflict(recorded: Recorded, copy: Locator, original: Locator) -> Conflict 
     if not isinstance(theirs, str):  # it is not a text, or was removed since
         return None
     text = mine if isinstance(mine, str) else None
+    if theirs in _earlier(recorded, original, theirs):  # the copy is what the file was before
+        return Conflict(copy.key, original.key, text, theirs, theirs)
     earlier = _earlier(recorded, original, text or theirs)
     return Conflict(copy.key, original.key, text, theirs, _base(earlier, text or "", theirs))
 
@@ -139,7 +182,7 @@ def _base(earlier: Iterator[str], mine: str, theirs: str) -> str:
 def _earlier(recorded: Recorded, file: Locator, text: str) -> Iterator[str]:
     """Yield what a file was, newest first; not what copies had that were settled."""
     layout, history = recorded.inner, recorded.history
-    held = layout.held(file.key, text) if isinstance(layout, Layout) else {file: text}
+    held = layout.held(file.key, text) if isinstance(layout, NotesLayout) else {file: text}
     every = ((each, locator) for locator in held for each in history.versions(locator))
     states: list[Mapping[Locator, Version]] = []
     for _, commit in groupby(sorted(every, key=_commit_of), key=_commit_of):
@@ -151,7 +194,7 @@ def _earlier(recorded: Recorded, file: Locator, text: str) -> Iterator[str]:
         for locator, version in state.items():
             with suppress(AbsentError):  # removed, or no longer kept
                 texts[locator] = history.text(version)
-        if isinstance(layout, Layout):
+        if isinstance(layout, NotesLayout):
             texts = {file: layout.composed(file.key, texts, text)} if texts else {}
         yield from texts.values()
 
@@ -168,6 +211,20 @@ def chosen(found: Sequence[Conflict], path: str) -> Conflict:
         return named[0]
     what = "is not a conflict copy" if not named else f"has {len(named)} conflict copies"
     raise AbsentError(f"{path!a} {what}. Fix: name one that `perdure conflicts` lists.")
+
+
+def unite(recorded: Recorded, paths: Iterable[str]) -> None:
+    """Settle conflict copies of lists of ours, so that nothing comes back that was forgotten."""
+    layout = recorded.inner
+    for path in paths:
+        copy, name = Locator(path), copied_name(path.rpartition("/")[2])
+        original = copy.parent.child(name) if name and is_key_segment(name) else None
+        found = _conflict(recorded, copy, original) if original else None
+        if original is None or found is None or found.united is None:
+            continue
+        files = layout.logical([original.key]) if isinstance(layout, NotesLayout) else [original]
+        with suppress(ConcurrentModificationError, AbsentError):  # another process settles it
+            settle(recorded, found, "merge", partial(recorded.notice, files))
 
 
 def settle(
@@ -197,7 +254,7 @@ def _put_aside(recorded: Recorded, conflict: Conflict) -> None:
     """Let the copy's text be a version of the file, which is then again as it was."""
     layout, file = recorded.inner, Locator(conflict.original)
     held = {file: conflict.theirs}
-    if isinstance(layout, Layout):
+    if isinstance(layout, NotesLayout):
         held = layout.held(file.key, conflict.theirs)
     recorded.joint.put_aside(held, {CONFLICT_COPY: conflict.path})
 

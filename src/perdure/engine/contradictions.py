@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from perdure.engine.instructions import InstructionLine, Instructions, is_limited
-from perdure.engine.learn.changes import change_in, outdates
-from perdure.engine.learn.judge import Verdict, compare, plain_words
+from perdure.engine.learn.judge import Verdict, change_in, compare, outdates, plain_words
 from perdure.engine.learn.naming import words_of
 from perdure.patterns import later
 
@@ -94,7 +93,6 @@ def contradicts(line: str, text: str) -> bool:
 
 
 def _bare(text: str) -> str:
-    """Return a sentence without emphasis and marks of code."""
     return _EMPHATIC.sub("", text.replace("`", "").replace(", never ", ", not ").strip())
 
 

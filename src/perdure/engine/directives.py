@@ -45,21 +45,15 @@ class Name:
 
     @property
     def key(self) -> str:
-        """The word by which an index finds it."""
+        """The word by which an index finds it; of a glob, `*` and what it ends with."""
         if self.kind == PATH:
-            return _path_key(self.words[-1].casefold())
+            last = self.words[-1].casefold()
+            return f"*{last.rpartition('*')[2]}" if "*" in last else last
         return canonical(self.words[0]) if self.kind == COMMAND else self.words[0].casefold()
-
-
-def _path_key(last: str) -> str:
-    """Return the last part of a path; of a glob, `*` and what it ends with."""
-    return f"*{last.rpartition('*')[2]}" if "*" in last else last
 
 
 @dataclass(frozen=True, slots=True)
 class Directive:
-    """What a sentence demands."""
-
     wrong: tuple[Name, ...] = ()
     """What is not to be used."""
     right: tuple[Name, ...] = ()
@@ -329,7 +323,6 @@ def _cue_before(cues: list[_Cue], start: int, named: list[int]) -> _Cue:
 
 
 def _role(line: str, cue: _Cue, name: Name, span: tuple[int, int], kind: str) -> tuple[str, Name]:
-    """Return what a sentence says of one name, and how the name is meant."""
     before = line[cue.end : span[0]]
     role = cue.role if cue.role in {WRONG, RIGHT, ABOUT} else NONE
     is_git = name.kind == COMMAND and name.words[0] in {"git", "gh"} and not name.is_code
@@ -478,7 +471,6 @@ def _with_pronouns(
 
 # ---------------------------------------------------------------- names
 def _names(line: str) -> Iterator[tuple[int, int, Name]]:
-    """Yield what a sentence names, with where that is."""
     for each in _NAMES.finditer(line):
         name = _name_of(each)
         if name is not None:

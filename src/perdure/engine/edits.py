@@ -12,8 +12,9 @@ from perdure.engine.recall.result import Hint, HintKind
 from perdure.errors import StorageError, TextsGoneError
 from perdure.model import RequestContext, Role, Uri
 from perdure.storage import Locator, StorageBackend
+from perdure.storage.conflicts import copied_name
 from perdure.storage.contract import Layout
-from perdure.storage.seen import UNKNOWN, Checked, Row, Seen, Taking, batches, check, settle
+from perdure.storage.seen import UNKNOWN, Checked, Row, Seen, Stamps, Taking, batches, check, settle
 
 if TYPE_CHECKING:
     from perdure.engine.parts import Parts
@@ -30,8 +31,6 @@ _OTHER_HASH = b"-"
 
 
 class Noticed(NamedTuple):
-    """What a check before an answer came to."""
-
     recorded: int = 0
     """How many texts others had written, which are versions now."""
     left: int = 0
@@ -39,11 +38,12 @@ class Noticed(NamedTuple):
     hints: tuple[Hint, ...] = ()
 
 
-def notice_edits(parts: "Parts", *, seconds: float | None) -> Noticed:
+def notice_edits(parts: "Parts", *, seconds: float | None, first_waits: bool = False) -> Noticed:
     """Record what others wrote to nodes since the last check, as far as the time allows.
 
-    A text that says something and is not a node yet becomes one. Where a watcher knows that nothing
-    changed, nothing is looked at.
+    With `first_waits`, the first look at a store takes the time that it takes. A text that says
+    something and is not a node yet becomes one. Where a watcher knows that nothing changed, nothing
+    is looked at.
     """
     if seconds is not None and (unchecked := _unchecked(parts, seconds)):
         return Noticed(0, 1, (unchecked,))
@@ -52,10 +52,15 @@ def notice_edits(parts: "Parts", *, seconds: float | None) -> Noticed:
     if watcher is not None and changes is not None and changes == watcher.settled:
         return Noticed()
     began, now = time.monotonic(), time.time()
-    deadline = None if seconds is None else began + seconds
+    files, seen = parts.recorded, parts.seen
     try:
-        checked = look_for_edits(parts.recorded.inner, parts.recorded.history, parts.seen, deadline)
-        recorded = len(record(parts, checked)[0]) if checked.found else 0
+        known = seen.stamps()
+        if first_waits and not any(known.values()):
+            seconds = None
+        deadline = None if seconds is None else began + seconds
+        checked = look_for_edits(files.inner, files.history, seen, deadline, known)
+        is_other = checked.found or checked.unreadable[checked.closed :]
+        recorded = len(record(parts, checked)[0]) if is_other else 0
     except TextsGoneError as error:
         return Noticed(0, 1, (Hint(HintKind.TEXTS_GONE, str(error)),))
     except StorageError as error:
@@ -69,8 +74,8 @@ def notice_edits(parts: "Parts", *, seconds: float | None) -> Noticed:
             watcher.settled = changes
         return Noticed(recorded)
     text = (
-        f"{checked.closed:,} folders may not be read, such as {checked.unreadable[0]!a}. "
-        "Fix: let this user read them, or name them in ignore of [vault]"
+        f"{checked.closed:,} folder{'s' * (checked.closed > 1)} may not be read, such as "
+        f"{checked.unreadable[0]!a}. Fix: let this user read it, or name it in ignore of [vault]"
         if checked.closed
         else f"{checked.left:,} texts were not looked at for edits within {seconds:g} s. "
         "Fix: ask again, which goes on there; or run `perdure worker --once`"
@@ -114,17 +119,18 @@ def forget_gone(parts: "Parts") -> None:
     settle(parts.seen, look_for_edits(backend, history, parts.seen, accept_removals=True), now)
 
 
-def look_for_edits(
+def look_for_edits(  # noqa: PLR0913 - what is compared with what, and within which bounds
     backend: StorageBackend,
     history: "History",
     seen: Seen,
     deadline: float | None = None,
+    known: Stamps | None = None,
     *,
     accept_removals: bool = False,
 ) -> Checked:
     """Return what others wrote to nodes since the last check; nothing is recorded."""
     if isinstance(backend, Layout):
-        return look_at_notes(backend, seen, deadline, accept_removals=accept_removals)
+        return look_at_notes(backend, seen, deadline, known, accept_removals=accept_removals)
 
     def written(keys: Sequence[str]) -> Mapping[str, bytes | None]:
         contents = history.store.catalogue.contents(list(keys), history.position())
@@ -133,29 +139,39 @@ def look_for_edits(
             for key, cid in contents.items()
         }
 
-    if seen.is_new:  # so that texts are missed that went before it was made
-        known = history.store.catalogue.names(f"{NODES.key}/", history.position())
-        digests = written([key for key in known if not _is_hidden(key)])
+    known = seen.stamps() if known is None else known
+    if not any(known.values()):  # so that texts are missed that went before it was made
+        names = history.store.catalogue.names(f"{NODES.key}/", history.position())
+        digests = written([key for key in names if not _is_hidden(key.rpartition("/")[0])])
         with suppress(StorageError):  # as where the disk can't be written
             seen.put(Row(key, UNKNOWN, digest) for key, digest in digests.items() if digest)
+        known = None
     return check(
         backend,
         seen,
         directory=NODES,
         deadline=deadline,
-        skip=_skips,
+        skip=_is_hidden,
         expected=written,
+        known=known,
         accept_removals=accept_removals,
     )
 
 
 def look_at_notes(
-    layout: Layout, seen: Seen, deadline: float | None = None, *, accept_removals: bool = False
+    layout: Layout,
+    seen: Seen,
+    deadline: float | None = None,
+    known: Stamps | None = None,
+    *,
+    accept_removals: bool = False,
 ) -> Checked:
     """As `look_for_edits`, where a layout tells what was last written."""
-    if seen.is_new:
+    known = seen.stamps() if known is None else known
+    if not any(known.values()):
         with suppress(StorageError):  # as above
             seen.put(Row(path, UNKNOWN, digest) for path, digest in layout.known())
+        known = None
 
     def expected(paths: Sequence[str]) -> Mapping[str, bytes | None]:
         return {row.key: row.digest for row in seen.rows(paths)} | layout.expected(paths)
@@ -167,17 +183,13 @@ def look_at_notes(
         skip=layout.skips,
         takes=Taking(layout.is_note, layout.rule),
         expected=expected,
+        known=known,
         accept_removals=accept_removals,
     )
 
 
-def _skips(directory: str) -> bool:
-    name = directory.rpartition("/")[2]
-    return name.startswith(".") and name != ARCHIVED
-
-
-def _is_hidden(key: str) -> bool:
-    return any(part.startswith(".") and part != ARCHIVED for part in key.split("/")[:-1])
+def _is_hidden(directory: str) -> bool:
+    return any(part.startswith(".") and part != ARCHIVED for part in directory.split("/"))
 
 
 def record(parts: "Parts", checked: Checked) -> "tuple[list[Discrepancy], list[Uri]]":
@@ -185,7 +197,12 @@ def record(parts: "Parts", checked: Checked) -> "tuple[list[Discrepancy], list[U
     noticed: list[Discrepancy] = []
     layout = parts.recorded.inner
     laid_out = layout if isinstance(layout, Layout) else None
-    found = laid_out.logical(checked.found) if laid_out else list(map(Locator, checked.found))
+    if copies := [path for path in checked.found if copied_name(path.rpartition("/")[2])]:
+        from perdure.engine.conflicts import unite  # noqa: PLC0415 - who has such copies pays
+
+        unite(parts.recorded, copies)
+    paths = (*checked.found, *checked.unreadable[checked.closed :])
+    found = list(laid_out.logical(paths) if laid_out else map(Locator, checked.found))
     same = set(found)
     for locators in batches(found):
         noticed += parts.recorded.notice(locators)

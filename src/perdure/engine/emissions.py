@@ -44,8 +44,6 @@ class Emitted(NamedTuple):
 
 
 class EmissionRecord(NamedTuple):
-    """One emission, as it is logged."""
-
     agent: str
     session: str
     """The agent's own id of the session."""
@@ -81,7 +79,8 @@ def append_emission(home: Path, record: EmissionRecord) -> None:
     """Log an emission; on a disk that can't be written, nothing is."""
     fields = record._asdict()
     fields["time"] = record.time or round(time.time(), 3)
-    fields["reason"] = _without_words(record.reason)
+    if record.reason not in REASONS:
+        fields["reason"] = record.reason.partition(" ")[0]
     fields["session"] = record.session[:_LONGEST_NAME]
     line = json.dumps(fields, separators=(",", ":")).encode()
     with suppress(OSError):
@@ -111,10 +110,6 @@ def _checked(record: EmissionRecord) -> EmissionRecord:
     if not all(isinstance(each, str) for each in (*texts, record.account, record.user)):
         raise TypeError
     return record
-
-
-def _without_words(reason: str) -> str:
-    return reason if reason in REASONS else reason.partition(" ")[0]
 
 
 def _path(home: Path) -> Path:

@@ -7,15 +7,16 @@ was kept already; so neither index nor briefing nor learning ever sees it.
 
 import json
 import re
-import secrets
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
 
+from perdure.context.aliases import user_file
 from perdure.context.draft import Draft
-from perdure.context.files import FORGOTTEN, said_at
+from perdure.context.files import FORGOTTEN, found_at
 from perdure.context.reading import NodeReader
 from perdure.dataclass import asdict, dataclass, replace
 from perdure.engine.recall.planning import STOP_WORDS
@@ -26,7 +27,6 @@ from perdure.index.words import stems
 from perdure.model import RequestContext, Uri
 from perdure.model.transcript import HIDDEN, is_heading
 from perdure.model.values import JSON
-from perdure.storage import Locator
 
 _SHARE = 0.8
 """Of the words of a statement, so many must be in a sentence that says the same."""
@@ -52,7 +52,6 @@ _NEGATING = frozenset(_TABLE["NEGATING"].split())
 
 
 Token = tuple[str, int, int]
-"""The hash of a word, and where it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +59,7 @@ class Entry:
     """One thing that was forgotten: a node with its statements, or a session."""
 
     of: str
-    """The hash of its URI."""
     sentences: tuple[str, ...] = ()
-    """Hashes of whole sentences."""
     words: tuple[tuple[str, ...], ...] = ()
     """For each statement, the hashes of its words; none of what was erased."""
     runs: tuple[tuple[int, str], ...] = ()
@@ -70,11 +67,8 @@ class Entry:
 
 
 class Masked(NamedTuple):
-    """A text without what was forgotten."""
-
     text: str
     hidden: int
-    """How many sentences are hidden."""
 
 
 class ForgottenList:
@@ -99,7 +93,6 @@ class ForgottenList:
         return bool(self.entries)
 
     def of(self, entries: Iterable[Entry]) -> "ForgottenList":
-        """Return a list of other entries, with the same key."""
         return ForgottenList(self.key, entries)
 
     # ------------------------------------------------------------ hiding
@@ -112,7 +105,6 @@ class ForgottenList:
         return Masked("\n".join(line for line, _ in lines) if hidden else text, hidden)
 
     def says(self, text: str) -> bool:
-        """Whether a text says something that was forgotten."""
         return self.masked(text).hidden > 0
 
     def is_all(self, text: str) -> bool:
@@ -262,13 +254,29 @@ class ForgottenList:
         names = {entry.of for entry in entries}
         return self.of((*(each for each in self.entries if each.of not in names), *entries))
 
+    def united(self, other: "ForgottenList") -> "ForgottenList":
+        """Return all that either list has, in the same order on every machine.
+
+        `ValueError` if they have other keys.
+        """
+        if other.key != self.key:
+            raise ValueError("the lists have other keys")
+        found: dict[str, Entry] = {}
+        for each in (*self.entries, *other.entries):
+            had = found.get(each.of, Entry(each.of))
+            found[each.of] = Entry(
+                each.of,
+                tuple(sorted({*had.sentences, *each.sentences})),
+                tuple(sorted({*had.words, *each.words})),
+                tuple(sorted({*had.runs, *each.runs})),
+            )
+        return self.of(found[name] for name in sorted(found))
+
     def only(self, uris: Iterable[str]) -> "ForgottenList":
-        """Return the list of what was at some places."""
         names = {self._hash(uri) for uri in uris}
         return self.of(each for each in self.entries if each.of in names)
 
     def without(self, uris: Iterable[str]) -> "ForgottenList":
-        """Return the list without what was at some places."""
         gone = self.only(uris).entries
         return self.of(each for each in self.entries if each not in gone)
 
@@ -300,7 +308,6 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def hidden_sentences(before: str, forgotten: ForgottenList) -> Iterator[str]:
-    """Yield the sentences of a text that a list hides."""
     for part in _parts(before):
         if forgotten.says(part):
             yield part
@@ -327,24 +334,29 @@ def _narrowest(tokens: Sequence[Token], words: frozenset[str], count: int) -> tu
 
 
 # ---------------------------------------------------------------- the file
-def file_of(reader: NodeReader, account_id: str, user_id: str) -> Locator:
-    return reader.file(Uri(account_id, ("users", user_id)), FORGOTTEN)
-
-
 def load(reader: NodeReader, account_id: str, user_id: str) -> ForgottenList:
     """Return what a user forgot; `BrokenNodeError` if the list can't be read."""
-    locator = file_of(reader, account_id, user_id)
-    found = said_at(locator, reader.backend.read)
+    locator = user_file(account_id, user_id, FORGOTTEN, reader.root.key)
+    found = found_at(locator, reader.backend)
     if found is None:
         return ForgottenList("")
     try:
-        return _parsed(found if isinstance(found, str) else "")
+        known = _parsed(found if isinstance(found, str) else "")
     except (ValueError, TypeError, LookupError) as error:
         raise BrokenNodeError(
             f"{locator.key!a} does not say what was forgotten. Nothing was changed. "
             "Fix: restore an earlier version of the file; without it, all that was forgotten "
             "would come back."
         ) from error
+    for copy in reader.copies_of(locator):
+        with suppress(ValueError, TypeError, LookupError):  # `conflicts` lists it
+            known = known.united(_parsed(copy))
+    return known
+
+
+def united(one: str, other: str) -> str:
+    """Return a list that has what both have; `ValueError` and others if one is not a list."""
+    return _parsed(one).united(_parsed(other)).to_text() + "\n"
 
 
 @lru_cache(maxsize=8)
@@ -373,11 +385,12 @@ def changed(
     reader = draft.reader
     before = load(reader, account_id, user_id)
     if not before.key:
-        before = ForgottenList(secrets.token_hex(16))
+        owner = f"{account_id}/{user_id}".encode()  # so that lists of two machines can be united
+        before = ForgottenList(blake2b(owner, digest_size=16).hexdigest())
     after = change(before)
     if after.entries != before.entries:
-        locator = file_of(reader, account_id, user_id)
-        found = said_at(locator, reader.backend.read)
+        locator = user_file(account_id, user_id, FORGOTTEN, reader.root.key)
+        found = found_at(locator, reader.backend)
         draft.put(locator, after.to_text() + "\n", found)
     return before, after
 

@@ -37,7 +37,7 @@ def _stated(confirming: Confirming, uri: str, message: int | None, text: str) ->
 
 
 def _kind(text: str) -> str:
-    from perdure.engine.learn.net import scored  # noqa: PLC0415 - only messages need it
+    from perdure.engine.learn.prose import scored  # noqa: PLC0415 - only messages need it
 
     likeliest = max(scored(text), key=lambda each: each.score, default=None)
     return likeliest.kind if likeliest else ""

@@ -1,5 +1,6 @@
 """From nodes to what an index holds of them, and keeping the two in step."""
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -19,7 +20,7 @@ from perdure.engine.building import (
     Progress,
     Records,
     batched,
-    folders_of,
+    with_folders,
 )
 from perdure.engine.summaries import Beginning, Firsts, Summaries
 from perdure.errors import (
@@ -72,6 +73,11 @@ class Indexer:
         """Return who remembers how the folders begin that an index has records of."""
         return Firsts(self._summaries, index)
 
+    @property
+    def tells_folders(self) -> bool:
+        """Whether folders have records: these are searched by vector only."""
+        return self._memo is not None
+
     def demand_model(self) -> None:
         """Refuse to go on if texts should be embedded, and none can be now."""
         if self._memo is not None:
@@ -85,7 +91,8 @@ class Indexer:
     ) -> Made:
         """Return what an index should hold of these places as they are now.
 
-        Where no node is in use, that is nothing. A folder has the summary of what is in it.
+        Where no node is in use, that is nothing. A folder has the summary of what is in it, if
+        there are vectors.
         """
         made = self._read(places, beginning, known)
         if self._memo is not None:
@@ -116,16 +123,21 @@ class Indexer:
             uri = str(place)
             try:
                 made.records[uri] = self._records(place, made, beginning, known)
-            except (BrokenNodeError, InvalidValueError) as error:
-                made.failed[uri] = error
-                made.records[uri] = []
+            except (BrokenNodeError, InvalidValueError):
+                # It may be half written: then what it says now is not what the log says.
+                made.read[place] = self.reader.files(place) if place.is_node else {}
+                try:
+                    made.records[uri] = self._records(place, made, beginning, known)
+                except (BrokenNodeError, InvalidValueError) as error:
+                    made.failed[uri] = error
+                    made.records[uri] = []
         return made
 
     def _records(
         self, place: Uri, made: Made, beginning: Beginning | None, known: "KnownRecords | None"
     ) -> list[IndexRecord]:
         if not place.is_node:
-            return self._summaries.records(place, beginning)
+            return self._summaries.records(place, beginning) if self.tells_folders else []
         try:
             stored = self.reader.active(place)
         except NodeNotFoundError:
@@ -136,7 +148,9 @@ class Indexer:
         from perdure.index.records import records_of  # noqa: PLC0415 - as before
 
         made.read[place] = stored.files
-        records = with_note(records_of(stored.node, str(stored.cid)), stored)
+        is_named = not place.session and not stored.node.metadata.get("in_place")
+        names = [_APART.sub("", each) for each in self.reader.names_of(place)] if is_named else ()
+        records = with_note(records_of(stored.node, stored.cid, names), stored)
         return with_lasting(with_stated(records, stored.node), stored.node, known)
 
     def _embed(self, made: Made, memo: VectorMemo) -> None:
@@ -165,6 +179,10 @@ class Indexer:
             except PerdureError as error:
                 made.failed[uri] = why = error
                 doubts += 1
+
+
+_APART = re.compile(r" \([0-9a-f]{6}\)$")
+"""What tells the file of a memory from another with the same name."""
 
 
 def _outage(why: PerdureError) -> EmbeddingError:
@@ -216,8 +234,29 @@ class Following:
         self.index = index
         self.indexer = indexer
         self._alone = alone
-        self.logged = Logged(history, indexer.reader)
+        self.logged = Logged(history, indexer.reader, folders=indexer.tells_folders)
         self._firsts = indexer.firsts(index)
+        self._hopeless: set[str] = set()
+        """What can't be indexed, though it is just what the log says."""
+
+    def early(self, account_id: str) -> list[Uri]:
+        """Return some of the places that were indexed before their files were written.
+
+        A commit is in the log before its files are. Who followed the log in between has moved the
+        cursor past that commit, without what the files say.
+        """
+        unlogged = self.index.unlogged(account_id)
+        if unlogged is None:  # nobody can tell which they are: those of late
+            return self.logged.changed(account_id, max(0, self.index.cursor(account_id) - FEW))
+        return [Uri.parse(uri) for uri in sorted(unlogged - self._hopeless)[:FEW]]
+
+    def is_settled(self, account_id: str) -> bool:
+        """Whether the index has all that the log tells of, and nothing too early."""
+        index, now = self.index, self._history.store.current().position
+        cursor, unlogged = index.at_once(
+            account_id, lambda: (index.cursor(account_id), index.unlogged(account_id))
+        )
+        return 0 < cursor == now and unlogged is not None and unlogged <= self._hopeless
 
     def behind(self, account_id: str) -> list[Uri]:
         cursor = self.index.cursor(account_id)
@@ -321,17 +360,15 @@ class Following:
             made = self.indexer.make(batch, beginnings, partial(self.index.read, account_id))
             records |= made.records
             failed |= made.failed
-            unlogged |= self.logged.unlogged(made, now)
+            differing = self.logged.differing(made.read, now)
+            unlogged |= differing | made.failed.keys()
+            self._hopeless -= made.records.keys()
+            self._hopeless |= made.failed.keys() - differing
         self.index.replace(account_id, records, cursor=now, expect=cursor, unlogged=unlogged)
         self._firsts.keep(beginnings, records)
         return Caught(now, frozenset(places), failed)
 
     def every(self, account_id: str) -> Iterator[Uri]:
-        """Yield every place of an account that has something to index: nodes, and their folders."""
-        folders: set[Uri] = set()
-        for place in self.indexer.reader.walk(Uri(account_id)):
-            yield place
-            for folder in folders_of(place):
-                if folder not in folders:
-                    folders.add(folder)
-                    yield folder
+        """Yield every place of an account that has something to index."""
+        nodes = self.indexer.reader.walk(Uri(account_id))
+        return with_folders(nodes) if self.indexer.tells_folders else nodes

@@ -56,8 +56,6 @@ def _negations() -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class InstructionFile:
-    """A file that agents load by themselves."""
-
     name: str
     """As the agent that works in the folder would call it."""
     text: str
@@ -69,8 +67,6 @@ class InstructionFile:
 
 
 class InstructionLine(NamedTuple):
-    """One sentence of an instruction file."""
-
     file: str
     number: int
     """The line, from 1."""

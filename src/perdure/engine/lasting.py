@@ -12,10 +12,9 @@ from itertools import accumulate, groupby
 from perdure.engine.briefing import LEAST, sentence_rows
 from perdure.engine.directives import LONGEST, Directive, directive_in
 from perdure.engine.failures import FAILED_MARK, Outcome, Pair, fix_name, outcome_in, pairs_in
-from perdure.engine.learn.changes import is_fragment
 from perdure.engine.learn.evidence import Support, enforced_in, support_of
-from perdure.engine.learn.net import LIKELY, Candidate, scored
-from perdure.engine.learn.prose import sentences
+from perdure.engine.learn.judge import is_fragment
+from perdure.engine.learn.prose import LIKELY, Candidate, scored, sentences
 from perdure.engine.learn.review import id_of
 from perdure.engine.learn.rules import rule_for
 from perdure.engine.learn.statements import Statement, cid_of
@@ -24,7 +23,7 @@ from perdure.engine.occasions import names_in
 from perdure.engine.repeatable import occasions_in
 from perdure.model import ContextNode, IndexRecord
 from perdure.model.anchors import session_anchors
-from perdure.model.record import NOTED, VALID_FROM, VALID_UNTIL
+from perdure.model.record import NOTED, VALID_FROM
 from perdure.model.speech import Kind, speech_of
 from perdure.model.transcript import parse
 from perdure.model.uri import KIND_TITLES, kind_of
@@ -53,7 +52,7 @@ def _directive(row: Mapping[str, JSON]) -> Directive:
 
 def lines_of(node: ContextNode) -> list[dict[str, JSON]]:
     """Return the statements of a memory, or how it begins, with what it takes to choose them."""
-    given, until = node.metadata.get("kind"), read_moment(node.metadata.get(VALID_UNTIL))
+    given, until = node.metadata.get("kind"), node.valid_until
     dates = (read_moment(node.metadata.get(name)) for name in (VALID_FROM, "date"))
     date = next((each for each in dates if each), node.date)
     common: dict[str, JSON] = {
@@ -236,7 +235,6 @@ def _names_in(rows: JSON, names_of: Callable[[str], Iterable[str]]) -> set[str]:
 
 
 def best_of(message: Sequence[Candidate], texts: Sequence[str]) -> list[JSON]:
-    """Return how likely each part of a message is to last."""
     ends = [*accumulate(len(text) + 1 for text in texts)]
     best = [0.0] * len(texts)
     for each in message:
@@ -246,7 +244,6 @@ def best_of(message: Sequence[Candidate], texts: Sequence[str]) -> list[JSON]:
 
 
 def likely_in(message: Sequence[Candidate]) -> list[JSON]:
-    """Return the sentences of a message that may last."""
     lasting: list[JSON] = []
     for each in message:
         score = each.score + (rule_for(each.sentence.plain) is not None)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from enum import Enum
+from graphlib import CycleError, TopologicalSorter
 
 from perdure import markdown
 from perdure.context import links
@@ -89,7 +90,6 @@ class Problem:
 
 
 Edges = Mapping[str, Sequence[str]]
-"""By URI, the URIs that superseded it."""
 
 
 def forks(edges: Edges) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -100,39 +100,19 @@ def forks(edges: Edges) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def cycles(edges: Edges) -> list[tuple[str, ...]]:
-    """Return each ring of URIs that superseded each other, once, from its least one on."""
-    found: set[tuple[str, ...]] = set()
-    done: set[str] = set()
-    for start in sorted(edges):
-        if start not in done:
-            found |= _rings(edges, start, done)
-    return sorted(found)
-
-
-def _rings(edges: Edges, start: str, done: set[str]) -> set[tuple[str, ...]]:
-    """Follow all edges from one; what was followed before is not followed again."""
-    found: set[tuple[str, ...]] = set()
-    path: list[str] = [start]
-    places = {start: 0}
-    waiting = [iter(edges.get(start, ()))]
-    while waiting:
-        target = next(waiting[-1], None)
-        if target is None:
-            done.add(path[-1])
-            del places[path.pop()]
-            waiting.pop()
-        elif target in places:
-            found.add(_from_the_least(path[places[target] :]))
-        elif target not in done:
-            places[target] = len(path)
-            path.append(target)
-            waiting.append(iter(edges.get(target, ())))
-    return found
-
-
-def _from_the_least(ring: Sequence[str]) -> tuple[str, ...]:
-    at = ring.index(min(ring))
-    return (*ring[at:], *ring[:at])
+    """Return rings of URIs that superseded each other, from the least one on; none share a URI."""
+    left, found = {start: {*targets} for start, targets in edges.items()}, list[tuple[str, ...]]()
+    while True:
+        try:
+            TopologicalSorter(left).prepare()
+        except CycleError as error:
+            ring = error.args[1][:0:-1]  # it goes against the edges, and back to where it began
+            at = ring.index(min(ring))
+            found.append((*ring[at:], *ring[:at]))
+            for uri in ring:
+                del left[uri]
+        else:
+            return sorted(found)
 
 
 _MARKERS = [re.compile(each, re.MULTILINE) for each in (r"^<{7} ", r"^={7}\r?$", r"^>{7} ")]
@@ -185,7 +165,8 @@ def line_with(text: str, words: str) -> int:
 def fields(note: Note) -> Iterator[Problem]:
     """Expect that a note says something, and has a title if somebody wrote a frontmatter."""
     if not note.node.content.strip():
-        fix = f"write something, or `perdure delete` {note.node.uri}"
+        remove = "remove the file" if note.is_own else f"`perdure delete` {note.node.uri}"
+        fix = f"write something, or {remove}"
         yield note.problem(Code.CONTENT_EMPTY, CONTENT, 1, "it says nothing", fix)
     said = _frontmatter(note)
     if said and not note.is_own and not str(said.get("title") or "").strip():
@@ -343,7 +324,8 @@ def _strays(folder: Locator, children: list[Locator], told: set[str]) -> Iterato
 def _told(finding: Finding) -> Problem:
     folder = f"{finding.directory.key}/" if finding.directory.key else ""
     of = f" of {finding.original.name}" if finding.original is not None else ""
-    what = f"it is a {finding.kind.value}{of}"
+    article = "an" if finding.kind is FindingKind.UNUSABLE_NAME else "a"
+    what = f"it is {article} {finding.kind.value}{of}"
     code = _KINDS[finding.kind].value
     return Problem(f"{folder}{finding.name}", 0, code, what, finding.advice.rstrip("."))
 
@@ -353,7 +335,6 @@ class _Seen:
     folder: str
     links: tuple[tuple[int, str], ...]
     edges: tuple[tuple[int, str, str], ...]
-    """Line, type and target of each."""
 
 
 @dataclass(slots=True)
@@ -391,7 +372,6 @@ class Lint:
         return found
 
     def _located(self, problem: Problem) -> Problem:
-        """Return a problem of a node with the file and line where its owner sees it."""
         path = self._reader.path_of(Uri.parse(problem.uri)) if problem.uri else ""
         if path in {"", problem.file}:
             return problem
@@ -423,8 +403,10 @@ class Lint:
             self._places.active.add(place)
             note = _note(stored, folder)
             seen[str(place)] = _Seen(folder, tuple(note.links()), tuple(_edges(stored)))
-            for check in ALONE:
-                yield from check(note)
+            for problem in (each for check in ALONE for each in check(note)):
+                is_named = self._reader.is_laid_out  # by its file
+                if not (is_named and problem.code == Code.TITLE_MISSING.value):
+                    yield problem
             yield from dates(note, self._now)
             yield from _parsing(self._reader.file_of(place), str(place))
 

@@ -18,8 +18,6 @@ _SHAPED = later(r"[a-z][A-Z]|\w[.:(_]\w?|\(\)|^@")
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Why a sentence is about a tool call."""
-
     name: str
     """What it names that is about to be used."""
     breaks: bool
@@ -41,7 +39,6 @@ def matches(directive: Directive, action: Action) -> Match | None:
 
 
 def follows(directive: Directive, action: Action) -> bool:
-    """Whether a tool call uses what a sentence says to use."""
     return any(_uses(name, action, ()) for name in directive.right)
 
 
@@ -79,7 +76,6 @@ def _is_covered(name: Name, command: Command, right: tuple[Name, ...]) -> bool:
 
 
 def _runs(name: Name, command: Command, *, exactly: bool = False) -> bool:
-    """Whether a command is of a program, with the subcommands that are named."""
     program, *subs = name.words
     if canonical(program) not in PROGRAMS | EXECUTED and subs:  # a command of the project's own
         return _has_run((command.program, *command.words), name.words)
@@ -125,7 +121,6 @@ def _is_about(name: Name, action: Action) -> bool:
 
 
 def _changes(name: Name, action: Action) -> bool:
-    """Whether a tool call does to a path what a sentence says not to do to it."""
     if name.verb == "commit":
         git = [each for each in action.commands if each.program == "git" and not each.is_reading]
         return any(_is_in(name, parts_of(path)) for each in git for path in each.words[1:])

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 from perdure.artifacts import CID, IndexState
-from perdure.context.aliases import read_aliases
-from perdure.context.files import CONTENT, FORGOTTEN
+from perdure.context.aliases import read_aliases, user_file
+from perdure.context.files import CONTENT, FORGOTTEN, found_at
 from perdure.dataclass import replace
 from perdure.errors import (
     AccessDeniedError,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from perdure.context.reading import NodeReader
     from perdure.engine.actions import Action
     from perdure.engine.answering import Lag
-    from perdure.engine.briefing import Briefing, BriefingItem
+    from perdure.engine.briefing import Briefing, BriefingItem, Scope
     from perdure.engine.browse import Browser, Edges, Entry
     from perdure.engine.conflicts import Conflict
     from perdure.engine.erasing.planning import Forgotten
@@ -63,11 +63,9 @@ if TYPE_CHECKING:
     from perdure.engine.recomposition import ShownEmission
     from perdure.engine.reminding import Enforced, Fix, Reminder
     from perdure.engine.repair import Repaired
-    from perdure.engine.restore import Restoring, Rewound
-    from perdure.engine.saving.outcome import SessionCommit
-    from perdure.engine.saving.saving import Wishes
+    from perdure.engine.restore import Restoring, Rewound, Unmerged
+    from perdure.engine.saving.saving import SessionCommit, Wishes
     from perdure.engine.sessions import SessionEnd, SessionInfo
-    from perdure.engine.unmerging import Unmerged
     from perdure.engine.upkeep import Checkup, StatusPart
     from perdure.engine.versions import Log
     from perdure.engine.watch import WatchReport
@@ -81,7 +79,6 @@ if TYPE_CHECKING:
 
 
 Searched = Literal["own", "all"]
-"""Which projects a recall searches."""
 
 
 class Readable:
@@ -91,6 +88,7 @@ class Readable:
     """
 
     project: str
+    _identity: Identity
 
     def __init__(self, caller: RequestContext) -> None:
         self.caller = caller
@@ -159,16 +157,15 @@ class Readable:
     @property
     def _aliases(self) -> Aliases:
         reader, who = self._reader, (self.caller.account_id, self.caller.user_id)
-        return read_aliases(reader.backend, *who, reader.root)
+        return read_aliases(reader.backend, *who, reader.root.key)
 
     def _named(self, project: str) -> str:
-        """Return the project that a name stands for, which may be a former one."""
         slug = slug_of(encodable(project, "project"))
         return self._aliases.project(slug) if slug else ""
 
-    def _names(self, project: str) -> tuple[str, ...]:
+    def _names(self, project: str, aliases: Aliases | None = None) -> tuple[str, ...]:
         """Return all names that what belongs to a project may have: stale writers use old ones."""
-        return (project, *self._aliases.names(project)) if project else ("",)
+        return (project, *(aliases or self._aliases).names(project)) if project else ("",)
 
     def _question(  # noqa: PLR0913, PLR0917 - as `recall`
         self,
@@ -176,7 +173,7 @@ class Readable:
         limits: tuple[int, int | None],
         valid_at: datetime | date | str | None,
         filters: Mapping[str, JSON] | None,
-        project: str,
+        project: str | None,
         projects: Searched | None,
     ) -> "Question":
         if projects not in {None, "own", "all"}:
@@ -185,7 +182,10 @@ class Readable:
             )
         from perdure.engine.recall.recalling import Question
 
-        project = self._named(project)
+        named = slug_of(encodable(project, "project")) if project else ""
+        identity = self._identity if project is None else Identity(named)
+        aliases = self._aliases if identity.slug else Aliases()
+        project = aliases.project(identity)
         is_all = projects == "all" or (projects is None and not project)
         return Question(
             text=text,
@@ -194,7 +194,7 @@ class Readable:
             valid_at=None if valid_at is None else parsed(valid_at),
             filters=filters,
             project=project,
-            projects=None if is_all else tuple(dict.fromkeys((*self._names(project), ""))),
+            projects=None if is_all else (*dict.fromkeys((*self._names(project, aliases), "")),),
         )
 
     def tree(self, folder: str = "", *, project: str | None = None) -> "Entry":
@@ -214,7 +214,6 @@ class Readable:
         return bool(self._browser.reader.list_children(str(folder), self.caller))
 
     def sessions(self) -> "tuple[SessionInfo, ...]":
-        """Return the sessions that the caller may see, newest first."""
         from perdure.engine.sessions import list_sessions
 
         return tuple(list_sessions(self._browser.reader, self.caller))
@@ -295,7 +294,6 @@ class Memory(Readable):
         return Memory(self._parts, caller, self._identity if project is None else project)
 
     def _demand_standing(self, caller: RequestContext) -> None:
-        """Refuse to act for a caller who reaches more than this one does."""
         own = replace(caller, session_id=self.caller.session_id, trace_id=self.caller.trace_id)
         is_below = self.caller.governs and caller.account_id == self.caller.account_id
         if (
@@ -376,8 +374,8 @@ class Memory(Readable):
         a budget, `context` is Markdown for a prompt: the caller's profile, then what is of the
         project, then the rest.
         """
-        limits, of = (top_k, budget_tokens), self.project if project is None else project
-        question = self._question(query, limits, valid_at, filters, of, projects)
+        limits = top_k, budget_tokens
+        question = self._question(query, limits, valid_at, filters, project, projects)
         if at is not None:
             return self._kept_back(self._past(at).recall(question, self.caller), is_past=True)
         from perdure.engine.answering import Answering
@@ -385,7 +383,6 @@ class Memory(Readable):
         return self._kept_back(Answering(self._parts).recall(question, self.caller))
 
     def _kept_back(self, result: "RecallResult", *, is_past: bool = False) -> "RecallResult":
-        """Return an answer without what was forgotten, which says so."""
         if not self._forgot_something:
             return result
         from perdure.engine.forgotten import kept_back, masked_past
@@ -395,9 +392,9 @@ class Memory(Readable):
     @property
     def _forgot_something(self) -> bool:
         """Whether the user ever forgot something; else nothing is read of a list."""
-        reader = self._parts.reader
-        user = Uri(self.caller.account_id, ("users", self.caller.user_id))
-        return reader.backend.exists(reader.file(user, FORGOTTEN))
+        reader, caller = self._parts.reader, self.caller
+        file = user_file(caller.account_id, caller.user_id, FORGOTTEN, reader.root.key)
+        return found_at(file, reader.backend) is not None
 
     @property
     def _forgotten(self) -> "ForgottenList":
@@ -417,7 +414,6 @@ class Memory(Readable):
         return node if message is None else replace(node, content=around(node, message))
 
     def _at(self, uri: str) -> tuple[ContextNode, int | None]:
-        """Return a node; if a message of it is named, which one."""
         uri, _, message = self.uri(uri).partition("#")
         return super().read(uri), int(message) if message else None
 
@@ -463,12 +459,9 @@ class Memory(Readable):
         noticed = notice_edits(self._parts, seconds=self._parts.check_seconds)
         if noticed.recorded:
             self.settle()
-        present, checkout = self._parts.present(self.caller.account_id), self._checkout
+        checkout = self._checkout
         found = brief(
-            self._parts.reader,
-            present.following.index,
-            self.caller,
-            self._names(self.project),
+            self._scope,
             known=known,
             kinds=kinds,
             budget=budget_tokens,
@@ -492,6 +485,13 @@ class Memory(Readable):
         if checkout is None:
             return (UNCHECKED,) * len(listed)
         return tuple(checkout.checked(stated_at(self._parts.reader, self.caller, listed), seconds))
+
+    @property
+    def _scope(self) -> "Scope":
+        from perdure.engine.briefing import Scope
+
+        index = self._parts.present(self.caller.account_id).following.index
+        return Scope(self._parts.reader, index, self.caller, self._names(self.project))
 
     @property
     def _checkout(self) -> "Checkout | None":
@@ -539,9 +539,7 @@ class Memory(Readable):
         """
         from perdure.engine.reminding import reminders
 
-        index = self._parts.present(self.caller.account_id).following.index
-        names = self._names(self.project)
-        found = reminders(self._parts.reader, index, self.caller, names, action, known=known)
+        found = reminders(self._scope, action, known=known)
         if not found:
             return ()
         verdicts = self.checked((each.uri, each.message, each.text) for each in found)
@@ -559,13 +557,11 @@ class Memory(Readable):
         Those say themselves when they hold, or use the words of the call; the newest come first.
         What was stated in the `session` itself, or does not hold any more, is left out.
         """
+        from perdure.engine.briefing import repeated
         from perdure.engine.occasions import of_action, of_prompt
-        from perdure.engine.repeating import repeated
 
         asked = of_prompt(occasion) if isinstance(occasion, str) else of_action(occasion)
-        index = self._parts.present(self.caller.account_id).following.index
-        names = self._names(self.project)
-        found = repeated(self._parts.reader, index, self.caller, names, asked, session=session)
+        found = repeated(self._scope, asked, session=session)
         verdicts = self.checked((each.uri, each.message, each.bare) for each in found)
         pairs = zip(found, verdicts, strict=True)
         return tuple(replace(each, verdict=one) for each, one in pairs if not one.held_back)
@@ -579,9 +575,7 @@ class Memory(Readable):
         """
         from perdure.engine.reminding import fix_for
 
-        index = self._parts.present(self.caller.account_id).following.index
-        names = self._names(self.project)
-        return fix_for(self._parts.reader, index, self.caller, names, (command, output))
+        return fix_for(self._scope, command, output)
 
     def enforce(self, uri: str, *, text: str = "", enforced: bool = True) -> "Enforced":
         """Let hooks refuse tool calls that break the statements of a memory; or no longer.
@@ -650,7 +644,7 @@ class Memory(Readable):
         from perdure.engine.write import save
 
         saved = save(
-            self._parts.nodes,
+            self._parts.nodes.followed,
             self.caller,
             content,
             category=category,
@@ -661,7 +655,8 @@ class Memory(Readable):
             replace_learned=replace_learned,
         )
         saved.lifted = self._lift(content)
-        self.settle()
+        if not self._settled() and saved.written:
+            self._parts.nodes.register(saved, self.caller)
         return saved
 
     def _lift(self, text: str) -> int:
@@ -838,7 +833,7 @@ class Memory(Readable):
     ) -> "Remembered":
         from perdure.engine.answering import Answering
         from perdure.engine.learn.remember import remember
-        from perdure.engine.saving.knowing import KnownNodes
+        from perdure.engine.saving.saving import KnownNodes
 
         caller = replace(self.caller, session_id=session_id)
         known = KnownNodes(self._parts.nodes, Answering(self._parts).match)
@@ -870,7 +865,7 @@ class Memory(Readable):
         until the user accepts it. A secret in it is refused (`SecretRefusedError`).
         """
         from perdure.engine.validate.secrets import SecretPolicy
-        from perdure.engine.validate.validating import safe
+        from perdure.engine.validate.texts import safe
 
         clean = safe(" ".join(text.split()), {}, SecretPolicy.REFUSE).content
         return self._review.propose(clean, self._of(project), tuple(origins))
@@ -885,16 +880,13 @@ class Memory(Readable):
         return (*offered[:limit], *self._review.pending(limit - len(offered[:limit]), self.project))
 
     def _abandoned(self) -> "list[Pending]":
-        """Return the project's statements whose branch is gone and was never merged."""
         checkout = self._checkout
         if checkout is None or not self.project:
             return []
         from perdure.engine.briefing import learned
         from perdure.engine.learn.review import abandoned
 
-        index = self._parts.present(self.caller.account_id).following.index
-        names = self._names(self.project)
-        return list(abandoned(checkout, learned(self._parts.reader, index, self.caller, names)))
+        return list(abandoned(checkout, learned(self._scope)))
 
     def accept(self, candidate: str, *, text: str = "", kind: str = "") -> "Remembered":
         """Keep a candidate as a statement, by its id; `text` is another wording of it.
@@ -990,7 +982,6 @@ class Memory(Readable):
         )
 
     def _shown(self, found: "Pending") -> "Shown":
-        """Return a candidate with its message, and with what memory knows about the same."""
         from perdure.engine.learn.candidates import NEAR, Shown
         from perdure.engine.sessions import Sessions
 
@@ -1005,7 +996,7 @@ class Memory(Readable):
         The node is again what it was before; what was merged is a memory of its own from then on,
         and the two are not merged again. What was superseded holds again.
         """
-        from perdure.engine.unmerging import Unmerging
+        from perdure.engine.restore import Unmerging
 
         unmerging = Unmerging(self._parts.nodes, self._parts.recorded.history)
         done = unmerging.unmerge(self.read(uri).uri, self.caller, statement)
@@ -1017,11 +1008,16 @@ class Memory(Readable):
 
         What was written is there in any case, and a recall says how far its index is behind.
         """
+        self._settled()
+
+    def _settled(self) -> bool:
         from perdure.engine.worker import Worker
 
         with suppress(EmbeddingError, StorageError):
             following = self._parts.present(self.caller.account_id).following
             Worker(self._parts.outbox, following).drain(self.caller.account_id)
+            return True
+        return False
 
     # ------------------------------------------------------------ nodes
     def write(  # noqa: PLR0913 - as `save`
@@ -1131,7 +1127,6 @@ class Memory(Readable):
         return relate(*where, (uri, to), relation_type, weight, reason)
 
     def _find(self, *uris: str) -> None:
-        """Look for new files if one of these is not known."""
         places = [self._browser.node_place(uri) for uri in uris]
         if any(self._browser.node_or_none(place) is None for place in places):
             self._notice_files()
@@ -1514,8 +1509,8 @@ class PastMemory(Readable):
         self._past = past
         self._moment = moment
         self._forgotten = forgotten
-        identity = Identity(project) if isinstance(project, str) else project
-        self.project = self._aliases.project(identity) if identity.slug else ""
+        self._identity = Identity(project) if isinstance(project, str) else project
+        self.project = self._aliases.project(self._identity) if self._identity.slug else ""
 
     @property
     def _browser(self) -> "Browser":
@@ -1535,8 +1530,8 @@ class PastMemory(Readable):
         projects: Searched | None = None,
     ) -> "RecallResult":
         """Return what memory had to say to a question then; all else is as in the present."""
-        limits, of = (top_k, budget_tokens), self.project if project is None else project
-        question = self._question(query, limits, valid_at, filters, of, projects)
+        limits = top_k, budget_tokens
+        question = self._question(query, limits, valid_at, filters, project, projects)
         return self._past.recall(question, self.caller)
 
     def briefing(
@@ -1546,15 +1541,12 @@ class PastMemory(Readable):
 
         What was forgotten since is left out; what was shown and never used is not.
         """
-        from perdure.engine.briefing import brief
+        from perdure.engine.briefing import Scope, brief
 
         def ask(reader: "NodeReader", index: "KeptIndex", now: datetime) -> "Briefing":
             names, hidden = self._names(self.project), self._forgotten
             return brief(
-                reader,
-                index,
-                self.caller,
-                names,
+                Scope(reader, index, self.caller, names),
                 known=known,
                 budget=budget_tokens,
                 now=now,

@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, cast
 
 from perdure.context.contract import TenantData
 from perdure.context.tenants import Deletions
@@ -24,8 +24,6 @@ TenantKind = Literal["account", "user", "agent"]
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """What went with an account, a user or an agent, by who held it."""
-
     account_id: str
     owner_space: str
     """Empty if it was the whole account."""
@@ -55,7 +53,6 @@ class NamespaceManager:
         return names if ctx.role is Role.ROOT else [n for n in names if n == ctx.account_id]
 
     def delete_account(self, account_id: str, ctx: RequestContext) -> Deleted:
-        """Remove all that belongs to an account, from whoever holds something of it."""
         _demand(ctx.role is Role.ROOT, ctx, "delete accounts")
         return self._delete(Uri(account_id), "")
 
@@ -171,29 +168,20 @@ class Tenants:
 
     def create(self, kind: TenantKind, name: str) -> str:
         """Create a tenant; return its URI. `NodeExistsError` if it exists."""
-        uri, namespaces = self.uri(kind, name), self._namespaces()
-        if kind == "account":
-            namespaces.create_account(name, self._caller)
-        else:
-            make = namespaces.create_user if kind == "user" else namespaces.create_agent
-            make(self._caller.account_id, name, self._caller)
+        uri = self.uri(kind, name)
+        self._called("create", kind, name)
         return uri
 
     def list(self, kind: TenantKind) -> "list[str]":
-        """Return the names of the tenants that the caller may see."""
-        namespaces, account = self._namespaces(), self._caller.account_id
-        if kind == "account":
-            return namespaces.list_accounts(self._caller)
-        every = namespaces.list_users if kind == "user" else namespaces.list_agents
-        return every(account, self._caller)
+        return cast("list[str]", self._called("list", f"{kind}s"))
 
     def delete(self, kind: TenantKind, name: str) -> Deleted:
         """Remove a tenant with all that belongs to it; return what that was."""
-        namespaces, account = self._namespaces(), self._caller.account_id
-        if kind == "account":
-            return namespaces.delete_account(name, self._caller)
-        remove = namespaces.delete_user if kind == "user" else namespaces.delete_agent
-        return remove(account, name, self._caller)
+        return cast("Deleted", self._called("delete", kind, name))
+
+    def _called(self, verb: str, kind: str, *names: str) -> object:
+        account = () if kind.startswith("account") else (self._caller.account_id,)
+        return getattr(self._namespaces(), f"{verb}_{kind}")(*account, *names, self._caller)
 
 
 def _governs(ctx: RequestContext, account_id: str) -> bool:

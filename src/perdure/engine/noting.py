@@ -5,7 +5,6 @@ the text as it may be put before a model. So whoever starts up again and again, 
 see them, needs neither read nor check each of them anew, as long as its file is the same.
 """
 
-from collections.abc import Mapping
 from hashlib import sha256
 
 from perdure.context.reading import Stored
@@ -57,11 +56,9 @@ def with_note(records: list[IndexRecord], stored: Stored) -> list[IndexRecord]:
 
 
 def note_of(stored: Stored) -> dict[str, JSON]:
-    """Return all that it takes to show a note.
-
-    It is presentable as long as its content and meta are what they were.
-    """
+    """Return all that it takes to show a note, as long as its content and meta stay the same."""
     node, said = stored.node, [stored.files[name] for name in SHOWN_FILES]
+    until = read_moment(node.metadata.get(VALID_UNTIL))
     note: dict[str, JSON] = {
         NOTED: node.project,
         "always": int(is_always_loaded(node)),
@@ -69,7 +66,7 @@ def note_of(stored: Stored) -> dict[str, JSON]:
         "owner": node.owner_space,
         "category": node.category,
         "phases": phases_of(node),
-        "until": _time(node.metadata, VALID_UNTIL),
+        "until": until.isoformat() if until else None,
     }
     texts = [text for text in said if isinstance(text, str)]
     if len(texts) == len(said) and not node.problems and len(node.content) <= _MOST_LETTERS:
@@ -87,8 +84,3 @@ def phases_of(node: ContextNode) -> list[str]:
     if not isinstance(names, list | tuple):
         return []
     return [name.strip() for name in names if isinstance(name, str) and name.strip()]
-
-
-def _time(metadata: Mapping[str, JSON], name: str) -> str | None:
-    time = read_moment(metadata.get(name))
-    return None if time is None else time.isoformat()

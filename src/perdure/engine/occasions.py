@@ -6,7 +6,7 @@ subcommands that it names in plain words, the document that it is about.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -68,16 +68,11 @@ def phrases_in(text: str) -> frozenset[str]:
     """Return what a tool call may share with a sentence: pairs of words, documents, files."""
     pairs = pairwise(each.casefold() for each in _WORD.findall(text))
     meant = (f"{_stem(one)} {_stem(two)}" for one, two in pairs if not {one, two} & _STOP)
-    return frozenset({*meant, *_documents(text)})
-
-
-def _documents(text: str) -> Iterator[str]:
-    yield from (each.casefold() for each in _DOCUMENT.findall(text))
-    yield from (each.casefold() for each in _FILE.findall(text))
+    named = (*_DOCUMENT.findall(text), *_FILE.findall(text))
+    return frozenset({*meant, *(each.casefold() for each in named)})
 
 
 def names_in(text: str) -> set[str]:
-    """Return the names by which an index finds a sentence for an occasion."""
     return {f"?{word}" for word in condition_in(text)} | {f"&{each}" for each in phrases_in(text)}
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from perdure.context.relations import RelationReader, Relations
     from perdure.engine.erasing.erasing import Erasing
     from perdure.engine.indexing import Following
+    from perdure.engine.learn.extractors import Learning
     from perdure.engine.llm.contract import LLM
     from perdure.engine.llm.ledger import Cost
     from perdure.engine.namespaces import NamespaceManager
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from perdure.engine.recall.recalling import Recaller
     from perdure.engine.recall.result import Hint, Sources
     from perdure.engine.repair import Repair
-    from perdure.engine.saving.outcome import Learning
     from perdure.engine.upkeep import Checkup, ListedIndex, StatusPart, Upkeep
     from perdure.engine.versions import Log
     from perdure.engine.watcher import ChangeWatcher

@@ -1,7 +1,7 @@
 """The index of a moment, made out of one that is near, by what differs between the two."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
@@ -12,7 +12,7 @@ from perdure.context.links import ScannedLinks
 from perdure.context.reading import NodeReader
 from perdure.context.relations import RelationReader
 from perdure.dataclass import dataclass, field, replace
-from perdure.engine.building import BATCH, batched, folders_of
+from perdure.engine.building import BATCH, batched, with_folders
 from perdure.engine.indexing import Following, Indexer
 from perdure.engine.recall.recalling import Question, Recaller
 from perdure.engine.recall.result import NO_MODEL, Hint, HintKind, RecallResult, Sources, rebuilt
@@ -95,7 +95,7 @@ class Copying:
                 raise _UnlikeError
             gone = following.logged.absent(nodes, position)
             also = self._folders(index.folders(account_id)) if origin.is_present else ()
-            every = dict.fromkeys((*places, *_with_folders(unlogged), *also))
+            every = dict.fromkeys((*places, *with_folders(map(Uri.parse, unlogged)), *also))
             following.update(account_id, list(every), cursor, position, gone)
 
     def _differing(
@@ -124,11 +124,6 @@ class Copying:
             for uri, records in self._indexer.make(batch).records.items():
                 if stamp(records) != held[uri]:
                     yield Uri.parse(uri)
-
-
-def _with_folders(uris: Iterable[str]) -> Iterator[Uri]:
-    for place in map(Uri.parse, uris):
-        yield from (place, *folders_of(place))
 
 
 Answer = TypeVar("Answer")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 
-from perdure.context.aliases import aliases_file, read_aliases
+from perdure.context.aliases import read_aliases, user_file
 from perdure.context.draft import Draft
 from perdure.context.files import said_at
 from perdure.context.nodes import Nodes
@@ -31,8 +31,6 @@ _FIRST = "messages"
 
 @dataclass(frozen=True, slots=True)
 class ProjectInfo:
-    """A project in a list."""
-
     name: str
     identities: tuple[str, ...]
     """Former names, and the repositories and folders that were made part of it."""
@@ -44,8 +42,6 @@ class ProjectInfo:
 
 @dataclass(frozen=True, slots=True)
 class Reassigned:
-    """What was given to a project."""
-
     project: str
     sessions: int
     memories: int
@@ -219,7 +215,7 @@ class Projects:
     # ------------------------------------------------------------ what they have in common
     def aliases(self) -> Aliases:
         who = self._caller.account_id, self._caller.user_id
-        return read_aliases(self._reader.backend, *who, self._reader.root)
+        return read_aliases(self._reader.backend, *who, self._reader.root.key)
 
     def _known(self, project: str) -> str:
         """Return a project by its name, or a former one; `ProjectError` if there is none."""
@@ -256,7 +252,7 @@ class Projects:
     ) -> Reassigned:
         """Write the table, and the nodes that are given other metadata, in one commit."""
         nodes = self._nodes()
-        file = aliases_file(self._caller.account_id, self._caller.user_id, nodes.root)
+        file = user_file(self._caller.account_id, self._caller.user_id, root=nodes.root.key)
         moved: list[Uri] = []
 
         def plan(draft: Draft) -> None:
@@ -286,13 +282,10 @@ class Projects:
         for place in reader.walk(Uri(self._caller.account_id)):
             if place.is_node and reader.reach.may_see(place, self._caller):
                 with suppress(BrokenNodeError):  # it can't be written either; repair names it
-                    stored = reader.load(place)
-                    if stored is not None:
-                        yield stored
+                    yield from filter(None, [reader.load(place)])
 
 
 def former(node: ContextNode) -> tuple[str, ...]:
-    """Return the projects that a node was merged from."""
     told = node.metadata.get(FORMER)
     return tuple(map(str, told)) if isinstance(told, list | tuple) else ()
 

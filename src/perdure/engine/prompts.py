@@ -35,8 +35,6 @@ With it, hooks are silent at eight of ten prompts for which nothing earlier matt
 
 
 class Line(NamedTuple):
-    """A line for a prompt."""
-
     key: str
     """The words by which it is known again."""
     text: str
@@ -145,7 +143,7 @@ def _likely(hit: Hit, rank: int, asked: set[str], more: float) -> float:
 
 
 def _states_a_rule(text: str) -> bool:
-    from perdure.engine.learn.net import scored  # noqa: PLC0415 - most prompts have no such hit
+    from perdure.engine.learn.prose import scored  # noqa: PLC0415 - most prompts have no such hit
     from perdure.engine.learn.rules import rule_for  # noqa: PLC0415 - as before
 
     return any(rule_for(each.sentence.plain) for each in scored(text))

@@ -35,11 +35,9 @@ from perdure.errors import (
 )
 from perdure.model import SUPERSEDED_BY, ContextNode, ContextType, RelationEdge, RequestContext, Uri
 from perdure.model.anchors import Anchors, Stated, Verdict
-from perdure.model.record import VALID_FROM, VALID_UNTIL
 from perdure.model.transcript import Message, parse
 from perdure.model.values import shortened
 from perdure.storage.history import History, Version
-from perdure.times import read_moment
 
 
 class Kind(Enum):
@@ -56,7 +54,6 @@ class Kind(Enum):
 @dataclass(frozen=True, slots=True)
 class Quote:
     message: int
-    """Which message of the session, from 0."""
     text: str
     trouble: str = ""
     """Why the words prove nothing; empty if the message is there and says them."""
@@ -83,8 +80,6 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A statement of a page, and what it rests on."""
-
     text: str
     cid: str
     extracted: bool
@@ -114,8 +109,6 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Something that went into a page after it was made."""
-
     version: int
     action: str
     statement: str
@@ -131,8 +124,6 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class Former:
-    """Something that held before, and why it no longer does."""
-
     uri: str
     text: str
     reason: str
@@ -140,7 +131,6 @@ class Former:
     valid_until: datetime | None
     claims: tuple[Claim, ...]
     superseded: tuple["Former", ...] = ()
-    """What it had superseded itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +150,7 @@ class Provenance:
     created_at: datetime
     updated_at: datetime
     messages: int = 0
-    """How many messages of a session it has."""
     source: str = ""
-    """The program that it was imported from."""
     claims: tuple[Claim, ...] = ()
     merges: tuple[Merged, ...] = ()
     """The oldest first."""
@@ -185,7 +173,6 @@ class Provenance:
 
     @property
     def holds(self) -> bool:
-        """Whether no evidence that the caller may see is amiss."""
         return all(claim.holds for claim in self.claims)
 
 
@@ -381,8 +368,8 @@ class Asking:
                     node.uri,
                     node.content.strip(),
                     edge.reason,
-                    read_moment(node.metadata.get(VALID_FROM)),
-                    read_moment(node.metadata.get(VALID_UNTIL)),
+                    node.valid_from,
+                    node.valid_until,
                     tuple(self._claims(node)),
                     tuple(self._formers(node.uri, told, deep + 1)),
                 )
@@ -447,7 +434,6 @@ def _kind(node: ContextNode) -> Kind:
 
 
 def _is_end(edge: RelationEdge) -> bool:
-    """Whether an edge says that its start no longer holds."""
     return edge.relation_type == SUPERSEDED_BY
 
 

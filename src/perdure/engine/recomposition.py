@@ -16,8 +16,7 @@ from perdure.engine.emissions import EmissionRecord, Emitted, key_of, read_emiss
 from perdure.engine.failures import fixes_in
 from perdure.engine.forgotten import ForgottenList
 from perdure.engine.lasting import LONGEST_LINE, likely_in, lines_of
-from perdure.engine.learn.net import scored
-from perdure.engine.learn.prose import sentences
+from perdure.engine.learn.prose import scored, sentences
 from perdure.engine.learn.statements import Statement
 from perdure.engine.prompts import LIST_MARK, SENTENCE
 from perdure.engine.recall.planning import STOP_WORDS
@@ -60,8 +59,6 @@ class LineState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ShownLine:
-    """A line that an agent was shown."""
-
     uri: str
     message: int | None
     key: str
@@ -71,7 +68,6 @@ class ShownLine:
 
     @property
     def id(self) -> str:
-        """A short name that `read` takes."""
         return short_id(self.uri, self.message)
 
     @property
@@ -81,8 +77,6 @@ class ShownLine:
 
 @dataclass(frozen=True, slots=True)
 class ShownEmission:
-    """What an agent was shown at one moment."""
-
     record: EmissionRecord
     lines: tuple[ShownLine, ...]
 
@@ -154,10 +148,7 @@ class Recomposition:
         yield from sorted(earlier, reverse=True)[:_MOST_VERSIONS]
 
     def _texts(self, item: Emitted, positions: Iterable[int]) -> Iterator[str]:
-        """Yield what the memory or the message said at these positions, where it can be read.
-
-        What worked near a message is not in the message itself.
-        """
+        """Yield what the memory or the message said at these positions, and what worked near it."""
         try:
             for position in positions:
                 node = self._reader(position).read_node(item.uri, self._ctx)
@@ -176,7 +167,6 @@ class Recomposition:
 
 
 def items_of(node: ContextNode) -> list[BriefingItem]:
-    """Return the lines that a briefing could show of a memory."""
     return [
         BriefingItem(
             str(row["kind"]),

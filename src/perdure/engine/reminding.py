@@ -4,10 +4,9 @@ import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from perdure.context.reading import NodeReader
 from perdure.dataclass import dataclass, field, replace
 from perdure.engine.actions import Action
-from perdure.engine.briefing import LEAST, BriefingItem, filters_for, gathered, short_id
+from perdure.engine.briefing import LEAST, BriefingItem, Scope, filters_for, gathered, short_id
 from perdure.engine.commands import flags_in
 from perdure.engine.directives import LONGEST, Directive, directive_in
 from perdure.engine.failures import fix_name, fix_text, may_suggest, program_of, signature
@@ -19,8 +18,7 @@ from perdure.engine.recall.packing import tokens_in
 from perdure.engine.validate.instructions import instructions_in
 from perdure.engine.validate.texts import presentable_line
 from perdure.errors import InvalidValueError
-from perdure.index.contract import KeptIndex
-from perdure.model import ContextNode, RequestContext, SeedHit
+from perdure.model import ContextNode, SeedHit
 from perdure.model.uri import KIND_TITLES, kind_of
 from perdure.model.values import JSON, shortened
 from perdure.patterns import later
@@ -41,8 +39,6 @@ _SILENT = frozenset({"task"})
 
 @dataclass(frozen=True, slots=True)
 class Reminder:
-    """A sentence about what a tool call is about to use."""
-
     text: str
     kind: str
     matched: str
@@ -57,7 +53,6 @@ class Reminder:
     enforced: bool = False
     """Whether the user wants such a call to be refused."""
     source: str = ""
-    """The name of the instruction file."""
     note: str = ""
     """What changed since in the checkout that it is about; empty for nothing."""
 
@@ -92,26 +87,11 @@ def reminder_of(item: BriefingItem) -> Reminder:
     return Reminder(item.bare, item.kind, "the same words", *place, note=item.verdict.note)
 
 
-def reminders(  # noqa: PLR0913 - what it is made of, for whom, and what it is about
-    reader: NodeReader,
-    index: KeptIndex,
-    ctx: RequestContext,
-    names: Sequence[str],
-    action: Action,
-    *,
-    known: Container[str] = (),
-    now: datetime | None = None,
-) -> tuple[Reminder, ...]:
-    """Return the sentences of a project about what a tool call uses, the best first.
-
-    A call that follows a sentence is not about to break it; what a newer sentence allows, an older
-    one does not forbid. What is `known`, by its text, is left out unless the user enforces it.
-    """
-    now = now or datetime.now(UTC)
-    projects = tuple(dict.fromkeys((*names, "")))
-    hits = index.noted(filters_for(index, ctx, projects), _LOOKED_AT, action.keys)
-    noted = gathered(hits, names, now, "directed")
-    confirming = Confirming(reader, ctx, projects)
+def reminders(scope: Scope, action: Action, *, known: Container[str] = ()) -> tuple[Reminder, ...]:
+    """Return the sentences about what a tool call uses, as `Memory.reminders` describes it."""
+    hits = scope.noted(_LOOKED_AT, action.keys)
+    noted = gathered(hits, scope.names, datetime.now(UTC), "directed")
+    confirming = scope.confirming()
     found: list[Reminder] = []
     allowed: list[tuple[datetime, Directive]] = []
     for item in noted.current():
@@ -138,7 +118,6 @@ def _directive(item: BriefingItem) -> Directive:
 def _speaking(
     found: Iterable[Reminder], allowed: Sequence[tuple[datetime, Directive]], known: Container[str]
 ) -> Iterator[Reminder]:
-    """Yield what no newer sentence contradicts, and is not known."""
     for each in found:
         is_old = each.date is not None and any(
             each.date < date and (not given.allowed or lifts(given, each.matched))
@@ -192,22 +171,15 @@ def _is_enforced(item: BriefingItem, node: ContextNode) -> bool:
         return False
     cids = enforced_in(node)
     return any(
-        cid_of(each.text) in cids and _line_of(each.text) == item.bare
+        cid_of(each.text) in cids and shortened(" ".join(each.text.split()), LONGEST) == item.bare
         for each in (statements(node.content) if cids else ())
     )
 
 
-def _line_of(text: str) -> str:
-    return shortened(" ".join(text.split()), LONGEST)
-
-
 @dataclass(frozen=True, slots=True)
 class Enforced:
-    """What the user enforces of a memory."""
-
     uri: str
     statements: tuple[str, ...]
-    """All that is enforced of it now."""
     can_block: bool
     """Whether one of them names what is not to be used."""
     metadata: dict[str, JSON] = field(default_factory=dict, repr=False)
@@ -245,11 +217,7 @@ _STRICT = later(r"\b(?:always|never|must|required|make sure|ensure)\b", re.IGNOR
 
 
 def instructed(lines: Iterable[tuple[str, str]], action: Action) -> Iterator[Reminder]:
-    """Yield the lines of instruction files about what a tool call uses.
-
-    Each comes with the name of its file, which is all the authority that it has. A line that
-    gives orders to a model is left out.
-    """
+    """Yield the lines of instruction files about what a tool call uses; no orders to a model."""
     for source, line in lines:
         if _CARRIES_MORE.search(line):  # a tag, an address or a pipe is for the file's own reader
             continue
@@ -265,8 +233,6 @@ def instructed(lines: Iterable[tuple[str, str]], action: Action) -> Iterator[Rem
 # ---------------------------------------------------------------- after a failure
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """A command that worked after the same failure before."""
-
     command: str
     signature: str
     uri: str
@@ -280,30 +246,19 @@ class Fix:
 
     @property
     def line(self) -> str:
-        """What an agent is shown."""
         when = f" ({self.date.date().isoformat()})" if self.date else ""
         return f"Seen before{when}: {fix_text(self.command)} {self.id}"
 
 
-def fix_for(
-    reader: NodeReader,
-    index: KeptIndex,
-    ctx: RequestContext,
-    names: Sequence[str],
-    failed: tuple[str, str],
-) -> Fix | None:
-    """Return what worked after the same failure in a project; None if nothing certain did.
-
-    `failed` is the command and its output. A command with a secret, one that destroys something,
-    and one that does not fit into a line is never returned.
-    """
-    command, output = failed
+def fix_for(scope: Scope, command: str, output: str) -> Fix | None:
+    """Return what worked after the same failure, as `Memory.fix_for` describes; or None."""
     name = signature(output)
     if not name:
         return None
-    hits = index.noted(filters_for(index, ctx, tuple(names)), _LOOKED_AT, [fix_name(name)])
-    confirming = Confirming(reader, ctx, tuple(names))
-    for hit in hits:
+    names, index = tuple(scope.names), scope.index
+    confirming = Confirming(scope.reader, scope.ctx, names)
+    filters = filters_for(index, scope.ctx, names)
+    for hit in index.noted(filters, _LOOKED_AT, [fix_name(name)]):
         if confirming.confirmed(hit) is not None and (found := _fix_in(hit, name, command)):
             return found
     return None

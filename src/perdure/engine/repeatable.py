@@ -6,8 +6,7 @@ It is not kept as a rule, and not stated to be one: it is shown as the user's wo
 import re
 from collections.abc import Iterator, Sequence
 
-from perdure.engine.learn.net import Candidate, matched
-from perdure.engine.learn.prose import LONGEST_OWN
+from perdure.engine.learn.prose import LONGEST_OWN, Candidate, matched
 from perdure.engine.occasions import FEWEST_STEPS, LONGEST_STEPS, condition_in
 from perdure.engine.validate.instructions import instructions_in
 from perdure.model.speech import Kind, speech_of

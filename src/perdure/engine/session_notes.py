@@ -27,14 +27,11 @@ _MOST_BYTES = 1 << 20
 
 @dataclass(slots=True)
 class Note:
-    """All that is noted of one session."""
-
     place: str = ""
     switches: list[Switch] = field(default_factory=list)
     origins: dict[str, float] = field(default_factory=dict)
     """For each origin, when it was first met."""
     typed: set[str] = field(default_factory=set)
-    """Hashes of sentences that the user typed."""
     headless: bool = False
     ended: bool = False
 
@@ -44,13 +41,10 @@ class Note:
 
 
 class SessionNotes:
-    """The notes in a home."""
-
     def __init__(self, home: Path) -> None:
         self._folder = home / "hooks" / "sessions"
 
     def get(self, session_id: str) -> Note:
-        """Return what is noted of a session; nothing, if nothing is."""
         return _read(self._path(session_id))
 
     def switches(self, *session_ids: str) -> tuple[Switch, ...]:
@@ -145,7 +139,6 @@ class SessionNotes:
 
 
 def place_of(folder: str) -> str:
-    """Return the hash that stands for the project of a folder."""
     path = Path(os.path.realpath(folder or "/"))
     tops = (each for each in (path, *path.parents) if (each / ".git").exists())
     return sha256(bytes(next(tops, path))).hexdigest()[:16]

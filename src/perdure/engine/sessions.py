@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 from hashlib import sha256
 from itertools import count, dropwhile
-from typing import overload
+from typing import NamedTuple, overload
 
 from perdure.context.draft import Draft, Marks
 from perdure.context.nodes import Nodes
@@ -14,8 +14,14 @@ from perdure.context.reading import NodeReader
 from perdure.dataclass import dataclass, replace
 from perdure.engine.forgotten import ForgottenList, of_caller
 from perdure.engine.validate.secrets import SecretPolicy
-from perdure.engine.validate.texts import CleanText, cleaned_line, refuse_secrets
-from perdure.engine.validate.validating import Masked, common, kept
+from perdure.engine.validate.texts import (
+    CleanText,
+    Masked,
+    cleaned_line,
+    common,
+    kept,
+    refuse_secrets,
+)
 from perdure.errors import (
     AccessDeniedError,
     BrokenNodeError,
@@ -58,9 +64,7 @@ class SessionEnd:
     """How a session ends, so that more can be added to it without reading all of it."""
 
     part: int
-    """The number of its last node."""
     digest: str
-    """The hash of what that node says."""
     messages: int
     mark: str
     """The mark that all of them were learned from."""
@@ -86,31 +90,22 @@ WHOLE = Addition()
 
 @dataclass(frozen=True, slots=True)
 class Archived:
-    """The messages of a session as they are kept."""
-
     place: Uri
     said: Sequence[Message]
     added: int
-    """How many of them are new."""
     uris: tuple[str, ...]
     learned: int
     """From how many, counted from the first, memories were made already."""
     masked: tuple[Masked, ...] = ()
-    """The secrets in what is new."""
     replaced: int = 0
-    """How many messages the new ones replaced."""
     project: str = ""
-    """The project that the session belongs to."""
     left_out: tuple[LeftOut, ...] = ()
-    """What of the given messages is not kept."""
     hidden: int = 0
     """How many sentences of them are hidden, because the user forgot them."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionInfo:
-    """A session in a list."""
-
     id: str
     title: str
     """As given or imported; else the first line of the first message of a user."""
@@ -127,10 +122,7 @@ class _TakenError(NodeExistsError):
 
 
 class Sessions:
-    """Archives sessions. The same messages twice are there once; more of them are added.
-
-    Secrets are masked before anything is kept.
-    """
+    """Archives sessions, without their secrets. The same messages twice are there once."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
@@ -145,11 +137,7 @@ class Sessions:
         addition: Addition = WHOLE,
         dry_run: bool = False,
     ) -> Archived:
-        """Keep the messages of a session, or those that came since it was last committed.
-
-        A last answer that differs is replaced; if the session has other messages than these begin
-        with: `NodeExistsError`.
-        """
+        """Keep the messages of a session, as `Memory.commit_session` and `append` describe it."""
         refuse_secrets(session_id, "id of the session", "choose another name.")
         given = public(read_messages(messages))
         place = Uri(ctx.account_id, ("sessions", session_id))
@@ -159,16 +147,16 @@ class Sessions:
                 f"the session {session_id[:80]!a} was forgotten. Nothing was kept. Fix: none "
                 "needed; `perdure unarchive` brings back what was not erased."
             )
-        screened = Screened(given.messages, forgotten)
+        clean = screened(given.messages, forgotten)
 
         def join(before: Sequence[Message]) -> Sequence[Message]:
             if addition.whole:
-                return recommitted(before, screened.after(()), place)
-            return appended(before, screened.after(()), replace_last=addition.replace_last)
+                return recommitted(before, clean.messages, place)
+            return appended(before, clean.messages, replace_last=addition.replace_last)
 
         inside = replace(ctx, session_id=session_id)
         if addition.after is not None:
-            done = self._extended(place, screened.after(()), addition.after, inside)
+            done = self._extended(place, clean.messages, addition.after, inside)
         else:
             naming = forgotten.masked(clean_title(addition.title).text).text, addition.project
             done = self._attempted(place, join, naming, inside, dry_run=dry_run)
@@ -181,10 +169,10 @@ class Sessions:
         first, offset = len(done.said) - done.added, len(done.said) - len(given.messages)
         masked = tuple(
             Masked(at + offset, kinds)
-            for at, kinds in sorted(screened.kinds.items())
+            for at, kinds in sorted(clean.kinds.items())
             if done.added and at + offset >= first
         )
-        return replace(done, masked=masked, left_out=given.left_out, hidden=screened.hidden)
+        return replace(done, masked=masked, left_out=given.left_out, hidden=clean.hidden)
 
     # ------------------------------------------------------------ more messages at the end
     def _extended(
@@ -198,7 +186,8 @@ class Sessions:
         is_last = not self._nodes.exists(str(_part(place, end.part + 1)), ctx)
         if _digest(last.content) != end.digest or not is_last:
             raise _moved(place)
-        nodes = list(_continued(place, last, end, new))
+        parts = _filled(place, pieces(new, end.messages), last.content)
+        nodes = list(_written(place, parts, [last], last.project, end.part))
         self._write(nodes, (), ctx, lambda _draft: None)
         known = _joined(dropwhile(lambda each: each.piece, parse(last.content)))
         said = Later(
@@ -206,12 +195,12 @@ class Sessions:
         )
         mark = self._marks.read(place, ctx)
         learned = min(_marked(mark)[0], end.messages)  # nothing before the end was changed since
-        parts = range(end.part + max(len(nodes), 1))
+        count = end.part + max(len(nodes), 1)
         return Archived(
             place,
             said,
             len(new),
-            tuple(str(_part(place, at)) for at in parts),
+            tuple(str(_part(place, at)) for at in range(count)),
             learned,
             project=last.project,
         )
@@ -240,12 +229,12 @@ class Sessions:
         self, place: Uri, join: Join, naming: tuple[str, str], ctx: RequestContext, *, dry_run: bool
     ) -> Archived:
         title, project = naming
-        known = self._known(place, ctx)
+        known = list(_nodes_of(self._nodes, place, ctx))
         before = said_in(known)
         after = join(before)
         same = len(before) if after is before else common(before, after)
         replaced = len(before) - same
-        parts = list(_parts(place, after))
+        parts = list(_filled(place, pieces(after), "")) if after else []
         gone = known[len(parts) :] if after is not before else []
         mark = self._marks.read(place, ctx) if known else ""
         learned = learned_from(mark, after)
@@ -278,16 +267,10 @@ class Sessions:
             raise _TakenError(*error.args) from error
 
     def messages(self, place: Uri, ctx: RequestContext) -> list[Message]:
-        """Return the messages that a session has."""
-        return said_in(self._known(place, ctx))
-
-    def _known(self, place: Uri, ctx: RequestContext) -> list[ContextNode]:
-        """Return the nodes with messages that the session has, in order."""
-        return list(_nodes_of(self._nodes, place, ctx))
+        return said_in(_nodes_of(self._nodes, place, ctx))
 
 
 def public(given: ReadMessages) -> ReadMessages:
-    """Return messages without what is private in them."""
     screen = Screen()
     pairs = ((each, screen.public(each.role, each.content, each.time)) for each in given.messages)
     kept_ = [(each, text) for each, text in pairs if text or not each.content.strip()]
@@ -296,36 +279,31 @@ def public(given: ReadMessages) -> ReadMessages:
     return replace(given, messages=tuple(replace(each, content=text) for each, text in kept_))
 
 
-class Screened:
-    """Given messages as they may be kept: without secrets, and without what was forgotten.
+class Screened(NamedTuple):
+    """Given messages as they may be kept: without secrets, and without what was forgotten."""
 
-    Those that a session has already are not scanned.
-    """
+    messages: list[Message]
+    kinds: dict[int, tuple[str, ...]]
+    """The kinds of the secrets that were masked, by message."""
+    hidden: int
+    """How many sentences are hidden."""
 
-    def __init__(self, given: Sequence[Message], forgotten: ForgottenList) -> None:
-        self._given = given
-        self._forgotten = forgotten
-        self.hidden = 0
-        """How many sentences are hidden."""
-        self._clean: dict[int, Message] = {}
-        self.kinds: dict[int, tuple[str, ...]] = {}
-        """The kinds of the secrets that were masked, by message."""
 
-    def after(self, before: Sequence[Message]) -> list[Message]:
-        return [self._screened(at, each, before) for at, each in enumerate(self._given)]
-
-    def _screened(self, at: int, given: Message, before: Sequence[Message]) -> Message:
-        if at < len(before) and before[at] == given:
-            return given
-        if at not in self._clean:
-            found = kept(given)
-            said = self._forgotten.masked(found.message.content)
-            message = replace(found.message, content=said.text) if said.hidden else found.message
-            self.hidden += said.hidden
-            self._clean[at] = message
-            if found.kinds:
-                self.kinds[at] = found.kinds
-        return self._clean[at]
+def screened(
+    given: Sequence[Message], forgotten: ForgottenList, before: Sequence[Message] = ()
+) -> Screened:
+    """Return messages as they may be kept; those that are the same `before` are not scanned."""
+    messages, kinds, hidden = list[Message](), dict[int, tuple[str, ...]](), 0
+    for at, each in enumerate(given):
+        if at < len(before) and before[at] == each:
+            messages.append(each)
+            continue
+        found = kept(each)
+        said = forgotten.masked(found.message.content)
+        messages.append(replace(found.message, content=said.text))
+        kinds |= {at: found.kinds} if found.kinds else {}
+        hidden += said.hidden
+    return Screened(messages, kinds, hidden)
 
 
 class Later(Sequence[Message]):
@@ -435,7 +413,6 @@ def _answer_start(before: Sequence[Message], first: Message) -> int:
 
 
 def _last_asked(messages: Sequence[Message]) -> int:
-    """Return the index of the last message of a user; -1 if there is none."""
     indexes = range(len(messages) - 1, -1, -1)
     return next((index for index in indexes if messages[index].role == "user"), -1)
 
@@ -529,7 +506,6 @@ class Beginnings:
         self._count, self._hashed = _marked(known)
 
     def mark(self, count: int) -> str:
-        """Return the mark of the first messages."""
         if count < self._count:
             self._count, self._hashed = 0, ""
         for each in self._said[self._count : count]:
@@ -555,7 +531,6 @@ def learned_from(mark: str, said: Sequence[Message]) -> int:
 def _nodes_of(
     reader: NodeReader, place: Uri, ctx: RequestContext, first: int = 0
 ) -> Iterator[ContextNode]:
-    """Yield the nodes with messages that a session has, in order."""
     with suppress(NodeNotFoundError):
         for number in count(first):
             yield reader.read_node(str(_part(place, number)), ctx)
@@ -563,11 +538,6 @@ def _nodes_of(
 
 def _part(place: Uri, number: int) -> Uri:
     return place.child(_NAME if number == 0 else f"{_NAME}-{number + 1}")
-
-
-def _parts(place: Uri, messages: Sequence[Message]) -> Iterator[str]:
-    """Yield what the nodes of a session say."""
-    return _filled(place, pieces(messages), "") if messages else iter(())
 
 
 def _filled(place: Uri, found: Iterable[Piece], begun: str) -> Iterator[str]:
@@ -587,33 +557,23 @@ def _filled(place: Uri, found: Iterable[Piece], begun: str) -> Iterator[str]:
 
 
 def _written(
-    place: Uri, parts: Iterable[str], known: Sequence[ContextNode], project: str
+    place: Uri, parts: Iterable[str], known: Sequence[ContextNode], project: str, first: int = 0
 ) -> Iterator[ContextNode]:
-    """Yield the nodes that must be written: new ones, and the last one, which others came after."""
-    for number, content in enumerate(parts):
-        if number >= len(known):
-            yield _node(_part(place, number), content, project)
-        elif known[number].content != content:
-            yield known[number].revised(content=content, abstract=abstract_of(content))
+    """Yield the nodes that must be written: new ones, and the last one, which others came after.
 
-
-def _continued(
-    place: Uri, last: ContextNode, end: SessionEnd, new: Sequence[Message]
-) -> Iterator[ContextNode]:
-    """Yield the nodes that must be written to have new messages behind the last node's."""
-    parts = _filled(place, pieces(new, end.messages), last.content)
-    for number, content in enumerate(parts, start=end.part):
-        if number > end.part:
-            yield _node(_part(place, number), content, last.project)
-        elif content != last.content:
-            yield last.revised(content=content, abstract=abstract_of(content))
-
-
-def _node(place: Uri, content: str, project: str) -> ContextNode:
+    `known` are those that are there, from the `first` part on.
+    """
     metadata: dict[str, JSON] = {PROJECT: project} if project else {}
-    return ContextNode(
-        uri=str(place), content=content, abstract=abstract_of(content), metadata=metadata
-    )
+    for number, content in enumerate(parts):
+        is_known = number < len(known)
+        if is_known and known[number].content == content:
+            continue
+        abstract = abstract_of(content)
+        if is_known:
+            yield known[number].revised(content=content, abstract=abstract)
+        else:
+            uri = str(_part(place, first + number))
+            yield ContextNode(uri=uri, content=content, abstract=abstract, metadata=metadata)
 
 
 def _titled(
@@ -631,12 +591,10 @@ def _titled(
 
 
 def said_in(nodes: Iterable[ContextNode]) -> list[Message]:
-    """Return the messages of the nodes of a session, which are in order."""
     return _joined(each for node in nodes for each in parse(node.content))
 
 
 def _joined(found: Iterable[Said]) -> list[Message]:
-    """Return messages, each put together from its pieces."""
     messages: list[Message] = []
     for each in found:
         if each.piece and messages:

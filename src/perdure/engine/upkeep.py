@@ -6,7 +6,15 @@ from typing import NamedTuple
 
 from perdure.context.reading import NodeReader
 from perdure.dataclass import dataclass, replace
-from perdure.engine.building import BATCH, Caught, Progress, Records, accounts_of, batched
+from perdure.engine.building import (
+    BATCH,
+    Caught,
+    Progress,
+    Records,
+    accounts_of,
+    batched,
+    with_folders,
+)
 from perdure.engine.indexing import Following
 from perdure.engine.recall.result import Hint
 from perdure.errors import DamageError
@@ -239,7 +247,7 @@ class DerivedTiers(DerivedMaintenance):
             if tier is Tier.LOCAL_INDEX:
                 self.upkeep.rebuild(account)
                 continue
-            for place in self.upkeep.following.every(account):
+            for place in with_folders(self.reader.walk(Uri(account))):
                 if not place.is_node:
                     self.summaries(place)
 

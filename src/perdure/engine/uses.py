@@ -13,8 +13,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perdure.database import DatabaseFile, Tables, look
 from perdure.engine.emissions import Emitted, key_of
+from perdure.sqlite import DatabaseFile, Tables, look
 
 if TYPE_CHECKING:
     from perdure.engine.briefing import BriefingItem
@@ -51,7 +51,6 @@ _COUNT = """INSERT INTO counts VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
     shown = shown + excluded.shown, used = used + excluded.used, day = excluded.day"""
 
 Name = tuple[str, str]
-"""What is counted: the hash of a memory or message, and that of the words."""
 
 
 def name_of(item: Emitted) -> Name:
@@ -79,10 +78,7 @@ def count_uses(home: Path, session: str, shown: Iterable[Emitted], used: Iterabl
 
 
 def unused_in(home: Path) -> "Callable[[BriefingItem], bool]":
-    """Return whether a line is to be left out: shown often, never used, not pinned, not recent.
-
-    If that can't be read now, none is.
-    """
+    """Return whether a line is left out: shown often, never used, not pinned, not recent."""
     names, now = _unused(home), datetime.now(UTC)
 
     def is_unused(item: "BriefingItem") -> bool:

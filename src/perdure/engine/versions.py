@@ -1,9 +1,8 @@
 """The log of a memory: every version of every text, read, compared, restored, verified, proved."""
 
-import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import islice
@@ -18,6 +17,7 @@ from perdure.artifacts.proof import InclusionProof, Proven, Prover, verify_proof
 from perdure.artifacts.store import CATALOGUE
 from perdure.artifacts.verify import Fault, Report, verify
 from perdure.context.files import CONTENT
+from perdure.context.layouts.notes import NotesLayout
 from perdure.dataclass import dataclass, replace
 from perdure.errors import (
     AbsentError,
@@ -27,14 +27,15 @@ from perdure.errors import (
     InvalidValueError,
     NotTextError,
     ProofError,
+    StorageError,
     StorageSelectionError,
     StorageUnavailableError,
 )
 from perdure.model import RequestContext
 from perdure.model.request import place_named, text_named
+from perdure.sqlite import read_only
 from perdure.storage import ABSENT, Locator, content_hash
 from perdure.storage.content import Expectation
-from perdure.storage.contract import Layout
 from perdure.storage.history import BlamedLine, Event, History, Version
 from perdure.storage.sweep import Edits, record_edits
 from perdure.storage.wrappers.recorded import Recorded
@@ -57,8 +58,6 @@ class TextDiff(NamedTuple):
 
 
 class Restored(NamedTuple):
-    """An earlier text as the newest version."""
-
     version: Version
     source: Version
     written: bool
@@ -154,7 +153,6 @@ class Log:
             self._history.close()
 
     def record_edits(self) -> Edits:
-        """Record every edit made outside Perdure as a version; return what was found."""
         if self._recorded is None:
             raise self.refusal or _without_texts("edits can't be found")
         found = record_edits(self._recorded)
@@ -187,7 +185,7 @@ class Log:
         with suppress(InvalidValueError):
             yield Locator(name).key
         layout = self._recorded.inner if self._recorded else None
-        if isinstance(layout, Layout):
+        if isinstance(layout, NotesLayout):
             name = name.removeprefix(f"{layout.identity}/")
             yield f"{layout.place_at(name.removeprefix('resources/'))}/{CONTENT}"
         for each in (name, f"resources/{name}"):
@@ -207,13 +205,17 @@ class Log:
         if self._recorded is None:
             raise self.refusal or _without_texts(f"{key!a} has no file")
         inner = self._recorded.inner
-        path = inner.path_of(Locator(key).key) if isinstance(inner, Layout) else Locator(key).key
+        path = (
+            inner.path_of(Locator(key).key) if isinstance(inner, NotesLayout) else Locator(key).key
+        )
         return str(self._recorded.identity), path
 
     def text_in(self, path: str, real: str, key: str) -> str | None:
         """Return the text of a key, if the file at a path said this."""
         inner = None if self._recorded is None else self._recorded.inner
-        return inner.text_in(path, real, Locator(key).key) if isinstance(inner, Layout) else real
+        if not isinstance(inner, NotesLayout):
+            return real
+        return inner.held(path, real).get(Locator(key))
 
     def version(
         self, key: str, which: int | CID | str | None = None, *, at: "When | None" = None
@@ -407,10 +409,10 @@ def _damaged(catalogue: Path, faults: Iterable[Fault]) -> dict[CID, list[Damaged
     if not cids:
         return {}
     try:
-        with closing(sqlite3.connect(f"{catalogue.as_uri()}?mode=ro", uri=True)) as database:
+        with read_only(catalogue) as database:
             rows = {cid: database.execute(_BOUND_TO, (bytes(cid),)) for cid in cids}
             return {cid: [Damaged(*row) for row in found] for cid, found in rows.items()}
-    except sqlite3.Error:  # it is derived, and may be gone or damaged too
+    except StorageError:  # it is derived, and may be gone or damaged too
         return {}
 
 

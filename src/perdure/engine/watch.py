@@ -52,8 +52,6 @@ class WatchKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WatchReport:
-    """What happened to some nodes, to a file or to the watched folder."""
-
     kind: WatchKind
     names: tuple[str, ...]
     """URIs of nodes; of what is not a node, its path."""
@@ -118,7 +116,6 @@ class _Watcher:
         self._left: set[str] = set()
 
     def reports(self) -> list[WatchReport]:
-        """Return, once, what happened."""
         reports, self._reports = self._reports, []
         return reports
 
@@ -216,7 +213,6 @@ class _Watcher:
             self._leave(key, self._why_no_memory(path, key))
 
     def _explain_place(self, file: Locator) -> None:
-        """Report a content where no node can be."""
         place = Uri.of_key(file.parent.key)
         if file.name == CONTENT and (place is None or not place.is_node):
             where = "accounts/ACCOUNT/users/USER/memories/CATEGORY/NAME"
@@ -239,7 +235,6 @@ class _Watcher:
         return None
 
     def _is_passed_over(self, path: Path) -> bool:
-        """Whether a note is a file of a node, or hidden."""
         parts = path.relative_to(self._root).parts
         return path.name in FILES or any(part.startswith(".") for part in parts)
 

@@ -106,7 +106,10 @@ class Worker:
 
     def work(self, account_id: str) -> Round:
         """Work on one batch of events, and on what the log has beyond them."""
-        return self._work(account_id, self._outbox.list_pending(account_id)[:BATCH])
+        pending = self._outbox.list_pending(account_id)[:BATCH]
+        if not pending and self._following.is_settled(account_id):
+            return Round()
+        return self._work(account_id, pending)  # also without any: some was indexed too early
 
     def _work(self, account_id: str, pending: Leased) -> Round:
         leased = [(uri, e) for uri, e in pending if self._outbox.try_acquire(e, uri, self.id)]
@@ -128,17 +131,6 @@ class Worker:
             return outcome
         self._remember(account_id, caught, {event.uri for _, event in leased})
         return self._settle(leased, caught)
-
-    def help(self, account_id: str, unfinished: Unfinished) -> None:
-        """Index what another worker has leased and not finished.
-
-        A commit is in the log before its files are written. A worker that read the log in between
-        has moved the index past that commit, without what the files say.
-        """
-        leased = [event for _, event in unfinished if not event.retry_count]
-        places = dict.fromkeys(place for event in leased for place in _places(event))
-        if places:
-            self.look_at(account_id, places)
 
     def look_at(self, account_id: str, places: Iterable[Uri]) -> None:
         """Index places that somebody asks for, besides what the log tells of."""
@@ -163,10 +155,15 @@ class Worker:
                     self._outbox.release(event, uri, worker_id=self.id)
 
     def _caught_up(self, account_id: str, leased: Leased) -> Caught:
-        """Index what the log tells of; then the events that are none of it, such as failed ones."""
+        """Index what the log tells of; then what was indexed too early, and events that failed."""
         caught = self._following.catch_up(account_id)
-        rest = dict.fromkeys(place for _, event in leased for place in _places(event))
-        rest = {place: None for place in rest if place not in caught.places}
+        rest = dict.fromkeys(self._following.early(account_id))
+        failing = set(caught.failed)
+        if rest:
+            failing |= {event.uri for _, event in self._outbox.list_unfinished(account_id)}
+        rest = {place: None for place in rest if str(place) not in failing}
+        asked = dict.fromkeys(place for _, event in leased for place in _places(event))
+        rest |= {place: None for place in asked if place not in caught.places}
         if not rest:
             return caught
         more = self._following.catch_up(account_id, also=rest)

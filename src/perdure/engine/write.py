@@ -12,8 +12,7 @@ from perdure.engine.browse import Browser
 from perdure.engine.learn.evidence import support_of
 from perdure.engine.learn.naming import of_project
 from perdure.engine.validate.secrets import SecretPolicy, secrets_in
-from perdure.engine.validate.texts import Note, refuse_secrets
-from perdure.engine.validate.validating import Owned, Safe, safe
+from perdure.engine.validate.texts import Note, Owned, Safe, refuse_secrets, safe
 from perdure.errors import (
     InvalidValueError,
     NodeExistsError,
@@ -300,7 +299,6 @@ def _refuse_unless_allowed(place: Uri, before: ContextNode | None, conditions: C
 
 
 def refuse_broken(node: ContextNode) -> None:
-    """Refuse to write over an edit by hand that can't be parsed."""
     for problem in node.problems:
         raise VersionMismatchError(
             f"{node.uri!a} was edited by hand and can't be read as it is: {problem} "
@@ -390,7 +388,6 @@ def _refuse_new_secrets(text: str, before: str, where: str) -> None:
 
 
 Ends = tuple[str, str]
-"""The names of the node that a relation starts from, and of the one that it leads to."""
 
 
 def relate(  # noqa: PLR0913, PLR0917 - an edge has that many fields

@@ -34,8 +34,6 @@ _FIELDS, _LONGEST_PATH = 62, 4095
 
 
 class Ancestry:
-    """Answers for one checkout, as it is when first asked."""
-
     def __init__(self, checkout: Checkout, cache: Path | None) -> None:
         self._checkout = checkout
         self._cache = cache
@@ -112,7 +110,6 @@ class Ancestry:
         return commit != head and _key(commit, head) not in self._known
 
     def _tips(self, git: str, seconds: float) -> list[str]:
-        """Return the commits of the branches that were used last."""
         newest = ("--sort=-committerdate", f"--count={_MOST_TIPS}", "--format=%(objectname)")
         found = run_git((git, "for-each-ref", *newest, "refs/heads"), seconds)
         return [each for each in (found or "").split() if each != self.head[1]]

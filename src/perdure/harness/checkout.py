@@ -17,13 +17,7 @@ from typing import NamedTuple
 from perdure.dataclass import dataclass
 from perdure.harness import spans
 from perdure.harness.ancestry import MUCH_TIME, Ancestry
-from perdure.harness.projects import (
-    Checkout,
-    head_of,
-    identity_of,
-    run_git,
-    top_of,
-)
+from perdure.harness.projects import Checkout, head_of, identity_of, run_git, top_of
 from perdure.model.anchors import (
     CHANGED,
     FRESH,
@@ -66,8 +60,6 @@ def working_tree(folder: str, cache: Path | None = None) -> "WorkingTree | None"
 
 @dataclass(frozen=True)
 class _File:
-    """What is at a path now."""
-
     kind: str
     """`file`, `folder`, `large` for a file that is not read, or `none`."""
     data: bytes = b""
@@ -84,8 +76,6 @@ class _File:
 
 
 class WorkingTree:
-    """The working tree of a folder; each call sees it as it is then."""
-
     def __init__(self, root: str, checkout: Checkout, within: str, cache: Path | None) -> None:
         self._root = root
         self._checkout = checkout
@@ -235,18 +225,11 @@ def _definition(found: _File, name: str, path: str) -> Span | None:
     return None if part is None else Span(path, found.blob, name, part.hash, part.line)
 
 
-def _has_commit(anchors: Anchors) -> bool:
-    return bool(_COMMIT.fullmatch(anchors.commit))
-
-
 class _Finding(NamedTuple):
-    """What became of one span or command."""
-
     state: str
     what: str = ""
     """A path, or a command."""
     to: str = ""
-    """Where it is now."""
     since: date | None = None
     is_gone: bool = False
 
@@ -287,7 +270,7 @@ class _Check:
         commits: dict[str, None] = {}
         files: dict[str, None] = {}
         for each in takewhile(lambda _: self._left() > 0, stated):
-            for anchors in filter(_has_commit, each.anchors):
+            for anchors in (one for one in each.anchors if _COMMIT.fullmatch(one.commit)):
                 is_other, tip = bool(branch) and anchors.branch not in known, ""
                 if is_other:
                     tip = self._ancestry.tip(anchors.branch)
@@ -370,7 +353,8 @@ class _Check:
             return _Finding(FRESH, span.path)
         line = _line_of(span, found)
         if line is None:
-            return _Finding(CHANGED, _named(span), since=found.changed)
+            named = f"{span.symbol} in {span.path}" if span.symbol else span.path
+            return _Finding(CHANGED, named, since=found.changed)
         if line == span.line:
             return _Finding(FRESH, span.path)
         return _Finding(MOVED, span.path, f"{span.path}:{line}" if span.lines else "")
@@ -447,10 +431,6 @@ def _line_of(span: Span, found: _File) -> int | None:
     return spans.find_lines(found.text, span.hash, span.line, span.lines) or None
 
 
-def _named(span: Span) -> str:
-    return f"{span.symbol} in {span.path}" if span.symbol else span.path
-
-
 def _state(findings: Iterable[_Finding]) -> str:
     states = {each.state for each in findings}
     return next((each for each in _ORDER if each in states), UNKNOWN)
@@ -459,7 +439,8 @@ def _state(findings: Iterable[_Finding]) -> str:
 def _summed_up(findings: Sequence[_Finding], stated: Stated) -> Verdict:
     state = _state(findings)
     if findings and all(each.is_gone for each in findings):
-        return Verdict(state, held_back=f"{_listed(findings)} gone since {_day(stated)}")
+        gone = ", ".join(dict.fromkeys(each.what for each in findings))
+        return Verdict(state, held_back=f"{gone} gone since {_day(stated)}")
     notes = dict.fromkeys(_note(each, stated) for each in findings if each.state == state)
     return Verdict(state, "; ".join(filter(None, notes)))
 
@@ -473,10 +454,6 @@ def _note(finding: _Finding, stated: Stated) -> str:
     if finding.to:
         return f"now {finding.to}, changed since {since}"
     return f"{finding.what} {'gone' if finding.is_gone else 'changed'} since {since}"
-
-
-def _listed(findings: Iterable[_Finding]) -> str:
-    return ", ".join(dict.fromkeys(each.what for each in findings))
 
 
 def _day(stated: Stated, changed: date | None = None) -> str:

@@ -21,7 +21,6 @@ def tasks_in(text: str) -> list[Task]:
 
 
 def title_of(text: str) -> str:
-    """Return the first heading of a plan; empty if it has none."""
     return next((each.info for each in headings(text)), "")
 
 
@@ -73,7 +72,6 @@ class PlanText(NamedTuple):
 
     @property
     def next(self) -> str:
-        """The first task that is open; empty if none is."""
         return next((task.text for task in self.tasks if not task.done), "")
 
 
@@ -121,7 +119,6 @@ def _wrong(marker: Path, what: str) -> ActivePlanError:
 
 
 def read_plan(place: StateDir, plan: Plan) -> PlanText | None:
-    """Return a plan as it is written; None if it is not there."""
     text = read_in(place, plan.plan_file)
     return None if text is None else PlanText(plan, text)
 

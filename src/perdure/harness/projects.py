@@ -175,7 +175,6 @@ def read_local(project_root: str, name: str) -> str | None:
 
 
 def read_mark(project_root: str, name: str) -> str | None:
-    """Return what a marker says, without the space around it; None if there is none."""
     said = read_local(project_root, name)
     return None if said is None else said.strip()
 

@@ -69,7 +69,6 @@ def register_repo(backend: StorageBackend, repo: Repo) -> Repo:
 
 
 def unregister_repo(backend: StorageBackend, slug: str) -> bool:
-    """Remove a repository; say whether it was known. Its plans and memories stay."""
     known = False
 
     def change(repos: Repos) -> Repos:
@@ -120,7 +119,6 @@ def _mutate(backend: StorageBackend, change: Callable[[Repos], Repos]) -> Repos:
 
 
 def _read(backend: StorageBackend) -> tuple[Repos, str | None]:
-    """Return what is registered, and the text that says so."""
     try:
         text = backend.read(registry_locator(backend))
     except AbsentError:

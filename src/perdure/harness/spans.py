@@ -84,7 +84,6 @@ def _names(code: str) -> Iterator[str]:
 
 
 def snippets_in(text: str) -> list[str]:
-    """Return the code in a text that is no mere name."""
     found = (each.strip() for each in _CODE.findall(text[:_LONGEST_STATEMENT]))
     return [each for each in found if _SNIPPET.fullmatch(each)][:_MOST]
 
@@ -294,7 +293,6 @@ _SCRIPTS = later(r"(?:scripts|gui-scripts|tasks)(?:\.(?P<name>[\w:.\"'-]+))?$")
 
 
 def defines(path: str, text: str, name: str) -> bool:
-    """Whether a file of a project defines a command with this name."""
     file = path.rpartition("/")[2].casefold()
     if file == "package.json":
         return name in _scripts(text)

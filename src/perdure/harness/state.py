@@ -91,7 +91,6 @@ def harness_state_dir(project: Project, device: Device) -> StateDir:
 
 
 def read_state_file(project: Project, device: Device, name: str) -> str | None:
-    """Return a text of the state of a project; None if there is none."""
     return read_in(harness_state_dir(project, device), name)
 
 

@@ -130,5 +130,4 @@ def activate(place: StateDir, device: Device, plan: Plan) -> None:
 
 
 def clear_plan(place: StateDir, device: Device) -> None:
-    """Let no named plan be active."""
     remove_local(place.project_root, device.home, MARKER)

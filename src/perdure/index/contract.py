@@ -1,11 +1,12 @@
 """What an index and an embedder promise."""
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Protocol, TypeVar, runtime_checkable
 
 from perdure.model import IndexRecord, SeedHit
 from perdure.model.values import JSON
 
+Answer = TypeVar("Answer")
 Filters = Mapping[str, JSON]
 """What a record must be filed under. Each value is a scalar, or a list of which one must be it.
 
@@ -92,6 +93,12 @@ class KeptIndex(VectorIndex, Protocol):
 
     def cursor(self, account_id: str) -> int:
         """Return the last cursor that was told; 0 if none was."""
+
+    def at_once(self, account_id: str, question: Callable[[], Answer]) -> Answer:
+        """Return what `question` returns; all that it asks about an account is as of one moment.
+
+        It only asks, and may be called again if the account's data was replaced meanwhile.
+        """
 
     def owner_spaces(self, account_id: str) -> frozenset[str]:
         """Return in whose spaces the account has records."""

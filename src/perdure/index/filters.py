@@ -12,9 +12,17 @@ from perdure.errors import ConcurrentModificationError, InvalidValueError
 from perdure.index.contract import Filters
 from perdure.index.vectors import quantised
 from perdure.model import IndexRecord, Level, Uri
-from perdure.model.record import ACCOUNT, EQUALS, VALID_AT, VALID_FROM, VALID_UNTIL, check_filters
+from perdure.model.record import (
+    ACCOUNT,
+    EQUALS,
+    OWNER_SPACE,
+    VALID_AT,
+    VALID_FROM,
+    VALID_UNTIL,
+    check_filters,
+)
 from perdure.model.uri import check_id
-from perdure.model.values import JSON, moment, shown
+from perdure.model.values import JSON, entries_of, moment, shown
 from perdure.times import first, last
 
 Value = TypeVar("Value")
@@ -27,11 +35,12 @@ ALWAYS, NEVER = -(2**62), 2**62
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_LEVELS = frozenset(map(int, Level))
 _OF_RECORDS = frozenset({*EQUALS, VALID_FROM, VALID_UNTIL})
 Said = tuple[str, int, str, str, Mapping[str, JSON], JSON]
 """Id, level, text, context, filters and payload of a record."""
 _encoded = json.JSONEncoder(
-    ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=dict
+    ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=entries_of
 ).encode
 
 
@@ -55,9 +64,13 @@ class Filing:
 
 def sought(filters: Filters) -> Sought:
     """Understand filters; `InvalidValueError` if not all of them can be."""
-    given = dict(check_filters(filters))
+    given = dict(filters if _is_plain(filters) else check_filters(filters))
     account = check_id(given.pop(ACCOUNT), "account")
-    levels = _each(given.pop(LEVEL), LEVEL, _level) if LEVEL in given else None
+    level, levels = given.pop(LEVEL, None), None
+    if type(level) is int and level in _LEVELS:
+        levels = frozenset((level,))
+    elif LEVEL in filters:
+        levels = _each(level, LEVEL, _level)
     times = _each(given.pop(VALID_AT), VALID_AT, _time_or_day) if VALID_AT in given else None
     if unknown := given.keys() - {*NAMED, URI}:
         raise InvalidValueError(
@@ -66,7 +79,7 @@ def sought(filters: Filters) -> Sought:
         )
     return Sought(
         account=account,
-        texts={name: _each(value, name, _text) for name, value in given.items()},
+        texts={name: _texts(value, name) for name, value in given.items()},
         levels=levels,
         times=times,
     )
@@ -74,12 +87,12 @@ def sought(filters: Filters) -> Sought:
 
 def filing(record: IndexRecord) -> Filing:
     """Understand what a record is filed under; `InvalidValueError` if no search could tell."""
-    if unknown := record.filters.keys() - _OF_RECORDS:
+    given = entries_of(record.filters)
+    if unknown := given.keys() - _OF_RECORDS:
         raise InvalidValueError(
             f"{record.uri!a} is filed under {shown(min(unknown))}, by which nobody can search. "
             f"Fix: use {', '.join((*EQUALS, VALID_FROM, VALID_UNTIL))}, and its payload."
         )
-    given = record.filters
     texts = {name: _text(given[name], name) for name in NAMED if name in given}
     return Filing(texts, *bounds(given))
 
@@ -102,7 +115,28 @@ def above(uri: str, level: Level) -> str:
 # ---------------------------------------------------------------- values
 def _each(value: JSON, name: str, understand: Callable[[JSON, str], Value]) -> frozenset[Value]:
     several = value if isinstance(value, tuple) else (value,)
-    return frozenset(understand(each, name) for each in several)
+    return frozenset([understand(each, name) for each in several])
+
+
+def _texts(value: JSON, name: str) -> frozenset[str]:
+    several = value if isinstance(value, tuple) else (value,)
+    return frozenset(each if type(each) is str else _text(each, name) for each in several)
+
+
+def _is_plain(filters: Filters) -> bool:
+    """Whether filters are as a recall has them: whose memory, and texts, which need no check."""
+    if type(filters) is not dict:
+        return False
+    owners = filters.get(OWNER_SPACE)
+    return (
+        bool(filters.get(ACCOUNT) and owners and all(owners))
+        and all(type(name) is str and name.isascii() for name in filters)
+        and all(
+            type(each) is int or (type(each) is str and each.isascii())
+            for value in filters.values()
+            for each in (value if type(value) is tuple else (value,))
+        )
+    )
 
 
 def _text(value: JSON, name: str) -> str:

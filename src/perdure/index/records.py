@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import NamedTuple
 
 from perdure.dataclass import replace
-from perdure.markdown import marks
+from perdure.frontmatter import join
+from perdure.markdown import aliases, marks
 from perdure.model import ContextNode, ContextType, IndexRecord, Level, Uri
 from perdure.model.record import ACCOUNT, OWNER_SPACE, VALID_FROM, VALID_UNTIL, record_id
 from perdure.model.speech import SAID, Kind, speech_of
@@ -138,13 +139,14 @@ class Piece(NamedTuple):
     """Who speaks in the session."""
 
 
-def records_of(node: ContextNode, cid: str) -> list[IndexRecord]:
+def records_of(node: ContextNode, cid: str, names: Sequence[str] = ()) -> list[IndexRecord]:
     """Return the records of a node, without vectors; `cid` names its content.
 
-    They depend on nothing but the node. A text without words has no record. A node of several
-    passages has one record more, of its level 1: all of it, so that it can be compared as a whole.
+    They depend on nothing but the node, and the names that its owner gave to its file. A text
+    without words has no record. A node of several passages has one record more, of its level 1: all
+    of it, so that it can be compared as a whole.
     """
-    called = _called(node)
+    called = _called(node, names)
     pieces = list(_pieces(node, called))
     payload = _payload(node, cid)
     texts = {
@@ -242,13 +244,23 @@ def _spoken(said: Said) -> Iterator[tuple[Said, str, int]]:
             yield said, text, said.first_line + content.count("\n", 0, at)
 
 
-def _called(node: ContextNode) -> tuple[str, ...]:
-    """Return what a node is called, as far as its content does not say so anyway."""
+def _called(node: ContextNode, names: Sequence[str]) -> tuple[str, ...]:
+    """Return what a node is called, as far as its content does not say so anyway.
+
+    `names` are in small letters.
+    """
     said = set(_WORD.findall(node.content.casefold()))
     lists = [node.metadata.get(name) for name in _NAMES if node.metadata.get("in_place")]
     more = [str(each) for listed in lists if isinstance(listed, tuple) for each in listed]
-    names = (node.title, node.place.words, *more[:_MOST_NAMES])
-    new = (name for name in names if not said.issuperset(_WORD.findall(name.casefold())))
+    if not lists and "alias" in (node.frontmatter or ""):
+        more = aliases(join(node.frontmatter or "", ""))
+    known, new = set(said), list[str]()
+    for name in (node.title, node.place.words, *more[:_MOST_NAMES]):
+        words = _WORD.findall(name.casefold())
+        known.update(words)
+        if not said.issuperset(words):
+            new.append(name)
+    new += [name for name in names if not known.issuperset(_WORD.findall(name))]
     return tuple(shortened(name, MAX_ABSTRACT) for name in new)
 
 

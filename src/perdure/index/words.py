@@ -18,7 +18,10 @@ def check_words(words: Sequence[str]) -> list[str]:
     """Return words to search for; of a text that is not in a list, the words would be letters."""
     if isinstance(words, str):
         raise InvalidValueError(f"{shown(words)} is a text. Fix: give a list of its words.")
-    return [encodable(word, "word to search for") for word in words]
+    return [
+        word if type(word) is str and word.isascii() else encodable(word, "word to search for")
+        for word in words
+    ]
 
 
 def check_weight(weight: object) -> float:

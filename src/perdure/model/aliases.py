@@ -62,6 +62,11 @@ class Aliases:
             ) from error
         return found
 
+    def united(self, other: "Aliases") -> "Aliases":
+        """Return all that either table has; where they differ, the same on every machine."""
+        both = (self.projects, other.projects), (self.remotes, other.remotes)
+        return Aliases(*({k: max(a.get(k, ""), b.get(k, "")) for k in {**a, **b}} for a, b in both))
+
     def text(self) -> str:
         told = {"projects": dict(self.projects), "remotes": dict(self.remotes)}
         return json.dumps(told, indent=1, sort_keys=True, ensure_ascii=False) + "\n"

@@ -25,7 +25,6 @@ class Span:
     hash: str = ""
     """Of the definition, or of the lines; empty if the whole file is meant."""
     line: int = 0
-    """The first line, from 1."""
     lines: int = 0
     """How many lines; 0 for a definition or a whole file."""
 
@@ -154,8 +153,6 @@ def hedged(text: str, verdict: Verdict) -> str:
 
 
 class Checkout(Protocol):
-    """The working tree of a folder."""
-
     def anchored(self, text: str, when: datetime | None, origin: Origin | None) -> Anchors | None:
         """Return what a statement of that time names; None if nothing can be known of it.
 

@@ -44,7 +44,6 @@ class OutboxEvent:
     status: EventStatus = EventStatus.PENDING
     retry_count: int = 0
     next_retry_at: datetime | None = None
-    """It is not to be tried before."""
     last_error: str = ""
     """Why the last attempt failed; cut, however long it was."""
 

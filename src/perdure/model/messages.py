@@ -50,8 +50,6 @@ _NO_JSON = "JSON can't say it"
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Something of a given message that is not kept."""
-
     message: int
     """Which of the given messages, from 0."""
     what: str
@@ -146,7 +144,6 @@ def called(name: str, given: str) -> str:
 
 
 def _unwrapped(given: Mapping[object, object]) -> list[Mapping[object, object]]:
-    """Return the messages of a whole answer of OpenAI's; any other mapping is one message."""
     found: list[object] = []
     if given.get("object") == "chat.completion":
         choices = map(mapping_in, _listed(given.get("choices")))

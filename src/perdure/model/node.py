@@ -4,11 +4,13 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from enum import Enum
+from functools import cached_property, lru_cache
 from typing import Any
 
 from perdure.dataclass import dataclass, field, replace
 from perdure.errors import InvalidValueError
 from perdure.markdown import headings, unmarked
+from perdure.model.record import VALID_FROM, VALID_UNTIL
 from perdure.model.request import owner_space_at
 from perdure.model.uri import SLUG, Uri, check_slug
 from perdure.model.values import (
@@ -37,7 +39,7 @@ SUPERSEDED_BY = "superseded_by"
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _MAX_TITLE = 120
 _MAX_BEGINNING = 60
-_TIMES = ("date", "valid_from", "valid_until")
+_TIMES = ("date", VALID_FROM, VALID_UNTIL)
 """Metadata that Perdure reads: when it was, and from when to when it holds."""
 
 
@@ -103,7 +105,7 @@ class ContextType(Enum):
         return cls.RESOURCE if uri.path[:1] == ("resources",) else cls.MEMORY
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ContextNode:
     """A node as it is, or as it is to be.
 
@@ -161,7 +163,7 @@ class ContextNode:
             put(self, "problems", tuple(encodable(each, "problem") for each in self.problems))
 
     # ------------------------------------------------------------ what follows from its name
-    @property
+    @cached_property
     def place(self) -> Uri:
         return Uri.parse(self.uri)
 
@@ -169,7 +171,7 @@ class ContextNode:
     def account_id(self) -> str:
         return self.place.account
 
-    @property
+    @cached_property
     def category(self) -> str:
         return self.place.category
 
@@ -181,7 +183,7 @@ class ContextNode:
     def context_type(self) -> ContextType:
         return ContextType.of(self.place)
 
-    @property
+    @cached_property
     def title(self) -> str:
         """What people call it; a note of a person's may name its title apart from its headings."""
         is_named = self.abstract and self.metadata.get("in_place")
@@ -192,8 +194,16 @@ class ContextNode:
         """When it last changed; None for a note of a person's that names no time."""
         return self.updated_at if self.updated_at != _EPOCH else None
 
-    # ------------------------------------------------------------ making the next one
-    @property
+    @cached_property
+    def valid_from(self) -> datetime | None:
+        """From when on it holds; None if that is not known."""
+        return read_moment(self.metadata.get(VALID_FROM))
+
+    @cached_property
+    def valid_until(self) -> datetime | None:
+        return read_moment(self.metadata.get(VALID_UNTIL))
+
+    @cached_property
     def project(self) -> str:
         """The project it belongs to; empty for none.
 
@@ -217,16 +227,21 @@ class ContextNode:
         found = re.search(line, self.frontmatter or "", re.MULTILINE)
         return None if found is None else found[1].strip("\"'[]")
 
+    # ------------------------------------------------------------ making the next one
     def revised(self, **changes: Any) -> "ContextNode":  # noqa: ANN401 - the fields' own types
         return replace(self, **{"version": self.version + 1, **changes})
 
 
 def title_of(content: str, abstract: str, place: Uri) -> str:
     """Return what people call a node: its first heading, abstract, how it begins, or its name."""
+    return _title(content, abstract) or shortened(place.words, _MAX_TITLE)
+
+
+@lru_cache(maxsize=32)
+def _title(content: str, abstract: str) -> str:
     heading = next((each.info for each in headings(content) if each.info), "")
     said = heading or abstract.strip().partition("\n")[0]
-    title = " ".join(said.split()) or _beginning(content) or place.words
-    return shortened(title, _MAX_TITLE)
+    return shortened(" ".join(said.split()) or _beginning(content), _MAX_TITLE)
 
 
 def _beginning(content: str) -> str:

@@ -59,14 +59,11 @@ def switch_in(content: str) -> bool | None:
 
 
 class Screen:
-    """Returns what of each message of a session may be kept."""
-
     def __init__(self, switches: Sequence[Switch] = ()) -> None:
         self._switches = sorted(switches)
         self._repeated = _Repeated()
         self._public: list[str] = []
         self.is_on = False
-        """Whether the session is in private mode."""
         self.is_used = bool(switches)
         """Whether anything in the session was private."""
 
@@ -99,7 +96,6 @@ class Screen:
 
 
 def without_private(text: str) -> str:
-    """Return a prompt without what is private in it."""
     return Screen().public("user", text)
 
 
@@ -197,7 +193,6 @@ def _names(block: str) -> Iterator[tuple[str, bool]]:
 
 
 def _opens(word: re.Match[str]) -> bool:
-    """Whether a word begins a sentence, or a line."""
     before = word.string[max(0, word.start() - _NEAR) : word.start()].rstrip(" \t\"'`*(#>-")
     return before[-1:] in {"", ".", "!", "?", ":", "\n"}
 
@@ -208,7 +203,6 @@ def _sentences(text: str) -> Iterator[list[str]]:
 
 
 def _runs(words: Sequence[str], size: int) -> Iterator[tuple[str, ...]]:
-    """Yield all runs of so many words."""
     for at in range(len(words) - size + 1):
         yield tuple(words[at : at + size])
 

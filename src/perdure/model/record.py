@@ -3,13 +3,12 @@
 import math
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
-from types import MappingProxyType
 
 from perdure.dataclass import dataclass, field, fields
 from perdure.errors import InvalidValueError
 from perdure.model.request import owner_space_at
 from perdure.model.uri import Uri
-from perdure.model.values import JSON, encodable, frozen, shown
+from perdure.model.values import JSON, encodable, extended, frozen, shown
 
 ACCOUNT = "account_id"
 OWNER_SPACE = "owner_space"
@@ -68,7 +67,7 @@ class IndexRecord:
 
     def with_payload(self, more: Mapping[str, JSON]) -> "IndexRecord":
         """Return the same record with more in its payload; as `with_vector`."""
-        return self._with("payload", frozen({**self.payload, **more}, "payload"))
+        return self._with("payload", extended(self.payload, more, "payload"))
 
     def _with(self, field_: str, value: object) -> "IndexRecord":
         record = object.__new__(IndexRecord)
@@ -80,7 +79,7 @@ class IndexRecord:
 _FIELDS = tuple(each.name for each in fields(IndexRecord))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SeedHit:
     id: str
     uri: str
@@ -100,19 +99,15 @@ class SeedHit:
 
     @classmethod
     def of_record(
-        cls, id_: str, uri: str, level: Level, score: float, said: tuple[str, dict[str, JSON]]
+        cls, id_: str, uri: str, level: Level, score: float, said: tuple[str, Mapping[str, JSON]]
     ) -> "SeedHit":
-        """Return a hit quickly, of a record that an index checked; `said`: its text and payload."""
+        """Return a hit quickly, of a record that an index checked; `said`: its text and payload.
+
+        Nobody may change the payload.
+        """
         text, payload = said
         hit = object.__new__(cls)
-        put = object.__setattr__
-        put(hit, "id", id_)
-        put(hit, "uri", uri)
-        put(hit, "level", level)
-        put(hit, "score", score)
-        put(hit, "text", text)
-        told = {name: tuple(v) if type(v) is list else v for name, v in payload.items()}
-        put(hit, "payload", MappingProxyType(told))
+        hit.__dict__.update(id=id_, uri=uri, level=level, score=score, text=text, payload=payload)
         return hit
 
 

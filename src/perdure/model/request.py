@@ -36,7 +36,6 @@ class Role(Enum):
     ROOT = "root"
     """Makes and deletes accounts; in its own account it may all that an admin may."""
     ADMIN = "admin"
-    """Reaches all that is in its account."""
     MEMBER = "member"
     """Reaches its own spaces, those it was shown, and what the account shares."""
 
@@ -107,7 +106,10 @@ class RequestContext:
         """Whether what somebody has in this account is within reach; so is what all share."""
         if owner_space.startswith("account:"):
             return owner_space == f"account:{self.account_id}"
-        return self.governs or owner_space in self.owner_spaces
+        if self.role is not Role.MEMBER:
+            return True
+        own = (f"user:{self.user_id}", f"agent:{self.agent_id}")
+        return owner_space in own or owner_space in self.visible_owner_spaces
 
     def may_see(self, uri: Uri) -> bool:
         """Whether a place is within reach, as far as its name tells; a session has its owner."""

@@ -18,14 +18,10 @@ from perdure.patterns import later
 
 
 class Kind(Enum):
-    """Who a message is from."""
-
     USER = "user"
     AGENT = "agent"
     CALL = "call"
-    """The agent called a tool."""
     OUTPUT = "output"
-    """A tool returned it."""
     INJECTED = "injected"
     """Perdure put it there, or returned it from a tool."""
     BOILERPLATE = "boilerplate"
@@ -41,7 +37,6 @@ SAID = frozenset({Kind.USER, Kind.AGENT})
 class Speech:
     kind: Kind
     text: str
-    """The content without the blocks that nobody said."""
 
 
 def speech_of(role: str, content: str) -> Speech:
@@ -325,7 +320,6 @@ def _begins_line(text: str, at: int) -> bool:
 
 
 def _says_nothing(text: str) -> bool:
-    """Whether a message only lets the agent go on."""
     if len(text) > 60:  # noqa: PLR2004 - the longest such message has half of that
         return False
     words = [word.lower() for word in _WORD.findall(text.removeprefix("@agent"))]

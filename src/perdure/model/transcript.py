@@ -169,7 +169,9 @@ def _heading(index: int, piece: int, message: Message) -> str:
 def _said(heading: re.Match[str], lines: list[str], at: int, end: int) -> Said:
     first = at + 2 if lines[at + 1 : at + 2] == [""] else at + 1
     last = end - 1 if end > first and lines[end - 1] == "" else end
-    content = "\n".join(_unescaped(line) for line in lines[first:last])
+    escaped = _LOOKS_LIKE_ONE.fullmatch
+    said = (line[1:] if line[:1] == "\\" and escaped(line) else line for line in lines[first:last])
+    content = "\n".join(said)
     role = heading["role"] or heading["bare"]
     message = Message(role, content, heading["name"] or "", read_moment(heading["time"]))
     return Said(message, int(heading["index"]), int(heading["piece"] or 0), first + 1)
@@ -178,10 +180,6 @@ def _said(heading: re.Match[str], lines: list[str], at: int, end: int) -> Said:
 def _escaped(content: str) -> str:
     lines = content.split("\n")
     return "\n".join(f"\\{line}" if _LOOKS_LIKE_ONE.fullmatch(line) else line for line in lines)
-
-
-def _unescaped(line: str) -> str:
-    return line[1:] if line.startswith("\\") and _LOOKS_LIKE_ONE.fullmatch(line) else line
 
 
 def _text(value: object) -> str:

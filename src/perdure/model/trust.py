@@ -58,8 +58,6 @@ class Switch(NamedTuple):
 
 
 class Reason(Enum):
-    """Why a session may not use memory, or not contribute to it."""
-
     OFF = "PERDURE_OFF is set"
     EXCLUDED = "its folder is excluded in the config"
     NO_USE = "use is switched off"
@@ -90,8 +88,6 @@ class FolderRule:
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
-    """What sessions of agents may do with memory."""
-
     use: bool = True
     contribute: bool = True
     headless: bool = False

@@ -1,7 +1,7 @@
 """Names of places in memory: `ctx://` URIs, and the keys of the seam that they stand for."""
 
 import re
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from urllib.parse import quote, unquote
 
@@ -97,7 +97,7 @@ def slug_of(name: str) -> str:
     return f"{slug[:80].strip('-')}-{digest}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Uri:
     """A place in the memory of one account: a node, or a folder of nodes.
 
@@ -113,7 +113,9 @@ class Uri:
         if isinstance(path, list):
             object.__setattr__(self, "path", tuple(path))
         try:
-            _check(self)
+            _check(self.account, self.path)
+        except TypeError:
+            raise _pathless(path) from None
         except InvalidValueError as error:
             raise InvalidUriError(f"{error}\nA place in memory is {_SHAPES_SHOWN}") from None
 
@@ -130,10 +132,10 @@ class Uri:
         return _parse(text)
 
     def __str__(self) -> str:
-        return SCHEME + "/".join(_in_uri(part) for part in (self.account, *self.path))
+        return _text_of(self.account, self.path)
 
     # ------------------------------------------------------------ what it is
-    @property
+    @cached_property
     def is_node(self) -> bool:
         """Whether a node can be here; otherwise it is a folder."""
         match self.path:
@@ -145,7 +147,7 @@ class Uri:
                 return True
         return False
 
-    @property
+    @cached_property
     def category(self) -> str:
         """Of a memory or a skill; empty for everything else."""
         match self.path:
@@ -168,7 +170,7 @@ class Uri:
     def level(self) -> int:
         return len(self.path)
 
-    @property
+    @cached_property
     def owner_space(self) -> str:
         """Whose it is, as far as the name tells; empty above any owner, and for a session."""
         match self.path:
@@ -180,7 +182,7 @@ class Uri:
                 return f"account:{self.account}"
         return ""
 
-    @property
+    @cached_property
     def session(self) -> str:
         """The session that it belongs to; empty if to none."""
         return self.path[1] if len(self.path) > 1 and self.path[0] == "sessions" else ""
@@ -198,9 +200,9 @@ class Uri:
         """Whether `other` is this place or lies below it."""
         return self.account == other.account and other.path[: len(self.path)] == self.path
 
-    @property
+    @cached_property
     def key(self) -> str:
-        return "/".join(("accounts", *map(segment_of, (self.account, *self.path))))
+        return _key_of(self.account, self.path)
 
     @classmethod
     def of_key(cls, key: object) -> "Uri | None":
@@ -251,13 +253,19 @@ def check_id(text: object, what: str) -> str:
     return text
 
 
-def _check(uri: Uri) -> None:
-    check_id(uri.account, "account")
-    if not isinstance(uri.path, tuple):
-        raise InvalidUriError(f"{shown(uri.path)} is no path. Fix: give a tuple of names.")
-    for name in uri.path:
+def _pathless(path: object) -> InvalidUriError:
+    return InvalidUriError(f"{shown(path)} is no path. Fix: give a tuple of names.")
+
+
+@lru_cache(maxsize=65536)
+def _check(account: str, path: tuple[str, ...]) -> None:
+    """Refuse what is not a place; one that was checked is not checked again."""
+    check_id(account, "account")
+    if not isinstance(path, tuple):
+        raise _pathless(path)
+    for name in path:
         check_id(name, "name")
-    match uri.path:
+    match path:
         case () | ("resources" | "sessions", *_):
             pass
         case ("users" | "agents" as kind, *names):
@@ -266,11 +274,22 @@ def _check(uri: Uri) -> None:
             raise InvalidUriError(
                 f"an account has no {shown(first)}. Fix: start with one of the names below."
             )
-    if len(uri.key) > MAX_KEY_BYTES:
+    length = len(_key_of(account, path))
+    if length > MAX_KEY_BYTES:
         raise InvalidUriError(
-            f"{shown(str(uri))} is too long: its folder's key has {len(uri.key)} bytes. "
+            f"{shown(_text_of(account, path))} is too long: its folder's key has {length} bytes. "
             f"Fix: use shorter names; {MAX_KEY_BYTES} bytes are the most."
         )
+
+
+@lru_cache(maxsize=65536)
+def _key_of(account: str, path: tuple[str, ...]) -> str:
+    return "/".join(("accounts", *map(segment_of, (account, *path))))
+
+
+@lru_cache(maxsize=65536)
+def _text_of(account: str, path: tuple[str, ...]) -> str:
+    return SCHEME + "/".join(_in_uri(part) for part in (account, *path))
 
 
 def _check_owned(kind: str, *names: str) -> None:

@@ -1,7 +1,7 @@
 """What the values of memory are made of: bounded texts, frozen JSON, times, shares."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NoReturn
 
@@ -11,7 +11,6 @@ from perdure.patterns import later
 JSON = None | bool | int | float | str | Sequence["JSON"] | Mapping[str, "JSON"]
 
 ROLES = ("user", "assistant", "system", "tool")
-"""Who speaks in a session."""
 MAX_ABSTRACT = 200
 MAX_OVERVIEW = 5_000
 MAX_CONTENT = 100_000
@@ -120,6 +119,12 @@ class _FrozenMapping(Mapping[str, JSON]):
     def __len__(self) -> int:
         return len(self._entries)
 
+    def keys(self) -> KeysView[str]:
+        return self._entries.keys()
+
+    def items(self) -> ItemsView[str, JSON]:
+        return self._entries.items()
+
     def __eq__(self, other: object) -> bool:
         if isinstance(other, _FrozenMapping):
             return self._entries == other._entries
@@ -157,8 +162,20 @@ def frozen(value: Mapping[str, JSON], what: str) -> Mapping[str, JSON]:
     return _frozen_mapping(value, what, _DEPTH)
 
 
+def extended(value: Mapping[str, JSON], more: Mapping[str, JSON], what: str) -> Mapping[str, JSON]:
+    """Return a frozen mapping with more in it; what was frozen before is not looked at again."""
+    return _FrozenMapping({**entries_of(value), **entries_of(frozen(more, what))})
+
+
 def _frozen_mapping(value: Mapping[str, JSON], what: str, depth: int) -> Mapping[str, JSON]:
-    return _FrozenMapping({_named(k, what): _frozen(v, what, depth) for k, v in value.items()})
+    return _FrozenMapping(
+        {
+            k if type(k) is str and k.isascii() else _named(k, what): v
+            if v is None or (type(v) is str and v.isascii())  # as most are
+            else _frozen(v, what, depth)
+            for k, v in value.items()
+        }
+    )
 
 
 def _frozen(value: JSON, what: str, depth: int) -> JSON:
@@ -183,6 +200,11 @@ def _frozen(value: JSON, what: str, depth: int) -> JSON:
         f"the {what} holds {shown(value)}, which JSON can't say. "
         "Fix: use texts, lists, and numbers of at most 64 bits."
     )
+
+
+def entries_of(value: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return a mapping as the dictionary that `json` takes; it is to be read only."""
+    return value._entries if type(value) is _FrozenMapping else dict(value)  # noqa: SLF001 - of this module
 
 
 def _named(name: object, what: str) -> str:

@@ -17,9 +17,7 @@ DEFAULT = "work"
 class Phase(NamedTuple):
     name: str
     budget: int
-    """Tokens."""
     categories: frozenset[str] | None
-    """Of which kinds of notes; None is of all."""
 
     def fits(self, category: str, phases: object) -> bool:
         """Whether a note is for this phase: as it says itself, else by its category."""

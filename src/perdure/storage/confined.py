@@ -292,7 +292,7 @@ def scan(
             stamps, folders = _look_into(descriptor, clock())
         finally:
             os.close(descriptor)
-        yield key, _named(stamps, key)
+        yield key, _named(stamps, key) if stamps else stamps
         if not folders:
             continue
         prefix, below = f"{key}/" if key else "", f"{path}/" if path else ""

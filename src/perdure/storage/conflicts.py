@@ -1,8 +1,8 @@
 """Copies that a sync client makes when two devices changed the same file.
 
-Most carry an unmistakable mark in their name. Drive's `name (1)` and iCloud's `name 2` don't:
+Most carry an unmistakable mark in their name. Drive's `name (1)` and iCloud's `name 2` do not:
 people call files so too. Those count only when the text that they would be a copy of lies beside
-them and says nearly the same.
+them, and it is evident: it says the same, or it has the same id and says nearly the same.
 """
 
 import re
@@ -41,9 +41,12 @@ _UNMARKED = tuple(
     for pattern in (
         r"^(?P<stem>.+?) ?\([1-9]\d?\)",  # Drive: name (1).md
         r"^(?P<stem>.+) (?:[2-9]|[1-9]\d)",  # iCloud: name 2.md
+        r"^(?P<stem>.+?)-(?=[A-Z0-9-]*[A-Z])[A-Z0-9][A-Z0-9-]{2,14}",  # OneDrive: name-LAPTOP.md
+        r"^(?P<stem>.+) \(conflict(?: \d{1,2})?\)",  # by hand, and small programs
     )
 )
 _FRONTMATTER = later(r"\A---\n.*?^---\n", re.DOTALL | re.MULTILINE)
+_ID = later(r"\A---\r?\n(?:(?!---)[^\n]*\n){0,50}?id: *(\S[^\n]*)")
 _NEARLY_THE_SAME = 0.75
 
 
@@ -55,6 +58,11 @@ def marked_original(name: str) -> str | None:
 def unmarked_original(name: str) -> str | None:
     """Return the name of the original, if `name` may be that of a copy; their texts must tell."""
     return _original(name, _UNMARKED)
+
+
+def copied_name(name: str) -> str | None:
+    """Return the name of the original, if `name` may be that of a copy with or without a mark."""
+    return marked_original(name) or unmarked_original(name)
 
 
 def original_of(
@@ -69,7 +77,7 @@ def original_of(
     ours, theirs = read(original), read(name)
     if ours is None or theirs is None:
         return None
-    return original if alike(ours, theirs) else None
+    return original if is_evident_copy(name, ours, theirs) else None
 
 
 def _original(name: str, patterns: tuple[re.Pattern[str], ...]) -> str | None:
@@ -77,6 +85,15 @@ def _original(name: str, patterns: tuple[re.Pattern[str], ...]) -> str | None:
         if match := pattern.match(name):
             return match["stem"] + (match["extension"] or "")
     return None
+
+
+def is_evident_copy(name: str, one: str, other: str) -> bool:
+    """Whether a text is a copy, though its name may be its own: the same, or with the same id."""
+    if one == other:
+        return bool(one.strip())  # two empty notes are two notes
+    ids = [found[1] if (found := _ID.search(text)) else None for text in (one, other)]
+    is_same = ids[0] is not None and ids[0] == ids[1]
+    return (is_same or "(conflict" in name) and alike(one, other)
 
 
 def alike(one: str, other: str) -> bool:

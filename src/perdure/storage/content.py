@@ -1,7 +1,7 @@
 """Texts on their way into a store: checked changes, and what a write may expect to find there."""
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -97,17 +97,23 @@ class Change(NamedTuple):
 def check_changes(changes: Changes, expect: Conditions) -> list[Change]:
     """Return the changes in their order; raise for what no backend could do."""
     conditions = expect or {}
+    if [*conditions] == [*changes]:  # as most are, and nothing need be looked up
+        expected: Iterable[Expectation] = conditions.values()
+    else:
+        _refuse_unchanged(conditions, changes)
+        expected = [conditions.get(locator) for locator in changes]
+    checked = [_checked(*item, each) for item, each in zip(changes.items(), expected, strict=True)]
+    _refuse_one_below_another({change.locator.key for change in checked})
+    return checked
+
+
+def _refuse_unchanged(conditions: Mapping[Locator, Expectation], changes: Changes) -> None:
     for locator in conditions:
         if locator not in changes:
             raise ValueError(
                 f"expect names {str(locator)!a}, which is not among the changes. "
                 "Fix: leave it out, or change that text too."
             )
-    checked = [
-        _checked(locator, content, conditions.get(locator)) for locator, content in changes.items()
-    ]
-    _refuse_one_below_another({change.locator.key for change in checked})
-    return checked
 
 
 def partly_done(error: StorageError, done: int, total: int) -> StorageError:

@@ -14,6 +14,7 @@ from perdure.errors import (
     OptionError,
     PersonalWriteRefusedError,
     StorageError,
+    TextsGoneError,
 )
 from perdure.storage.content import (
     Change,
@@ -392,7 +393,12 @@ class StorageBackend(ABC):
         `write` can't reach it. Without an authorisation for just this text at just this place:
         `PersonalWriteRefusedError`.
         """
-        del content, authorisation, expect
+        return self._write_personal(locator, content, authorisation, expect)
+
+    def _write_personal(
+        self, locator: Locator, content: str, leave: "Authorisation", expect: Expectation
+    ) -> Locator:
+        del content, leave, expect
         raise PersonalWriteRefusedError(
             f"{type(self).__name__} has no personal space, so {str(locator)!a} was not written. "
             "Fix: use a vault and set [storage.vault] personal to the folder above its store."
@@ -427,14 +433,6 @@ class Layout(StorageBackend):
         """
 
     @abstractmethod
-    def held(self, path: str, text: str) -> dict[Locator, str]:
-        """Return the texts of the tree that a file would hold with this text."""
-
-    @abstractmethod
-    def composed(self, path: str, texts: Mapping[Locator, str], before: str) -> str:
-        """Return what a file was that held these texts, written as the text that it has."""
-
-    @abstractmethod
     def expected(self, paths: Sequence[str]) -> dict[str, bytes | None]:
         """Return the digests of those files that were last written here, and not by others."""
 
@@ -447,63 +445,12 @@ class Layout(StorageBackend):
         """Whether nothing below a directory is a text of the tree."""
 
     @abstractmethod
+    def text_at(self, key: str) -> Text:
+        """Return what the text with this key says."""
+
+    @abstractmethod
     def look(self, locators: Iterable[Locator]) -> dict[Locator, Text]:
         """Return what is at each of these places; a file that has several texts is read once."""
-
-    @abstractmethod
-    def below(self, place: str) -> Sequence[str]:
-        """Return the folders of all nodes at a place and below; each before those in it."""
-
-    @abstractmethod
-    def in_use(self, places: Sequence[str]) -> dict[str, bool]:
-        """Return whether nodes in these folders are in use; left out if their file must be read."""
-
-    @abstractmethod
-    def named(self, name: str) -> Sequence[str]:
-        """Return the folders of all nodes whose file has a name, or which say that they have it."""
-
-    @abstractmethod
-    def is_ours(self, place: str) -> bool:
-        """Whether the file of a node is as it was last written here, for all that is known."""
-
-    @abstractmethod
-    def own_note(self, place: str) -> str:
-        """Return the path of the note that the folder of a node is, if Perdure may not change it.
-
-        Empty for any other.
-        """
-
-    @abstractmethod
-    def path_of(self, key: str) -> str:
-        """Return the path of the file that holds a text, or a node; empty if there is none."""
-
-    @abstractmethod
-    def text_in(self, path: str, real: str, key: str) -> str | None:
-        """Return the text of a key, if the file at a path said this; None if it has none."""
-
-    @abstractmethod
-    def names_of(self, place: str) -> Sequence[str]:
-        """Return the names by which `named` finds the folder of a node."""
-
-    @abstractmethod
-    def file_of(self, place: str) -> tuple[str, str] | None:
-        """Return the path and the text of the file that holds a node; None if it can't be read."""
-
-    @abstractmethod
-    def place_at(self, path: str) -> str:
-        """Return the folder of the node that a file holds; empty if it holds none."""
-
-    @abstractmethod
-    def in_place(self) -> frozenset[str]:
-        """Return the folders of nodes whose files are their owner's, and are never written."""
-
-    @abstractmethod
-    def remove_copies(self, place: str) -> None:
-        """Remove the conflict copies that sync clients left beside the file of a node."""
-
-    @abstractmethod
-    def has_file(self, name: str) -> bool:
-        """Whether a file beside the texts has a name, with or without its folders."""
 
     @abstractmethod
     def is_note(self, path: str) -> bool:
@@ -635,3 +582,23 @@ def is_directory(backend: StorageBackend, locator: Locator) -> bool:
         return backend.info(locator).is_dir
     except FileNotFoundError:
         return False
+
+
+_FEW_GONE = 10
+_SHARE_GONE = 10
+"""More than this many texts, and more than one in so many, do not go at once unasked."""
+_FEWEST_GONE = 4
+"""More than this many do not go at once if they are half of all."""
+
+
+def refuse_loss(backend: StorageBackend, lost: Sequence[str], *, known: int, met: int) -> None:
+    """Raise `TextsGoneError` if so much is gone that a drive or a sync client may be at fault."""
+    many = len(lost) > _FEW_GONE and len(lost) * _SHARE_GONE > known
+    half = len(lost) > _FEWEST_GONE and len(lost) * 2 >= known
+    if many or half or (len(lost) > 1 and not met):
+        raise TextsGoneError(
+            f"{len(lost):,} of {known:,} texts are gone from {backend.whereabouts!a}, such as "
+            f"{lost[0]!a}. Nothing was recorded, because a drive may not be mounted, or a sync "
+            "client not be done. Fix: bring them back; or, if they are meant to be gone, run "
+            "`perdure repair --apply --accept-removals`."
+        )

@@ -147,10 +147,9 @@ class FolderBackend(StorageBackend):
     def scan(self, directory: Locator = ROOT, *, skip: Skip = lambda _: False) -> Iterator[Listing]:
         """As promised; a stamp is made of number, size and both times of a file."""
         try:
-            if not is_plain_name(directory.name):  # spelled otherwise on disk, perhaps
-                start = self._spelled(directory.key)
-            else:
-                start = directory.key
+            start = directory.key
+            if start and not is_plain_name(directory.name):  # spelled otherwise on disk, perhaps
+                start = self._spelled(start)
             for key, stamps in confined.scan(self._open_below, start, skip, self.clock):
                 yield Listing(trusted(key), stamps)
         except OSError as error:

@@ -13,8 +13,8 @@ from perdure.artifacts.state import Binding
 from perdure.dataclass import dataclass, field, replace
 from perdure.errors import AbsentError, NotTextError
 from perdure.files import Closing
-from perdure.storage.fence import Fence
 from perdure.storage.locator import Locator
+from perdure.storage.lock.fence import Fence
 from perdure.times import last
 
 SAVE = "save"

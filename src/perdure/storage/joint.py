@@ -483,9 +483,10 @@ class Joint:
             self.history.record(changes)
 
     def _write_stale(self, stale: "Sequence[_Stale]") -> None:
-        self._write_files(
+        """Write them durably: a torn file that is younger than its commit looks like an edit."""
+        self.inner.write_all(
             {each.locator: each.text for each in stale},
-            {each.locator: guard_of(each.found) for each in stale},
+            expect={each.locator: guard_of(each.found) for each in stale},
         )
 
     def _stale(self, locator: Locator, start: int) -> "_Stale | None":
@@ -499,10 +500,12 @@ class Joint:
             return None
         is_new = found is not None and self._age(locator, bound.time) > _SLACK_MS
         has_restarted = not self.history.fence.is_of_this_start()
-        is_sure = is_new or not self.inner.defers_sync or not has_restarted
+        may_be_torn = self.inner.defers_sync and has_restarted
+        is_sure = is_new or not may_be_torn
         if found is UNREADABLE:  # no version can say what it is
             return None if is_sure else _Stale(locator, bound, found, text, _Whose.OURS)
-        if found is None or (not is_sure and is_torn(found, text)):
+        is_part = found is not None and may_be_torn and is_torn(found, text)
+        if found is None or (is_part and not is_new):
             return _Stale(locator, bound, found, text, _Whose.OURS)
         versions = self.history.store.catalogue.versions(bound.name, bound.position - 1)
         former = versions
@@ -513,7 +516,8 @@ class Joint:
         if any(is_of(each.cid, found) for each in former):
             whose = _Whose.OURS
         else:
-            whose = _Whose.OWNERS if is_sure else _Whose.UNDECIDED
+            # The commit may have taken so long that its own file is younger than it.
+            whose = _Whose.OWNERS if is_sure and not is_part else _Whose.UNDECIDED
         return _Stale(locator, bound, found, text, whose)
 
     def _age(self, locator: Locator, time: int) -> float:

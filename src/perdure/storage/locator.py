@@ -153,8 +153,7 @@ class Locator:
         return trusted(self.key.rpartition("/")[0])
 
     def child(self, *parts: str) -> "Locator":
-        key = "/".join((self.key, *parts) if self.key else parts)
-        return trusted(key) if _is_plain(key) else Locator(key)
+        return _child(self.key, parts)
 
     def contains(self, other: "Locator") -> bool:
         """Whether `other` is this place or lies below it."""
@@ -169,6 +168,17 @@ def trusted(key: str) -> Locator:
     locator = object.__new__(Locator)
     object.__setattr__(locator, "key", key)
     return locator
+
+
+@lru_cache(maxsize=16384)
+def _child(key: str, parts: tuple[str, ...]) -> Locator:
+    below = "/".join((key, *parts) if key else parts)
+    is_plain = len(below) <= MAX_KEY_BYTES and TEMPORARY_SUFFIX not in below
+    if not is_plain or _PLAIN_KEY.fullmatch(below) is None:
+        return Locator(below)
+    child = object.__new__(Locator)
+    _set_key(child, below)
+    return child
 
 
 _set_key = vars(Locator)["key"].__set__  # the slot itself, past the freeze

@@ -10,16 +10,15 @@ from hashlib import sha256
 from itertools import islice
 from typing import Final, NamedTuple
 
-from perdure.database import DatabaseFile, DerivedFile, Tables
 from perdure.dataclass import dataclass, field
 from perdure.errors import (
     AccessRefusedError,
     LinkRefusedError,
     NotTextError,
-    TextsGoneError,
 )
 from perdure.files import Closing
-from perdure.storage.contract import ROOT, Skip, Stamp, StorageBackend
+from perdure.sqlite import DatabaseFile, DerivedFile, Tables
+from perdure.storage.contract import ROOT, Skip, Stamp, StorageBackend, refuse_loss
 from perdure.storage.locator import Locator
 
 _BATCH = 256
@@ -48,13 +47,12 @@ _ROWS = "SELECT directory, name, stamp, digest FROM seen"
 _GOES_ON = "goes on at"
 _RULE = "rule"
 _LOOKED = "looked"
-_FEW_GONE = 10
-_SHARE_GONE = 10
-"""More than this many texts, and more than one in so many, do not go at once unasked."""
-_FEWEST_GONE = 4
-"""More than this many do not go at once if they are half of all."""
 _LEAST_COMPARED = 500
 """So many contents are compared in any case, so that each check gets on."""
+
+
+Stamps = Mapping[str, Mapping[str, Stamp]]
+"""The stamps of texts, by directory and name."""
 
 
 class Row(NamedTuple):
@@ -70,7 +68,8 @@ class Seen(Closing):
     def __init__(self, path: str = "") -> None:
         self._file = DerivedFile(path, TABLES)
         self._stamps: dict[str, dict[str, Stamp]] = {}
-        self._notes: dict[str, str] = {}
+        self.notes: Mapping[str, str] = {}
+        """What was noted under each name, as of when the stamps were last asked for."""
         self._as_of: tuple[object, int] | None = None
 
     def close(self) -> None:
@@ -108,10 +107,10 @@ class Seen(Closing):
 
         return self._file.ask(ask)
 
-    def stamps(self) -> Mapping[str, Mapping[str, Stamp]]:
+    def stamps(self) -> Stamps:
         """Return the stamps by directory and name. Rows are read again if others changed them."""
 
-        def load(file: DatabaseFile) -> Mapping[str, Mapping[str, Stamp]]:
+        def load(file: DatabaseFile) -> Stamps:
             with file.reading() as db:
                 ((version,),) = db.execute("PRAGMA data_version")
                 if self._as_of is None or self._as_of[0] is not db or self._as_of[1] != version:
@@ -119,7 +118,7 @@ class Seen(Closing):
                     for directory, name, stamp in db.execute(_STAMPS):
                         stamps[directory][name] = stamp
                     self._stamps = dict(stamps)
-                    self._notes = dict(db.execute("SELECT name, value FROM note"))
+                    self.notes = dict(db.execute("SELECT name, value FROM note"))
                     self._as_of = db, version
                 return self._stamps
 
@@ -164,17 +163,7 @@ class Seen(Closing):
             directory, name = _halves(row.key)
             stamps[directory][name] = row.stamp
         self._stamps = {**self._stamps, **stamps}
-        self._notes = {**self._notes, **notes}
-
-    # ------------------------------------------------------------ checks
-    @property
-    def is_new(self) -> bool:
-        """Whether nothing was ever put: the table was made just now, or anew."""
-        return not any(self.stamps().values())
-
-    def note(self, name: str) -> str:
-        """Return what was noted under a name, as of when the stamps were last asked for."""
-        return self._notes.get(name, "")
+        self.notes = {**self.notes, **notes}
 
 
 def _halves(key: str) -> tuple[str, str]:
@@ -228,12 +217,13 @@ Expected = Callable[[Sequence[str]], Mapping[str, bytes | None]]
 
 def settle(seen: Seen, checked: Checked, began: float | None = None) -> None:
     """Remember what a check found, once that is recorded; and since when nothing was missed."""
-    notes = {} if began is None else {_LOOKED: repr(began)}
-    if seen.note(_GOES_ON) != checked.goes_on:
+    before, notes = seen.notes, {} if began is None else {_LOOKED: repr(began)}
+    if before.get(_GOES_ON, "") != checked.goes_on:
         notes[_GOES_ON] = checked.goes_on
-    if not checked.left and seen.note(_RULE) != checked.rule:
+    if not checked.left and before.get(_RULE, "") != checked.rule:
         notes[_RULE] = checked.rule
-    seen.change(checked.rows, checked.gone, notes)
+    if checked.rows or checked.gone or notes:
+        seen.change(checked.rows, checked.gone, notes)
 
 
 def check(  # noqa: PLR0913 - what is compared with what, and within which bounds
@@ -247,6 +237,7 @@ def check(  # noqa: PLR0913 - what is compared with what, and within which bound
     expected: Expected | None = None,
     accept_removals: bool = False,
     clock: Callable[[], float] = time.monotonic,
+    known: Stamps | None = None,
 ) -> Checked:
     """Compare every text with what was last seen of it. Nothing is changed, not even `seen`.
 
@@ -254,12 +245,12 @@ def check(  # noqa: PLR0913 - what is compared with what, and within which bound
     change is what differs from the content that was seen; else, what differs from that. After the
     `deadline`, a time of `clock`, the rest is left to the next check, which begins there; a
     directory that was begun is finished. Files that are not taken are never read, and removed if
-    they were taken before.
+    they were taken before. `known` are the stamps, if they were just asked for.
 
     `TextsGoneError` if more than a tenth of the texts are gone and were not moved, or all of them
     are, unless that is accepted.
     """
-    found = _scan(backend, seen, _Bounds(directory, skip, takes, deadline, clock))
+    found = _scan(backend, seen, _Bounds(directory, skip, takes, deadline, clock, known))
     asked = [*found.differing, *found.missing]
     ours = None if expected is None else expected(asked) if asked else {}
     before = {row.key: row for row in seen.rows(asked)} if asked else {}
@@ -288,8 +279,9 @@ def check(  # noqa: PLR0913 - what is compared with what, and within which bound
         arrived = set(new)
         moved = Counter(row.digest for row in rows if row.key in arrived)
         taken = [key for key in removed if takes is None or takes.matches(key)]
-        lost = [key for key in taken if not was_moved(before[key].digest, moved)]
-        refuse_loss(backend, lost, known=found.met + len(lost), met=found.met)
+        there = [before[key] for key in taken if key in before]  # others may note it meanwhile
+        if lost := [row.key for row in there if not was_moved(row.digest, moved)]:
+            refuse_loss(backend, lost, known=found.met + len(lost), met=found.met)
     return Checked(
         new=tuple(sorted(new)),
         changed=tuple(sorted(changed)),
@@ -310,19 +302,6 @@ def was_moved(digest: bytes, moved: Counter[bytes]) -> bool:
     return moved[digest] >= 0
 
 
-def refuse_loss(backend: StorageBackend, lost: Sequence[str], *, known: int, met: int) -> None:
-    """Raise `TextsGoneError` if so much is gone that a drive or a sync client may be at fault."""
-    many = len(lost) > _FEW_GONE and len(lost) * _SHARE_GONE > known
-    half = len(lost) > _FEWEST_GONE and len(lost) * 2 >= known
-    if many or half or (len(lost) > 1 and not met):
-        raise TextsGoneError(
-            f"{len(lost):,} of {known:,} texts are gone from {backend.whereabouts!a}, such as "
-            f"{lost[0]!a}. Nothing was recorded, because a drive may not be mounted, or a sync "
-            "client not be done. Fix: bring them back; or, if they are meant to be gone, run "
-            "`perdure repair --apply --accept-removals`."
-        )
-
-
 def _digest(backend: StorageBackend, key: str) -> bytes | None:
     try:
         return sha256(backend.read(Locator(key)).encode()).digest()
@@ -338,6 +317,7 @@ class _Bounds(NamedTuple):
     takes: Taking | None
     deadline: float | None
     clock: Callable[[], float]
+    known: Stamps | None
 
     def is_late(self) -> bool:
         return self.deadline is not None and self.clock() > self.deadline
@@ -378,15 +358,17 @@ class _Scan:
 def _scan(backend: StorageBackend, seen: Seen, bounds: _Bounds) -> _Scan:
     """Look at every stamp, first from where the check before was out of time."""
     rule = bounds.takes.rule if bounds.takes else ""
-    found = _Scan(bounds, seen.note(_RULE) != rule)
-    known, entered = seen.stamps(), set[str]()
-    start = seen.note(_GOES_ON)
-    for skip in _passes(start, bounds.skip):
+    known, entered = seen.stamps() if bounds.known is None else bounds.known, set[str]()
+    notes, deadline, clock = seen.notes, bounds.deadline, bounds.clock
+    start = notes.get(_GOES_ON, "")
+    found = _Scan(bounds, notes.get(_RULE, "") != rule)
+    for skip in _passes(start, bounds.skip) if start else (bounds.skip,):
         for locator, stamps in backend.scan(bounds.directory, skip=skip):
             directory = locator.key
             if directory in entered:
                 continue
-            if bounds.is_late() and not f"{start}/".startswith(f"{directory}/"):
+            is_late = deadline is not None and clock() > deadline
+            if is_late and not f"{start}/".startswith(f"{directory}/"):
                 found.goes_on = directory
                 found.left = max(1, sum(len(known[each]) for each in known.keys() - entered))
                 return found
@@ -405,8 +387,6 @@ def _scan(backend: StorageBackend, seen: Seen, bounds: _Bounds) -> _Scan:
 
 def _passes(start: str, skip: Skip) -> Sequence[Skip]:
     """Return what leaves out the directories before `start`, then those from there on."""
-    if not start:
-        return (skip,)
     begin = tuple(start.split("/"))
 
     def skip_before(key: str) -> bool:

@@ -15,12 +15,12 @@ from perdure.errors import (
     StorageError,
 )
 from perdure.storage.content import ABSENT, Expectation, content_hash
-from perdure.storage.contract import UNREADABLE, Layout, StorageBackend, walk
+from perdure.storage.contract import UNREADABLE, Layout, StorageBackend, refuse_loss, walk
 from perdure.storage.history import Event, History
 from perdure.storage.joint import Discrepancy, keys_among
 from perdure.storage.locator import Locator
-from perdure.storage.seen import batches, refuse_loss, was_moved
-from perdure.storage.undo import is_of
+from perdure.storage.seen import batches, was_moved
+from perdure.storage.undo import is_of, remove_empty
 from perdure.storage.wrappers.recorded import Recorded
 
 _ROOT = Locator("")
@@ -189,14 +189,7 @@ def _land(
             _land(history, storage, [locator], positions, landed)
     for locator, text in changes.items():
         if text is None:
-            _clear(storage, locator.parent)
-
-
-def _clear(storage: StorageBackend, folder: Locator) -> None:
-    with suppress(StorageError):  # the first that holds something ends it
-        while folder.key:
-            storage.remove(folder)
-            folder = folder.parent
+            remove_empty(storage, locator.parent)
 
 
 def _event(history: History, locator: Locator, position: int) -> Event | None:

@@ -71,7 +71,6 @@ class Later(NamedTuple):
     target: str
     """Its module and its name there, with a colon between."""
     told: str
-    """The first sentence of its help."""
 
 
 Sections = Mapping[str, Mapping[str, Later]]

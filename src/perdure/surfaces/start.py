@@ -11,7 +11,6 @@ _OPTIONS_OF_PEOPLE = frozenset({"--strict", "--help", "-h"})
 
 
 def main() -> None:
-    """Run a hook, or any other command."""
     gc.set_threshold(_BETWEEN_LOOKS_FOR_GARBAGE)
     atexit.register(gc.freeze)  # the system takes all back at once, so nobody needs to look there
     words = sys.argv[1:]

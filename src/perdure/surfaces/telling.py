@@ -49,14 +49,12 @@ def padded_to(width: int, text: str) -> str:
 
 
 def width_of(text: str) -> int:
-    """Return how many columns a text takes in a terminal."""
     if text.isascii():
         return len(text)
     return sum(0 if combining(c) else 1 + (east_asian_width(c) in "WF") for c in text)
 
 
 def cut_to(width: int, text: str) -> str:
-    """Return as much of a text as there is room for."""
     if width_of(text) <= width:
         return text
     while text and width_of(text) >= width:
@@ -179,7 +177,6 @@ def picked(value: object, names: str) -> dict[str, object]:
 
 
 def plain(value: object) -> object:
-    """Return a value as JSON has it."""
     from perdure import CID
 
     match value:

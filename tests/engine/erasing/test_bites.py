@@ -86,7 +86,6 @@ def _run(test: Test, home: Path) -> None:
         test(context=context, home=home)
 
 
-@pytest.mark.xfail(reason="since commits are redone, the crash test does not need it", strict=False)
 def test_who_takes_what_was_undone_for_removed_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,15 +93,18 @@ def test_who_takes_what_was_undone_for_removed_is_noticed(
     monkeypatch.setattr(erasing, "removed_by", _keeps_undone)
 
     with pytest.raises(FAILED):
-        test_crashes.test_killed_after_any_call_it_is_as_it_was_or_the_next_one_ends_it(tmp_path)
+        test_crashes.test_what_was_given_back_after_an_error_is_removed_by_the_next_one(
+            tmp_path, monkeypatch
+        )
 
 
-@pytest.mark.xfail(reason="since commits are redone, the crash test does not need it", strict=False)
 def test_who_leaves_no_note_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Tasks, "begin", _nothing)
 
     with pytest.raises(FAILED):
-        test_crashes.test_killed_after_any_call_it_is_as_it_was_or_the_next_one_ends_it(tmp_path)
+        test_crashes.test_what_is_saved_after_the_texts_were_removed_is_not_taken_for_them(
+            tmp_path, monkeypatch
+        )
 
 
 def test_links_are_scrubbed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from perdure.artifacts import CID
-from perdure.errors import ConcurrentModificationError, ContextError, NodeNotFoundError
+from perdure.errors import (
+    ConcurrentModificationError,
+    ContextError,
+    NodeNotFoundError,
+    StorageFullError,
+)
+from perdure.storage.content import Changes, Conditions
+from perdure.storage.folder import FolderBackend
 from tests.engine.erasing.homes import (
     ODD,
     SECRET,
@@ -117,6 +124,35 @@ def test_what_can_not_be_ended_is_told_of_and_ended_later(
         assert root(context).recall("tabs").hits
         assert context.warnings() == ""
         assert leaks(tmp_path) == {}
+
+
+def test_what_was_given_back_after_an_error_is_removed_by_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its version is younger than its removal, and yet it is not somebody's new text."""
+    with opened(tmp_path, semantic=False) as context:
+        uri = save_secret(context)
+        memory = root(context)
+        with monkeypatch.context() as patch:
+            patch.setattr(FolderBackend, "write_unsynced", _full)
+            with pytest.raises(StorageFullError):
+                memory.forget(uri, erase=True)
+        assert memory.read(uri).content.startswith(SECRET)
+    with opened(tmp_path, semantic=False) as context:
+        assert root(context).recall("tabs").hits
+        with pytest.raises(NodeNotFoundError):
+            root(context).read(uri)
+        assert check_receipt(context, receipts(tmp_path)[0]) == []
+    assert leaks(tmp_path) == {}
+
+
+_write_unsynced = FolderBackend.write_unsynced
+
+
+def _full(self: FolderBackend, changes: Changes, *, expect: Conditions = None) -> None:
+    if None in changes.values():
+        raise StorageFullError("no space is left. Fix: make room.")
+    _write_unsynced(self, changes, expect=expect)
 
 
 def _fail(*_: object) -> None:

@@ -25,7 +25,7 @@ from perdure.engine.memory import Memory
 from perdure.engine.prompts import relevant_lines
 from perdure.engine.recomposition import Recomposition
 from perdure.engine.uses import count_uses, emitted
-from perdure.engine.validate import validating
+from perdure.engine.validate import texts
 from perdure.errors import ForgottenError, NodeExistsError, NodeNotFoundError
 from tests.bites import FAILED
 from tests.engine.erasing.homes import leaks, root
@@ -295,7 +295,7 @@ BROKEN: dict[str, tuple[list[tuple[object, str]], object, Sequence[str]]] = {
         ("learn", "remember", "forget"),
     ),
     "a session with something hidden is taken for another": (
-        [(sessions, "is_hidden_form"), (validating, "is_hidden_form")],
+        [(sessions, "is_hidden_form"), (texts, "is_hidden_form")],
         lambda *_: False,
         ("keep", "remember", "forget", "remember", "resume"),
     ),

@@ -5,12 +5,11 @@ from typing import Any
 from unittest.mock import patch
 
 from perdure.engine.importing import importers
-from perdure.engine.importing.admission import Admitted
 from perdure.engine.importing.contract import Finding, Format, Item, Relation
-from perdure.engine.importing.importers import DocumentImporter, SessionImporter, State
+from perdure.engine.importing.importers import Admitted, DocumentImporter, SessionImporter, State
 from perdure.engine.importing.importing import Imported, Importing, Wishes
 from perdure.engine.importing.sources import Source
-from perdure.engine.saving.outcome import SessionCommit
+from perdure.engine.saving.saving import SessionCommit
 from perdure.engine.validate.texts import CleanText
 
 
@@ -100,11 +99,11 @@ class _NotingFirst(SessionImporter):
             waiting.append({"messages": messages, "session_id": session_id, **wishes})
             return SessionCommit(session_id, (), len(messages), len(messages))
 
-        self._memory.commit_session = later  # type: ignore[method-assign]
+        self._memory.commit_session = later  # type: ignore[misc]
         try:
             state = super().put(admitted, dry_run=dry_run)
         finally:
-            self._memory.commit_session = commit  # type: ignore[method-assign]
+            self._memory.commit_session = commit  # type: ignore[misc]
         for each in waiting:
             commit(**each)
         return state

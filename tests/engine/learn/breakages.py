@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from perdure.context.nodes import Nodes
-from perdure.engine import unmerging
-from perdure.engine.learn import merging, policies, statements
+from perdure.engine import restore
+from perdure.engine.learn import merging, statements
 from perdure.engine.learn.evidence import Merge, Support
 from perdure.engine.learn.merging import Until
 from perdure.engine.learn.statements import Statement
-from perdure.engine.unmerging import Unmerging
+from perdure.engine.restore import Unmerging
 from perdure.model import ContextNode, RequestContext, WritePlan
 
 Patch = pytest.MonkeyPatch
@@ -132,7 +132,7 @@ def says_not_since_when(patch: Patch) -> None:
 # ---------------------------------------------------------------- unmerging
 def forgets_what_was_superseded(patch: Patch) -> None:
     patch.setattr(Unmerging, "_before", lambda *_: None)
-    patch.setattr(unmerging, "_item", lambda _former: "")
+    patch.setattr(restore, "_item", lambda _former: "")
 
 
 def leaves_what_was_superseded(patch: Patch) -> None:
@@ -158,19 +158,19 @@ def overwrites_what_came_after(patch: Patch) -> None:
 
 
 def keeps_nothing_apart(patch: Patch) -> None:
-    patch.setattr(unmerging, "_marked", lambda before, *_: before)
+    patch.setattr(restore, "_marked", lambda before, *_: before)
 
 
 def appends_what_was_taken_apart(patch: Patch) -> None:
-    patch.setattr(policies, "kept_apart", lambda _page: frozenset())
+    patch.setattr(merging, "kept_apart", lambda _page: frozenset())
 
 
 def loses_the_proof(patch: Patch) -> None:
-    patch.setattr(unmerging, "as_metadata", lambda _grounds: {"statements": None})
+    patch.setattr(restore, "as_metadata", lambda _grounds: {"statements": None})
 
 
 def forgets_the_merges_before(patch: Patch) -> None:
-    patch.setattr(unmerging, "merges_as_metadata", lambda _merges: {"merges": None})
+    patch.setattr(restore, "merges_as_metadata", lambda _merges: {"merges": None})
 
 
 def overwrites_what_is_apart(patch: Patch) -> None:
@@ -196,4 +196,4 @@ def puts_it_back_where_it_was_edited(patch: Patch) -> None:
 
 
 def tells_of_late_news_as_of_others(patch: Patch) -> None:
-    patch.setattr(unmerging, "_says", lambda *_: False)
+    patch.setattr(restore, "_says", lambda *_: False)

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from perdure.engine.learn import asking, windows
+from perdure.engine.learn import asking
+from perdure.engine.learn.asking import question
 from perdure.engine.learn.evidence import Evidence
-from perdure.engine.learn.windows import question
-from perdure.engine.llm import quoting
 from perdure.errors import LanguageModelError
 from perdure.model.transcript import Message
 
@@ -23,15 +22,15 @@ def shows_texts_as_they_are(patch: Patch) -> None:
     def raw(value: Mapping[str, Any]) -> str:
         return json.dumps({**value, "text": ""})[:-2] + str(value["text"]) + '"}'
 
-    patch.setattr(windows, "line_of", raw)
+    patch.setattr(asking, "line_of", raw)
 
 
 def leaves_other_ends_of_lines(patch: Patch) -> None:
-    patch.setattr(quoting, "_escaped", lambda found: found[0])
+    patch.setattr(asking, "_escaped", lambda found: found[0])
 
 
 def marks_every_record_alike(patch: Patch) -> None:
-    patch.setattr(quoting, "_DIGITS", 0)
+    patch.setattr(asking, "_DIGITS", 0)
 
 
 def asks_otherwise_each_time(patch: Patch) -> None:
@@ -40,12 +39,12 @@ def asks_otherwise_each_time(patch: Patch) -> None:
 
 
 def tells_no_times(patch: Patch) -> None:
-    line = windows.Piece.line
+    line = asking.Piece.line
 
-    def timeless(piece: windows.Piece, number: int, **more: bool) -> str:
+    def timeless(piece: asking.Piece, number: int, **more: bool) -> str:
         return line(replace(piece, message=replace(piece.message, time=None)), number, **more)
 
-    patch.setattr(windows.Piece, "line", timeless)
+    patch.setattr(asking.Piece, "line", timeless)
 
 
 def asks_before_it_looks(patch: Patch) -> None:
@@ -59,38 +58,38 @@ def asks_before_it_looks(patch: Patch) -> None:
 
 
 def shows_secrets(patch: Patch) -> None:
-    patch.setattr(windows, "_without_secrets", lambda content: content)
+    patch.setattr(asking, "_without_secrets", lambda content: content)
 
 
 # ---------------------------------------------------------------- windows
 def numbers_messages_from_the_first_of_the_session(patch: Patch) -> None:
-    shown = windows._shown
+    shown = asking._shown
 
-    def numbered(piece: windows.Piece, _number: int, *, is_before: bool) -> windows.Shown:
+    def numbered(piece: asking.Piece, _number: int, *, is_before: bool) -> asking.Shown:
         return shown(piece, piece.index, is_before=is_before)
 
-    patch.setattr(windows, "_shown", numbered)
+    patch.setattr(asking, "_shown", numbered)
 
 
 def shows_nothing_from_before(patch: Patch) -> None:
-    patch.setattr(windows, "BEFORE", 0)
+    patch.setattr(asking, "BEFORE", 0)
 
 
 def takes_again_what_was_before(patch: Patch) -> None:
-    kept = windows._kept
-    patch.setattr(windows, "_kept", lambda some: [e._replace(is_before=False) for e in kept(some)])
+    kept = asking._kept
+    patch.setattr(asking, "_kept", lambda some: [e._replace(is_before=False) for e in kept(some)])
 
 
 def cuts_anywhere(patch: Patch) -> None:
-    patch.setattr(windows, "_LOOK_BACK", 0)
+    patch.setattr(asking, "_LOOK_BACK", 0)
 
 
 def goes_on_by_a_few_characters(patch: Patch) -> None:
-    patch.setattr(windows, "PIECE", 100)
+    patch.setattr(asking, "PIECE", 100)
 
 
 def shows_all_that_tools_put_out(patch: Patch) -> None:
-    patch.setattr(windows, "OF_A_TOOL", 10**9)
+    patch.setattr(asking, "OF_A_TOOL", 10**9)
 
 
 # ---------------------------------------------------------------- answers

@@ -9,10 +9,9 @@ from typing import ClassVar
 
 from perdure.engine.learn import statements
 from perdure.engine.learn.judge import Comparison, Verdict, compare
-from perdure.engine.learn.merging import Merging
+from perdure.engine.learn.merging import Known, Merging, policy_for
 from perdure.engine.learn.naming import place_of
-from perdure.engine.learn.policies import Known, policy_for
-from perdure.engine.saving.knowing import KnownNodes
+from perdure.engine.saving.saving import KnownNodes
 from perdure.model import Action, CandidateMemory, ContextNode, RequestContext, Uri, WritePlan
 
 NOON = datetime(2026, 6, 1, tzinfo=UTC)

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from perdure.engine.learn import statements
 from perdure.engine.learn.judge import compare
-from perdure.engine.learn.policies import Known, MergePolicy, policy_for
-from perdure.engine.unmerging import Unmerged, Unmerging
+from perdure.engine.learn.merging import Known, MergePolicy, policy_for
+from perdure.engine.restore import Unmerged, Unmerging
 from perdure.model import CandidateMemory, ContextNode, RequestContext, WritePlan
 from tests.support.merge.world import ANA, NOON, World, saying, session
 

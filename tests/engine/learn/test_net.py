@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from perdure.engine.learn import net
-from perdure.engine.learn.net import prompt_hint
-from perdure.engine.learn.prose import sentences, user_sentences
+from perdure.engine.learn import prose
+from perdure.engine.learn.prose import prompt_hint, sentences, user_sentences
 
 
 def texts(content: str) -> list[str]:
@@ -83,14 +82,14 @@ def test_spans_are_those_of_the_message() -> None:
     ],
 )
 def test_what_may_last_is_a_candidate(text: str, kind: str) -> None:
-    (found,) = net.candidates(user(text))
+    (found,) = prose.candidates(user(text))
 
     assert found.kind == kind
 
 
 @pytest.mark.parametrize("text", ["go ahead", "continue", "Thanks, that works!", "run the tests"])
 def test_what_only_lets_the_agent_go_on_is_none(text: str) -> None:
-    assert net.candidates(user(text)) == []
+    assert prose.candidates(user(text)) == []
 
 
 @pytest.mark.parametrize(
@@ -103,7 +102,7 @@ def test_what_only_lets_the_agent_go_on_is_none(text: str) -> None:
     ],
 )
 def test_what_asks_to_forget_is_none(text: str) -> None:
-    assert net.candidates(user(text)) == []
+    assert prose.candidates(user(text)) == []
 
 
 @pytest.mark.parametrize(
@@ -115,27 +114,27 @@ def test_what_asks_to_forget_is_none(text: str) -> None:
     ],
 )
 def test_what_only_has_the_word_stays(text: str) -> None:
-    assert len(net.candidates(user(text))) == 1
+    assert len(prose.candidates(user(text))) == 1
 
 
 def test_the_same_words_are_proposed_once() -> None:
     text = "Never commit the generated files."
 
-    assert len(net.candidates(user(text, text.upper(), f"- {text}"))) == 1
+    assert len(prose.candidates(user(text, text.upper(), f"- {text}"))) == 1
 
 
 def test_a_session_has_a_bounded_number_of_candidates() -> None:
     many = [f"Never use the helper number {number} again." for number in range(200)]
 
-    assert len(net.candidates(user(*many))) == net.fitted().most
+    assert len(prose.candidates(user(*many))) == prose.fitted().most
 
 
 def test_every_weight_belongs_to_a_feature_and_says_where_it_is_from() -> None:
-    told = json.loads(Path(net.__file__).with_name("weights.json").read_text())
+    told = json.loads(Path(prose.__file__).with_name("weights.json").read_text())
 
     assert "leave" in told["provenance"] or "fitted" in told["provenance"]
     (sentence,) = sentences("Never do that again here.")
-    known = {*net.features(sentence), *net._compiled("patterns")}
+    known = {*prose.features(sentence), *prose._compiled("patterns")}
     assert told["features"].keys() <= known
 
 

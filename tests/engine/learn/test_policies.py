@@ -3,7 +3,7 @@
 import pytest
 
 from perdure.engine.learn.judge import compare
-from perdure.engine.learn.policies import (
+from perdure.engine.learn.merging import (
     AggregateTopicPolicy,
     AppendOnlyPolicy,
     ProfilePolicy,

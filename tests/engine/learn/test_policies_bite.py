@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from perdure.engine.learn.policies import Known, MergePolicy
+from perdure.engine.learn.merging import Known, MergePolicy
 from perdure.errors import AccessDeniedError
 from perdure.testing import suite
 from tests.bites import Bite, repeatable_search, run_with_each_parameter

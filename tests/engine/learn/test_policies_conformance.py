@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from perdure.engine.learn.judge import compare
-from perdure.engine.learn.policies import Known, MergePolicy, policy_for
+from perdure.engine.learn.merging import Known, MergePolicy, policy_for
 from tests.support.merge import ALONE, JOINS, MergePolicySuite
 
 

@@ -7,13 +7,11 @@ from pathlib import Path
 import pytest
 
 from perdure.app import Context
-from perdure.engine.learn.extractors import extractors
+from perdure.engine.learn.extractors import Learning, extractors
 from perdure.engine.learn.judge import compare
 from perdure.engine.memory import Memory
-from perdure.engine.saving.knowing import KnownNodes
-from perdure.engine.saving.outcome import Learning
-from perdure.engine.saving.saving import Saving
-from perdure.engine.unmerging import Unmerging
+from perdure.engine.restore import Unmerging
+from perdure.engine.saving.saving import KnownNodes, Saving
 from perdure.errors import InvalidValueError
 from perdure.model import RequestContext
 from perdure.storage.wrappers.recorded import Recorded

@@ -4,16 +4,16 @@ from decimal import Decimal
 
 import pytest
 
-from perdure.engine.llm.budget import (
+from perdure.engine.llm.contract import Message, Request, Tool, Usage
+from perdure.engine.llm.ledger import (
     Budget,
     Limit,
     Prices,
     Terms,
+    dollars,
     most_used,
     nanodollars,
 )
-from perdure.engine.llm.contract import Message, Request, Tool, Usage
-from perdure.engine.llm.ledger import dollars
 from perdure.errors import InvalidValueError
 
 

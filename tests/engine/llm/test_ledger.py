@@ -9,9 +9,7 @@ from subprocess import PIPE, Popen
 
 import pytest
 
-from perdure.engine.llm.adapters.openai_compatible import OpenAICompatible
 from perdure.engine.llm.asking import Retried
-from perdure.engine.llm.budget import Budget, Limit, Prices, Terms, most_used, nanodollars
 from perdure.engine.llm.contract import (
     Answer,
     Completer,
@@ -22,7 +20,18 @@ from perdure.engine.llm.contract import (
     Truncation,
     Usage,
 )
-from perdure.engine.llm.ledger import Ledger, Metered, Outcome
+from perdure.engine.llm.ledger import (
+    Budget,
+    Ledger,
+    Limit,
+    Metered,
+    Outcome,
+    Prices,
+    Terms,
+    most_used,
+    nanodollars,
+)
+from perdure.engine.llm.wire import OpenAICompatible
 from perdure.errors import (
     AnswerMalformedError,
     DamageError,

@@ -4,10 +4,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import Any
 
-from perdure.engine.llm.adapters.anthropic import Anthropic
-from perdure.engine.llm.adapters.openai_compatible import OpenAICompatible
 from perdure.engine.llm.asking import Asking, Retried
 from perdure.engine.llm.contract import LLM, Reply
+from perdure.engine.llm.wire import Anthropic, OpenAICompatible
 from perdure.testing.llm import LLMSuite, Script, scripted_llm
 from perdure.testing.llm.scripted import Checked
 from tests.engine.llm.services import as_the_tool_answer, serving

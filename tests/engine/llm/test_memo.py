@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from subprocess import PIPE, Popen
 from threading import Thread
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from perdure.engine.llm.budget import Terms
+from perdure.engine.llm.asking import Remembered, answers_folder
 from perdure.engine.llm.contract import (
     Answer,
     Call,
@@ -22,9 +23,14 @@ from perdure.engine.llm.contract import (
     Tool,
     Truncation,
 )
-from perdure.engine.llm.ledger import Ledger, Metered, Outcome
-from perdure.engine.llm.memo import Remembered, answers_folder
-from perdure.errors import AnswerMalformedError, AnswerRefusedError, AnswerTruncatedError
+from perdure.engine.llm.ledger import Ledger, Metered, Outcome, Terms
+from perdure.errors import (
+    AnswerMalformedError,
+    AnswerRefusedError,
+    AnswerTruncatedError,
+    ServiceUnreachableError,
+)
+from perdure.files import locked
 from perdure.index.memo import MemoData, memo_folder
 from perdure.testing.llm import Script, Scripted
 from tests.engine.llm.ledgers import rows
@@ -188,7 +194,7 @@ def test_an_answer_that_can_not_be_read_any_more_is_asked_for_again(
 ) -> None:
     script.say(Answer("a"), Answer("b"))
     with monkeypatch.context() as patched:
-        patched.setattr("perdure.engine.llm.memo._encoded", lambda _: b"\xa0")
+        patched.setattr("perdure.engine.llm.asking._encoded", lambda _: b"\xa0")
         ask(ledger, folder, Scripted(script))
 
     assert ask(ledger, folder, Scripted(script)).text == "b"
@@ -198,7 +204,7 @@ def test_an_answer_that_can_not_be_read_any_more_is_asked_for_again(
 ASKER = """
 import sys
 from pathlib import Path
-from perdure.engine.llm.adapters.openai_compatible import OpenAICompatible
+from perdure.engine.llm.wire import OpenAICompatible
 from tests.engine.llm.services import Service
 from tests.engine.llm.test_memo import Ledger, ask
 with Ledger(sys.argv[1]) as ledger:
@@ -272,3 +278,17 @@ def test_what_is_kept_of_a_tenant_can_be_forgotten(
 
 def _bytes(folder: Path) -> Iterator[bytes]:
     yield from (path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_question_that_another_process_asks_is_not_waited_for_for_ever(
+    folder: Path, ledger: Ledger
+) -> None:
+    with ExitStack() as others:
+        for number in range(256):
+            others.enter_context(locked(folder / "locks" / f"{number:02x}"))
+        remembered = Remembered(Scripted(Script()), folder, ledger, OCCASION)
+
+        with pytest.raises(ServiceUnreachableError, match="another process") as caught:
+            remembered.complete(HELLO, seconds=0.05)
+
+    assert (caught.value.passing, caught.value.billed) == (False, False)

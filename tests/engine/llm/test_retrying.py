@@ -6,9 +6,9 @@ from contextlib import closing
 
 import pytest
 
-from perdure.engine.llm.adapters.openai_compatible import OpenAICompatible
 from perdure.engine.llm.asking import Retried
 from perdure.engine.llm.contract import Answer, Message, Request
+from perdure.engine.llm.wire import OpenAICompatible
 from perdure.errors import (
     AnswerMalformedError,
     PackageMissingError,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from perdure.engine.llm.schemas import check_schema, fault_in, is_closed
+from perdure.engine.llm.contract import check_schema, fault_in, is_closed
 from perdure.errors import InvalidValueError
 
 FITS: tuple[tuple[dict[str, Any], Any], ...] = (

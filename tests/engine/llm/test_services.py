@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 
 from perdure.engine.llm import wire
-from perdure.engine.llm.adapters.anthropic import Anthropic
-from perdure.engine.llm.adapters.openai_compatible import OpenAICompatible
 from perdure.engine.llm.contract import (
     Answer,
     Call,
@@ -25,7 +23,7 @@ from perdure.engine.llm.contract import (
     Truncation,
     Usage,
 )
-from perdure.engine.llm.wire import Service
+from perdure.engine.llm.wire import Anthropic, OpenAICompatible, Service
 from perdure.errors import (
     AnswerMalformedError,
     InvalidValueError,

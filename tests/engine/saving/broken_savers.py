@@ -10,13 +10,12 @@ import pytest
 from perdure.context.draft import Marks
 from perdure.context.nodes import Nodes
 from perdure.engine import sessions, write
-from perdure.engine.learn import naming, policies
-from perdure.engine.saving import knowing, saving
-from perdure.engine.saving.knowing import Ahead
-from perdure.engine.saving.saving import Saving, Window
+from perdure.engine.learn import merging, naming
+from perdure.engine.saving import saving
+from perdure.engine.saving.saving import Ahead, Saving, Window
 from perdure.engine.sessions import Sessions
-from perdure.engine.validate import secrets, validating
-from perdure.engine.validate.validating import Safe
+from perdure.engine.validate import secrets, texts
+from perdure.engine.validate.texts import Safe
 from perdure.model import ContextNode, RequestContext
 
 Patch = pytest.MonkeyPatch
@@ -69,12 +68,12 @@ def writes_one_memory_after_the_other(patch: Patch) -> None:
 
 
 def keeps_secrets(patch: Patch) -> None:
-    patch.setattr(validating, "masked", lambda text: (text, []))
+    patch.setattr(texts, "masked", lambda text: (text, []))
 
 
 def keeps_names(patch: Patch) -> None:
     whole = secrets.masked
-    patch.setattr(validating, "masked", lambda text: whole(text) if " " in text else (text, []))
+    patch.setattr(texts, "masked", lambda text: whole(text) if " " in text else (text, []))
 
 
 def compares_to_the_letter(patch: Patch) -> None:
@@ -129,7 +128,7 @@ def does_not_look_at_its_own_plans(patch: Patch) -> None:
 
 
 def writes_over_what_was_put_away(patch: Patch) -> None:
-    patch.setattr(knowing.KnownNodes, "taken", lambda *_: False)
+    patch.setattr(saving.KnownNodes, "taken", lambda *_: False)
 
 
 def learns_what_it_knows(patch: Patch) -> None:
@@ -158,7 +157,7 @@ def learns_for_whoever_came_first(patch: Patch) -> None:
         kind = candidate.owner_space.partition(":")[0]
         return whole(replace(candidate, owner_space=f"{kind}:ana"), account)
 
-    patch.setattr(policies, "place_of", place_of)
+    patch.setattr(merging, "place_of", place_of)
 
 
 def drops_what_it_supersedes(patch: Patch) -> None:

@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from perdure.engine.learn.extractors import extractors
+from perdure.engine.learn.extractors import Learning, extractors
 from perdure.engine.learn.judge import compare
 from perdure.engine.saving import saving
-from perdure.engine.saving.knowing import KnownNodes
-from perdure.engine.saving.outcome import Learning
-from perdure.engine.saving.saving import Saving
+from perdure.engine.saving.saving import KnownNodes, Saving
 from perdure.model import ContextNode, RequestContext
 from tests.context.opened import Opened, opened
 from tests.engine.saving.sessions import said

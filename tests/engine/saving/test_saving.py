@@ -11,10 +11,11 @@ from perdure.app import Context
 from perdure.artifacts import IndexState
 from perdure.context.nodes import Nodes
 from perdure.engine.learn.evidence import cid_of, support_of
+from perdure.engine.learn.extractors import Learning
 from perdure.engine.memory import Memory
 from perdure.engine.saving import saving
-from perdure.engine.saving.outcome import Learning, Outcome
-from perdure.engine.validate.validating import Masked
+from perdure.engine.saving.saving import Outcome
+from perdure.engine.validate.texts import Masked
 from perdure.errors import (
     NodeExistsError,
     NodeNotFoundError,
@@ -226,7 +227,7 @@ def test_a_session_that_was_kept_when_fewer_secrets_were_known_goes_on(
 ) -> None:
     talk = said("My PIN is 4711.", "I prefer tabs over spaces.")
     with monkeypatch.context() as before:
-        before.setattr("perdure.engine.validate.validating.masked", lambda text: (text, []))
+        before.setattr("perdure.engine.validate.texts.masked", lambda text: (text, []))
         memory.commit_session(talk, session_id="s", extract=False)
 
     done = memory.commit_session([*talk, *said("Thanks.")], session_id="s", extract=False)

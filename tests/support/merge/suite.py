@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import cid_of, merges_of
 from perdure.engine.learn.judge import Verdict, compare
-from perdure.engine.learn.policies import Known, MergePolicy
+from perdure.engine.learn.merging import Known, MergePolicy
 from perdure.errors import ContextError
 from perdure.model import (
     SUPERSEDED_BY,

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from perdure.context.nodes import Nodes
 from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import Evidence, Mention, cid_of, support_of
-from perdure.engine.learn.policies import Known, MergePolicy
-from perdure.engine.saving.knowing import Ahead, KnownNodes
+from perdure.engine.learn.merging import Known, MergePolicy
+from perdure.engine.saving.saving import Ahead, KnownNodes
 from perdure.errors import BrokenNodeError, NodeNotFoundError
 from perdure.index.contract import Filters
 from perdure.model import CandidateMemory, ContextNode, RequestContext, Uri, WritePlan

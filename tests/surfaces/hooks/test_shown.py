@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 
 import perdure
-from perdure.agents import capture, hooks
-from perdure.agents.capture import DAY, HOUR, PROMPT, stopped_capture
+from perdure.agents import hooks, pending
 from perdure.agents.hook_input import HookInput
 from perdure.agents.hooks import MOST_TEXT, bounded
 from perdure.agents.moments import Emission
-from perdure.agents.pending import Pending, Waiting
+from perdure.agents.pending import DAY, HOUR, PROMPT, Pending, Waiting, stopped_capture
 from perdure.agents.runs import KEPT, MOST_BYTES, Run, last_run, record_run, runs_of, session_digest
 from perdure.agents.statusline import Place, status_line
 from perdure.engine.emissions import read_emissions
@@ -281,7 +280,7 @@ def test_a_bound_that_is_not_kept_is_caught(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_warning_for_whoever_is_well_is_caught(
     ours: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(capture, "KEEPING", frozenset())
+    monkeypatch.setattr(pending, "KEEPING", frozenset())
     with pytest.raises(FAILED):
         TestCapture().test_all_is_well_if_they_ended_though_nothing_was_to_be_kept(ours)
 

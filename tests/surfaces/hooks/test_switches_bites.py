@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perdure.app import open_context
-from perdure.engine.importing import admission, reading
+from perdure.engine.importing import importers, reading
 from perdure.engine.session_notes import SessionNotes
 from perdure.model.private import Screen, _Repeated
 from perdure.model.trust import AgentSettings
@@ -38,15 +38,15 @@ def keeps_what_is_repeated(patch: pytest.MonkeyPatch) -> None:
 
 
 def keeps_titles(patch: pytest.MonkeyPatch) -> None:
-    admit = admission.Admission.admit
+    admit = importers.Admission.admit
 
-    def with_title(self: admission.Admission, item, session_id=""):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+    def with_title(self: importers.Admission, item, session_id=""):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
         found = admit(self, item, session_id)
-        if not isinstance(found, admission.Admitted):
+        if not isinstance(found, importers.Admitted):
             return found
         return replace(found, item=replace(found.item, title=item.title))
 
-    patch.setattr(admission.Admission, "admit", with_title)
+    patch.setattr(importers.Admission, "admit", with_title)
 
 
 def ignores_what_hooks_noted(patch: pytest.MonkeyPatch) -> None:
@@ -91,20 +91,20 @@ def test_a_headless_session_that_is_kept_is_seen(
 
 # ---------------------------------------------------------------- origins
 def compares_with_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(admission, "_has", lambda _text, _key: False)
+    patch.setattr(importers, "_has", lambda _text, _key: False)
 
 
 def compares_with_what_comes_later(patch: pytest.MonkeyPatch) -> None:
-    found = admission._origins
+    found = importers._origins
     patch.setattr(
-        admission,
+        importers,
         "_origins",
         lambda messages, heard: found(messages, [replace(each, at=0) for each in heard]),
     )
 
 
 def reads_on_where_a_rule_writes(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(admission.Admitted, "states_anything", False)
+    patch.setattr(importers.Admitted, "states_anything", False)
 
 
 @pytest.mark.parametrize(

@@ -276,11 +276,7 @@ def test_a_table_goes_in_and_out(text: str) -> None:
     assert added.startswith(text)
     assert tomllib.loads(added) == wanted
     assert with_entries(added, TOML_FILE).text == added
-    if '"""' in text:  # what looks like a table and is none can't be told apart: it is refused
-        with pytest.raises(InvalidValueError, match="safely"):
-            without_entries(added, TOML_FILE, ())
-        return
-    assert tomllib.loads(without_entries(added, TOML_FILE, ())) == tomllib.loads(text)
+    assert without_entries(added, TOML_FILE, ()) == (text if text[-1:] != '"' else f"{text}\n")
 
 
 def test_a_table_is_taken_out_from_between_others() -> None:

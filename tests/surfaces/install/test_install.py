@@ -284,7 +284,7 @@ def test_what_somebody_else_writes_meanwhile_is_not_overwritten(tmp_path: Path) 
     path.write_text("{}")
     found = Found.at(path)
     path.write_text('{"new": 1}')
-    with pytest.raises(ConcurrentModificationError, match="left alone"):
+    with pytest.raises(ConcurrentModificationError, match="left as it is"):
         found.replace(b"{}")
 
     assert path.read_text() == '{"new": 1}'

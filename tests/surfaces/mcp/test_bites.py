@@ -14,7 +14,7 @@ from perdure.engine.browse import Browser
 from perdure.engine.erasing.planning import Forgotten
 from perdure.engine.memory import Memory
 from perdure.model import RequestContext, Uri
-from perdure.surfaces.mcp import refusing, schema, server, tools
+from perdure.surfaces.mcp import schema, server, tools
 from tests.bites import FAILED
 from tests.surfaces.mcp.agents import in_process
 from tests.surfaces.mcp.checks import CHECKS
@@ -140,15 +140,15 @@ def puts_away_what_it_should_delete(patch: pytest.MonkeyPatch) -> None:
 
 
 def tells_errors_as_they_are(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(server, "told", lambda error, *_: "".join(traceback.format_exception(error)))
+    patch.setattr(server, "refusal", lambda error, *_: "".join(traceback.format_exception(error)))
 
 
 def tells_paths(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(server, "told", lambda error, *_: f"{error!r} in /home/ana/x. Fix: none.")
+    patch.setattr(server, "refusal", lambda error, *_: f"{error!r} in /home/ana/x. Fix: none.")
 
 
 def tells_controls(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(refusing, "visible", lambda text: f"{text}\x1b")
+    patch.setattr(server, "visible", lambda text: f"{text}\x1b")
 
 
 def reaches_everything(patch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,8 @@
 import pytest
 
 from perdure.errors import ConfigError, InvalidValueError, SecretRefusedError, StorageFaultError
-from perdure.surfaces.mcp.refusing import told, without_paths
 from perdure.surfaces.mcp.schema import checked
+from perdure.surfaces.mcp.server import refusal, without_paths
 
 ENVIRON = {"HOME": "/home/ana"}
 
@@ -22,30 +22,30 @@ ENVIRON = {"HOME": "/home/ana"}
 )
 def test_folders_of_the_machine_are_left_out(said: str, shown: str) -> None:
     assert without_paths(said, ENVIRON) == shown
-    assert told(StorageFaultError(said), "recall", ENVIRON) == shown
+    assert refusal(StorageFaultError(said), "recall", ENVIRON) == shown
 
 
 def test_where_the_config_lies_is_told() -> None:
     error = ConfigError("/etc/perdure/config.toml, line 3: no. Fix: mend it.")
 
-    assert "/etc/perdure/config.toml" in told(error, "recall", ENVIRON)
+    assert "/etc/perdure/config.toml" in refusal(error, "recall", ENVIRON)
 
 
 def test_an_error_of_the_system_is_told_without_its_file() -> None:
     error = OSError(28, "No space left on device", "/srv/data/secret")
 
-    assert "No space left on device" in told(error, "recall", {})
-    assert "secret" not in told(error, "recall", {})
+    assert "No space left on device" in refusal(error, "recall", {})
+    assert "secret" not in refusal(error, "recall", {})
 
 
 def test_what_nobody_foresaw_is_told_by_its_kind_only() -> None:
-    assert "secret" not in told(KeyError("secret"), "recall", {})
+    assert "secret" not in refusal(KeyError("secret"), "recall", {})
 
 
 def test_wrong_arguments_are_told_without_what_they_were() -> None:
     with pytest.raises(InvalidValueError) as caught:
         checked("recall", {"query": "x", "top_k": "hostile"})
-    said = told(caught.value, "recall", {})
+    said = refusal(caught.value, "recall", {})
 
     assert said.startswith("recall can't be called so: top_k: ")
     assert said.endswith("Fix: see its input schema.")
@@ -63,10 +63,10 @@ def test_of_what_would_allow_it_only_arguments_of_the_tool_are_named() -> None:
     options = {"mask_secrets": True, "as_is": True}
     error = SecretRefusedError("it holds a key. Fix: leave it out", options=options)
 
-    named = told(error, "remember", {}, {"text", "mask_secrets"})
+    named = refusal(error, "remember", {}, {"text", "mask_secrets"})
     assert named == "it holds a key. Fix: leave it out, or pass mask_secrets: true."
-    assert told(error, "read", {}, {"uri"}) == "it holds a key. Fix: leave it out."
+    assert refusal(error, "read", {}, {"uri"}) == "it holds a key. Fix: leave it out."
 
 
 def test_a_long_story_is_cut() -> None:
-    assert len(told(StorageFaultError("x" * 9_000), "recall", {})) <= 2_000
+    assert len(refusal(StorageFaultError("x" * 9_000), "recall", {})) <= 2_000

@@ -40,11 +40,12 @@ _CATEGORIES = {
     "fact": "Facts",
     "case": "Cases",
     "skill": "Skills",
-    "rejected": "Rejected",
-    "former": "Former",
-    "apart": "Apart",
+    "event": "Events",
+    "note": "Notes",
+    "decision": "Decisions",
+    "task": "Tasks",
 }
-"""The folders of categories that are not their plural."""
+"""The folders of the categories that Perdure knows; another one is named as the category is."""
 _CATEGORY_OF = {folder: category for category, folder in reversed(_CATEGORIES.items())}
 _OF_KINDS = {"decision": "Decisions", "task": "Tasks", "rejected": "Rejected"}
 """The folders of kinds that have one of their own in their category."""
@@ -65,7 +66,6 @@ _FEW_WORDS = 3
 """A slug of fewer words is a name that a person chose."""
 _SHORT_END = 30
 """What follows the words of a slug in its title is left out if it is longer."""
-_PLURAL = later(r"(?P<ies>(?<=\w)ies)$|(?<=\w)(?P<es>x|z|ch|sh)es$|(?<=[^siu])s$")
 
 
 def is_markdown(name: str) -> bool:
@@ -305,7 +305,7 @@ def _folder_of(owners: str, category: str, kind: str = "") -> str:
     """Return the folder of a category; agents have another one for their skills."""
     if kind in _OF_KINDS and KINDS[kind] == category:
         return _OF_KINDS[kind]
-    folder = _CATEGORIES.get(category) or _plural(stem(category))
+    folder = _CATEGORIES.get(category) or stem(category)
     taken = folder in _TAKEN or (owners, folder) == ("agents", _SKILLS)
     return f"{folder} ({category})" if taken else folder
 
@@ -317,17 +317,8 @@ def category_in(folder: str) -> str:
         return _CATEGORY_OF[said]
     if (found := _IN_BRACKETS.fullmatch(folder)) and folder.endswith(f" ({found[1]})"):
         return found[1]
-    single = _PLURAL.sub(lambda match: "y" if match["ies"] else match["es"] or "", folder)
-    category = slug_in(single)
+    category = slug_in(folder)
     return f"{category}-" if category == PROFILE else category
-
-
-def _plural(word: str) -> str:
-    if re.search(r"[^aeiou]y$", word):
-        return f"{word[:-1]}ies"
-    if word.endswith(("s", ")")):
-        return word
-    return f"{word}es" if word.endswith(("x", "z", "ch", "sh")) else f"{word}s"
 
 
 def usable(text: str) -> str:

@@ -7,6 +7,7 @@ each, or one for each entry of a list, and are read without YAML as long as they
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from perdure.context.files import (
@@ -136,11 +137,16 @@ def _same(one: JSON, other: JSON) -> bool:
 
 
 # ---------------------------------------------------------------- reading
-def split(real: str, place: str, owner: str = "") -> dict[str, str]:
-    """Return the texts of a place that its file holds.
+def split(real: str, place: str, owner: str = "") -> Texts:
+    """Return the texts of a place that its file holds; to be read only.
 
     `owner` has a session whose file names nobody, or was not written here.
     """
+    return _split(real, place, owner if "/sessions/" in place else "")
+
+
+@lru_cache(maxsize=64)  # those whose abstracts a save reads
+def _split(real: str, place: str, owner: str) -> Texts:
     file = NoteFile.parse(real)
     node = node_at(place)
     if node is None:

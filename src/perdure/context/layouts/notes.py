@@ -17,6 +17,7 @@ from perdure.context.files import ARCHIVED, CONTENT, FILES, LEARNED, META, OWNER
 from perdure.context.layouts import notefile
 from perdure.context.layouts.names import (
     MARKDOWN,
+    SYSTEM,
     Names,
     Part,
     day_in,
@@ -50,7 +51,11 @@ from perdure.frontmatter import frontmatter
 from perdure.model.anchors import FIRST_NODE
 from perdure.model.values import JSON, MAX_NOTE
 from perdure.storage import Locator, StorageBackend
-from perdure.storage.conflicts import alike, marked_original, unmarked_original
+from perdure.storage.conflicts import (
+    is_evident_copy,
+    marked_original,
+    unmarked_original,
+)
 from perdure.storage.content import (
     ABSENT,
     Change,
@@ -70,9 +75,9 @@ from perdure.storage.contract import (
     Layout,
     Text,
     Unreadable,
+    refuse_loss,
 )
 from perdure.storage.locator import trusted
-from perdure.storage.seen import refuse_loss
 from perdure.storage.wrappers.read_only import Wrapped
 
 if TYPE_CHECKING:
@@ -85,8 +90,8 @@ _TEMPLATES = Locator(".obsidian/templates.json")
 _DAILY_NOTES = Locator(".obsidian/daily-notes.json")
 TOO_LONG, COPY, NOT_UTF8, CLOSED = "too long", "conflict copy", "not UTF-8", "may not be read"
 LEFT_OUT = {
-    TOO_LONG: ("too long to be memory", f"split what has more than {MAX_NOTE:,} characters", False),
-    COPY: ("left as copies by sync", "`perdure conflicts list` shows them", False),
+    TOO_LONG: ("too long to be memory", f"split what has more than {MAX_NOTE:,} characters", True),
+    COPY: ("left as copies by sync", "`perdure conflicts list` shows them", True),
     FindingKind.LINK.value: ("links or devices, never followed", "none needed", False),
     NOT_UTF8: ("not UTF-8, so not memory", "save them as UTF-8", True),
     CLOSED: ("that this user may not read", "let this user read them", True),
@@ -95,12 +100,13 @@ LEFT_OUT = {
 }
 """Why notes are not memory, as doctor says it, the fix, and whether something is wrong."""
 _COPY = FindingKind.CONFLICT_COPY
+_COPIES = ".copies/"
+"""Begins the place of a file whose id another file has; nothing is there."""
 _ATTEMPTS = 3
 _DATE = len("2026-03-02")
 _BESIDE = (OWNER, LEARNED)
 _UNREADABLE = (NotTextError, LinkRefusedError, AccessRefusedError)
 
-_split = lru_cache(maxsize=64)(notefile.split)  # those whose abstracts a save reads
 _split_in_place = lru_cache(maxsize=256)(notefile.split_in_place)  # a batch of the indexer
 
 
@@ -158,6 +164,9 @@ class NotesLayout(Closing, Wrapped, Layout):
         text = note.text(part.name)
         if text is UNREADABLE and note.row is not None:
             self.inner.read(Locator(note.row.path))  # raises, and says why
+            raise NotTextError(
+                f"{note.row.path!a} is too long to be memory. Fix: {LEFT_OUT[TOO_LONG][1]}."
+            )
         if isinstance(text, str):
             return text
         if self._is_directory(locator.key):
@@ -173,26 +182,28 @@ class NotesLayout(Closing, Wrapped, Layout):
         texts = self._note(directory.key).texts
         return {name: texts[name] for name in wanted if name in texts}
 
+    def text_at(self, key: str) -> Text:
+        part = part_of(key)
+        return self._note(part.place).text(part.name)
+
     def look(self, locators: Iterable[Locator]) -> dict[Locator, Text]:
-        parts = {locator: part_of(locator.key) for locator in locators}
+        parts = [(locator, part_of(locator.key)) for locator in locators]
         self._prepare()
-        rows = self.places.among(part.place for part in parts.values())
-        states = (part.place for part in parts.values() if is_state(part.place))
-        rows = {place: Row(place, place) for place in states} | rows
+        asked = dict.fromkeys(part.place for _, part in parts)
+        rows = {place: Row(place, place) for place in asked if is_state(place)}
+        rows |= {row.place: row for row in self.places.among(asked)}
         notes = {place: self._note_of(row) for place, row in rows.items()}
-        return {
-            locator: notes.get(place, _NO_NOTE).text(name)
-            for locator, (place, name) in parts.items()
-        }
+        return {locator: notes.get(place, _NO_NOTE).text(name) for locator, (place, name) in parts}
 
     def below(self, place: str) -> Sequence[str]:
+        """Return the folders of all nodes at a place and below; each before those in it."""
         self._settle(place)
         return [each for each in self.places.below(place) if node_at(each) is not None]
 
     def in_use(self, places: Sequence[str]) -> dict[str, bool]:
-        """As promised; of memories, their files say it."""
+        """Return whether nodes in these folders are in use; left out if their file must be read."""
         self._prepare()
-        rows = self.places.among(places)
+        rows = {row.place: row for row in self.places.among(places)}
         notes = {place: row.path for place, row in rows.items() if not self._is_memory(row.path)}
         found = {place: self._is_there(path) for place, path in notes.items()}
         return found | {place: False for place in places if place not in rows}
@@ -207,7 +218,7 @@ class NotesLayout(Closing, Wrapped, Layout):
         if unsure:
             self._settle(key)
             _, children, archived = self.places.listed(key)
-        names = {*children, *self._texts_in(key)}
+        names = {*children, *self._texts_in(key)}.difference(() if key else (_COPIES[:-1],))
         if is_state(f"{key}/-"):
             names |= {each.name for each in self.inner.list(locator)}
             names = {name for name in names if self.exists(locator.child(name))}
@@ -227,7 +238,7 @@ class NotesLayout(Closing, Wrapped, Layout):
     def info(self, locator: Locator) -> Info:
         part = part_of(locator.key)
         note = self._note(part.place)
-        if note.row is not None and self._has(part):
+        if note.row is not None and note.text(part.name) is not None:
             found = Info(locator, is_dir=False, size=0, mtime=0.0)
             with suppress(AccessRefusedError):  # then nothing is known of it
                 found = self.inner.info(Locator(note.row.path))
@@ -243,12 +254,24 @@ class NotesLayout(Closing, Wrapped, Layout):
         return () if locator.key else tuple(self._findings())
 
     def _findings(self) -> Iterator[Finding]:
+        self._prepare()
+        told = set[Locator]()
         for directory, stamps in self.inner.scan(_ROOT, skip=self.skips):
             if stamps is not None:
-                yield from self.inner.findings(directory)
+                found = self.inner.findings(directory)
+                told.update(directory.child(each.name) for each in found if each.kind is _COPY)
+                yield from found
             else:
                 advice = "let this user read it, or name it in ignore of [vault]"
                 yield Finding(FindingKind.CLOSED, directory.parent, directory.name, advice)
+        advice = (
+            "it has the same id: `perdure conflicts merge` unites both; "
+            "to be another memory, it must have no id"
+        )
+        for row in self.places.copies():
+            holder, copy = self.places.at(row.claim), Locator(row.path)
+            if holder is not None and copy not in told:
+                yield Finding(_COPY, copy.parent, copy.name, advice, Locator(holder.path))
 
     def _has(self, part: Part) -> bool:
         return self._note(part.place).text(part.name) is not None
@@ -274,24 +297,34 @@ class NotesLayout(Closing, Wrapped, Layout):
         return self.places.has_below(key)
 
     def _note(self, place: str) -> _Note:
-        self._prepare()
+        if not self._is_ready:
+            self._prepare()
         row = self.places.at(place) or (Row(place, place) if is_state(place) else None)
         return _NO_NOTE if row is None else self._note_of(row)
 
     def _note_of(self, row: Row) -> _Note:
+        row, real = self._file_of(row)
+        return _Note(row, real, self._split(real, row) if isinstance(real, str) else {})
+
+    def _file_of(self, row: Row) -> tuple[Row, Text]:
+        """Return what the file of a row says, wherever it is by now, with the row that it has."""
+        if row.place.startswith(_COPIES):
+            return row, None
         try:
             real = self.inner.read(trusted(row.path))
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             moved = self._moved(row)
-            return _Note(row, None, {}) if moved is None else self._note_of(moved)
+            return (row, None) if moved is None else self._file_of(moved)
         except _UNREADABLE:
-            return _Note(row, UNREADABLE, {})
-        if self._is_memory(row.path) and row.digest != _digest(real):
+            return row, UNREADABLE
+        if self._is_too_long(row.path, real):
+            return row, UNREADABLE
+        if row.digest != sha256(real.encode()).digest() and self._is_memory(row.path):
             says = self._place_in(row.path, real)
             if says not in {None, row.place, row.claim}:  # another file has its name
                 moved = self._moved(row)
-                return _Note(row, None, {}) if moved is None else self._note_of(moved)
-        return _Note(row, real, self._split(real, row))
+                return (row, None) if moved is None else self._file_of(moved)
+        return row, real
 
     def _moved(self, row: Row) -> Row | None:
         """Return the row of a memory whose file others renamed or moved since the last check.
@@ -316,7 +349,7 @@ class NotesLayout(Closing, Wrapped, Layout):
         if is_state(row.path):
             return {"": real}
         if self._is_memory(row.path):
-            return _split(real, row.place, self._owner)
+            return notefile.split(real, row.place, self._owner)
         return _split_in_place(real, row.place, _stem(row.path), day_in(row.path, self._days))
 
     # ------------------------------------------------------------ changing
@@ -429,18 +462,20 @@ class NotesLayout(Closing, Wrapped, Layout):
             )
 
     def _refuse_text_above(self, key: str) -> None:
-        for above in self.places.among([key[:at] for at in _slashes(key)]):
-            if self._has(part_of(above)):
+        for row in self.places.among([key[:at] for at in _slashes(key)]):
+            if self._has(part_of(row.place)):
                 raise FileAboveError(
-                    f"{above!a} is a text, so nothing can lie below it. "
+                    f"{row.place!a} is a text, so nothing can lie below it. "
                     "Fix: choose a place outside of it."
                 )
 
     def refuse(self, changes: Changes) -> None:
         self._prepare()
+        parts = {locator: part_of(locator.key) for locator in changes}
+        rows = {row.place: row for row in self.places.among(part.place for part in parts.values())}
         for locator, text in changes.items():
-            part = part_of(locator.key)
-            row = self.places.at(part.place)
+            part = parts[locator]
+            row = rows.get(part.place)
             if row is None or self._is_memory(row.path):
                 continue
             if self._note_of(row).texts.get(part.name) != text:
@@ -565,9 +600,11 @@ class NotesLayout(Closing, Wrapped, Layout):
 
     def skips(self, directory: str) -> bool:
         """Leave out folders of tools (with a dot), the one of templates, and ignored ones."""
-        ignored = directory in self._ignored or folded(directory) == self._templates
-        hidden = directory.rpartition("/")[2].startswith(".")
-        return ignored or hidden or self._is_ignored(f"{directory}/")
+        if directory in self._ignored or directory.rpartition("/")[2].startswith("."):
+            return True
+        if self._templates and folded(directory) == self._templates:
+            return True
+        return self._ignores is not None and self._is_ignored(f"{directory}/")
 
     def _is_ignored(self, path: str) -> bool:
         """Whether a pattern of its owner leaves out a note or a folder; memories never are."""
@@ -599,6 +636,9 @@ class NotesLayout(Closing, Wrapped, Layout):
     def _is_memory(self, path: str) -> bool:
         return not self._folder.key or path.startswith(f"{self._folder.key}/") or is_state(path)
 
+    def _is_of_system(self, path: str) -> bool:
+        return path.startswith(f"{self._folder.child(SYSTEM).key}/")
+
     def is_note(self, path: str) -> bool:
         """Whether a file is a memory or a note in place, by its name."""
         name = path.rpartition("/")[2]
@@ -606,7 +646,7 @@ class NotesLayout(Closing, Wrapped, Layout):
             (is_markdown(name) or is_state(path))
             and not name.startswith(".")
             and name != ABOUT
-            and marked_original(name) is None
+            and (marked_original(name) is None or self._is_of_system(path))
             and not self._is_ignored(path)
         )
 
@@ -618,16 +658,19 @@ class NotesLayout(Closing, Wrapped, Layout):
             return None
         except _UNREADABLE:
             real = None
-        places = [self._place_in(path, real), self._place_of(path)]
+        said = self._id_in(path, real)
+        places = [self._place_of(path, said), self._place_of(path)]
         places += [self._place_of(told_apart(path[: -len(MARKDOWN)], path) + MARKDOWN)]
         if known is not None and (real is None or places[0] is None):
             places.insert(0, known.place)
         place = next((each for each in places if each is not None and not is_taken(each)), None)
-        if place is None or (real is not None and self._is_left_out(path, real)):
+        if said and place != places[0] and self._is_memory(path):
+            return Row(_copy_place(path), path, claim=places[0] or "")
+        if place is None or (real is not None and self._is_copy(path, real)):
             return None
         claim = "" if place == places[0] else places[0] or ""
         row = Row(place, path, claim=claim, aliases=self._aliases(path, real))
-        if real is None:
+        if real is None or self._is_too_long(path, real):
             return row._replace(digest=NOT_READ)
         if not self._is_memory(path):
             return row
@@ -641,6 +684,7 @@ class NotesLayout(Closing, Wrapped, Layout):
         return "\n".join(each.strip() for each in given if isinstance(each, str))
 
     def named(self, name: str) -> Sequence[str]:
+        """Return the folders of all nodes whose file has a name, or which say that they have it."""
         self._prepare()
         return self.places.named(name)
 
@@ -650,26 +694,37 @@ class NotesLayout(Closing, Wrapped, Layout):
         return note.row is None or not isinstance(real, str) or note.row.digest == _digest(real)
 
     def own_note(self, place: str) -> str:
+        """Return the path of the note that the folder of a node is, if Perdure may not change it.
+
+        Empty for any other.
+        """
         self._prepare()
         row = self.places.at(place)
         return row.path if row and not self._is_memory(row.path) else ""
 
     def path_of(self, key: str) -> str:
+        """Return the path of the file that holds a text, or a node; empty if there is none."""
         self._prepare()
         row = self.places.at(key) or self.places.at(part_of(key).place)
         return row.path if row else ""
 
-    def text_in(self, path: str, real: str, key: str) -> str | None:
-        part = part_of(key)
-        return self._split(real, Row(part.place, path)).get(part.name)
+    def new_name(self, key: str, title: str) -> str:
+        """Return the name that the file of a new node would have, without its ending."""
+        return self._names.stem(key, title, "")
+
+    def texts_in(self, place: str, path: str, real: str) -> Mapping[str, str]:
+        return self._split(real, Row(place, path))
 
     def names_of(self, place: str) -> Sequence[str]:
+        """Return the names by which `named` finds the folder of a node."""
         row = self.places.at(place)
         return sorted(row.names) if row else ()
 
-    def file_of(self, place: str) -> tuple[str, str] | None:
-        row, real, _ = self._note(place)
-        return (row.path, real) if row and isinstance(real, str) else None
+    def files_of(self, places: Sequence[str]) -> dict[str, tuple[str, Text]]:
+        if not self._is_ready:
+            self._prepare()
+        found = {row.place: self._file_of(row) for row in self.places.among(places)}
+        return {place: (row.path, real) for place, (row, real) in found.items()}
 
     def unreadable(self, seconds: float) -> Iterator[tuple[str, str]]:
         """Yield files whose frontmatter can't be read, with the finding, as far as time allows."""
@@ -683,11 +738,13 @@ class NotesLayout(Closing, Wrapped, Layout):
                     yield row.path, why
 
     def place_at(self, path: str) -> str:
+        """Return the folder of the node that a file holds; empty if it holds none."""
         self._prepare()
         row = self.places.at_path(path)
         return row.place if row else ""
 
     def remove_copies(self, place: str) -> None:
+        """Remove the conflict copies that sync clients left beside the file of a node."""
         row = self.places.at(place)
         if row is None or not self._is_memory(row.path):
             return
@@ -696,9 +753,10 @@ class NotesLayout(Closing, Wrapped, Layout):
         for copy in found | {each.name for each in self.inner.findings(folder)}:
             if marked_original(copy) == name:
                 self.inner.remove(folder.child(copy))
-
-    def _is_left_out(self, path: str, real: str) -> bool:
-        return self._is_too_long(path, real) or self._is_copy(path, real)
+        for each in self.places.claiming(place):
+            if each.place.startswith(_COPIES):
+                self.inner.remove(Locator(each.path))
+                self.places.change([], [each.place])
 
     def _is_too_long(self, path: str, real: str) -> bool:
         return not self._is_memory(path) and len(real) > MAX_NOTE
@@ -712,8 +770,7 @@ class NotesLayout(Closing, Wrapped, Layout):
             beside = self.inner.read(Locator(path).parent.child(original))
         except StorageError:  # it is not there, or not a text
             return False
-        ids = (notefile.NoteFile.parse(text).value(notefile.ID) for text in (beside, real))
-        return (not self._is_memory(path) or len(set(map(str, ids))) == 1) and alike(beside, real)
+        return is_evident_copy(path.rpartition("/")[2], beside, real)
 
     def _copies_of(self, paths: Iterable[str]) -> Iterator[str]:
         """Yield files beside these that may be, or have been, conflict copies of them."""
@@ -785,11 +842,13 @@ class NotesLayout(Closing, Wrapped, Layout):
         return [Locator(key) for key in changed]
 
     def held(self, path: str, text: str) -> dict[Locator, str]:
+        """Return the texts of the tree that a file would hold with this text."""
         row = self._row_for(path, text)
         texts = self._split(text, row) if row else {}
         return {Locator(key_of(Part(row.place, name))): texts[name] for name in texts if row}
 
     def composed(self, path: str, texts: Mapping[Locator, str], before: str) -> str:
+        """Return what a file was that held these texts, written as the text that it has."""
         row = self._row_for(path, before)
         named = {part_of(locator.key).name: text for locator, text in texts.items()}
         if is_state(path):
@@ -838,7 +897,7 @@ class NotesLayout(Closing, Wrapped, Layout):
         return not locator.key
 
     def in_place(self) -> frozenset[str]:
-        """Return the places of notes outside of the memory folder."""
+        """Return the folders of nodes whose files are their owner's, and are never written."""
         self._prepare()
         rows = self.places.rows()
         return frozenset(row.place for row in rows if not self._is_memory(row.path))
@@ -864,10 +923,13 @@ class NotesLayout(Closing, Wrapped, Layout):
         for row in rows:
             if row.digest == NOT_READ and self._is_memory(row.path):
                 left_out.setdefault(NOT_UTF8, []).append(row.path)
+            elif row.place.startswith(_COPIES):
+                left_out.setdefault(COPY, []).append(row.path)
         others.update({why: len(paths) for why, paths in left_out.items()})
         return Census(len(notes), dict(others.most_common()), left_out)
 
     def has_file(self, name: str) -> bool:
+        """Whether a file beside the texts has a name, with or without its folders."""
         if self._beside is None:
             paths = [f"/{folded(path)}" for path in self._paths() if not self.is_note(path)]
             self._beside = frozenset(path[at:] for path in paths for at in _slashes(path))
@@ -899,10 +961,18 @@ class NotesLayout(Closing, Wrapped, Layout):
             return False  # it is of another place now
         return self._claim(row) < self._claim(Row(place, path))
 
-    def _claim(self, row: Row) -> tuple[bool, bool, int, str]:
-        """Order the files that have one id, or the name of one: the same on every machine."""
-        said = self._id_in(row.path)
-        return said is None, self._place_of(row.path) != row.place, len(row.path), row.path
+    def _claim(self, row: Row) -> tuple[bool, int, bool, int, str]:
+        """Order the files that have one id, or the name of one: the same on every machine.
+
+        The newest version comes first.
+        """
+        with suppress(StorageError):
+            file = notefile.NoteFile.parse(self.inner.read(Locator(row.path)))
+            version = file.value("version") if isinstance(file.value(notefile.ID), str) else None
+            age = -version if isinstance(version, int) else 0
+            names = self._place_of(row.path) != row.place, len(row.path), row.path
+            return not isinstance(file.value(notefile.ID), str), age, *names
+        return True, 0, True, len(row.path), row.path
 
     def _keys(self, place: str) -> Sequence[str]:
         """Return the keys of every text that a place can have."""
@@ -955,6 +1025,10 @@ def _slashes(path: str) -> Iterator[int]:
 
 def _digest(real: str) -> bytes:
     return sha256(real.encode()).digest()
+
+
+def _copy_place(path: str) -> str:
+    return f"{_COPIES}{sha256(path.encode()).hexdigest()[:16]}"
 
 
 def _stem(path: str) -> str:

@@ -1,16 +1,16 @@
 """Which file holds which place. Derived: without it, every file is read once more."""
 
+import json
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from functools import cached_property
-from itertools import islice
 from sqlite3 import Connection
 from typing import NamedTuple
 
 from perdure.context.layouts.names import folded
-from perdure.database import DatabaseFile, DerivedFile, ReadOnlyFile, Tables
 from perdure.errors import AccessRefusedError
 from perdure.files import Closing
+from perdure.sqlite import DatabaseFile, DerivedFile, ReadOnlyFile, Tables
 
 _VERSION = 3
 _TABLES = Tables(
@@ -37,7 +37,7 @@ _TABLES = Tables(
 _ROWS = "SELECT place, path, digest, archived, unsure, claim, aliases FROM note"
 _PUT = "INSERT OR REPLACE INTO note VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _ARCHIVED = "SELECT place FROM note WHERE archived AND place > ? AND place < ?"
-_MOST_ASKED = 500
+_AMONG = f"{_ROWS} WHERE place IN (SELECT value FROM json_each(?))"  # noqa: S608 - our own words
 _BELOW = "SELECT place FROM note WHERE place > ? AND place < ? ORDER BY place"
 
 
@@ -84,9 +84,6 @@ class Places(Closing):
     def _database(self) -> DatabaseFile:
         return self._file.ask(lambda file: file)
 
-    def _reading(self) -> AbstractContextManager[Connection]:
-        return self._database.reading()
-
     def _changing(self) -> AbstractContextManager[Connection]:
         return self._database.changing(outlasts_power=False)
 
@@ -94,20 +91,14 @@ class Places(Closing):
     def at(self, place: str) -> Row | None:
         return next(iter(self._asked(f"{_ROWS} WHERE place = ?", place)), None)
 
-    def among(self, places: Iterable[str]) -> dict[str, Row]:
-        """Return the rows of those places that have one, in few questions."""
-        found: dict[str, Row] = {}
-        rest = iter(dict.fromkeys(places))
-        while asked := list(islice(rest, _MOST_ASKED)):
-            marks = ",".join("?" * len(asked))
-            rows = self._asked(f"{_ROWS} WHERE place IN ({marks})", *asked)
-            found |= {row.place: row for row in rows}
-        return found
+    def among(self, places: Iterable[str]) -> list[Row]:
+        """Return the rows of those places that have one, in one question."""
+        return self._asked(_AMONG, json.dumps(list(places)))
 
     def below(self, place: str) -> list[str]:
         """Return a place and all below it that have a row, each before those below it."""
         above = f"{place}/" if place else ""
-        with self._reading() as db:
+        with self._database.reading() as db:
             found = [each for (each,) in db.execute(_BELOW, (above, f"{above}\U0010ffff"))]
         own = [place] if self.at(place) else []
         return own + sorted(found, key=lambda each: each.split("/"))
@@ -122,7 +113,7 @@ class Places(Closing):
 
     def listed(self, place: str) -> tuple[bool, list[str], bool]:
         """Return whether any row is unsure, the first names below, and if any is archived there."""
-        with self._reading() as db:
+        with self._database.reading() as db:
             unsure = db.execute("SELECT 1 FROM note WHERE unsure").fetchone()
             above = f"{place}/"
             archived = db.execute(_ARCHIVED, (above, f"{above}\U0010ffff")) if place else ()
@@ -131,24 +122,24 @@ class Places(Closing):
 
     def children(self, place: str) -> list[str]:
         """Return the first names below a place, in order."""
-        with self._reading() as db:
+        with self._database.reading() as db:
             return _children(db, place)
 
     def named(self, name: str) -> list[str]:
         """Return the places of notes that have a name or an alias."""
-        with self._reading() as db:
+        with self._database.reading() as db:
             found = db.execute("SELECT place FROM named WHERE name = ?", (folded(name),))
             return [place for (place,) in found]
 
     def has_below(self, place: str) -> bool:
         above = f"{place}/" if place else ""
-        with self._reading() as db:
+        with self._database.reading() as db:
             return bool(db.execute(f"{_BELOW} LIMIT 1", (above, f"{above}\U0010ffff")).fetchone())
 
     def archived(self, place: str) -> list[str]:
         """Return the names of archived nodes directly below a place."""
         above = f"{place}/"
-        with self._reading() as db:
+        with self._database.reading() as db:
             found = db.execute(_ARCHIVED, (above, f"{above}\U0010ffff"))
             names = [place.removeprefix(above) for (place,) in found]
         return [name for name in names if "/" not in name]
@@ -162,14 +153,18 @@ class Places(Closing):
         """Return the rows of files whose id names a place that another file has."""
         return self._asked(f"{_ROWS} WHERE claim != '' AND claim = ?", place)
 
+    def copies(self) -> list[Row]:
+        """Return the rows of files whose id another file has."""
+        return self._asked(f"{_ROWS} WHERE claim != '' AND place < 'a'")
+
     @property
     def is_complete(self) -> bool:
         """Whether every file was looked at once."""
-        with self._reading() as db:
+        with self._database.reading() as db:
             return db.execute("SELECT 1 FROM state").fetchone() is not None
 
     def _asked(self, statement: str, *values: str) -> list[Row]:
-        with self._reading() as db:
+        with self._database.reading() as db:
             return [
                 Row(place, path, digest, bool(archived), bool(unsure), *more)
                 for place, path, digest, archived, unsure, *more in db.execute(statement, values)

@@ -5,7 +5,7 @@
 import sqlite3
 from pathlib import Path
 
-from perdure.database import Tables, look
+from perdure.sqlite import Tables, look
 
 VERSION = 1
 

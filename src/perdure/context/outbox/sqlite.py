@@ -21,11 +21,11 @@ from perdure.context.outbox.events import (
     no_siblings,
     utc_now,
 )
-from perdure.database import DatabaseFile
 from perdure.files import Closing
 from perdure.model import EventStatus, EventType, OutboxEvent, check_owner_space
 from perdure.model.uri import check_id
 from perdure.model.values import moment
+from perdure.sqlite import DatabaseFile
 
 Row = tuple[Any, ...]
 
@@ -33,12 +33,10 @@ _encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=d
 
 
 class SqliteOutbox(Closing, OutboxStore):
-    """An `OutboxStore` that survives the process and the machine.
+    """An `OutboxStore` that survives the process.
 
-    A registered event is on the disk when the verb returns; so is every other change but two: a
-    power cut may end a lease, and bring back an event that was just done, to be done once more.
-    With `is_logged`, the changes that events are about are in a log which the index follows, so
-    that an event may be lost with the power, too.
+    A power cut may take the newest changes: what events are about is in a log that the index
+    follows. What is deleted of a tenant stays deleted.
     """
 
     def __init__(
@@ -47,10 +45,8 @@ class SqliteOutbox(Closing, OutboxStore):
         *,
         clock: Clock = utc_now,
         siblings: Siblings = no_siblings,
-        is_logged: bool = False,
     ) -> None:
         super().__init__(clock=clock, siblings=siblings)
-        self._is_logged = is_logged
         self._file = DatabaseFile(path, schema.TABLES)
 
     def close(self) -> None:
@@ -59,7 +55,7 @@ class SqliteOutbox(Closing, OutboxStore):
 
     def _add(self, events: Sequence[OutboxEvent]) -> None:
         rows = [_row(event) for event in events]
-        with self._file.changing(outlasts_power=not self._is_logged) as db:
+        with self._file.changing(outlasts_power=False) as db:
             db.executemany(schema.ADD, rows)
 
     # ------------------------------------------------------------ work
@@ -94,7 +90,7 @@ class SqliteOutbox(Closing, OutboxStore):
         self._lease(schema.MARK, event, node_uri, None, LEASE_SECONDS)
 
     def mark_done(self, event: OutboxEvent, node_uri: str, *, worker_id: str | None = None) -> None:
-        self._change(schema.DONE, event, node_uri, worker_id, outlasts_power=False)
+        self._change(schema.DONE, event, node_uri, worker_id)
 
     def increment_retry(
         self,
@@ -134,14 +130,12 @@ class SqliteOutbox(Closing, OutboxStore):
         event: OutboxEvent,
         node_uri: str,
         worker_id: str | None,
-        *,
-        outlasts_power: bool = True,
         **told: object,
     ) -> None:
         """Change an event, unless a worker asks and another has it."""
         check_event_of(event, node_uri)
         values = {**told, **_asked(event, worker_id, self._now())}
-        with self._file.changing(outlasts_power=outlasts_power) as db:
+        with self._file.changing(outlasts_power=False) as db:
             changed = db.execute(statement, values).rowcount
             if changed or worker_id is None:
                 return

@@ -10,17 +10,18 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from perdure.artifacts import CID
 from perdure.artifacts.entry import Sweep
 from perdure.artifacts.keys import SigningKey
 from perdure.context.draft import Draft
 from perdure.context.files import META, OWNER
+from perdure.context.layouts.notes import NotesLayout
 from perdure.context.nodes import Nodes
 from perdure.context.reading import absent
 from perdure.dataclass import dataclass, replace
-from perdure.engine.erasing.hiding import Hidden, Hiding, Target, hide
+from perdure.engine.erasing.hiding import Hidden, Hiding, Target, hide, loaded
 from perdure.engine.erasing.planning import (
     DerivedTraces,
     Erased,
@@ -34,7 +35,6 @@ from perdure.engine.erasing.planning import (
 from perdure.engine.erasing.receipts import Receipt
 from perdure.engine.erasing.tracing import Span, Trace, Until, removed_by, texts_in
 from perdure.errors import (
-    BrokenNodeError,
     InvalidValueError,
     LockTimeout,
     NodeNotFoundError,
@@ -45,7 +45,6 @@ from perdure.model import NodeStatus, RequestContext, Uri
 from perdure.model.uri import MESSAGE
 from perdure.model.values import JSON
 from perdure.storage import Locator
-from perdure.storage.contract import Layout
 from perdure.storage.history import Event
 from perdure.storage.sweep import sweep
 from perdure.storage.wrappers.recorded import Recorded
@@ -55,8 +54,6 @@ _LOCK = "erasing-lock"
 
 
 class Owners(Protocol):
-    """Users and agents, and how all of one goes."""
-
     def delete(
         self, backend: Recorded, account_id: str, owner_space: str, ctx: RequestContext
     ) -> None:
@@ -66,8 +63,7 @@ class Owners(Protocol):
         """Whether one is being deleted, or was and it was interrupted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Means:
+class Means(NamedTuple):
     recorded: Recorded
     derived: DerivedTraces
     folder: Path
@@ -148,7 +144,8 @@ class Erasing:
 
     # ------------------------------------------------------------ doing it
     def _do(self, task: Task, ctx: RequestContext, key: SigningKey) -> Erased:
-        self._hide(task, ctx)
+        if targets := self._planner.targets(task):  # before they are gone and can't be known
+            hide(self._nodes.because("erased"), targets, ctx, erased=True)
         self._remove(task, ctx)
         until = Until(task.id, task.begun)
 
@@ -163,11 +160,6 @@ class Erasing:
         erased = self._receipted(task, found, derived, key)
         self._tasks.end(task)
         return erased
-
-    def _hide(self, task: Task, ctx: RequestContext) -> None:
-        """Take what is erased out of the sessions, before it is gone itself and can't be known."""
-        if targets := self._planner.targets(task):
-            hide(self._nodes.because("erased"), targets, ctx, erased=True)
 
     def _with_sessions(self, task: Task, found: Trace) -> Trace:
         """Return a trace with the versions elsewhere that were swept since this began."""
@@ -197,7 +189,7 @@ class Erasing:
                 owners.delete(marked, task.account_id, owner, ctx)
         texts = (text for text in texts_in(task.spans, self._nodes) if self._was_there(text, first))
         while batch := list(islice(texts, _BATCH)):
-            if isinstance(layout := self._recorded.inner, Layout):
+            if isinstance(layout := self._recorded.inner, NotesLayout):
                 for folder in {text.parent.key for text in batch}:
                     layout.remove_copies(folder)
             _remove(marked, batch)
@@ -296,11 +288,7 @@ class Forgetting:
     request: RequestContext
 
     def archive(self, uri: str, reason: str, *, dry_run: bool) -> Forgotten:
-        """Put away every node at a place and below, and hide what it says wherever it was kept.
-
-        Those that are put away stay so. All of it is one commit. Of a message, and of words, only
-        what they say is hidden.
-        """
+        """Archive what is at a place, as `Memory.forget` describes it, in one commit."""
         said = self._said(uri)
         place = said[0].place if said else self.nodes.reach.changed(uri, self.request)
         now, before = [], []
@@ -365,8 +353,5 @@ class Forgetting:
                 yield place
 
     def _is_archived(self, place: Uri) -> bool:
-        try:
-            stored = self.nodes.load(place)
-        except (BrokenNodeError, NodeNotFoundError):
-            return False
+        stored = loaded(self.nodes, place)
         return stored is not None and stored.meta.status is NodeStatus.ARCHIVED

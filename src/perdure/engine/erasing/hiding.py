@@ -18,8 +18,7 @@ from perdure.engine.briefing import sentence_rows
 from perdure.engine.forgotten import Entry, ForgottenList, changed, hidden_sentences
 from perdure.engine.lasting import likely_in
 from perdure.engine.learn.evidence import Support, as_metadata, support_of
-from perdure.engine.learn.net import scored
-from perdure.engine.learn.prose import sentences
+from perdure.engine.learn.prose import scored, sentences
 from perdure.engine.learn.statements import statements, without
 from perdure.engine.sessions import Beginnings, learned_from, said_in
 from perdure.errors import BrokenNodeError
@@ -33,8 +32,6 @@ _OWNER_DEPTH = 2
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """What was hidden, counted by place."""
-
     statements: int = 0
     """Statements that are on the list of what was forgotten."""
     memories: int = 0
@@ -96,8 +93,6 @@ def _quotes(found: Iterable[Support]) -> Iterator[str]:
 
 @dataclass(slots=True)
 class Hiding:
-    """Plans what is hidden, for one commit."""
-
     nodes: Nodes
     ctx: RequestContext
     erased: bool = False
@@ -194,8 +189,8 @@ class Hiding:
         account = next(iter(gone)).account
         count = 0
         for place in list(self.nodes.walk(Uri(account, ("users", user, "memories")))):
-            stored = _active(self.nodes, place)
-            if place in gone or stored is None:
+            stored = None if place in gone else loaded(self.nodes, place)
+            if stored is None or stored.meta.status is not NodeStatus.ACTIVE:
                 continue
             if finder.is_all(stored.node.content):
                 self.nodes.plan_archive(draft, place)
@@ -250,11 +245,10 @@ def _without(node: ContextNode, finder: ForgottenList) -> ContextNode | None:
     return node.revised(content=content, abstract=abstract, metadata={"statements": quoted})
 
 
-def _active(nodes: NodeReader, place: Uri) -> Stored | None:
+def loaded(nodes: NodeReader, place: Uri) -> Stored | None:
+    """Return what is at a place; None for nothing, or what can't be understood."""
     with suppress(BrokenNodeError):
-        stored = nodes.load(place)
-        if stored is not None and stored.meta.status is NodeStatus.ACTIVE:
-            return stored
+        return nodes.load(place)
     return None
 
 
@@ -265,11 +259,7 @@ def sessions_of(nodes: NodeReader, account: str, user: str) -> Iterator[tuple[Ur
     for session, places in groupby(below, key=lambda place: Uri(account, place.path[:2])):
         if nodes.reach.session_owner(session) != f"user:{user}":
             continue
-        stored: list[Stored] = []
-        for place in places:
-            with suppress(BrokenNodeError):
-                found = nodes.load(place)
-                stored += [found] if found is not None else []
+        stored = [found for place in places if (found := loaded(nodes, place)) is not None]
         stored.sort(key=lambda each: (len(each.node.uri), each.node.uri))  # messages, messages-2
         yield session, stored
 
@@ -286,10 +276,7 @@ def write_session(  # noqa: PLR0913, PLR0917 - what was, and what is to be
     new: Mapping[str, ContextNode],
     ctx: RequestContext,
 ) -> int:
-    """Let nodes of a session be written; return how many messages change.
-
-    How far it was learned from stays.
-    """
+    """Write nodes of a session; return how many messages change. What was learned from stays so."""
     before = [each.node for each in stored]
     for each in stored:
         if each.node.uri in new:

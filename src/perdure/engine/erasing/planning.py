@@ -20,7 +20,7 @@ from perdure.context.files import CONTENT, FILES, META
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader
 from perdure.dataclass import asdict, dataclass, replace
-from perdure.engine.erasing.hiding import NOTHING_HIDDEN, Hidden, Target, sessions_of
+from perdure.engine.erasing.hiding import NOTHING_HIDDEN, Hidden, Target, loaded, sessions_of
 from perdure.engine.erasing.receipts import Receipt, erased_versions
 from perdure.engine.erasing.tracing import (
     Span,
@@ -36,7 +36,6 @@ from perdure.engine.learn.evidence import support_of
 from perdure.engine.validate.texts import strings_in
 from perdure.errors import (
     AccessDeniedError,
-    BrokenNodeError,
     DamageError,
     InvalidUriError,
     NodeNotFoundError,
@@ -56,8 +55,6 @@ _URI = re.compile(r"ctx://[^\s\"'\])>|#]+")
 
 
 class Quoted(NamedTuple):
-    """A node that says something that is to be erased, or names it."""
-
     uri: str
     where: str
 
@@ -125,12 +122,10 @@ class ErasurePlan:
     owner_space: str
     """Whose everything goes; empty if it is about places."""
     files: tuple[str, ...]
-    """The keys of the texts that are there now."""
     versions: int
     """How many versions have one of the contents that go."""
     contents: tuple[CID, ...]
     size: int
-    """Their bytes."""
     kept: tuple[Kept, ...]
     moved: tuple[tuple[str, str], ...]
     """From which key to which other a text went, where it stays."""
@@ -196,7 +191,6 @@ class Task:
     actor: str
     reason: str
     begun: int
-    """The position of the log."""
 
     @property
     def message(self) -> str:
@@ -260,8 +254,6 @@ class DerivedTraces(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Planner:
-    """Finds out what an erasure is about; nothing is changed."""
-
     nodes: Nodes
     history: History
     derived: DerivedTraces
@@ -301,10 +293,9 @@ class Planner:
 
     def _learned(self, task: Task, user: str) -> Iterator[ContextNode]:
         for place in self.nodes.walk(Uri(task.account_id, ("users", user, "memories"))):
-            with suppress(BrokenNodeError):
-                stored = self.nodes.load(place)
-                if stored is not None and support_of(stored.node):
-                    yield stored.node
+            stored = loaded(self.nodes, place)
+            if stored is not None and support_of(stored.node):
+                yield stored.node
 
     def _files(self, spans: Iterable[Span]) -> tuple[str, ...]:
         return tuple(text.key for text in texts_in(spans, self.nodes))
@@ -346,11 +337,8 @@ class Planner:
         return [*found, *(self._target(place, texts) for place, texts in said.items())]
 
     def _target(self, place: Uri, texts: Sequence[str]) -> Target:
-        with suppress(BrokenNodeError):
-            stored = self.nodes.load(place)
-            if stored is not None:
-                return Target.of(stored.node, *texts)
-        return Target.of(ContextNode(uri=str(place)), *texts)
+        stored = loaded(self.nodes, place)
+        return Target.of(stored.node if stored else ContextNode(uri=str(place)), *texts)
 
     def events_of_users(self, task: Task) -> list[Event]:
         """Return what ever was in sessions, and in what was learned, of users whose things go."""
@@ -371,7 +359,6 @@ class Planner:
         return of_tasks | {task.actor.partition("/")[0]}
 
     def _saying(self, task: Task) -> frozenset[CID]:
-        """Return the contents that go with a message."""
         return self.quoting(task, used=True) if task.message else frozenset()
 
     def quoting(self, task: Task, *, used: bool = False) -> frozenset[CID]:

@@ -40,13 +40,9 @@ class Span:
 
 
 def spans_of(places: Iterable[Uri], reader: NodeReader) -> list[Span]:
-    return [span for place in places for span in _spans(place, reader)]
-
-
-def _spans(place: Uri, reader: NodeReader) -> Iterator[Span]:
-    yield Span(reader.folder(place).key, deep=not place.is_node)
-    if place.is_node:
-        yield Span(reader.marker(place).key, deep=False)
+    listed = list(places)
+    folders = [Span(reader.folder(each).key, deep=not each.is_node) for each in listed]
+    return folders + [Span(reader.marker(e).key, deep=False) for e in listed if e.is_node]
 
 
 def spans_of_sessions(
@@ -101,7 +97,6 @@ SAYS_NOTHING = {CID.of(b""), CID.of(b"[]\n")}
 """What every node has that has no abstract or edges."""
 
 _Lost = tuple[CID, str]
-"""A content, and the name of the file that had it."""
 
 
 @dataclass(slots=True)
@@ -289,4 +284,3 @@ def _not_erased(
 
 
 _Numbered = tuple[Event, int]
-"""An event, and the number of its text."""

@@ -39,9 +39,8 @@ class Item:
     """Something that goes in. Its id is the source's own, and tells it from all others there."""
 
     file: str
-    where: str
+    where: str = ""
     source: str
-    """The name of the format."""
     source_id: str
 
     def finding(self, what: str, fix: str, *, refused: bool = True) -> Finding:
@@ -70,7 +69,6 @@ class Conversation(Item):
     cwd: str = field(default="", compare=False)
     """The folder in which the agent worked, as it recorded it, or where the file lies."""
     branch: str = ""
-    """The branch of the repository there."""
     commit: str = ""
     headless: bool = False
     """Whether no person took part: a program ran the agent."""
@@ -81,8 +79,6 @@ class Conversation(Item):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement(Item):
-    """Something that was remembered elsewhere."""
-
     content: str
     category: str
     owner: str = ""
@@ -105,7 +101,6 @@ class Entity(Item):
     title: str = ""
     """What it is called, if not by its id."""
     text: str = ""
-    """What else is known of it."""
     metadata: Mapping[str, JSON] = field(default_factory=dict)
 
 

@@ -1,7 +1,7 @@
 """How items become nodes; nobody's edit is ever overwritten, and the same twice is once."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum
 from pathlib import Path
@@ -9,38 +9,38 @@ from typing import TYPE_CHECKING, Protocol
 
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
-from perdure.dataclass import replace
+from perdure.dataclass import dataclass, replace
 from perdure.engine.forgotten import ForgottenList, of_caller
-from perdure.engine.importing.admission import Admitted
 from perdure.engine.importing.contract import (
     Conversation,
     Document,
     Entity,
+    Heard,
     Item,
     Relation,
+    Said,
     Statement,
 )
 from perdure.engine.importing.reading import digest
-from perdure.engine.learn.evidence import (
-    Evidence,
-    Mention,
-    Support,
-    as_metadata,
-    cid_of,
-    texts_of,
-)
-from perdure.engine.learn.review import FOREIGN, ORIGINS
+from perdure.engine.learn import prose
+from perdure.engine.learn.evidence import Evidence, Mention, Support, as_metadata, cid_of, texts_of
+from perdure.engine.learn.prose import is_paste, pasted_in, user_sentences
+from perdure.engine.learn.review import FOREIGN, ORIGINS, id_of
+from perdure.engine.learn.rules import written
 from perdure.engine.learn.statements import cid_of as statement_cid
-from perdure.engine.saving.outcome import SessionCommit
-from perdure.engine.sessions import Screened, SessionEnd, Sessions, clean_title
+from perdure.engine.repeatable import first_step, is_repeatable, procedures_in
+from perdure.engine.saving.saving import SessionCommit
+from perdure.engine.session_notes import SessionNotes
+from perdure.engine.sessions import SessionEnd, Sessions, clean_title, screened
 from perdure.engine.validate.secrets import SecretPolicy, secrets_in
 from perdure.engine.validate.texts import (
     cleaned_line,
     count_masked,
     refuse_secrets,
+    safe,
+    same,
     without_secrets,
 )
-from perdure.engine.validate.validating import safe, same
 from perdure.errors import BrokenNodeError, InvalidValueError, NodeExistsError, NodeNotFoundError
 from perdure.markdown import blocks, headings
 from perdure.model import (
@@ -53,13 +53,131 @@ from perdure.model import (
     slugify,
 )
 from perdure.model.anchors import Origin
-from perdure.model.messages import read_messages
+from perdure.model.messages import read_messages, time_in
+from perdure.model.private import Screen
+from perdure.model.transcript import Message
+from perdure.model.trust import PASTED, AgentSettings, Reason, real_path
 from perdure.model.uri import stable_name, stable_slug
-from perdure.model.values import JSON, MAX_ABSTRACT, MAX_CONTENT, MAX_OVERVIEW, plain, shortened
+from perdure.model.values import (
+    JSON,
+    MAX_ABSTRACT,
+    MAX_CONTENT,
+    MAX_OVERVIEW,
+    plain,
+    shortened,
+    words_key,
+)
 from perdure.times import read_moment
 
 if TYPE_CHECKING:
     from perdure.engine.projects import Projects
+
+_FEWEST = 4
+"""Words. A shorter sentence may be the same by chance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    item: Conversation
+    is_private: bool = False
+    """Whether parts of it are private; they are left out."""
+    origins: tuple[str, ...] = ()
+    """Where words in it may stem from: web, mcp, pasted."""
+    foreign: Mapping[str, str] | None = None
+    """For sentences of the user that are not their own, by id, where these words stem from."""
+
+    @property
+    def states_anything(self) -> bool:
+        return bool(written(self.item.messages))
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    settings: AgentSettings
+    notes: SessionNotes
+    is_named: bool = False
+    """Whether the user named the one session, or allowed the run."""
+
+    def admit(self, item: Conversation, session_id: str = "") -> Admitted | Reason:
+        for folder in dict.fromkeys((item.cwd, real_path(item.cwd))):
+            if folder or item.headless:
+                refusal = self.settings.refusal(
+                    folder, is_headless=item.headless, is_named=self.is_named
+                )
+                if refusal is not None:
+                    return refusal
+        screen = Screen(self.notes.switches(item.source_id, session_id))
+        messages, heard = _public(item, screen)
+        if screen.is_used and not messages:
+            return Reason.PRIVATE
+        public = replace(
+            item, messages=messages, heard=(), title="" if screen.is_used else item.title
+        )
+        origins, foreign = _origins(messages, heard)
+        return Admitted(public, screen.is_used, origins, foreign)
+
+
+def _public(item: Conversation, screen: Screen) -> tuple[tuple[Said, ...], list[Heard]]:
+    kept: list[Said] = []
+    heard: list[Heard] = []
+    waiting = list(item.heard)
+    for at, message in enumerate((*item.messages, None)):
+        while waiting and waiting[0].at <= at:
+            one = waiting.pop(0)
+            heard += [] if screen.is_on else [replace(one, at=len(kept))]
+        if message is not None:
+            time = time_in(message.get("time"))
+            content = screen.public(message["role"], message["content"], time)
+            kept += [{**message, "content": content}] if content else []
+    return tuple(kept), heard
+
+
+# ---------------------------------------------------------------- words of others
+def _origins(
+    messages: Sequence[Said], heard: Sequence[Heard]
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return where words of a session may stem from, and which sentences of the user do."""
+    pasted = [
+        Heard(at, PASTED, text)
+        for at, each in enumerate(messages)
+        if each["role"] == "user" and (text := pasted_in(each["content"]))
+    ]
+    others = sorted([*heard, *pasted], key=lambda each: each.at)
+    marks = {
+        each.origin for each in (*heard, *pasted) if each.origin != PASTED or is_paste(each.text)
+    }
+    foreign: dict[str, str] = {}
+    if others:
+        for at, key in _stated(messages):
+            origin = next((_stems_from(e) for e in others if e.at <= at and _has(e.text, key)), "")
+            if origin:
+                foreign[id_of(key)] = origin
+    for at, message in enumerate(messages):
+        for text in procedures_in(message["content"]) if message["role"] == "user" else ():
+            told = [each for each in heard if each.at <= at and _has(each.text, first_step(text))]
+            foreign |= {id_of(text): _stems_from(each) for each in told[:1]}
+    return tuple(sorted(marks - {""})), foreign
+
+
+def _stems_from(heard: Heard) -> str:
+    return heard.origin or "tool"
+
+
+def _stated(messages: Sequence[Said]) -> Iterator[tuple[int, str]]:
+    session = [Message.from_mapping(each) for each in messages]
+    found = {(each.message, each.key) for each in written(session)}
+    found |= {(each.sentence.message, each.sentence.key) for each in prose.candidates(session)}
+    found |= {
+        (each.message, each.key) for each in user_sentences(session) if is_repeatable(each.plain)
+    }
+    yield from sorted(each for each in found if len(each[1].split()) >= _FEWEST)
+
+
+def _has(text: str, key: str) -> bool:
+    """Whether a text has the words of a key in a row."""
+    longest = max((word for word in key.split() if "'" not in word), key=len, default="")
+    return longest in text.casefold() and f" {key} " in f" {words_key(text)} "
+
 
 SOURCE = "source"
 SOURCE_ID = "source_id"
@@ -77,11 +195,8 @@ class State(Enum):
     FORGOTTEN = "forgotten"
 
 
-Messages = Iterable[Mapping[str, object]]
-
-
 class Verbs(Protocol):
-    """The verbs of `Memory` that importers call."""
+    """The verbs of `Memory` that importers call; a module that `Memory` imports can't name it."""
 
     caller: RequestContext
 
@@ -89,36 +204,12 @@ class Verbs(Protocol):
     def home(self) -> Path: ...
     @property
     def projects(self) -> "Projects": ...
-    def save(  # noqa: PLR0913 - as `Memory`
-        self,
-        content: str,
-        *,
-        category: str,
-        slug: str,
-        metadata: Mapping[str, JSON] | None,
-        project: str | None,
-        replace_learned: bool,
-    ) -> object: ...
-    def commit_session(  # noqa: PLR0913 - as `Memory`
-        self,
-        messages: Messages,
-        *,
-        session_id: str,
-        title: str,
-        project: str | None,
-        extract: bool,
-        foreign: Mapping[str, str] | None,
-        origin: Origin | None,
-    ) -> SessionCommit: ...
-    def append(
-        self,
-        session_id: str,
-        messages: Messages,
-        *,
-        extract: bool,
-        after: SessionEnd | None,
-        origin: Origin | None,
-    ) -> SessionCommit: ...
+    @property
+    def save(self) -> Callable[..., object]: ...
+    @property
+    def commit_session(self) -> Callable[..., SessionCommit]: ...
+    @property
+    def append(self) -> Callable[..., SessionCommit]: ...
     def settle(self) -> None: ...
 
 
@@ -416,7 +507,6 @@ def _reason(kind: str) -> str:
 
 
 def _is_newer(node: ContextNode, item: Statement) -> bool:
-    """Whether a node is of a later export than an item."""
     known, given = (
         read_moment(each.get("source_updated_at")) for each in (node.metadata, item.metadata)
     )
@@ -424,7 +514,6 @@ def _is_newer(node: ContextNode, item: Statement) -> bool:
 
 
 def _implied(item: Relation, name: str) -> Entity:
-    """Return an entity that only a relation names."""
     return Entity(
         file=item.file,
         where=item.where,
@@ -467,7 +556,6 @@ class SessionImporter:
         self._sessions = Sessions(nodes)
         self._learn = learn
         self.learned: Counter[str] = Counter()
-        """What came of learning from them."""
         self.masked = 0
         """How many secrets were masked in what is new, in titles too."""
 
@@ -529,7 +617,7 @@ class SessionImporter:
         before = self._sessions.messages(place, ctx)
         if not before and not forgotten.entries:  # screened when it is kept
             return State.NEW
-        said = Screened(read_messages(item.messages).messages, forgotten).after(before)
+        said = screened(read_messages(item.messages).messages, forgotten, before).messages
         if not same(before, said):
             raise NodeExistsError(
                 f"the session {place.name[:80]!a} is there with other messages. It was left alone. "

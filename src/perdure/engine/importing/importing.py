@@ -8,7 +8,6 @@ from pathlib import Path
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
 from perdure.dataclass import dataclass, field, replace
-from perdure.engine.importing.admission import Admission, Admitted
 from perdure.engine.importing.contract import (
     Conversation,
     Document,
@@ -34,6 +33,8 @@ from perdure.engine.importing.formats.rules import Rules
 from perdure.engine.importing.formats.specstory import SpecStory
 from perdure.engine.importing.importers import (
     SOURCE_ID,
+    Admission,
+    Admitted,
     DocumentImporter,
     MemoryImporter,
     SessionImporter,
@@ -131,8 +132,6 @@ class Wishes:
 
 @dataclass(slots=True)
 class Imported:
-    """What became of everything that a source holds."""
-
     format: str
     counts: dict[str, Counter[State]] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
@@ -176,10 +175,7 @@ def import_from(
     name: str | None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Imported:
-    """Import the files at a path; without the name of a format, as what they look like.
-
-    `progress` is called with the bytes that were read, and all bytes.
-    """
+    """Import the files at a path; `progress` is called with the bytes read, and all bytes."""
     from perdure.engine.exporting import is_export  # noqa: PLC0415 - 40 ms that no hook needs
 
     if name is None and is_export(path):
@@ -331,7 +327,7 @@ class Importing:
         return None
 
     def _check_name(self, item: Item) -> None:
-        """Refuse an id that is a secret: places and what is told of them are made of it."""
+        """Refuse an id that is a secret: places and findings are named by it."""
         refuse_secrets(item.source_id, "name", "give it another one, and import again.")
 
     def _put(self, item: Item | Admitted, documents: DocumentImporter) -> State:

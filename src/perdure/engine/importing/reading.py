@@ -38,13 +38,10 @@ _BOMS = (
 
 class Element(NamedTuple):
     number: int
-    """Which one it is, from 1."""
     value: object
 
 
 class Malformed(NamedTuple):
-    """An element that is no JSON, or too long."""
-
     number: int
     what: str
 
@@ -107,7 +104,6 @@ class _Pieces:
             yield None if self._skipping else self._buffer
 
     def _whole(self) -> Iterator[str | None]:
-        """Yield the elements that end in what is held."""
         self._in_string = False
         for token in _TOKEN.finditer(self._buffer, self._scanned):
             said = token[0]
@@ -187,7 +183,6 @@ def _reader(stream: BinaryIO) -> Callable[[int], str]:
 
 # ---------------------------------------------------------------- lines
 def lines(stream: BinaryIO) -> Iterator[Found]:
-    """Yield the value of each line that is not blank."""
     number = 0
     while line := stream.readline(MOST_CHARACTERS + 1):
         number += 1
@@ -414,7 +409,6 @@ def heard(name: str, given: object, output: str, at: int) -> Heard:
 
 
 def _text(content: object) -> str:
-    """Return the text of a result."""
     blocks = [content] if isinstance(content, str) else list_of(content)
     texts = (text_of(each) or text_of(mapping_of(each).get("text")) for each in blocks)
     return "\n".join(filter(None, texts))
@@ -482,7 +476,6 @@ def left_out(entry: Entry) -> Finding:
 
 
 def heads(source: Source, *suffixes: str) -> Iterator[bytes]:
-    """Yield how a few files begin, of those whose names end so."""
     for entry in source.named(*suffixes)[:_LOOKED_AT]:
         yield source.head(entry)
 

@@ -10,6 +10,7 @@ import stat
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -128,15 +129,11 @@ class Source:
         self.links: list[str] = []
         """What was passed over because it is a link or a device."""
         self.hidden: list[str] = []
-        """Hidden files and folders that were left out."""
         self.own = 0
-        """How many files of a memory were left out."""
         self.read: set[str] = set()
-        """The names of the files that a format opened."""
         self._store = {found for each in store if (found := _identity(each))}
         self._folders = {_identity(self.path)}
         self.unlisted: list[tuple[str, str]] = []
-        """What can't be looked into, and why."""
         self.bytes_read = 0
         self._archive: zipfile.ZipFile | None = None
         if self.path == self.path.parent:
@@ -302,7 +299,7 @@ class Source:
             if name.rpartition("/")[0] + "/" in nodes or name.startswith(tuple(stores)):
                 self.own += 1
             else:
-                yield Entry(packed.filename, packed.file_size, _unpacking(archive, packed))
+                yield Entry(packed.filename, packed.file_size, partial(unpacked, archive, packed))
 
 
 def _names_a_store(note: Path) -> bool:
@@ -324,10 +321,6 @@ def _identity(path: Path) -> _Identity | None:
     except (OSError, ValueError):
         return None
     return found.st_dev, found.st_ino
-
-
-def _unpacking(archive: zipfile.ZipFile, packed: zipfile.ZipInfo) -> Callable[[], BinaryIO]:
-    return lambda: unpacked(archive, packed)
 
 
 def _real(path: Path) -> Path:

@@ -9,12 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from perdure.dataclass import dataclass
+from perdure.engine.learn.asking import DATA, closed, line_of, quoted
 from perdure.engine.learn.remember import Cited, NewStatement, Remembered
 from perdure.engine.learn.review import Pending
 from perdure.engine.learn.statements import statements
-from perdure.engine.learn.windows import closed
 from perdure.engine.llm.contract import LLM
-from perdure.engine.llm.quoting import DATA, line_of, quoted
 from perdure.engine.recall.planning import content_words
 from perdure.engine.recall.result import Hit
 from perdure.errors import ContextError, InvalidValueError
@@ -74,8 +73,6 @@ SCHEMA = closed(
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What became of the candidates that a model was asked about."""
-
     kept: tuple[Remembered, ...] = ()
     refused: tuple[Pending, ...] = ()
     """Those that the model did not keep, or not in words that may be kept: they stay in review."""
@@ -85,13 +82,9 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A candidate as a model is shown it."""
-
     candidate: Pending
     message: str
-    """The whole message of the user."""
     before: str
-    """The message before it."""
     known: tuple[str, ...]
     """Statements of memory that may say the same, or the contrary."""
 
@@ -134,7 +127,6 @@ def judge(
 
 
 def _statement(item: Mapping[str, Any], shown: Shown, known: Sequence[str]) -> NewStatement:
-    """Return what the model makes of a candidate; `InvalidValueError` if it may not be kept."""
     if not is_grounded(item["text"], shown.message):
         raise InvalidValueError("the wording is not the user's. Fix: accept the sentence by hand.")
     ended = [known[each] for each in item["replaces"] if 0 <= each < len(known)]

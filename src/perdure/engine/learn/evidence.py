@@ -24,12 +24,8 @@ from perdure.times import read_moment
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Words of a message."""
-
     message: int
-    """Which message of the session, from 0."""
     cid: str
-    """The CID of the message's content."""
     quote: str
 
     def as_json(self) -> dict[str, JSON]:
@@ -65,7 +61,6 @@ def metadata_of(evidence: Iterable[Evidence], topic: str, ctx: RequestContext) -
 
 
 def with_anchors(candidate: CandidateMemory, anchors: Anchors | None) -> CandidateMemory:
-    """Return a candidate that keeps what it names of a checkout."""
     if anchors is None:
         return candidate
     return replace(candidate, metadata={**candidate.metadata, "anchors": anchors.as_json()})
@@ -132,7 +127,6 @@ def text_of(value: object) -> str:
 
 
 def texts_of(value: object) -> tuple[str, ...]:
-    """Return the texts of a value of metadata that must be a list of texts."""
     return tuple(filter(None, map(text_of, _listed(value))))
 
 
@@ -185,10 +179,7 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """What a statement rests on."""
-
     when: datetime | None = None
-    """When it was last made."""
     confidence: float = 1.0
     topic: str = ""
     mentions: tuple[Mention, ...] = ()
@@ -296,7 +287,6 @@ ENFORCED = "enforced"
 
 
 def enforced_in(node: ContextNode) -> frozenset[str]:
-    """Return the CIDs of the statements of a node that its user enforces."""
     return frozenset(texts_of(node.metadata.get(ENFORCED)))
 
 

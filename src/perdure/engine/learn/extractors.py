@@ -1,9 +1,11 @@
 """The extractors of seed 003, one for each kind of memory, by rules or by asking a model."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, Protocol, runtime_checkable
 
+from perdure.dataclass import dataclass
 from perdure.engine.learn.evidence import Evidence, Messages, cid_of, metadata_of
+from perdure.engine.learn.judge import Judge
 from perdure.engine.learn.naming import owner_space, slug_of, thing_of
 from perdure.engine.learn.persons import owner_of
 from perdure.engine.learn.rules import Written, written
@@ -12,7 +14,6 @@ from perdure.model.transcript import Message
 from perdure.model.uri import KINDS, PROFILE
 
 Find = Callable[[Messages, RequestContext], Iterable[CandidateMemory]]
-"""Finds candidates of every category."""
 
 
 @runtime_checkable
@@ -36,7 +37,6 @@ _CATEGORIES = {name: name for name in ("case", "event", "entity", PROFILE)} | KI
 
 
 def by_rules(messages: Messages, ctx: RequestContext) -> list[CandidateMemory]:
-    """Return what the rules write, of every category."""
     session = [Message.from_mapping(each) for each in messages]
     is_owner = owner_of(session, ctx)
     found: dict[tuple[int, str], CandidateMemory] = {}
@@ -126,3 +126,11 @@ def extractors(find: Find = by_rules) -> tuple[CandidateExtractor, ...]:
         EntityEventExtractor(find),
         ProcedureExtractor(find),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """The extractors that find what is worth keeping, and the judge of what is known."""
+
+    extractors: Sequence[CandidateExtractor]
+    judge: Judge

@@ -18,7 +18,6 @@ def words_of(section: str) -> frozenset[str]:
 
 
 def groups_of(section: str) -> list[tuple[str, ...]]:
-    """Return the words of each group of a section."""
     return [tuple(group.split()) for line in _LISTS[section] for group in line.split(" / ")]
 
 
@@ -94,7 +93,6 @@ _LONGEST = 100
 
 
 def place_of(candidate: CandidateMemory, account: str) -> Uri:
-    """Return where a candidate belongs if nothing else is there."""
     kind, _, name = candidate.owner_space.partition(":")
     owner = Uri(account, (f"{kind}s", name))
     if candidate.category in _SKILLS and kind == "agent":

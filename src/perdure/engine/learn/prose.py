@@ -1,8 +1,12 @@
 """The user's own prose in a message: sentences without pastes, code, quotes and answers."""
 
+import json
+import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache
 from hashlib import sha256
+from pathlib import Path
 
 from perdure.dataclass import dataclass
 from perdure.engine.tables import table
@@ -10,7 +14,7 @@ from perdure.markdown import fenced
 from perdure.model.speech import Kind, speech_of
 from perdure.model.transcript import Message
 from perdure.model.values import WORD as _WORD
-from perdure.model.values import words_key
+from perdure.model.values import shortened, words_key
 from perdure.patterns import later
 
 LONGEST_SENTENCE = 600
@@ -55,9 +59,7 @@ class Sentence:
     end: int
     text: str
     place: int = 0
-    """Which sentence of the message it is, from 0."""
     of: int = 1
-    """How many sentences the message has."""
 
     @property
     def plain(self) -> str:
@@ -70,7 +72,6 @@ class Sentence:
 
 
 def user_sentences(messages: Sequence[Message | Mapping[str, object]]) -> list[Sentence]:
-    """Return the sentences that users wrote themselves, in their order."""
     quoted: set[str] = set()
     found: list[Sentence] = []
     for index, each in enumerate(messages):
@@ -128,7 +129,6 @@ _FEWEST_TYPED = 4
 
 
 def pasted_in(prompt: str) -> str:
-    """Return what of a prompt is not its author's own prose."""
     starts = [0]
     ends = []
     for each in sentences(prompt):
@@ -180,7 +180,6 @@ def _looked_at(content: str) -> str:
 
 
 def _own_lines(text: str, quoted: Collection[str]) -> Iterator[tuple[int, str]]:
-    """Yield the lines that are prose, with where they start."""
     start, pasted, headed = 0, False, 0
     is_long = len(text) > LONGEST_OWN
     lines = text.split("\n")
@@ -224,3 +223,132 @@ def _split(start: int, line: str) -> Iterator[tuple[int, int]]:
             left = begin + len(piece) - len(piece.lstrip(" \t\r\0"))
             yield start + left, start + left + len(bare)
         begin = end
+
+
+_LONG_MESSAGE = 12
+"""Sentences. A message with more is a description of a task rather than a remark."""
+_CASED = frozenset({"capitals", "code"})
+_CAPITAL = later(r"(?<!\\)[A-Z]")
+_KIND_OF = (
+    ("rejected", frozenset({"rejected"})),
+    ("task", frozenset({"task"})),
+    ("rule", frozenset({"widening", "every", "prohibition", "rule_word", "correction"})),
+    ("decision", frozenset({"choice", "renaming", "contrast"})),
+    ("preference", frozenset({"preference"})),
+    ("rule", frozenset({"obligation"})),
+    ("command", frozenset({"command"})),
+    ("fact", frozenset({"practice", "location", "statement"})),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    sentence: Sentence
+    kind: str
+    score: float
+    """How likely it lasts, from 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The fitted model: one weight per feature, and the score from which a sentence is kept."""
+
+    bias: float
+    features: Mapping[str, float]
+    threshold: float
+    most: int
+    """At most so many candidates of one session."""
+
+
+def candidates(
+    messages: Sequence[Message | Mapping[str, object]], weights: Weights | None = None
+) -> list[Candidate]:
+    """Return the sentences of a session that may last, in its order."""
+    model = weights or fitted()
+    once = {each.key: each for each in reversed(user_sentences(messages))}
+    found = [_candidate(each, model) for each in once.values()]
+    likely = (each for each in found if each.score >= model.threshold)
+    best = sorted(likely, key=lambda each: -each.score)[: model.most]
+    return sorted(best, key=lambda each: (each.sentence.message, each.sentence.start))
+
+
+def scored(text: str) -> list[Candidate]:
+    return [_candidate(each, fitted()) for each in sentences(text)]
+
+
+_LONGEST_HINT = 120
+"""Characters of the words that are shown; with the rest about 40 tokens."""
+LIKELY = 0.21
+"""The least score of a sentence that is worth a line; one without any pattern has 0.201."""
+
+
+def prompt_hint(prompt: str) -> str:
+    """Return a line about the sentence of a prompt that most likely lasts; empty if none does."""
+    stated = _compiled("stated").values()
+
+    def worth(each: Candidate) -> float:
+        return each.score + any(pattern.search(each.sentence.plain.lower()) for pattern in stated)
+
+    found = [each for each in scored(prompt) if "question" not in matched(each.sentence.plain)]
+    best = max(found, key=worth, default=None)
+    if best is None or worth(best) < LIKELY or not words_key(best.sentence.text):
+        return ""
+    words = shortened(" ".join(best.sentence.text.split()).rstrip("."), _LONGEST_HINT)
+    return f"possibly lasting: {words}; `mcp__perdure__remember` it if so"
+
+
+def _candidate(sentence: Sentence, model: Weights) -> Candidate:
+    seen = matched(sentence.plain)
+    return Candidate(sentence, kind_of(seen), score(features(sentence, seen), model))
+
+
+def score(given: Mapping[str, float], model: Weights) -> float:
+    total = model.bias + sum(model.features.get(name, 0.0) * value for name, value in given.items())
+    return 1 / (1 + math.exp(-total))
+
+
+def kind_of(seen: frozenset[str]) -> str:
+    """Return the kind that the patterns of a sentence suggest; an agent may know better."""
+    return next((kind for kind, names in _KIND_OF if names & seen), "fact")
+
+
+def matched(plain: str) -> frozenset[str]:
+    small = plain.lower()
+    return frozenset(
+        name
+        for name, pattern in _compiled("patterns").items()
+        if pattern.search(plain if name in _CASED else small)
+    )
+
+
+def features(sentence: Sentence, seen: frozenset[str] | None = None) -> dict[str, float]:
+    """Return what the model knows of a sentence: its patterns, its length, where it stands."""
+    count = len(sentence.plain.split())
+    found = dict.fromkeys(matched(sentence.plain) if seen is None else seen, 1.0)
+    found["short"] = float(count < 4)  # noqa: PLR2004 - words
+    found["long"] = float(count > 30)  # noqa: PLR2004 - words
+    found["length"] = math.log(1 + count) / 3
+    found["opens session"] = float(sentence.message == 0)
+    found["opens message"] = float(sentence.place == 0)
+    found["ends message"] = float(sentence.place == sentence.of - 1)
+    found["long message"] = min(1.0, sentence.of / _LONG_MESSAGE)
+    return found
+
+
+@cache
+def _compiled(section: str) -> dict[str, re.Pattern[str]]:
+    listed = table(__file__, "patterns.txt", section)
+    # Small letters in both are found in half of the time that IGNORECASE takes.
+    return {
+        name: re.compile(
+            text if name in _CASED else _CAPITAL.sub(lambda found: found[0].lower(), text)
+        )
+        for name, text in listed.items()
+    }
+
+
+@cache
+def fitted() -> Weights:
+    """Return the weights of `weights.json`, which says where they come from."""
+    found = json.loads(Path(__file__).with_name("weights.json").read_text("utf-8"))
+    return Weights(**{name: found[name] for name in Weights.__slots__})

@@ -9,15 +9,14 @@ from perdure.dataclass import dataclass
 from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import Evidence, cid_of, with_anchors
 from perdure.engine.learn.judge import Judge
+from perdure.engine.learn.merging import policy_for
 from perdure.engine.learn.naming import owner_space, slug_of
-from perdure.engine.learn.policies import policy_for
 from perdure.engine.learn.rules import rule_for
 from perdure.engine.learn.statements import Statement
-from perdure.engine.saving.knowing import Ahead, KnownNodes
-from perdure.engine.saving.outcome import Planned
+from perdure.engine.saving.saving import Ahead, KnownNodes, Planned
 from perdure.engine.sessions import Sessions
 from perdure.engine.validate.secrets import SecretPolicy
-from perdure.engine.validate.validating import validated
+from perdure.engine.validate.texts import validated
 from perdure.errors import (
     ConcurrentModificationError,
     InvalidValueError,
@@ -42,14 +41,11 @@ class Cited:
 
     session: str
     message: int
-    """Which message of the session, from 0."""
     quote: str
 
 
 @dataclass(frozen=True, slots=True)
 class NewStatement:
-    """A statement to keep."""
-
     text: str
     kind: str
     project: str = ""
@@ -79,8 +75,6 @@ class NewStatement:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What became of a statement."""
-
     uri: str
     text: str
     """The statement as it is now."""
@@ -89,7 +83,6 @@ class Remembered:
     merged_with: str = ""
     """The statement that says the same, which was there before."""
     replaced: tuple[str, ...] = ()
-    """Statements that ended."""
     doubted: tuple[str, ...] = ()
     """Statements that may be outdated since now; both are kept."""
     lifted: int = 0
@@ -173,7 +166,6 @@ def _evidence(nodes: Nodes, statement: NewStatement, ctx: RequestContext) -> lis
 def _remembered(
     candidate: CandidateMemory, plan: WritePlan, before: Mapping[str, list[Statement]]
 ) -> Remembered:
-    """Return what a plan did to nodes with these statements before."""
     known = {each.text for each in before[plan.uri]}
     new = [each.text for each in _statements(plan.node) if each.text not in known]
     old = {(uri, each.text) for uri, found in before.items() for each in found if each.doubted}

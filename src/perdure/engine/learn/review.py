@@ -21,10 +21,9 @@ from perdure.context.reading import NodeReader
 from perdure.dataclass import dataclass, replace
 from perdure.engine.forgotten import of_caller
 from perdure.engine.freshness import stated_in
-from perdure.engine.learn import net
+from perdure.engine.learn import prose
 from perdure.engine.learn.evidence import support_of, text_of, texts_of
-from perdure.engine.learn.net import Candidate
-from perdure.engine.learn.prose import user_sentences
+from perdure.engine.learn.prose import Candidate, user_sentences
 from perdure.engine.learn.rules import written
 from perdure.engine.learn.statements import statements
 from perdure.engine.sessions import Sessions, list_sessions
@@ -50,8 +49,6 @@ _STATED, _EVEN = "fact", 0.5
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A sentence that may be worth keeping, and where it is."""
-
     id: str
     text: str
     kind: str
@@ -97,8 +94,6 @@ def _anchored(node: ContextNode) -> Iterator[Stated]:
 
 
 class Review:
-    """The queue of one caller."""
-
     def __init__(self, nodes: Nodes, reader: NodeReader, ctx: RequestContext) -> None:
         self._nodes = nodes
         self._reader = reader
@@ -167,10 +162,7 @@ class Review:
 
     # ------------------------------------------------------------ what agents proposed
     def propose(self, text: str, project: str, origins: Sequence[str]) -> Pending:
-        """Keep what an agent wants kept until the user decides; the same words are there once.
-
-        `ForgottenError` if the user forgot it; a decision of the user is not asked for again.
-        """
+        """Keep what an agent proposes until the user decides; not what the user forgot."""
         place = self._proposals.child(id_of(text))  # a name with its words would outlive it
         of = {PROJECT: project} if project else {}
         metadata = {PROPOSED: True, ORIGINS: [*origins], **of}
@@ -193,7 +185,6 @@ class Review:
         return _pending(node)
 
     def withdraw(self, uri: str) -> None:
-        """Remove what was proposed, once it is decided."""
         with suppress(NodeNotFoundError):
             self._nodes.because("review").delete_node(uri, self._ctx)
 
@@ -214,7 +205,6 @@ class Review:
 
     # ------------------------------------------------------------ what was decided
     def decide(self, *texts: str) -> Callable[[Draft], None]:
-        """Return the plan to note that sentences were accepted or rejected."""
         return self._note(REVIEWED, texts)
 
     def _note(self, name: str, texts: Iterable[str]) -> Callable[[Draft], None]:
@@ -246,7 +236,7 @@ class Review:
 
 def _candidates(messages: Sequence[Message], foreign: Mapping[str, object]) -> Iterator[Candidate]:
     """Yield what the net finds, and what a rule would have written of others' words."""
-    found = net.candidates(messages)
+    found = prose.candidates(messages)
     yield from found
     seen = {each.sentence.key for each in found}
     by_rule = {each.key for each in written(messages)} if foreign else set()
@@ -257,7 +247,6 @@ def _candidates(messages: Sequence[Message], foreign: Mapping[str, object]) -> I
 
 
 def _likeliest(found: Iterable[Pending], known: Collection[str]) -> list[Pending]:
-    """Return candidates that are not known, each once."""
     new: dict[str, Pending] = {}
     for each in found:
         if each.id not in known:

@@ -50,11 +50,9 @@ class Written:
     about: str = ""
     """The words of the user, of what is stated in the third person."""
     key: str = ""
-    """The key of the sentence that the rule fits."""
 
 
 def written(messages: Sequence[Message | Mapping[str, object]]) -> list[Written]:
-    """Return what the rules write of a session, in its order."""
     session = [m if isinstance(m, Message) else Message.from_mapping(m) for m in messages]
     found: list[Written] = []
     before: Sentence | None = None

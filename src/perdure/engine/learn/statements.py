@@ -49,7 +49,6 @@ class Statement:
 
     @classmethod
     def read(cls, text: str, start: int = 0, end: int = 0, *, is_item: bool = False) -> "Statement":
-        """Return the statement that a text makes, without the days at its end."""
         bare, since, doubted = _dated(text)
         return cls(bare, start, end, is_item, since, doubted)
 
@@ -89,7 +88,6 @@ def statements(content: str) -> list[Statement]:
 
 
 def item(text: str, since: date | None = None, doubted: date | None = None) -> str:
-    """Return a statement as an item of a list."""
     bare, day, doubt = _dated(text)
     gap = "\n" if "\n" in bare else " "  # code must end in a line of its own
     if day := since or day:
@@ -134,7 +132,6 @@ def without(content: str, gone: Statement) -> str:
 
 
 def replaced(content: str, old: Statement, new: str) -> str:
-    """Return a text that has an item in the place of a statement."""
     return _joined(content, (old.start, old.end), new)
 
 
@@ -185,7 +182,6 @@ def _texts(content: str) -> list[str]:
 
 
 def is_break(line: str) -> bool:
-    """Whether a line is a thematic break, and not an item."""
     return _BREAK.match(line) is not None
 
 
@@ -219,7 +215,6 @@ class _Reading:
             self._take_new(line, at)
 
     def _take_new(self, line: str, at: int) -> None:
-        """Take a line that does not belong to an item before it."""
         if fence := _FENCE.match(line):
             if self.kind == "text":  # right below a paragraph, code belongs to it
                 self._go_on(line, at)

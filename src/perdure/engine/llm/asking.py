@@ -6,30 +6,44 @@ Answers are checked, and what may be otherwise in a moment is tried again.
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from contextlib import closing
+from pathlib import Path
+from shutil import rmtree
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+from perdure.artifacts import ArtifactStore, Derived, Literal, canonical
+from perdure.artifacts.artifact import sid_of
 from perdure.engine.llm.contract import (
     CHOICES,
     Answer,
+    Call,
     Completer,
     Message,
+    Occasion,
     Refusal,
     Reply,
     Request,
+    Schema,
     Truncation,
     Wrapper,
+    fault_in,
     no_number,
 )
-from perdure.engine.llm.schemas import Schema, fault_in
+from perdure.engine.llm.ledger import Ledger
 from perdure.errors import (
     AnswerMalformedError,
     AnswerRefusedError,
     AnswerTruncatedError,
+    DamageError,
     InvalidValueError,
+    LanguageModelError,
     PackageMissingError,
     ServiceUnreachableError,
+    StaleIndexError,
 )
-from perdure.model.values import JSON, shown
+from perdure.files import locked
+from perdure.index.memo import memo_folder
+from perdure.model.values import JSON, plain, shown
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState, Retrying
@@ -206,3 +220,83 @@ def _is_passing(error: BaseException) -> bool:
 def _asked_for(state: "RetryCallState") -> float:
     error = state.outcome and state.outcome.exception()
     return error.wait if isinstance(error, ServiceUnreachableError) else 0.0
+
+
+_OPERATION = ("complete", "1")
+_LOCKS = "locks"
+
+
+class Remembered(Wrapper):
+    """Answers from memory what was answered before, and else asks.
+
+    While one asks, others with the same question wait for its answer, also in other processes. What
+    is kept is derived: if it proves damaged, it is thrown away, and asked again.
+    """
+
+    def __init__(self, inner: Completer, folder: Path, ledger: Ledger, occasion: Occasion) -> None:
+        super().__init__(inner)
+        self._folder = folder
+        self._ledger = ledger
+        self._occasion = occasion
+
+    def complete(self, request: Request, *, seconds: float) -> Answer:
+        artifact, until = self._artifact(request), time.monotonic() + seconds
+        lock = f"{sid_of(artifact).digest[0]:02x}"  # if two questions share one, the second waits
+        with locked(self._folder / _LOCKS / lock, seconds) as held:
+            if held is None:
+                raise ServiceUnreachableError(
+                    "another process has been asking the same all the time. "
+                    "Fix: look for a process that hangs, and try again.",
+                    billed=False,
+                )
+            known = self._known(artifact, request)
+            if known is not None:
+                self._ledger.note_remembered(self._occasion, self._model)
+                return known
+            reply = self._inner.complete(request, seconds=until - time.monotonic())
+            answer = checked(request, reply, self._model)
+            with self._store() as store:
+                store.remember([(artifact, _encoded(answer))])
+            return answer
+
+    # ------------------------------------------------------------ what is kept
+    def _known(self, artifact: Derived, request: Request) -> Answer | None:
+        try:
+            with self._store() as store:
+                (kept,) = store.remembered([sid_of(artifact)])
+            return None if kept is None else checked(request, _decoded(kept), self._model)
+        except (DamageError, StaleIndexError, LanguageModelError):
+            rmtree(self._own_folder, ignore_errors=True)
+            return None
+
+    def _store(self) -> "closing[ArtifactStore]":
+        return closing(ArtifactStore.open(self._own_folder))
+
+    @property
+    def _own_folder(self) -> Path:
+        return memo_folder(
+            answers_folder(self._folder), self._occasion.account_id, self._occasion.owner_space
+        )
+
+    def _artifact(self, request: Request) -> Derived:
+        asked = canonical.encode(cast("canonical.Value", request.as_json()))
+        depends_on = cast("dict[str, canonical.Value]", plain(dict(self.parameters)))
+        return Derived(*_OPERATION, (Literal(asked),), depends_on)
+
+
+def answers_folder(folder: Path) -> Path:
+    return folder / "accounts"
+
+
+def _encoded(answer: Answer) -> bytes:
+    calls: Any = [[each.tool, each.arguments] for each in answer.calls]
+    return canonical.encode({"text": answer.text, "calls": calls})
+
+
+def _decoded(kept: bytes) -> Answer:
+    match canonical.decode(kept):
+        case {"text": str(text), "calls": list(calls)}:
+            return Answer(text, tuple(Call(*map(str, each)) for each in calls))
+    raise DamageError(
+        "an answer that was kept can't be read. Fix: none is needed; it is asked again."
+    )

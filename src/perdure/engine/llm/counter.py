@@ -1,12 +1,13 @@
 """What the background model did today, for a status line: one query, and few imports."""
 
-import sqlite3
-from contextlib import closing, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
 from perdure.dataclass import dataclass
+from perdure.errors import StorageError
+from perdure.sqlite import read_only
 
 _TODAY = """
     SELECT count(*) FILTER (WHERE purpose = 'background' AND NOT cached),
@@ -39,7 +40,6 @@ class BackgroundUsage:
 
 
 def ledger_file(home: Path) -> Path:
-    """Return where it is written down what was spent, by all memories of this home."""
     return home / "llm" / "ledger.sqlite"
 
 
@@ -47,11 +47,7 @@ def background_usage(home: Path, settings: Allowance) -> BackgroundUsage:
     """Return today's counter; a ledger that is absent, busy or unreadable counts as zero."""
     runs, tokens = 0, 0
     file = ledger_file(home)
-    with suppress(sqlite3.Error):
-        if file.exists():
-            uri = f"{file.as_uri()}?mode=ro"
-            with closing(sqlite3.connect(uri, uri=True, timeout=_PATIENCE_SECONDS)) as db:
-                day = datetime.now(UTC).date().isoformat()
-                ((runs, tokens),) = db.execute(_TODAY, (day,))
+    with suppress(StorageError), read_only(file, _PATIENCE_SECONDS) as db:
+        ((runs, tokens),) = db.execute(_TODAY, (datetime.now(UTC).date().isoformat(),))
     allowed = settings.runs_per_day, settings.tokens_per_day
     return BackgroundUsage(settings.background, runs, allowed[0], tokens, allowed[1])

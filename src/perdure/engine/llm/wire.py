@@ -16,7 +16,19 @@ from importlib import import_module
 from typing import Any, ClassVar
 
 from perdure.dataclass import dataclass, field
-from perdure.engine.llm.contract import Answer, Reply, Request, Tool, Usage, no_number
+from perdure.engine.llm.contract import (
+    CHOICES,
+    Answer,
+    Call,
+    Refusal,
+    Reply,
+    Request,
+    Tool,
+    Truncation,
+    Usage,
+    is_closed,
+    no_number,
+)
 from perdure.errors import (
     AnswerMalformedError,
     InvalidValueError,
@@ -174,7 +186,6 @@ class Wire:
         return told
 
     def wrong(self, what: str) -> AnswerMalformedError:
-        """Return the error to raise if what came is no answer of the protocol."""
         return AnswerMalformedError(
             f"what {self._where} sent is no answer: {what}. Fix: check base_url in [llm]."
         )
@@ -278,7 +289,6 @@ class Adapter(ABC):
     """A `Completer` through an official client: what the protocols have in common."""
 
     protocol: ClassVar[str]
-    """Its name, in what an answer depends on."""
     _create: Callable[..., Any]
 
     def __init__(self, package: Any, service: Service, clock: Clock) -> None:  # noqa: ANN401 - as above
@@ -346,7 +356,6 @@ class Adapter(ABC):
 
 
 def in_words(schema: Any) -> str:  # noqa: ANN401 - JSON
-    """Return the sentence that asks for an answer in JSON."""
     return (
         "Answer with one JSON object that fits this JSON Schema, and with nothing else:\n"
         f"{json.dumps(schema, ensure_ascii=False)}"
@@ -354,7 +363,6 @@ def in_words(schema: Any) -> str:  # noqa: ANN401 - JSON
 
 
 def unfenced(text: str) -> str:
-    """Return a text without a fence around all of it."""
     fenced = _FENCED.fullmatch(text)
     return fenced[1] if fenced else text
 
@@ -379,3 +387,153 @@ def text_of(value: object) -> str | None:
     if value is None:
         return ""
     return value if isinstance(value, str) else None
+
+
+_READ = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_CUT_OFF = frozenset({"max_tokens", "model_context_window_exceeded"})
+_DONE = frozenset({"end_turn", "stop_sequence", "tool_use"})
+_CHOICES = {"auto": {"type": "auto"}, "required": {"type": "any"}, "none": {"type": "none"}}
+
+
+class Anthropic(Adapter):
+    """A `Completer` through the official `anthropic` client, which tries nothing twice itself."""
+
+    protocol = "anthropic"
+
+    def __init__(self, service: Service, *, clock: Clock = time.monotonic) -> None:
+        if not service.api_key:
+            raise InvalidValueError(
+                "Anthropic is asked with an API key, and there is none. "
+                "Fix: set api_key_variable in [llm] to the variable that holds it."
+            )
+        anthropic = load("anthropic")
+        super().__init__(anthropic, service, clock)
+        client = anthropic.Anthropic(
+            base_url=service.base_url,
+            api_key=service.api_key,
+            max_retries=0,
+            open_telemetry=False,
+            http_client=self._wire.client,
+        )
+        self._create = client.messages.with_raw_response.create
+
+    def _said(self, request: Request) -> dict[str, Any]:
+        spoken = [
+            {"role": each.role, "content": each.content}
+            for each in request.messages
+            if each.role != "system"
+        ]
+        system = [
+            {"type": "text", "text": each.content}
+            for each in request.messages
+            if each.role == "system"
+        ]
+        said = {
+            "model": self._service.model,
+            "messages": spoken,
+            "max_tokens": self._service.max_output_tokens,
+        }
+        return said | ({"system": system} if system else {})
+
+    def _formatted(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+        return {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
+
+    def _tool(self, tool: Tool) -> dict[str, Any]:
+        return {
+            "name": tool.name,
+            "description": tool.description,
+            "input_schema": plain(tool.input_schema),
+        }
+
+    def _choice(self, choice: str) -> dict[str, Any]:
+        return _CHOICES.get(choice, {"type": "tool", "name": choice})
+
+    def _reply(self, told: dict[str, Any]) -> Reply:
+        usage, stop = usage_of(told.get("usage"), _READ, "output_tokens"), told.get("stop_reason")
+        blocks = told.get("content")
+        if stop == "refusal":
+            return Refusal(usage)
+        if stop in _CUT_OFF:
+            return Truncation(usage)
+        if stop not in _DONE or not isinstance(blocks, list):
+            raise self._wire.wrong("it holds no finished message")
+        text = "".join(self._text(each) for each in blocks if _is(each, "text"))
+        return Answer(
+            text, tuple(self._call(each) for each in blocks if _is(each, "tool_use")), usage
+        )
+
+    def _text(self, block: dict[str, Any]) -> str:
+        if not isinstance(block.get("text"), str):
+            raise self._wire.wrong("a text in it is none")
+        return str(block["text"])
+
+    def _call(self, block: dict[str, Any]) -> Call:
+        match block:
+            case {"name": str(name), "input": given}:
+                return Call(name, json.dumps(given))
+        raise self._wire.wrong("a call of a tool in it names no tool, or has no input")
+
+
+def _is(block: object, kind: str) -> bool:
+    return isinstance(block, dict) and block.get("type") == kind
+
+
+class OpenAICompatible(Adapter):
+    """A `Completer` through the official `openai` client, which tries nothing twice itself."""
+
+    protocol = "openai"
+
+    def __init__(self, service: Service, *, clock: Clock = time.monotonic) -> None:
+        openai = load("openai")
+        super().__init__(openai, service, clock)
+        client = openai.OpenAI(
+            base_url=service.base_url,
+            api_key=service.api_key or "none",  # which the wire keeps to itself
+            max_retries=0,
+            http_client=self._wire.client,
+        )
+        self._create = client.chat.completions.with_raw_response.create
+
+    def _said(self, request: Request) -> dict[str, Any]:
+        return {
+            "model": self._service.model,
+            "messages": [{"role": each.role, "content": each.content} for each in request.messages],
+            self._service.limit_name: self._service.max_output_tokens,
+        }
+
+    def _formatted(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+        described = {"name": ANSWER, "schema": schema, "strict": is_closed(schema)}
+        return {"response_format": {"type": "json_schema", "json_schema": described}}
+
+    def _tool(self, tool: Tool) -> dict[str, Any]:
+        described = {
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": plain(tool.input_schema),
+        }
+        return {"type": "function", "function": described}
+
+    def _choice(self, choice: str) -> str | dict[str, Any]:
+        return choice if choice in CHOICES else {"type": "function", "function": {"name": choice}}
+
+    def _reply(self, told: dict[str, Any]) -> Reply:
+        match told.get("choices"):
+            case [{"message": dict(message), "finish_reason": str(finish)}, *_]:
+                pass
+            case _:
+                raise self._wire.wrong("it holds no message")
+        usage = usage_of(told.get("usage"), ["prompt_tokens"], "completion_tokens")
+        if message.get("refusal") or finish == "content_filter":
+            return Refusal(usage)
+        if finish == "length":
+            return Truncation(usage)
+        text, calls = text_of(message.get("content")), message.get("tool_calls") or []
+        if text is None or not isinstance(calls, list):
+            raise self._wire.wrong("its message is no text, and no calls of tools")
+        return Answer(text, tuple(self._call(each) for each in calls), usage)
+
+    def _call(self, told: object) -> Call:
+        match told:
+            case {"function": {"name": str(name), "arguments": str(arguments)}}:
+                return Call(name, arguments)
+        raise self._wire.wrong("a call of a tool in it names no tool, or has no arguments")

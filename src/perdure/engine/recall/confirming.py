@@ -1,10 +1,11 @@
 """Confirming: what an index found counts only if canonical state says so too."""
 
 import re
+from collections.abc import Iterable
 
 from perdure.context.reading import NodeReader, Stored
-from perdure.errors import AccessDeniedError, BrokenNodeError, NodeNotFoundError
-from perdure.model import RequestContext, SeedHit
+from perdure.context.relations import RelationReader, heaviest
+from perdure.model import RelationEdge, RequestContext, SeedHit
 from perdure.patterns import later
 
 _ESCAPED = later(r"^\\(?=\\*## )", re.MULTILINE)
@@ -27,32 +28,38 @@ class Confirming:
 
     def confirmed(self, hit: SeedHit) -> Stored | None:
         """Return the node of what an index found, if it still says so; else None."""
-        stored = self.stored(hit.uri)
-        if stored is None or str(stored.cid) != hit.payload.get("cid"):
+        stored = self.known[hit.uri] if hit.uri in self.known else self.stored(hit.uri)
+        if stored is None or stored.cid != hit.payload.get("cid"):
             return None
         node = stored.node
         content = node.content if node.content.strip() else node.frontmatter or ""
-        return stored if _says(content, hit.text) else None
+        says = hit.text in content or hit.text in _ESCAPED.sub("", content)
+        return stored if says else None
 
     def is_of(self, uri: str, project: str) -> bool:
         stored = self.known.get(uri)
         return stored is not None and stored.node.project == project != ""
 
+    def one_hop(self, uri: str, relations: RelationReader) -> list[RelationEdge]:
+        """Return the heaviest relations of a node that the caller may see."""
+        stored = self.known[uri] if uri in self.known else self.stored(uri)
+        if stored is None or not (stored.node.relations or "[" in stored.node.content):
+            return []
+        return heaviest(relations.edges_of(stored.node, self._ctx))
+
     def stored(self, uri: str) -> Stored | None:
         """Return a node in use that the caller reaches; None if there is none."""
         if uri not in self.known:
-            self.known[uri] = self._look(uri)
+            self.read([uri])
         return self.known[uri]
 
-    def _look(self, uri: str) -> Stored | None:
-        try:
-            stored = self._reader.active(self._reader.reach.seen(uri, self._ctx))
-            self._reader.reach.seen(uri, self._ctx)  # a session may be somebody's by now
-        except (AccessDeniedError, BrokenNodeError, NodeNotFoundError):
-            return None
-        is_within = self._projects is None or stored.node.project in self._projects
-        return stored if is_within else None
-
-
-def _says(content: str, snippet: str) -> bool:
-    return snippet in content or snippet in _ESCAPED.sub("", content)
+    def read(self, uris: Iterable[str]) -> None:
+        """Read several nodes at once, which is quicker, so that `stored` knows them."""
+        unknown = [uri for uri in dict.fromkeys(uris) if uri not in self.known]
+        if not unknown:
+            return
+        for uri, stored in self._reader.visible(unknown, self._ctx).items():
+            is_within = stored is not None and (
+                self._projects is None or stored.node.project in self._projects
+            )
+            self.known[uri] = stored if is_within else None

@@ -55,7 +55,8 @@ class Holding:
     def ordered(self, hits: Iterable[Hit]) -> Iterator[Hit]:
         """Yield hits that come best first; none is read before it is needed."""
         for hit in hits:
-            yield from self._due(hit.score)
+            if self._waiting:
+                yield from self._due(hit.score)
             if self._is_news(hit):
                 yield from self._placed(hit)
         yield from self._due(float("-inf"))

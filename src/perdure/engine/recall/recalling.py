@@ -11,7 +11,7 @@ from perdure.engine.recall.holding import Holding
 from perdure.engine.recall.packing import Packed, Tier, compose
 from perdure.engine.recall.planning import Plan, plan
 from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult, Sources, Step, hit_of
-from perdure.engine.recall.retrieval import Retriever
+from perdure.engine.recall.retrieval import ByWords, Retriever
 from perdure.engine.recall.scoring import Candidate, RetrievalConfig
 from perdure.errors import (
     InvalidValueError,
@@ -21,11 +21,12 @@ from perdure.index.contract import Embedder
 from perdure.index.memo import embed
 from perdure.index.words import stems
 from perdure.model import SUPERSEDED_BY, ContextType, RequestContext, Uri
-from perdure.model.record import ACCOUNT, OWNER_SPACE, PROJECT, VALID_AT, VALID_FROM, VALID_UNTIL
+from perdure.model.record import ACCOUNT, OWNER_SPACE, PROJECT, VALID_AT
 from perdure.model.values import JSON, counted, encodable, moment
-from perdure.times import read_moment
 
 _FILTERS = ("category", "context_type", "session_id", "uri")
+_READ_TOGETHER = 20
+"""At most so many nodes are read at a time, until there are enough hits."""
 _MOST_SUPERSEDING = 50
 """So many nodes are followed from one; who superseded itself more often is not told of all."""
 
@@ -95,11 +96,14 @@ class Recaller:
         """Return the best hits that the caller may see, each as canonical state has it now."""
         now = self._clock()
         asked = plan(question.text, now)
-        filters = self._filters(question, ctx)
+        filters, by_words = self._index.at_once(
+            ctx.account_id, lambda: self._by_words(question, asked, ctx)
+        )
         embedding = _Embedding(self._embedder, self._why_words)
-        project = question.project
-        ranking = self._retriever.rank(asked, embedding.vector, filters, ctx, project=project)
-        confirming = ConfirmedHits(self._reader, ctx, question.projects)
+        confirming = ConfirmedHits(self._reader, ctx, question.projects, together=question.top_k)
+        candidates, steps = self._retriever.rank(
+            asked, embedding.vector, filters, confirming, by_words, project=question.project
+        )
 
         def passage(uri: str, text: str) -> Candidate | None:
             return self._retriever.passage(uri, text, filters)
@@ -111,11 +115,12 @@ class Recaller:
             most=question.top_k,
             config=self._config,
         )
-        confirmed = confirming.hits(ranking.candidates)
+        confirmed = confirming.hits(candidates)
         ordered = holding.ordered(confirmed) if question.valid_at is None else confirmed
         hits = tuple(islice(_distinct(ordered), question.top_k))
-        steps = (_plan_step(asked), *ranking.steps, *holding.steps(), confirming.step())
-        packed = self._packed(question, hits, confirming)
+        steps = [_plan_step(asked), *steps, *holding.steps(), confirming.step()]
+        budget = question.budget_tokens
+        packed = None if budget is None else self._packed(question, budget, hits, confirming)
         return RecallResult(
             query=question.text,
             words=tuple(asked.words),
@@ -125,23 +130,27 @@ class Recaller:
             semantic=embedding.took_part,
             left_out=sum(hit not in packed.hits for hit in hits) if packed else 0,
             hints=tuple(embedding.hints),
-            trace=steps,
+            trace=tuple(steps),
             context=packed.markdown if packed else "",
             tokens=packed.tokens if packed else 0,
         )
 
     def _packed(
-        self, question: Question, hits: Sequence[Hit], confirming: "ConfirmedHits"
-    ) -> Packed[Hit] | None:
-        if question.budget_tokens is None:
-            return None
+        self, question: Question, budget: int, hits: Sequence[Hit], confirming: "ConfirmedHits"
+    ) -> Packed[Hit]:
         of_project = [hit for hit in hits if confirming.is_of(hit.uri, question.project)]
         tiers = [
             Tier("Always", list(confirming.profiles())),
             Tier("Project", of_project),
             Tier("Remembered", [hit for hit in hits if hit not in of_project]),
         ]
-        return compose(tiers, question.budget_tokens)
+        return compose(tiers, budget)
+
+    def _by_words(
+        self, question: Question, asked: Plan, ctx: RequestContext
+    ) -> tuple[dict[str, JSON], ByWords]:
+        filters = self._filters(question, ctx)
+        return filters, self._retriever.by_words(asked, filters, project=question.project)
 
     def _filters(self, question: Question, ctx: RequestContext) -> dict[str, JSON]:
         spaces = self._index.owner_spaces(ctx.account_id)
@@ -185,19 +194,28 @@ class ConfirmedHits(Confirming):
     """Hits of what canonical state confirms."""
 
     def __init__(
-        self, reader: NodeReader, ctx: RequestContext, projects: tuple[str, ...] | None = None
+        self,
+        reader: NodeReader,
+        ctx: RequestContext,
+        projects: tuple[str, ...] | None = None,
+        *,
+        together: int = _READ_TOGETHER,
     ) -> None:
         super().__init__(reader, ctx, projects)
+        self._together = min(together, _READ_TOGETHER)
         self.stale: set[str] = set()
         """Nodes that the index has otherwise than they are."""
 
     def hits(self, candidates: Iterable[Candidate]) -> Iterator[Hit]:
-        for candidate in candidates:
-            stored = self.confirmed(candidate.hit)
-            if stored is not None:
-                yield _hit(candidate, stored)
-            elif self.stored(candidate.hit.uri) is not None:
-                self.stale.add(candidate.hit.uri)
+        rest = iter(candidates)
+        while some := list(islice(rest, self._together)):
+            self.read(candidate.hit.uri for candidate in some)
+            for candidate in some:
+                stored = self.confirmed(candidate.hit)
+                if stored is not None:
+                    yield _hit(candidate, stored)
+                elif self.known[candidate.hit.uri] is not None:
+                    self.stale.add(candidate.hit.uri)
 
     def profiles(self) -> Iterator[Hit]:
         """Yield what the caller's user and agent are, which is of use to any question."""
@@ -240,17 +258,17 @@ class ConfirmedHits(Confirming):
 def _hit(candidate: Candidate, stored: Stored) -> Hit:
     payload = candidate.hit.payload
     message = payload.get("message")
-    session = Uri.parse(candidate.hit.uri).session
+    session = stored.node.place.session
     indexes = (message,) if isinstance(message, int) else ()
     return Hit(
         uri=candidate.hit.uri,
-        cid=str(stored.cid),
+        cid=stored.cid,
         title=stored.node.title,
         date=candidate.date,
         snippet=candidate.hit.text,
         score=candidate.score,
         parts=dict(candidate.parts),
-        lines=_lines(payload.get("lines")),
+        lines=_lines(payload["lines"]) if "lines" in payload else None,
         speaker=candidate.speaker,
         role=candidate.role,
         session_id=session,
@@ -260,8 +278,8 @@ def _hit(candidate: Candidate, stored: Stored) -> Hit:
         category=stored.node.category,
         owner_space=stored.node.owner_space,
         project=stored.node.project,
-        valid_from=read_moment(stored.node.metadata.get(VALID_FROM)),
-        valid_until=read_moment(stored.node.metadata.get(VALID_UNTIL)),
+        valid_from=stored.node.valid_from,
+        valid_until=stored.node.valid_until,
     )
 
 

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 from perdure.dataclass import dataclass, field
 from perdure.errors import DamageError
-from perdure.model.record import VALID_FROM, VALID_UNTIL
-from perdure.times import read_moment
 
 if TYPE_CHECKING:
     from perdure.context.reading import NodeReader, Stored
@@ -103,7 +101,7 @@ def hit_of(stored: "Stored") -> Hit:
     node = stored.node
     return Hit(
         uri=node.uri,
-        cid=str(stored.cid),
+        cid=stored.cid,
         title=node.title,
         date=node.date,
         snippet=node.content.strip(),
@@ -111,8 +109,8 @@ def hit_of(stored: "Stored") -> Hit:
         category=node.category,
         owner_space=node.owner_space,
         project=node.project,
-        valid_from=read_moment(node.metadata.get(VALID_FROM)),
-        valid_until=read_moment(node.metadata.get(VALID_UNTIL)),
+        valid_from=node.valid_from,
+        valid_until=node.valid_until,
     )
 
 

@@ -2,19 +2,19 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from perdure.context.relations import RelationReader
-from perdure.dataclass import dataclass, field
 from perdure.engine.recall import scoring
+from perdure.engine.recall.confirming import Confirming
 from perdure.engine.recall.planning import Plan, around, content_words
 from perdure.engine.recall.result import Step
 from perdure.engine.recall.scoring import Candidate, Candidates, RetrievalConfig, key_of
 from perdure.index.contract import Filters, KeptIndex
 from perdure.index.words import stems
-from perdure.model import Level, RequestContext, SeedHit
+from perdure.model import Level, SeedHit
 from perdure.model.record import ACCOUNT, record_id
 from perdure.model.values import ROLES
 
@@ -28,14 +28,10 @@ _SUMMARIES = {"level": (Level.ABSTRACT.value, Level.OVERVIEW.value)}
 if TYPE_CHECKING:
     from perdure.engine.recall.times import Span
 
+ByWords = tuple[list[SeedHit], dict[str, float]]
+"""Passages that were found by words, and how well whole nodes match."""
 Embed = Callable[[str], Sequence[float]]
 """Returns the vector of a question; an empty one if there is no model."""
-
-
-@dataclass(slots=True)
-class Ranking:
-    candidates: Iterator[Candidate]
-    steps: list[Step] = field(default_factory=list)
 
 
 class Retriever:
@@ -48,40 +44,55 @@ class Retriever:
         self._relations = relations
         self._config = config
 
-    def rank(
-        self, plan: Plan, embed: Embed, filters: Filters, ctx: RequestContext, *, project: str = ""
-    ) -> Ranking:
+    def rank(  # noqa: PLR0913 - what is asked, and all that is known of it
+        self,
+        plan: Plan,
+        embed: Embed,
+        filters: Filters,
+        nodes: Confirming,
+        by_words: "ByWords",
+        *,
+        project: str = "",
+    ) -> tuple[Iterator[Candidate], list[Step]]:
         """Return what is worth reading, best first; without a vector, by words alone.
 
         What belongs to `project` comes before what is as good and does not.
         """
         config, found, steps = self._config, Candidates(), list[Step]()
         most = config.candidates_in_project if project else config.candidates
-        found.add_by_words(self._by_text(plan, {**filters, **_PASSAGES}, most))
-        steps.append(Step("words", f"{len(found)} passages have one of {', '.join(plan.words)}"))
-        wholes = self._index.match(plan.words, {**filters, **_WHOLES}, config.wholes)
-        vector = embed(_as_asked_by_themselves(plan.question, found))
+        passages, wholes = by_words
+        found.add_by_words(passages)
+        every = found.all  # and what is found later
+        steps.append(Step("words", f"{len(every)} passages have one of {', '.join(plan.words)}"))
+        vector = embed(_as_asked_by_themselves(plan.question, every))
         parents = self._by_meaning(found, vector, filters, most, steps) if vector else {}
-        trusted = self._trust(found, plan, filters) if vector else 1.0
-        best = scoring.by_relevance(found, trusted, config)
+        trusted = self._trust(every, plan, filters) if vector else 1.0
+        best = scoring.by_relevance(every, trusted, config)
         lenders = config.lenders_in_project if project else config.lenders
         self._add_neighbours(found, filters, lenders)
-        scoring.by_neighbours(found, config)
+        scoring.by_neighbours(every, config)
         if trusted:
-            scoring.by_whole(found, wholes, best / trusted, config)
-        self._by_parents(found, parents)
-        scoring.by_date(found, plan.times, config)
-        scoring.by_event(found, self._around_events(plan, filters), config)
-        scoring.by_speaker(found, plan, config)
-        scoring.by_role(found, plan, config)
-        scoring.by_kind(found, plan, config)
-        scoring.by_phrase(found, plan, config)
-        scoring.by_hotness(found, config)
-        scoring.by_former(found, plan, config)
-        scoring.by_project(found, project, config)
-        self._by_relations(found, filters, ctx)
-        steps.append(Step("ranking", f"{len(found)} candidates, {len(wholes)} nodes as a whole"))
-        return Ranking(scoring.ranked(found), steps)
+            scoring.by_whole(every, wholes, best / trusted, config)
+        if parents:
+            self._by_parents(every, parents)
+        if plan.times:
+            scoring.by_date(every, plan.times, config)
+        if plan.events:
+            scoring.by_event(every, self._around_events(plan, filters), config)
+        scoring.by_speaker(every, plan, config)
+        scoring.by_role(every, plan, config)
+        if plan.types:
+            scoring.by_kind(every, plan, config)
+        if plan.phrases:
+            scoring.by_phrase(every, plan, config)
+        scoring.by_hotness(every, config)
+        if plan.past or plan.times:
+            scoring.by_former(every, config)
+        if project:
+            scoring.by_project(every, project, config)
+        ranked = self._by_relations(found, filters, nodes)
+        steps.append(Step("ranking", f"{len(every)} candidates, {len(wholes)} nodes as a whole"))
+        return scoring.distinct(ranked), steps
 
     def passage(self, uri: str, text: str, filters: Filters) -> Candidate | None:
         """Return the passage of a node that is most like a text; None if filters leave it out."""
@@ -94,10 +105,14 @@ class Retriever:
         return Candidate(key_of(hit), hit)
 
     # ------------------------------------------------------------ words
-    def _by_text(self, plan: Plan, filters: Filters, top_k: int) -> list[SeedHit]:
-        return self._index.search_by_text(plan.words, filters, top_k)
+    def by_words(self, plan: Plan, filters: Filters, *, project: str = "") -> "ByWords":
+        """Return the passages that have one of the words, and the nodes, by all that they say."""
+        config, wholes = self._config, {**filters, **_WHOLES}
+        most = config.candidates_in_project if project else config.candidates
+        passages = self._index.search_by_text(plan.words, {**filters, **_PASSAGES}, most)
+        return passages, self._index.match(plan.words, wholes, config.wholes)
 
-    def _trust(self, found: Candidates, plan: Plan, filters: Filters) -> float:
+    def _trust(self, found: Collection[Candidate], plan: Plan, filters: Filters) -> float:
         """Return how far words can be trusted; those of a date are not expected in a text."""
         best = max(found, key=lambda each: (each.words, each.hit.id), default=None)
         if best is None or not best.words:
@@ -138,7 +153,7 @@ class Retriever:
         parents = {hit.uri: scoring.nearness(hit.score, config) for hit in nearest}
         for hit in self._below(nearest, vector, filters):
             found.add_by_vector([hit])
-        steps.append(Step("meaning", f"{len(found)} passages with the nearest in meaning"))
+        steps.append(Step("meaning", f"{len(found.all)} passages with the nearest in meaning"))
         opened = ", ".join(f"{uri} {near:.2f}" for uri, near in parents.items())
         steps.append(Step("summaries", f"opened {opened or 'none'}"))
         return parents
@@ -159,7 +174,7 @@ class Retriever:
                 elif hit.uri != uri:
                     pending.append(hit.uri)
 
-    def _by_parents(self, found: Candidates, parents: Mapping[str, float]) -> None:
+    def _by_parents(self, found: Collection[Candidate], parents: Mapping[str, float]) -> None:
         """Give a passage something of what the summaries of its node and its folder are worth."""
         for candidate in found:
             uri = candidate.hit.uri
@@ -170,32 +185,42 @@ class Retriever:
     # ------------------------------------------------------------ around
     def _add_neighbours(self, found: Candidates, filters: Filters, lenders: int) -> None:
         """Add the messages beside the best ones, which may say what was asked for."""
-        best = sorted(found, key=lambda each: (-scoring.lent(each, self._config), each.hit.id))
+        if all(number < 0 for each in found.all for number in each.near):
+            return
+        best = sorted(found.all, key=lambda each: (-scoring.lent(each, self._config), each.hit.id))
         wanted = {
             record_id(candidate.hit.uri, Level.CONTENT, number)
             for candidate in best[:lenders]
             for number in candidate.near
             if number >= 0
         }
-        for hit in self._index.look(sorted(wanted), filters):
+        for hit in self._index.look(sorted(wanted), filters) if wanted else ():
             found.add(hit)
 
-    def _by_relations(self, found: Candidates, filters: Filters, ctx: RequestContext) -> None:
+    def _by_relations(
+        self, found: Candidates, filters: Filters, nodes: Confirming
+    ) -> list[Candidate]:
+        """Let the best lend to what they are related to; return all candidates, best first."""
         by_uri: dict[str, list[Candidate]] = defaultdict(list)
-        for candidate in scoring.best_first(found):
+        ranked, are_related = scoring.best_first(found.all), False
+        for candidate in ranked:
             by_uri[candidate.hit.uri].append(candidate)
-        for uri, candidates in list(by_uri.items())[: self._config.related]:
-            for edge in self._relations.get_one_hop(uri, ctx):
+        best = list(by_uri.items())[: self._config.related]
+        nodes.read(uri for uri, _ in best)
+        for uri, candidates in best:
+            for edge in nodes.one_hop(uri, self._relations):
                 share = self._config.relation * edge.weight * candidates[0].score
                 for each in by_uri.get(edge.to_uri) or self._first(edge.to_uri, found, filters):
                     each.parts["relation"] = max(each.parts.get("relation", 0.0), share)
+                    are_related = True
+        return scoring.best_first(found.all) if are_related else ranked
 
     def _first(self, uri: str, found: Candidates, filters: Filters) -> list[Candidate]:
         first = [record_id(uri, Level.CONTENT)]
         return [found.add(hit) for hit in self._index.look(first, filters)]
 
 
-def _as_asked_by_themselves(question: str, found: Candidates) -> str:
+def _as_asked_by_themselves(question: str, found: Collection[Candidate]) -> str:
     """Return a question about speakers as if they asked it: they say "I" of themselves."""
     names = sorted({name for candidate in found for name in candidate.party} - set(ROLES))
     if not names:

@@ -6,7 +6,7 @@ Each part looks at all candidates and gives some of them something.
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -128,6 +128,7 @@ class Candidate:
     __slots__ = (
         "asks",
         "cosine",
+        "date",
         "hit",
         "key",
         "length",
@@ -158,15 +159,12 @@ class Candidate:
         """Whether the message ends with a question."""
         self.near: tuple[int, ...] = tuple(told("near") or ())  # type: ignore[arg-type] # as before
         """Where the message before begins, the one after, and the one after that; -1 is none."""
+        said = told("date")
+        self.date = datetime.fromisoformat(said) if isinstance(said, str) else None
 
     @property
     def score(self) -> float:
         return sum(self.parts.values())
-
-    @property
-    def date(self) -> datetime | None:
-        said = self.hit.payload.get("date")
-        return datetime.fromisoformat(said) if isinstance(said, str) else None
 
 
 class Candidates:
@@ -174,12 +172,7 @@ class Candidates:
 
     def __init__(self) -> None:
         self._by_key: dict[Key, Candidate] = {}
-
-    def __iter__(self) -> Iterator[Candidate]:
-        return iter(self._by_key.values())
-
-    def __len__(self) -> int:
-        return len(self._by_key)
+        self.all: Collection[Candidate] = self._by_key.values()
 
     def add_by_words(self, hits: Iterable[SeedHit]) -> None:
         for hit in hits:
@@ -231,7 +224,7 @@ def trust(covered: float, held: int, plan: Plan, config: RetrievalConfig) -> flo
     return min(1.0, max(0.0, (covered - config.cover_least) / span))
 
 
-def by_relevance(found: Candidates, trusted: float, config: RetrievalConfig) -> float:
+def by_relevance(found: Collection[Candidate], trusted: float, config: RetrievalConfig) -> float:
     """Score what candidates say themselves; return the best match by words, which counts 1.
 
     An arm that is weak leaves the word to the other, and both together never count more than 1.
@@ -255,9 +248,9 @@ def lent(candidate: Candidate, config: RetrievalConfig) -> float:
     return own * min(1.0, config.short / candidate.length)
 
 
-def by_neighbours(found: Candidates, config: RetrievalConfig) -> None:
+def by_neighbours(found: Collection[Candidate], config: RetrievalConfig) -> None:
     """Let a message borrow from those around it: an answer stands after its question."""
-    lending = {each.key: (lent(each, config), each.asks) for each in found}
+    lending = {each.key: (lent(each, config), each.asks) for each in found if each.parts}
     nothing = (0.0, False)
     for candidate in found:
         node, number = candidate.key
@@ -270,7 +263,7 @@ def by_neighbours(found: Candidates, config: RetrievalConfig) -> None:
 
 
 def by_whole(
-    found: Candidates, wholes: Mapping[str, float], unit: float, config: RetrievalConfig
+    found: Collection[Candidate], wholes: Mapping[str, float], unit: float, config: RetrievalConfig
 ) -> None:
     """Score candidates by all that their node says; a note of one passage is its own whole.
 
@@ -285,9 +278,9 @@ def by_whole(
             candidate.parts["whole"] = config.whole * whole / unit
 
 
-def by_date(found: Candidates, times: Sequence["Span"], config: RetrievalConfig) -> None:
+def by_date(found: Collection[Candidate], times: Sequence["Span"], config: RetrievalConfig) -> None:
     """Score candidates that are from a time that the question names."""
-    for candidate in found if times else ():
+    for candidate in found:
         date = candidate.date
         if date is not None:
             fit = max(_fits(date, span, config) for span in times)
@@ -295,7 +288,9 @@ def by_date(found: Candidates, times: Sequence["Span"], config: RetrievalConfig)
                 candidate.parts["date"] = config.date * fit
 
 
-def by_event(found: Candidates, times: Sequence["Span"], config: RetrievalConfig) -> None:
+def by_event(
+    found: Collection[Candidate], times: Sequence["Span"], config: RetrievalConfig
+) -> None:
     """Score candidates that are from the right side of an event, which is a hint and no more."""
     for candidate in found if times else ():
         date = candidate.date
@@ -335,7 +330,7 @@ def _in_the_year_of(date: datetime, span: "Span") -> tuple[datetime | None, date
         return span.start, span.end
 
 
-def by_speaker(found: Candidates, plan: Plan, config: RetrievalConfig) -> None:
+def by_speaker(found: Collection[Candidate], plan: Plan, config: RetrievalConfig) -> None:
     """Score what is said by somebody whom the question names, and where they take part."""
     parties = {candidate.party for candidate in found}
     named = {name for party in parties for name in party if _names(plan.question, name)}
@@ -354,7 +349,7 @@ def _names(question: str, name: str) -> bool:
     return bool(re.search(rf"\b{re.escape(name)}\b", question, re.IGNORECASE))
 
 
-def by_role(found: Candidates, plan: Plan, config: RetrievalConfig) -> None:
+def by_role(found: Collection[Candidate], plan: Plan, config: RetrievalConfig) -> None:
     """Take from an assistant's long answers, unless the question speaks to it.
 
     An assistant that has a name is one of those who talk.
@@ -366,21 +361,21 @@ def by_role(found: Candidates, plan: Plan, config: RetrievalConfig) -> None:
             candidate.parts["role"] = -config.assistant
 
 
-def by_kind(found: Candidates, plan: Plan, config: RetrievalConfig) -> None:
+def by_kind(found: Collection[Candidate], plan: Plan, config: RetrievalConfig) -> None:
     for candidate in found:
-        if plan.types and ContextType.of(Uri.parse(candidate.hit.uri)) in plan.types:
+        if ContextType.of(Uri.parse(candidate.hit.uri)) in plan.types:
             candidate.parts["kind"] = config.kind
 
 
-def by_phrase(found: Candidates, plan: Plan, config: RetrievalConfig) -> None:
+def by_phrase(found: Collection[Candidate], plan: Plan, config: RetrievalConfig) -> None:
     """Score passages that say all that the question quotes, to the letter."""
     phrases = [phrase.casefold() for phrase in plan.phrases]
     for candidate in found:
-        if phrases and all(phrase in candidate.hit.text.casefold() for phrase in phrases):
+        if all(phrase in candidate.hit.text.casefold() for phrase in phrases):
             candidate.parts["phrase"] = config.phrase
 
 
-def by_hotness(found: Candidates, config: RetrievalConfig) -> None:
+def by_hotness(found: Collection[Candidate], config: RetrievalConfig) -> None:
     """Give the newest note a little, and the others less the older they are.
 
     A message is as old as the conversation that it was part of, and no worse for it.
@@ -395,24 +390,23 @@ def by_hotness(found: Candidates, config: RetrievalConfig) -> None:
             candidate.parts["hotness"] = config.hotness * 0.5**halvings
 
 
-def by_former(found: Candidates, plan: Plan, config: RetrievalConfig) -> None:
-    """Score former statements, if the question is about another time.
+def by_former(found: Collection[Candidate], config: RetrievalConfig) -> None:
+    """Score former statements, for a question about another time.
 
     What then turns out not to be of that time loses it again.
     """
-    if plan.past or plan.times:
-        for candidate in found:
-            if _FORMER in candidate.hit.uri:
-                candidate.parts["former"] = config.former
+    for candidate in found:
+        if _FORMER in candidate.hit.uri:
+            candidate.parts["former"] = config.former
 
 
-def by_project(found: Candidates, project: str, config: RetrievalConfig) -> None:
+def by_project(found: Collection[Candidate], project: str, config: RetrievalConfig) -> None:
     """Score what belongs to the project that is asked in, and less what belongs to the person.
 
     Of what was said there, the user's words count more than the agent's, and most of all rules,
     decisions and corrections.
     """
-    for candidate in found if project else ():
+    for candidate in found:
         parts, told = candidate.parts, candidate.hit.payload.get
         if told("project") == project:
             parts["project"] = config.project
@@ -436,18 +430,20 @@ _UNRELATED = frozenset(
 def best_first(found: Iterable[Candidate]) -> list[Candidate]:
     """Return the candidates that have to do with a question, best first."""
     relevant = [
-        (-each.score, each.hit.id, each) for each in found if not _UNRELATED.issuperset(each.parts)
+        (-sum(each.parts.values()), each.hit.id, each)  # its score
+        for each in found
+        if not _UNRELATED.issuperset(each.parts)
     ]
     return [each for _, _, each in sorted(relevant)]
 
 
-def ranked(found: Iterable[Candidate]) -> Iterator[Candidate]:
-    """Yield candidates, best first; what a node says twice is told once.
+def distinct(ranked: Iterable[Candidate]) -> Iterator[Candidate]:
+    """Yield candidates in their order; what a node says twice is told once.
 
     The same words in two sessions are two things that were said.
     """
     seen: set[tuple[str, str]] = set()
-    for candidate in best_first(found):
+    for candidate in ranked:
         said = (candidate.hit.uri, candidate.hit.text)
         if said not in seen:
             seen.add(said)

@@ -4,38 +4,333 @@ Each part is one commit: all that was learned from some messages, and the mark t
 learned from. So who is stopped anywhere goes on where the mark stands, and nothing is there twice.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from difflib import unified_diff
+from enum import Enum
+from functools import lru_cache
+from heapq import nlargest
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from perdure.context.draft import Marks
+from perdure.context.files import META
 from perdure.context.nodes import Nodes
 from perdure.dataclass import dataclass, field, replace
 from perdure.engine.answering import Answering
 from perdure.engine.forgotten import of_caller
-from perdure.engine.learn.evidence import evidence_of, verified, with_anchors
+from perdure.engine.learn.evidence import (
+    evidence_of,
+    merges_as_metadata,
+    merges_of,
+    verified,
+    with_anchors,
+)
+from perdure.engine.learn.extractors import Learning
 from perdure.engine.learn.prose import sentences
 from perdure.engine.learn.review import id_of
 from perdure.engine.parts import Parts
-from perdure.engine.saving.knowing import Ahead, KnownNodes
-from perdure.engine.saving.outcome import Change, Learning, Outcome, Planned, SessionCommit
+from perdure.engine.recall.planning import content_words
 from perdure.engine.sessions import WHOLE, Addition, Archived, Beginnings, Sessions, learned_from
 from perdure.engine.validate.secrets import SecretPolicy
-from perdure.engine.validate.validating import validated
+from perdure.engine.validate.texts import Masked, validated
 from perdure.errors import (
+    AccessDeniedError,
+    BrokenNodeError,
     ConcurrentModificationError,
     ContextError,
     NodeExistsError,
+    NodeNotFoundError,
     VersionMismatchError,
 )
-from perdure.model import CandidateMemory, RequestContext, WritePlan
+from perdure.index.contract import Filters
+from perdure.model import (
+    SUPERSEDED_BY,
+    Action,
+    CandidateMemory,
+    ContextNode,
+    Level,
+    NodeStatus,
+    RequestContext,
+    Uri,
+    WritePlan,
+)
 from perdure.model.anchors import Anchors
+from perdure.model.messages import LeftOut
+from perdure.model.record import ACCOUNT, OWNER_SPACE
 from perdure.model.transcript import Message
 from perdure.model.trust import ORIGINS
 from perdure.model.uri import OF_THE_PERSON
 
 if TYPE_CHECKING:
-    from perdure.engine.learn.policies import Known
+    from perdure.engine.learn.merging import Known
+
+
+class Outcome(Enum):
+    """What becomes of a candidate. Each has one, so that they add up to all that was extracted."""
+
+    CREATED = "created"
+    """It is a memory of its own."""
+    MERGED = "merged"
+    """A memory says the same, or said what it supersedes."""
+    APPENDED = "appended"
+    """It stands beside others of its topic."""
+    SKIPPED = "skipped"
+    """It was known."""
+    FILTERED = "filtered"
+    """Nobody is sure enough of it."""
+    FAILED = "failed"
+    """It could not be kept; the reason says why."""
+
+
+_OF_ACTION = {
+    Action.CREATE: Outcome.CREATED,
+    Action.MERGE: Outcome.MERGED,
+    Action.APPEND: Outcome.APPENDED,
+    Action.SKIP: Outcome.SKIPPED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    candidate: CandidateMemory
+    outcome: Outcome
+    reason: str
+    plan: WritePlan | None = None
+
+    @classmethod
+    def by(cls, candidate: CandidateMemory, plan: WritePlan) -> "Planned":
+        return cls(candidate, _OF_ACTION[plan.action], plan.reason, plan)
+
+    @property
+    def uri(self) -> str:
+        return self.plan.uri if self.plan else ""
+
+    @property
+    def superseded(self) -> tuple[str, ...]:
+        return tuple(each.uri for each in self.plan.former) if self.plan else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A node as it was and as it is to be; what was not there is empty."""
+
+    uri: str
+    before: str
+    after: str
+
+    @property
+    def diff(self) -> str:
+        before, after = self.before.splitlines(), self.after.splitlines()
+        lines = unified_diff(before, after, self.uri, self.uri, lineterm="")
+        return "".join(f"{line}\n" for line in lines)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCommit:
+    session_id: str
+    uris: tuple[str, ...]
+    messages: int
+    added: int
+    plans: tuple[Planned, ...] = ()
+    """What became of each candidate, in the order in which they were said."""
+    changes: tuple[Change, ...] = ()
+    """The nodes that changed, or would."""
+    masked_messages: tuple[Masked, ...] = ()
+    """Those of the new messages that held secrets, which are masked."""
+    replaced: int = 0
+    """How many messages of a last answer the new ones replaced; history keeps them."""
+    left_out: tuple[LeftOut, ...] = ()
+    """What of the given messages can't be kept: images, reasoning, empty messages, odd keys."""
+    hidden: int = 0
+    """How many sentences of them are kept back, because the user forgot them."""
+
+    @property
+    def masked(self) -> int:
+        return sum(len(each.kinds) for each in self.masked_messages)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        found = Counter(each.outcome for each in self.plans)
+        return {"extracted": len(self.plans), **{each.value: found[each] for each in Outcome}}
+
+    @property
+    def extracted(self) -> int:
+        return len(self.plans)
+
+    @property
+    def created(self) -> int:
+        return self._count(Outcome.CREATED)
+
+    @property
+    def merged(self) -> int:
+        return self._count(Outcome.MERGED)
+
+    @property
+    def appended(self) -> int:
+        return self._count(Outcome.APPENDED)
+
+    @property
+    def skipped(self) -> int:
+        return self._count(Outcome.SKIPPED)
+
+    @property
+    def filtered(self) -> int:
+        return self._count(Outcome.FILTERED)
+
+    @property
+    def failed(self) -> int:
+        return self._count(Outcome.FAILED)
+
+    @property
+    def superseded(self) -> int:
+        return sum(len(each.superseded) for each in self.plans)
+
+    @property
+    def diff(self) -> str:
+        return "".join(each.diff for each in self.changes)
+
+    def _count(self, outcome: Outcome) -> int:
+        return sum(each.outcome is outcome for each in self.plans)
+
+
+_NEAR = 8
+"""So many nodes are looked at that may speak of the same."""
+_PASSAGES = Level.CONTENT.value
+
+Match = Callable[[Sequence[str], Filters, int], dict[str, float]]
+"""Returns the URIs of what has one of some words, best first."""
+
+
+class KnownNodes:
+    """What is in canonical state. Who speaks of the same is found by the index, and then read."""
+
+    def __init__(self, nodes: Nodes, match: Match) -> None:
+        self.nodes = nodes
+        self._match = match
+
+    def at(self, place: Uri, ctx: RequestContext) -> ContextNode | None:
+        try:
+            return self.nodes.read_node(str(place), ctx)
+        except NodeNotFoundError:
+            return None
+
+    def taken(self, place: Uri, ctx: RequestContext) -> bool:
+        self.nodes.reach.changed(str(place), ctx)
+        while True:
+            try:
+                stored = self.nodes.load(place)
+            except BrokenNodeError:
+                return True
+            if stored is not None:
+                return stored.meta.status is not NodeStatus.ACTIVE
+            files = self.nodes.files(place)
+            if files[META] is None:  # else somebody wrote it between the two looks
+                return any(found is not None for found in files.values())
+
+    def near(self, candidate: CandidateMemory, ctx: RequestContext) -> Sequence[ContextNode]:
+        filters: Filters = {
+            ACCOUNT: ctx.account_id,
+            OWNER_SPACE: candidate.owner_space,
+            "category": candidate.category,
+            "level": _PASSAGES,
+        }
+        words = content_words(f"{candidate.content} {candidate.slug.replace('-', ' ')}")
+        found = self._match(words, filters, _NEAR) if words else {}
+        return [node for uri in found if (node := self._readable(uri, ctx)) is not None]
+
+    def formers(self, page: ContextNode, ctx: RequestContext) -> Sequence[ContextNode]:
+        found = (self._readable(str(place), ctx) for place in self.nodes.leading_to(page.place))
+        return [node for node in found if node is not None and _leads(node, page)]
+
+    def _readable(self, uri: str, ctx: RequestContext) -> ContextNode | None:
+        try:
+            return self.nodes.read_node(uri, ctx)
+        except (NodeNotFoundError, BrokenNodeError, AccessDeniedError):
+            return None
+
+
+class Ahead:
+    """What will be known once some plans are carried out, all of them at once."""
+
+    def __init__(self, known: "Known") -> None:
+        self._known = known
+        self._base: dict[str, ContextNode | None] = {}
+        self._planned: dict[str, ContextNode] = {}
+
+    # ------------------------------------------------------------ knowing
+    def at(self, place: Uri, ctx: RequestContext) -> ContextNode | None:
+        uri = str(place)
+        if uri in self._planned:
+            return self._planned[uri]
+        if uri not in self._base:
+            self._base[uri] = self._known.at(place, ctx)
+        return self._base[uri]
+
+    def taken(self, place: Uri, ctx: RequestContext) -> bool:
+        return str(place) not in self._planned and self._known.taken(place, ctx)
+
+    def near(self, candidate: CandidateMemory, ctx: RequestContext) -> Sequence[ContextNode]:
+        there = self._known.near(candidate, ctx)
+        for node in there:
+            self._base.setdefault(node.uri, node)
+        others = (each for each in there if each.uri not in self._planned)
+        return [*self._planned_near(candidate), *(self._base[each.uri] or each for each in others)]
+
+    def _planned_near(self, candidate: CandidateMemory) -> Sequence[ContextNode]:
+        words = _words(candidate.content)
+        wanted = candidate.category, candidate.owner_space
+        akin = [n for n in self._planned.values() if (n.category, n.owner_space) == wanted]
+        shared = [(len(words & _words(node.content)), node) for node in akin]
+        return [node for count, node in nlargest(_NEAR, shared, key=itemgetter(0)) if count]
+
+    def formers(self, page: ContextNode, ctx: RequestContext) -> Sequence[ContextNode]:
+        there = [each for each in self._known.formers(page, ctx) if each.uri not in self._planned]
+        for node in there:
+            self._base.setdefault(node.uri, node)
+        return [*there, *(each for each in self._planned.values() if _leads(each, page))]
+
+    # ------------------------------------------------------------ planning
+    def take(self, plan: WritePlan, ctx: RequestContext) -> None:
+        for node in filter(None, (plan.node, *plan.former, *plan.doubted)):
+            self.at(node.place, ctx)
+            self._planned[node.uri] = node
+
+    def nodes(self) -> list[ContextNode]:
+        return [self._next(node) for node in self._planned.values() if self._is_change(node)]
+
+    def changes(self) -> Iterator[Change]:
+        for node in self.nodes():
+            base = self._base.get(node.uri)
+            yield Change(node.uri, base.content if base else "", node.content)
+
+    def _next(self, node: ContextNode) -> ContextNode:
+        base = self._base.get(node.uri)
+        version = base.version + 1 if base else 1
+        merges = [replace(each, version=min(each.version, version)) for each in merges_of(node)]
+        metadata = {**node.metadata, **(merges_as_metadata(merges) if merges else {})}
+        if base is None:
+            metadata = {name: value for name, value in metadata.items() if value is not None}
+        basis = base.basis if base else ""
+        return replace(node, version=version, basis=basis, metadata=metadata)
+
+    def _is_change(self, node: ContextNode) -> bool:
+        """Whether it is not there already: what held once is told again by who repeats it."""
+        base = self._base.get(node.uri)
+        return base is None or base.content != node.content or base.metadata != node.metadata
+
+
+@lru_cache(maxsize=1024)
+def _words(text: str) -> frozenset[str]:
+    return frozenset(content_words(text))
+
+
+def _leads(node: ContextNode, page: ContextNode) -> bool:
+    return any(
+        edge.to_uri == page.uri and edge.relation_type == SUPERSEDED_BY for edge in node.relations
+    )
+
 
 AT_ONCE = 200
 """So many new messages are learned from at a time; what was learned then is kept at once."""
@@ -175,7 +470,9 @@ class Saving:
         ahead, beginnings = Ahead(self._known), Beginnings(archived.said)
         for window in self._windows(archived):
             if self._wishes.dry_run:
-                yield self._foresee(window, ahead, ctx)
+                candidates, unfit = self._candidates(window, ctx)
+                plans = [*unfit, *self._plans(candidates, ahead, ctx)]
+                yield plans, list(ahead.changes())
             else:
                 yield self._learn(window, archived, beginnings, ctx)
             self._wishes.progress(window.end, len(archived.said))
@@ -187,10 +484,6 @@ class Saving:
             yield Window(said, start, min(start + AT_ONCE, len(said)))
 
     # ------------------------------------------------------------ one part
-    def _foresee(self, window: Window, ahead: Ahead, ctx: RequestContext) -> "_Learned":
-        candidates, unfit = self._candidates(window, ctx)
-        return [*unfit, *self._plans(candidates, ahead, ctx)], list(ahead.changes())
-
     def _learn(
         self, window: Window, archived: Archived, beginnings: Beginnings, ctx: RequestContext
     ) -> "_Learned":
@@ -226,7 +519,7 @@ class Saving:
             unfit += (Planned(each, Outcome.FAILED, reason) for each, reason in refused)
             fit += window.placed(kept)
         sure: list[CandidateMemory] = []
-        for candidate in sorted(fit, key=_said_at):
+        for candidate in sorted(fit, key=lambda each: evidence_of(each)[0].message):
             if origin := self._origin(candidate, window):
                 reason = f"Its words are not the user's own: {ORIGINS[origin]}."
                 unfit.append(Planned(candidate, Outcome.FILTERED, reason))
@@ -278,7 +571,7 @@ class Saving:
         return [self._plan(candidate, ahead, ctx) for candidate in candidates]
 
     def _plan(self, candidate: CandidateMemory, ahead: Ahead, ctx: RequestContext) -> Planned:
-        from perdure.engine.learn.policies import policy_for  # noqa: PLC0415 - 16 ms if none is
+        from perdure.engine.learn.merging import policy_for  # noqa: PLC0415 - 16 ms if none is
 
         if of_caller(self._nodes, ctx).says(candidate.content):
             return Planned(candidate, Outcome.FILTERED, "The user forgot it.")
@@ -292,7 +585,6 @@ class Saving:
         return Planned.by(candidate, plan)
 
     def _refuse_put_away(self, plan: WritePlan, ahead: Ahead, ctx: RequestContext) -> None:
-        """Refuse a plan that would bring back what its owner put away."""
         for node in plan.former:
             if ahead.taken(node.place, ctx):
                 raise NodeExistsError(
@@ -306,7 +598,3 @@ _Learned = tuple[list[Planned], list[Change]]
 def saving_for(parts: Parts, ctx: RequestContext, wishes: Wishes) -> Saving:
     known = KnownNodes(parts.nodes, Answering(parts).match)
     return Saving(parts.nodes, known, parts.learning(ctx), wishes=wishes)
-
-
-def _said_at(candidate: CandidateMemory) -> int:
-    return evidence_of(candidate)[0].message

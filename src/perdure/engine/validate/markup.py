@@ -62,7 +62,6 @@ class _Reader:
         self._raw = self._open = False
         """Of the paragraph: whether HTML began in it, or code that may go on in the next line."""
         self._fresh = True
-        """Whether a paragraph would begin here."""
 
     def read(self, line: str, start: int) -> None:
         if self._doubt:

@@ -13,7 +13,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from perdure.database import DatabaseFile, InMemory
 from perdure.errors import (
     ClosedError,
     DamageError,
@@ -25,6 +24,7 @@ from perdure.errors import (
 from perdure.files import Way, set_aside
 from perdure.index.account import schema
 from perdure.model.uri import name_of, segment_of
+from perdure.sqlite import DatabaseFile, InMemory
 
 if TYPE_CHECKING:
     from perdure.index.account.matrix import Matrix
@@ -140,7 +140,7 @@ class AccountFile:
         """By dimension. Whoever reads may change it: there is one reader at a time."""
         self.passages: tuple[Change, int] | None = None
         """How many there were, as of a change."""
-        self._file = _opened(path, kind)
+        self._file = kind(str(path), schema.TABLES)
         self._identity = self._file.identity()
         self._tuned: sqlite3.Connection | None = None
         self._closed = False
@@ -159,15 +159,28 @@ class AccountFile:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        with self._file.reading() as db, self.understood(), _moment(db):
-            self._tune(db)
+        with self.at_once() as db, self.understood():
             yield db
+
+    @contextmanager
+    def at_once(self) -> Iterator[sqlite3.Connection]:
+        """As `reading`; who asks several questions sees to it that each answer is understood."""
+        with self._file.reading() as db:
+            if db is not self._tuned:
+                self._tune(db)
+            db.execute("BEGIN")
+            try:
+                yield db
+            finally:
+                with suppress(sqlite3.Error):  # it was ended by an error
+                    db.execute("ROLLBACK")
 
     @contextmanager
     def changing(self, *, outlasts_power: bool = True) -> Iterator[sqlite3.Connection]:
         """Change the file; while this lasts nobody can take it away."""
         with self._file.changing(outlasts_power=outlasts_power) as db, self.understood():
-            self._tune(db)
+            if db is not self._tuned:
+                self._tune(db)
             if not self.is_in_place:
                 raise ClosedError(f"{str(self.path)!a} was deleted. Fix: do it again.")
             yield db
@@ -215,28 +228,8 @@ class AccountFile:
         self.close()
 
     def _tune(self, db: sqlite3.Connection) -> None:
-        if db is not self._tuned:
-            db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-            self._tuned = db
-
-
-@contextmanager
-def _moment(db: sqlite3.Connection) -> Iterator[None]:
-    db.execute("BEGIN")
-    try:
-        yield
-    finally:
-        with suppress(sqlite3.Error):  # it was ended by an error
-            db.execute("ROLLBACK")
-
-
-def _opened(path: Path, kind: type[DatabaseFile]) -> DatabaseFile:
-    try:
-        return kind(str(path), schema.TABLES)
-    except UnicodeDecodeError as error:  # SQLite quotes what it can't read
-        raise DamageError(
-            f"the index {str(path)!a} is damaged. Fix: `perdure index rebuild` makes it again."
-        ) from error
+        db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        self._tuned = db
 
 
 def retire(path: Path) -> None:
@@ -302,8 +295,8 @@ class AccountFiles:
         self, account: str, question: Callable[[AccountFile], Answer], absent: Answer
     ) -> Answer:
         """Ask an account's file; if there is none, the answer is that of an empty one."""
-        self._refuse_if_closed()
         if not os.path.lexists(self.path_of(account)):
+            self._refuse_if_closed()
             self.free_way()
             self._let_go(account)
             return absent
@@ -347,7 +340,8 @@ class AccountFiles:
 
     def _opened(self, account: str) -> AccountFile:
         with self._lock:
-            self._refuse_if_closed()
+            if self._closed:
+                self._refuse_if_closed()
             file = self._open.get(account)
             if file is None:
                 file = self._open[account] = self._open_anew(account)

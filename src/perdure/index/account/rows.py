@@ -4,7 +4,9 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from perdure.errors import DamageError
@@ -13,7 +15,7 @@ from perdure.index.filters import LEVEL, NAMED, Filing, Sought, above, bounds, d
 from perdure.index.vectors import quantised, whole
 from perdure.model import IndexRecord, Level, SeedHit
 from perdure.model.record import ACCOUNT, OWNER_SPACE, VALID_FROM, VALID_UNTIL
-from perdure.model.values import JSON
+from perdure.model.values import JSON, entries_of
 
 KEPT = 1024
 """Transactions that are remembered. Who has not looked for longer must look at everything."""
@@ -23,8 +25,10 @@ _TOKEN_BITS = 62
 Row = tuple[Any, ...]
 Scored = list[tuple[int, float]]
 """Rows, and how well they fit."""
-_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict).encode
+_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=entries_of).encode
 BELOW = "below"
+_LEVELS = {each.value: each for each in Level}
+_MOST_PAYLOADS = 4096
 
 
 class Change(NamedTuple):
@@ -125,7 +129,8 @@ def prepare(record: IndexRecord) -> Prepared:
     id_, text, context, filters = record.id, record.text, record.context, record.filters
     vector = quantised(record.vector)
     digest = digest_of((id_, int(record.level), text, context, filters, record.payload), vector)
-    since, until = filters.get(VALID_FROM), filters.get(VALID_UNTIL)
+    given = entries_of(filters)
+    since, until = given.get(VALID_FROM), given.get(VALID_UNTIL)
     said = (id_, text, context, _encoded(record.payload), since, until, digest)
     return Prepared(record, filing(record), above(record.uri, record.level), said, vector)
 
@@ -135,11 +140,10 @@ def add(db: sqlite3.Connection, names: Names, records: Iterable[Prepared], first
     db.executemany(schema.ADD_RECORD, [(row, *_filed(each, names)) for row, each in fresh])
     db.executemany(schema.ADD_TEXT, [(row, *each.text) for row, each in fresh])
     db.executemany(schema.ADD_VECTOR, [(row, each.vector) for row, each in fresh if each.vector])
-    notes = [(row, *noted) for row, each in fresh if (noted := noted_in(each.record.payload))]
+    payloads = [(row, entries_of(each.record.payload)) for row, each in fresh]
+    notes = [(row, *noted) for row, payload in payloads if (noted := noted_in(payload))]
     db.executemany(schema.ADD_NOTE, notes)
-    named = [
-        (*each_name, row) for row, each in fresh for each_name in named_in(each.record.payload)
-    ]
+    named = [(*each, row) for row, payload in payloads for each in named_in(payload)]
     db.executemany(schema.ADD_NAMED, named)
     for kind, levels in schema.KINDS.items():
         said = [
@@ -264,14 +268,18 @@ def _best_first(db: sqlite3.Connection, query: str, scores: Mapping[int, float])
 
 
 def hits_of(rows: Sequence[Row], scores: Iterable[float]) -> list[SeedHit]:
-    """Make hits of rows of `schema.HITS`; their payloads are read all at once, which is quicker."""
-    payloads = json.loads(f"[{','.join(row[-1] for row in rows)}]")
+    """Make hits of rows of `schema.HITS`."""
     return [
-        SeedHit.of_record(id_, uri, Level(level), score, (text, payload))
-        for (_, id_, uri, level, text, _), score, payload in zip(
-            rows, scores, payloads, strict=True
-        )
+        SeedHit.of_record(id_, uri, _LEVELS[level], score, (text, _payload(payload)))
+        for (_, id_, uri, level, text, payload), score in zip(rows, scores, strict=True)
     ]
+
+
+@lru_cache(maxsize=_MOST_PAYLOADS)
+def _payload(text: str) -> Mapping[str, JSON]:
+    """Return what a payload says; to read it takes as long as all else about a hit."""
+    said = dict(json.loads(text)).items()
+    return MappingProxyType({name: tuple(v) if type(v) is list else v for name, v in said})
 
 
 def best(db: sqlite3.Connection, scored: Scored, most: int) -> Scored:
@@ -291,20 +299,21 @@ class Wanted(NamedTuple):
     numbers: Mapping[str, frozenset[int]]
     times: frozenset[tuple[int, int]] | None = None
 
-    def among(self, levels: tuple[int, ...]) -> "Wanted | None":
-        """Return the same, to be asked of records of these levels; None if none is wanted."""
+    def among(self, levels: tuple[int, ...]) -> "Wanted":
+        """Return the same, to be asked of records of these levels."""
         wanted = self.numbers.get(LEVEL)
-        if wanted is None:
+        if wanted is None or not wanted.issuperset(levels):
             return self
-        if wanted.isdisjoint(levels):
-            return None
         less = {name: each for name, each in self.numbers.items() if name != LEVEL}
-        return Wanted(less if wanted.issuperset(levels) else self.numbers, self.times)
+        return Wanted(less, self.times)
 
     @property
     def condition(self) -> str:
         """The same in SQL, on `records`; empty if all are let through."""
-        parts = [f"{column} IN ({_listed(each)})" for column, each in self.numbers.items()]
+        parts = [
+            f"{column} IN ({', '.join(map(str, sorted(each)))})"
+            for column, each in self.numbers.items()
+        ]
         if self.times is not None:
             held = [f"(since <= {last} AND {first} < until)" for first, last in sorted(self.times)]
             parts.append(f"({' OR '.join(held) or 0}) AND since < until")
@@ -335,7 +344,3 @@ def owners(db: sqlite3.Connection, most: int | None = None) -> Iterator[int]:
             return
         yield owner
         count += 1
-
-
-def _listed(numbers: frozenset[int]) -> str:
-    return ", ".join(map(str, sorted(numbers)))

@@ -13,14 +13,14 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from perdure.database import Tables, look
 from perdure.index.words import TOKENIZER
+from perdure.sqlite import Tables, look
 
 if TYPE_CHECKING:
     from perdure.model.values import JSON
 
 
-FORMAT = 6
+FORMAT = 7
 """Changes when the same node would give other records."""
 
 

@@ -1,6 +1,5 @@
 """Gets the model's weights, builds and checks its graph, and installs all of it, or nothing."""
 
-import fcntl
 import hashlib
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.client import HTTPException
 from itertools import combinations
+from math import inf
 from pathlib import Path, PurePosixPath
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -18,7 +18,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 from perdure.errors import InstallError, ModelDamagedError, PerdureError, explain
-from perdure.files import sync_path, write_whole
+from perdure.files import locked, sync_path, write_whole
 from perdure.index.models.installed import (
     FILES,
     GRAPH,
@@ -274,12 +274,12 @@ def _put_in_place(work: Path, models: Path) -> None:
 @contextmanager
 def _alone(models: Path, tell: Tell) -> Iterator[None]:
     """Wait until nobody else installs below this folder. A process that dies lets go."""
-    with (models / _LOCK).open("wb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            tell("another process is installing; waiting for it")
-            fcntl.flock(file, fcntl.LOCK_EX)
+    with locked(models / _LOCK) as lock:
+        if lock is not None:
+            yield
+            return
+    tell("another process is installing; waiting for it")
+    with locked(models / _LOCK, inf):
         yield
 
 

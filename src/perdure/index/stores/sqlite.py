@@ -3,6 +3,7 @@
 import json
 import os
 import sqlite3
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
@@ -11,7 +12,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Self, TypeVar
 
-from perdure.database import DatabaseFile, InMemory, UnpublishedFile
 from perdure.errors import DamageError, PackageMissingError
 from perdure.files import Closing, Way
 from perdure.index.account import schema
@@ -41,25 +41,28 @@ from perdure.index.account.rows import (
     wanted_in,
 )
 from perdure.index.contract import Filters
-from perdure.index.filters import Sought, check_cursor, check_nodes, check_unlogged, sought
+from perdure.index.filters import LEVEL, Sought, check_cursor, check_nodes, check_unlogged, sought
 from perdure.index.vectors import quantised
 from perdure.index.words import any_of, check_weight, check_words, idf, stems
 from perdure.model import IndexRecord, SeedHit, Uri, check_owner_space
 from perdure.model.record import ACCOUNT
 from perdure.model.uri import check_id
 from perdure.model.values import counted
+from perdure.sqlite import DatabaseFile, InMemory, UnpublishedFile
 
 _SOME_MORE = 256
 _MOST = 2**31
 
 Told = TypeVar("Told")
+_Moment = tuple[AccountFile, sqlite3.Connection, Change]
 
 
 class SqliteIndex(Closing):
     """A `KeptIndex` that survives the process and the machine.
 
-    A change is on the disk when the verb returns. One that concerns several accounts is whole in
-    each of them; between two of them the power can go.
+    A power cut may take the newest changes, each with its cursor, so that the log tells what is to
+    be made again; what was deleted of an account or an owner stays deleted. A change that concerns
+    several accounts is whole in each of them.
     """
 
     def __init__(
@@ -67,6 +70,8 @@ class SqliteIndex(Closing):
     ) -> None:
         self._files = AccountFiles(folder, way=way, kind=kind)
         self._keeps_copies = kind is DatabaseFile
+        self._asked = threading.local()
+        """What a thread asks its questions of while they are answered as of one moment."""
 
     @classmethod
     def in_memory(cls) -> Self:
@@ -119,7 +124,7 @@ class SqliteIndex(Closing):
         self, account: str, action: Callable[[Edit], object], cursor: int | None = None
     ) -> None:
         def change(file: AccountFile) -> None:
-            with file.changing() as db:
+            with file.changing(outlasts_power=False) as db:
                 edit = Edit(db, account)
                 action(edit)
                 edit.finish(cursor)
@@ -246,12 +251,31 @@ class SqliteIndex(Closing):
         absent: Told,
     ) -> Told:
         """Ask an account's file as of one moment, if its log is what was written for it."""
+        moment: _Moment | None = getattr(self._asked, "moment", None)
+        if moment is not None and moment[0].account == account_id:
+            with moment[0].understood():
+                return question(*moment)
 
         def told(file: AccountFile) -> Told:
             with file.reading() as db:
                 return question(file, db, last_change(db, file.account))
 
         return self._files.ask(check_id(account_id, "account"), told, absent)
+
+    def at_once(self, account_id: str, question: Callable[[], Told]) -> Told:
+        def told(file: AccountFile) -> list[Told]:
+            with file.at_once() as db:
+                self._asked.moment = file, db, last_change(db, file.account)
+                try:
+                    return [question()]
+                finally:
+                    self._asked.moment = None
+
+        if getattr(self._asked, "moment", None) is not None:
+            return question()
+        none: list[Told] = []
+        found = self._files.ask(check_id(account_id, "account"), told, none)
+        return found[0] if found else question()
 
     def cursor(self, account_id: str) -> int:
         return self._ask(account_id, lambda _, __, last: last.cursor, 0)
@@ -356,11 +380,11 @@ def _best_by_words(
 ) -> Scored:
     """Return the rows that have one of the words and are wanted, by BM25 among their kind."""
     found: Scored = []
+    of_levels = wanted.numbers.get(LEVEL)
     for kind, levels in schema.KINDS.items():
-        among = wanted.among(levels)
-        if among is not None:
-            found += _best_of_kind(db, kind, asked, among.condition, most)
-    return best(db, found, most)
+        if of_levels is None or not of_levels.isdisjoint(levels):
+            found += _best_of_kind(db, kind, asked, wanted.among(levels).condition, most)
+    return best(db, found, most) if len(found) > most else found
 
 
 def _best_of_kind(

@@ -65,19 +65,11 @@ class VaultBackend(FolderBackend):
     def findings(self, locator: Locator) -> Sequence[Finding]:
         return (*super().findings(locator), *self._conflict_copies(locator))
 
-    def write_personal(
-        self,
-        locator: Locator,
-        content: str,
-        *,
-        authorisation: "Authorisation",
-        expect: Expectation = None,
+    def _write_personal(
+        self, locator: Locator, content: str, leave: "Authorisation", expect: Expectation
     ) -> Locator:
-        if self._personal is None:
-            return super().write_personal(
-                locator, content, authorisation=authorisation, expect=expect
-            )
-        return self._personal.write_authorised(locator, content, authorisation, expect)
+        write = self._personal.write_authorised if self._personal else super()._write_personal
+        return write(locator, content, leave, expect)
 
     def own_notes(self, store: Locator) -> bool:
         """Let all but a folder of the vault be the personal space; False if it lies above it."""

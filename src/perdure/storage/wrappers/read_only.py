@@ -48,15 +48,7 @@ class Unchangeable(StorageBackend):
     def mkdir(self, locator: Locator) -> Locator:
         self._refuse(locator)
 
-    def write_personal(
-        self,
-        locator: Locator,
-        content: str,
-        *,
-        authorisation: "Authorisation",
-        expect: Expectation = None,
-    ) -> Locator:
-        del content, authorisation, expect
+    def _write_personal(self, locator: Locator, *_: object) -> Locator:
         self._refuse(locator)
 
 
@@ -121,18 +113,11 @@ class ReadOnly(Reading, Unchangeable):
 class Wrapped(Reading):
     """A backend around another one, of which it reads and tells what that one does."""
 
-    def write_personal(
-        self,
-        locator: Locator,
-        content: str,
-        *,
-        authorisation: "Authorisation",
-        expect: Expectation = None,
+    def _write_personal(
+        self, locator: Locator, content: str, leave: "Authorisation", expect: Expectation
     ) -> Locator:
-        """Write into the operator's own space, as `inner` does; it is not part of any commit."""
-        return self.inner.write_personal(
-            locator, content, authorisation=authorisation, expect=expect
-        )
+        """Write as `inner` does; it is not part of any commit."""
+        return self.inner.write_personal(locator, content, authorisation=leave, expect=expect)
 
     @property
     def conflict_strategy(self) -> ConflictStrategy:

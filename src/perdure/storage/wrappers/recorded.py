@@ -113,24 +113,17 @@ class Recorded(Closing, Wrapped, TransactionalBackend):
     def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
         self.commit(changes, expect=expect)
 
-    def write_personal(
-        self,
-        locator: Locator,
-        content: str,
-        *,
-        authorisation: "Authorisation",
-        expect: Expectation = None,
+    def _write_personal(
+        self, locator: Locator, content: str, leave: "Authorisation", expect: Expectation
     ) -> Locator:
         """As promised; a note of this tree enters history, as it was and as it is then."""
-        layout = self.inner if isinstance(self.inner, Layout) else None
-        if layout is None or not layout.holds_personal:
-            return super().write_personal(
-                locator, content, authorisation=authorisation, expect=expect
-            )
+        layout = self.inner
+        if not isinstance(layout, Layout) or not layout.holds_personal:
+            return super()._write_personal(locator, content, leave, expect)
         self.introduce()
         self.notice(layout.logical([locator.key]))
-        layout.write_personal(locator, content, authorisation=authorisation, expect=expect)
-        said = replace(self._circumstances, actor=authorisation.operator)
+        super()._write_personal(locator, content, leave, expect)
+        said = replace(self._circumstances, actor=leave.operator)
         self.joint.notice(layout.logical([locator.key]), said)
         return locator
 

@@ -1,18 +1,14 @@
 """`perdure archive`."""
 
-import click
-
 from perdure import Memory
 from perdure.surfaces import out
-from perdure.surfaces.cli.completion import node_names
-from perdure.surfaces.cli.options import NAMES, ONE_OBJECT, as_json, with_memory, with_reason
+from perdure.surfaces.cli.completion import node_command
+from perdure.surfaces.cli.options import with_memory, with_reason
 
 
-@click.command("archive", epilog=NAMES)
-@click.argument("node", shell_complete=node_names)
+@node_command("archive")
 @with_reason
-@as_json(ONE_OBJECT)
-@with_memory
+@with_memory()
 def archive_command(memory: Memory, node: str, reason: str, *, as_json: bool) -> None:
     """Put a node away, so that nobody finds it.
 

@@ -8,13 +8,7 @@ from perdure import BriefingItem, Memory
 from perdure.agents.instruction_files import instruction_files
 from perdure.harness.projects import commit_time
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import (
-    ONE_OBJECT,
-    Moment,
-    as_json,
-    parse_moment,
-    with_project_memory,
-)
+from perdure.surfaces.cli.options import Moment, parse_moment, with_project_memory
 from perdure.surfaces.telling import picked
 
 
@@ -27,8 +21,7 @@ from perdure.surfaces.telling import picked
     metavar="MOMENT",
     help="As it was then: a date, a time, a position, or a commit of this checkout.",
 )
-@as_json(ONE_OBJECT)
-@with_project_memory
+@with_project_memory()
 def briefing_command(memory: Memory, budget: int, at: str | None, *, as_json: bool) -> None:
     """Print what an agent gets when a session starts here.
 

@@ -1,8 +1,8 @@
 """`perdure commit`."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TypedDict, Unpack
 
@@ -22,13 +22,7 @@ from perdure.errors import AccessDeniedError, InvalidUriError, InvalidValueError
 from perdure.model import Uri
 from perdure.model.values import shown as briefly
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import (
-    ONE_OBJECT,
-    STDIN,
-    as_json,
-    mention_number_masked,
-    with_project_memory,
-)
+from perdure.surfaces.cli.options import STDIN, mention_number_masked, with_project_memory
 from perdure.surfaces.lazy import INTERRUPTED
 from perdure.surfaces.telling import counted, picked, shown, shown_words
 
@@ -62,8 +56,7 @@ class Options(TypedDict):
     help="Learn only what is at least so sure; 0.6.",
 )
 @click.option("--lenient", is_flag=True, help="Pass over what no message can hold.")
-@as_json(ONE_OBJECT)
-@with_project_memory
+@with_project_memory()
 def commit_command(
     memory: Memory, session_file: str, *, as_json: bool, **options: Unpack[Options]
 ) -> None:
@@ -120,8 +113,9 @@ def _refuse_holes(talk: Conversation) -> None:
 
 def _committed(memory: Memory, session: str, talk: Conversation, options: Options) -> SessionCommit:
     dry_run = options["dry_run"]
+    is_long = len(talk.messages) > _LONG
     try:
-        with _shown(len(talk.messages)) as progressed:
+        with out.progress("learning") if is_long else nullcontext() as progressed:
             return memory.commit_session(
                 talk.messages,
                 session_id=session,
@@ -143,11 +137,6 @@ def _committed(memory: Memory, session: str, talk: Conversation, options: Option
             else "stopped; what is done is kept. Fix: run the same command again, and it goes on."
         )
         raise click.exceptions.Exit(INTERRUPTED) from None
-
-
-def _shown(messages: int) -> AbstractContextManager[Callable[[int, int], None]]:
-    """Return what shows on stderr how much was learned from, if that takes long."""
-    return out.progress("learning") if messages > _LONG else nullcontext(lambda _done, _all: None)
 
 
 # ---------------------------------------------------------------- for people
@@ -173,7 +162,12 @@ def _tell_plan(memory: Memory, done: SessionCommit) -> None:
     _tell_masked(done)
     _tell_left_out(done)
     rows = [
-        (each.outcome.value, f"{each.candidate.confidence:g}", _name(memory, each.uri), _why(each))
+        (
+            each.outcome.value,
+            f"{each.candidate.confidence:g}",
+            _name(memory, each.uri),
+            f"{shown_words(each.candidate.content)} {shown_words(each.reason)}",
+        )
         for each in done.plans
     ]
     if rows:
@@ -200,7 +194,6 @@ def _counts(done: SessionCommit) -> str:
 
 
 def _rows(memory: Memory, done: SessionCommit, plan: Planned) -> Iterator[tuple[str, str, str]]:
-    """Yield what a plan made of a candidate, and of what that superseded."""
     yield plan.outcome.value, _name(memory, plan.uri), shown_words(plan.candidate.content)
     texts = {each.uri: each.after for each in done.changes}
     for uri in plan.superseded:
@@ -208,7 +201,6 @@ def _rows(memory: Memory, done: SessionCommit, plan: Planned) -> Iterator[tuple[
 
 
 def _tell_masked(done: SessionCommit) -> None:
-    """Say in which messages secrets were masked, as citations count them, and of which kind."""
     told = [f"message {each.message} ({', '.join(each.kinds)})" for each in done.masked_messages]
     mention_number_masked(done.masked, told)
 
@@ -229,10 +221,6 @@ def _tell_failures(done: SessionCommit) -> None:
             out.mention(
                 f"not kept: {shown_words(each.candidate.content)}: {shown_words(each.reason)}"
             )
-
-
-def _why(plan: Planned) -> str:
-    return f"{shown_words(plan.candidate.content)} {shown_words(plan.reason)}"
 
 
 def _name(memory: Memory, uri: str) -> str:

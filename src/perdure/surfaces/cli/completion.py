@@ -2,12 +2,15 @@
 
 import os
 import re
+from collections.abc import Callable
 from itertools import islice
 
 import click
 
 from perdure.surfaces import out
+from perdure.surfaces.cli.options import NAMES, Caller, caller_in
 
+Completer = Callable[[click.Context, click.Parameter, str], list[str]]
 _PROGRAM = "perdure"
 _VARIABLE = "_PERDURE_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
@@ -31,7 +34,6 @@ def archived_names(ctx: click.Context, _: object, incomplete: str) -> list[str]:
 
 def _names(ctx: click.Context, typed: str, *, archived: bool = False) -> list[str]:
     from perdure.app.completing import completions
-    from perdure.surfaces.cli.options import Caller, caller_in
 
     try:
         options = {name: ctx.params.get(name) for name in Caller.__annotations__}
@@ -40,6 +42,18 @@ def _names(ctx: click.Context, typed: str, *, archived: bool = False) -> list[st
         return list(islice(filter(_PLAIN.fullmatch, found), _MOST))
     except Exception:  # noqa: BLE001 - an error must not interrupt someone who types
         return []
+
+
+def node_command(
+    name: str, *, complete: Completer = node_names, cls: type[click.Command] | None = None
+) -> Callable[[Callable[..., object]], click.Command]:
+    """Return the decorator of a command about one node, which is its first argument."""
+
+    def decorated(command: Callable[..., object]) -> click.Command:
+        argument = click.argument("node", shell_complete=complete)
+        return click.command(name, cls=cls or click.Command, epilog=NAMES)(argument(command))
+
+    return decorated
 
 
 @click.command("completion")

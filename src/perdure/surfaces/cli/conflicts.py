@@ -4,7 +4,7 @@ import click
 
 from perdure import Conflict, Memory
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import OBJECT_PER_LINE, ONE_OBJECT, as_json, with_memory
+from perdure.surfaces.cli.options import OBJECT_PER_LINE, with_memory
 from perdure.surfaces.telling import counted, picked, shown
 
 
@@ -19,8 +19,7 @@ def conflicts_command() -> None:
 
 
 @conflicts_command.command("list")
-@as_json(OBJECT_PER_LINE)
-@with_memory
+@with_memory(OBJECT_PER_LINE)
 def _list(memory: Memory, *, as_json: bool) -> None:
     """List the copies, and the file that each is a copy of."""
     found = memory.conflicts()
@@ -34,8 +33,7 @@ def _list(memory: Memory, *, as_json: bool) -> None:
 
 @conflicts_command.command("show")
 @click.argument("copy")
-@as_json(ONE_OBJECT)
-@with_memory
+@with_memory()
 def _show(memory: Memory, copy: str, *, as_json: bool) -> None:
     """Show what each side changed since the version that both were made from."""
     found = memory.conflict(copy)
@@ -50,8 +48,7 @@ def _show(memory: Memory, copy: str, *, as_json: bool) -> None:
 @conflicts_command.command("keep")
 @click.argument("which", type=click.Choice(["mine", "theirs"]))
 @click.argument("copy")
-@as_json(ONE_OBJECT)
-@with_memory
+@with_memory()
 def _keep(memory: Memory, which: str, copy: str, *, as_json: bool) -> None:
     """Let the file have one of the two texts, and remove the copy."""
     _settle(memory, copy, which, as_json=as_json)
@@ -59,8 +56,7 @@ def _keep(memory: Memory, which: str, copy: str, *, as_json: bool) -> None:
 
 @conflicts_command.command("merge")
 @click.argument("copy")
-@as_json(ONE_OBJECT)
-@with_memory
+@with_memory()
 def _merge(memory: Memory, copy: str, *, as_json: bool) -> None:
     """Let the file have the changes of both, and remove the copy.
 

@@ -1,14 +1,9 @@
 """`perdure delete`."""
 
-import click
-
 from perdure import Memory
 from perdure.surfaces import out
-from perdure.surfaces.cli.completion import node_names
+from perdure.surfaces.cli.completion import node_command
 from perdure.surfaces.cli.options import (
-    NAMES,
-    ONE_OBJECT,
-    as_json,
     ask_first,
     with_memory,
     with_reason,
@@ -17,12 +12,10 @@ from perdure.surfaces.cli.options import (
 from perdure.surfaces.telling import gist, shown
 
 
-@click.command("delete", epilog=NAMES)
-@click.argument("node", shell_complete=node_names)
+@node_command("delete")
 @with_reason
 @without_asking
-@as_json(ONE_OBJECT)
-@with_memory
+@with_memory()
 def delete_command(memory: Memory, node: str, reason: str, *, yes: bool, as_json: bool) -> None:
     """Remove a node.
 

@@ -10,7 +10,7 @@ from perdure.agents.checkup import check_agents
 from perdure.app.condition import CAPABILITIES, check_up
 from perdure.dataclass import asdict
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import ONE_OBJECT, as_json
+from perdure.surfaces.cli.options import as_json
 from perdure.surfaces.telling import shown, styled
 
 _SHOWN = {Severity.WARN, Severity.FAIL}
@@ -29,7 +29,7 @@ _COLOURS = dict(zip(Severity, ("green", "cyan", "yellow", "red"), strict=True))
 @click.option(
     "--agents", is_flag=True, help="Check each coding agent instead: entries, trust, hooks."
 )
-@as_json(ONE_OBJECT)
+@as_json()
 @click.pass_context
 def doctor_command(
     context: click.Context, requires: str, *, every: bool, agents: bool, as_json: bool
@@ -59,7 +59,6 @@ def doctor_command(
 
 
 def _check_agents(*, as_json: bool) -> bool:
-    """Print what is found about each agent; return whether nothing fails."""
     found = check_agents(os.environ)
     is_ok = all(each.ok for each in found)
     if as_json:

@@ -4,18 +4,16 @@ import click
 
 from perdure import Memory
 from perdure.surfaces import out
-from perdure.surfaces.cli.completion import node_names
+from perdure.surfaces.cli.completion import node_command
 from perdure.surfaces.cli.editor import edited, find_editor
-from perdure.surfaces.cli.options import NAMES, ONE_OBJECT, as_json, with_memory, with_reason
+from perdure.surfaces.cli.options import with_memory, with_reason
 from perdure.surfaces.telling import version_line
 
 
-@click.command("edit", epilog=NAMES)
-@click.argument("node", shell_complete=node_names)
+@node_command("edit")
 @with_reason
 @click.option("--as-is", is_flag=True, help="Write it to the letter, with new secrets in it.")
-@as_json(ONE_OBJECT)
-@with_memory
+@with_memory()
 def edit_command(memory: Memory, node: str, reason: str, *, as_is: bool, as_json: bool) -> None:
     """Change a node in your editor.
 

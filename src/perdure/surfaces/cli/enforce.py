@@ -4,17 +4,15 @@ import click
 
 from perdure import Enforced, Memory
 from perdure.surfaces import out
-from perdure.surfaces.cli.completion import node_names
-from perdure.surfaces.cli.options import NAMES, ONE_OBJECT, as_json, with_project_memory
+from perdure.surfaces.cli.completion import node_command
+from perdure.surfaces.cli.options import with_project_memory
 from perdure.surfaces.telling import picked, shown_words
 
 
-@click.command("enforce", epilog=NAMES)
-@click.argument("node", shell_complete=node_names)
+@node_command("enforce")
 @click.option("--text", default="", metavar="STATEMENT", help="Only this statement of the node.")
 @click.option("--off", is_flag=True, help="Do not enforce it any more.")
-@as_json(ONE_OBJECT)
-@with_project_memory
+@with_project_memory()
 def enforce_command(memory: Memory, node: str, *, text: str, off: bool, as_json: bool) -> None:
     """Let agents not break a rule.
 

@@ -6,20 +6,13 @@ from typing import Unpack
 import click
 
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import (
-    ONE_OBJECT,
-    Caller,
-    as_json,
-    caller_in,
-    caller_options,
-    opened,
-)
+from perdure.surfaces.cli.options import Caller, as_json, caller_in, caller_options, opened
 from perdure.surfaces.telling import counted, picked, shown, sized
 
 
 @click.command("export")
 @click.argument("folder", type=click.Path(path_type=Path))
-@as_json(ONE_OBJECT)
+@as_json()
 @caller_options
 def export_command(folder: Path, *, as_json: bool, **named: Unpack[Caller]) -> None:
     """Write the whole memory into FOLDER: Markdown, and its history.

@@ -12,14 +12,7 @@ from perdure.errors import ProofError
 from perdure.model.values import JSON
 from perdure.surfaces import out
 from perdure.surfaces.cli.files import read_signed, writing
-from perdure.surfaces.cli.options import (
-    NAMES,
-    ONE_OBJECT,
-    as_json,
-    ask_first,
-    with_memory,
-    without_asking,
-)
+from perdure.surfaces.cli.options import NAMES, ask_first, with_memory, without_asking
 from perdure.surfaces.telling import counted, picked, shown, sized
 
 _LONGEST = 1 << 28
@@ -45,8 +38,7 @@ class Options(TypedDict):
 @click.option("--verify", metavar="RECEIPT", help="Check a receipt, and that it still holds.")
 @click.option("--key", metavar="PUBLICKEY", help="Of who signed it; yours.")
 @without_asking
-@as_json(ONE_OBJECT)
-@with_memory
+@with_memory()
 def forget_command(
     memory: Memory, node: str | None, *, as_json: bool, **options: Unpack[Options]
 ) -> None:
@@ -94,7 +86,6 @@ def _archive(memory: Memory, node: str, options: Options, *, as_json: bool) -> N
 
 
 def _tell_hidden(done: Forgotten, *, dry_run: bool) -> None:
-    """Say where else its words were, and are hidden now."""
     hidden, would = done.hidden, "would be " if dry_run else ""
     where = [
         f"{counted(hidden.sentences, 'sentence')} in {counted(hidden.messages, 'message')}",

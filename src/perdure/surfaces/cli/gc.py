@@ -9,7 +9,7 @@ from perdure import Garbage
 from perdure.app import open_log
 from perdure.errors import AccessRefusedError
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import ONE_OBJECT, Moment, as_json, parse_moment
+from perdure.surfaces.cli.options import Moment, as_json, parse_moment
 from perdure.surfaces.telling import counted, local_time, sized
 
 
@@ -22,7 +22,7 @@ from perdure.surfaces.telling import counted, local_time, sized
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
 @click.option("--yes", "-y", is_flag=True, help="Don't ask.")
-@as_json(ONE_OBJECT)
+@as_json()
 def gc_command(before: Moment | None, *, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Erase content that was withdrawn, for good.
 

@@ -14,7 +14,6 @@ from perdure.errors import InvalidValueError
 from perdure.surfaces import out
 from perdure.surfaces.cli.install import index_sessions
 from perdure.surfaces.cli.options import (
-    ONE_OBJECT,
     as_json,
     caller_in,
     caller_options,
@@ -60,7 +59,7 @@ class _FormatName(click.Choice[str]):
 @click.option("--learn", is_flag=True, help="Conversations: make memories of what was said.")
 @click.option("--mask-secrets", is_flag=True, help="Mask secrets; else what has one is refused.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and write nothing.")
-@as_json(ONE_OBJECT)
+@as_json()
 @project_option
 @caller_options
 def import_command(

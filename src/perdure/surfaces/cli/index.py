@@ -6,7 +6,7 @@ from perdure import IndexProof, ListedIndex, Memory
 from perdure.dataclass import asdict
 from perdure.errors import DamageError
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import ONE_OBJECT, as_json, with_memory
+from perdure.surfaces.cli.options import with_memory
 from perdure.surfaces.telling import counted, picked, shown, sized
 
 _MOST_NAMED = 3
@@ -21,14 +21,17 @@ def index_command() -> None:
 
 
 @index_command.command("status")
-@as_json(ONE_OBJECT)
-@with_memory
+@with_memory()
 def _status(memory: Memory, *, as_json: bool) -> None:
     """Say what the index is made of, and how far it is behind."""
     found = memory.index.status()
     facts = {k: v for k, v in asdict(found).items() if k not in {"indexes", "hints"}}
     if as_json:
-        out.json({**facts, "indexes": [_listed_json(each) for each in found.indexes]})
+        indexes = [
+            {**picked(each, "index=name places bytes=size answers"), "finished": each.position > 0}
+            for each in found.indexes
+        ]
+        out.json({**facts, "indexes": indexes})
         return
     out.table(("what", "is"), ((name, shown(str(value))) for name, value in facts.items()))
     out.line("")
@@ -44,13 +47,8 @@ def _listed_row(each: ListedIndex) -> tuple[str, ...]:
     return f"{each.places:,}", sized(each.size), finished, answers, shown(each.name)
 
 
-def _listed_json(each: ListedIndex) -> dict[str, object]:
-    return {**picked(each, "index=name places bytes=size answers"), "finished": each.position > 0}
-
-
 @index_command.command("rebuild")
-@as_json(ONE_OBJECT)
-@with_memory
+@with_memory()
 def _rebuild(memory: Memory, *, as_json: bool) -> None:
     """Throw the index away and make it again.
 
@@ -71,8 +69,7 @@ def _rebuild(memory: Memory, *, as_json: bool) -> None:
 @index_command.command("verify")
 @click.option("--heal", is_flag=True, help="Make right what is not.")
 @click.option("--quick", is_flag=True, help="Compare log and stamps only; read no record or text.")
-@as_json(ONE_OBJECT)
-@with_memory
+@with_memory()
 def _verify(memory: Memory, *, heal: bool, quick: bool, as_json: bool) -> None:
     """Prove that the index holds what your memories say, and nothing else.
 
@@ -105,8 +102,7 @@ def _verify(memory: Memory, *, heal: bool, quick: bool, as_json: bool) -> None:
 
 
 @index_command.command("prune")
-@as_json(ONE_OBJECT)
-@with_memory
+@with_memory()
 def _prune(memory: Memory, *, as_json: bool) -> None:
     """Remove the indexes of other models, once they answer no more.
 

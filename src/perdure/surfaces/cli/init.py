@@ -7,7 +7,7 @@ import click
 from perdure.app.setup import Begun, backends, begin
 from perdure.app.setup import find_vault as obsidian_vault
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import ONE_OBJECT, as_json, index_first
+from perdure.surfaces.cli.options import as_json, index_first
 from perdure.surfaces.telling import animated, picked, shown
 
 _MANY = 200
@@ -25,7 +25,7 @@ NEXT = (
 @click.option("--backend", metavar="NAME", help="Keep memories in this backend: device-local.")
 @click.option("--find-vault", is_flag=True, help="Ask Obsidian where its vault is, and take that.")
 @click.option("--force", is_flag=True, help="Change what the config file says otherwise.")
-@as_json(ONE_OBJECT)
+@as_json()
 def init_command(
     vault: str | None, backend: str | None, *, find_vault: bool, force: bool, as_json: bool
 ) -> None:

@@ -5,7 +5,7 @@ import click
 from perdure import Memory, Problem
 from perdure.surfaces import out
 from perdure.surfaces.cli.completion import folder_names
-from perdure.surfaces.cli.options import NAMES, OBJECT_PER_LINE, as_json, with_memory
+from perdure.surfaces.cli.options import NAMES, OBJECT_PER_LINE, with_memory
 from perdure.surfaces.telling import counted, picked, shown, styled
 
 _FIELDS = "file line? code error=is_error what fix uri?"
@@ -13,8 +13,7 @@ _FIELDS = "file line? code error=is_error what fix uri?"
 
 @click.command("lint", epilog=NAMES)
 @click.argument("folder", required=False, shell_complete=folder_names)
-@as_json(OBJECT_PER_LINE)
-@with_memory
+@with_memory(OBJECT_PER_LINE)
 def lint_command(memory: Memory, folder: str | None, *, as_json: bool) -> None:
     """Find what is wrong with notes by their own words.
 

@@ -10,14 +10,7 @@ from perdure import Entry, Memory, SessionInfo
 from perdure.app.projects import identity_named
 from perdure.surfaces import out
 from perdure.surfaces.cli.completion import folder_names
-from perdure.surfaces.cli.options import (
-    NAMES,
-    OBJECT_PER_LINE,
-    Moment,
-    as_json,
-    at_moment,
-    with_memory,
-)
+from perdure.surfaces.cli.options import NAMES, OBJECT_PER_LINE, Moment, at_moment, with_memory
 from perdure.surfaces.telling import (
     counted,
     cut_to,
@@ -33,7 +26,6 @@ from perdure.surfaces.telling import (
 _LEAST_GIST = 20
 _SESSIONS = "sessions"
 _PROJECT = 3
-"""The column of the project."""
 _OF_SESSIONS = "id title date messages bytes project?"
 _BROKEN = " (an edit by hand broke it; `perdure repair` says how)"
 
@@ -43,8 +35,7 @@ _BROKEN = " (an edit by hand broke it; `perdure repair` says how)"
 @click.option("--archived", is_flag=True, help="The nodes below that are put away, instead.")
 @click.option("--project", metavar="NAME", help="Only nodes of a project, by name or folder.")
 @at_moment
-@as_json(OBJECT_PER_LINE)
-@with_memory
+@with_memory(OBJECT_PER_LINE)
 def list_command(  # noqa: PLR0913 - one for each option
     memory: Memory,
     folder: str,

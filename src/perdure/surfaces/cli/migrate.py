@@ -11,7 +11,7 @@ from perdure.app.relayout import LAYOUTS, Relaid, change_layout
 from perdure.app.setup import Target, backends, open_migrating, roll_back, switch
 from perdure.dataclass import asdict
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import ONE_OBJECT, as_json, ask_first, without_asking
+from perdure.surfaces.cli.options import as_json, ask_first, without_asking
 from perdure.surfaces.telling import counted, shown, sized
 
 _MOST = 10
@@ -43,7 +43,7 @@ class Wishes(TypedDict):
 )
 @click.option("--rollback", is_flag=True, help="Undo the last --switch.")
 @without_asking
-@as_json(ONE_OBJECT)
+@as_json()
 def migrate_command(*, as_json: bool, **wishes: Unpack[Wishes]) -> None:
     """Copy the memory to another backend, with its history.
 

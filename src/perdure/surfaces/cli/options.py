@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypedDict, TypeVar
 
 import click
@@ -42,7 +42,7 @@ ONE_OBJECT = "one JSON object"
 OBJECT_PER_LINE = "one JSON object per line"
 
 
-def as_json(what: str) -> Callable[[Command], Command]:
+def as_json(what: str = ONE_OBJECT) -> Callable[[Command], Command]:
     return click.option("--json", "as_json", is_flag=True, help=f"Print {what}.")
 
 
@@ -157,29 +157,30 @@ def caller_in(options: dict[str, Any]) -> RequestContext:
     return caller_for(os.environ, role=named.pop("as_role"), **named)
 
 
-def with_memory(command: "Callable[Concatenate[Memory, Rest], None]") -> Callable[Rest, None]:
-    """Give a command the memory of its caller, and the options that name the caller."""
+def with_memory(
+    prints: str = ONE_OBJECT, *, in_project: bool = False
+) -> "Callable[[Callable[Concatenate[Memory, Rest], None]], Callable[Rest, None]]":
+    """Give a command the memory of its caller, the options that name the caller, and `--json`.
 
-    @wraps(command)
-    def run(*args: Rest.args, **kwargs: Rest.kwargs) -> None:
-        with opened(caller_in(kwargs)) as memory:
-            command(memory, *args, **kwargs)
+    `prints` says what JSON it prints; with an empty one there is no such option. With `in_project`,
+    the memory is of the project that `--project` names or that this folder is in.
+    """
 
-    return caller_options(run)
+    def decorated(command: "Callable[Concatenate[Memory, Rest], None]") -> Callable[Rest, None]:
+        @wraps(command)
+        def run(*args: Rest.args, **kwargs: Rest.kwargs) -> None:
+            project = project_in(kwargs) if in_project else ""
+            with opened(caller_in(kwargs), project) as memory:
+                command(memory, *args, **kwargs)
+
+        found = caller_options(run)
+        found = project_option(found) if in_project else found
+        return as_json(prints)(found) if prints else found
+
+    return decorated
 
 
-def with_project_memory(
-    command: "Callable[Concatenate[Memory, Rest], None]",
-) -> Callable[Rest, None]:
-    """As `with_memory`, in the project that `--project` names or that this folder is in."""
-
-    @wraps(command)
-    def run(*args: Rest.args, **kwargs: Rest.kwargs) -> None:
-        project = project_in(kwargs)
-        with opened(caller_in(kwargs), project) as memory:
-            command(memory, *args, **kwargs)
-
-    return project_option(caller_options(run))
+with_project_memory = partial(with_memory, in_project=True)
 
 
 def project_option(command: Command) -> Command:

@@ -7,15 +7,13 @@ import click
 from perdure import Memory
 from perdure.model import OutboxEvent
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import (
-    OBJECT_PER_LINE,
-    ONE_OBJECT,
-    as_json,
-    ask_first,
-    with_memory,
-    without_asking,
-)
+from perdure.surfaces.cli.options import OBJECT_PER_LINE, ask_first, with_memory, without_asking
 from perdure.surfaces.telling import counted, local_time, picked, shown
+
+_FIELDS = (
+    "event_id type=event_type uri owner_space status tries=retry_count created_at next_retry_at "
+    "last_error?"
+)
 
 
 @click.group("outbox")
@@ -28,16 +26,14 @@ def outbox_command() -> None:
 
 
 @outbox_command.command("list")
-@as_json(OBJECT_PER_LINE)
-@with_memory
+@with_memory(OBJECT_PER_LINE)
 def _list(memory: Memory, *, as_json: bool) -> None:
     """List the events that are not done, the oldest first."""
     _tell(memory, memory.outbox.list(), as_json=as_json)
 
 
 @outbox_command.command("dead")
-@as_json(OBJECT_PER_LINE)
-@with_memory
+@with_memory(OBJECT_PER_LINE)
 def _dead(memory: Memory, *, as_json: bool) -> None:
     """List the events that failed too often."""
     _tell(memory, memory.outbox.dead(), as_json=as_json)
@@ -45,8 +41,7 @@ def _dead(memory: Memory, *, as_json: bool) -> None:
 
 @outbox_command.command("requeue")
 @click.argument("events", nargs=-1, metavar="[EVENT]...")
-@as_json(ONE_OBJECT)
-@with_memory
+@with_memory()
 def _requeue(memory: Memory, events: tuple[str, ...], *, as_json: bool) -> None:
     """Let dead events be tried again; all, unless you name some."""
     _tell_number("requeued", memory.outbox.requeue(events), as_json=as_json)
@@ -55,8 +50,7 @@ def _requeue(memory: Memory, events: tuple[str, ...], *, as_json: bool) -> None:
 @outbox_command.command("purge")
 @click.argument("events", nargs=-1, metavar="[EVENT]...")
 @without_asking
-@as_json(ONE_OBJECT)
-@with_memory
+@with_memory()
 def _purge(memory: Memory, events: tuple[str, ...], *, yes: bool, as_json: bool) -> None:
     """Forget dead events for good; all, unless you name some."""
     dead = memory.outbox.dead(events)
@@ -71,7 +65,7 @@ def _tell_number(done: str, number: int, *, as_json: bool) -> None:
 
 def _tell(memory: Memory, events: Iterable[OutboxEvent], *, as_json: bool) -> None:
     if as_json:
-        out.json(*(_json(event) for event in events))
+        out.json(*(picked(event, _FIELDS) for event in events))
         return
     rows = (
         (
@@ -87,10 +81,3 @@ def _tell(memory: Memory, events: Iterable[OutboxEvent], *, as_json: bool) -> No
     )
     if not out.table(("event", "type", "status", "tries", "since", "node", "last error"), rows):
         out.mention("there is none")
-
-
-def _json(event: OutboxEvent) -> dict[str, object]:
-    return {
-        **picked(event, "event_id type=event_type uri owner_space status tries=retry_count"),
-        **picked(event, "created_at next_retry_at last_error?"),
-    }

@@ -25,7 +25,7 @@ from perdure.harness import (
 )
 from perdure.harness.state import read_in
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import OBJECT_PER_LINE, ONE_OBJECT, as_json
+from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json
 from perdure.surfaces.telling import counted, picked, shown
 
 Rest = ParamSpec("Rest")
@@ -94,7 +94,7 @@ def list_(opened: ProjectState, *, as_json: bool) -> None:
 
 @plan_command.command("show")
 @click.argument("name", required=False)
-@as_json(ONE_OBJECT)
+@as_json()
 @reading_project
 def show(opened: ProjectState, name: str | None, *, as_json: bool) -> None:
     """Print the plan NAME; the active one, if you don't say."""
@@ -110,7 +110,7 @@ def show(opened: ProjectState, name: str | None, *, as_json: bool) -> None:
 @click.argument("name")
 @click.option("--title", metavar="TEXT", help="What it is about; its name, if you don't say.")
 @click.option("--task", "tasks", metavar="TEXT", multiple=True, help="Something to do; repeatable.")
-@as_json(ONE_OBJECT)
+@as_json()
 @changing_project
 def start(
     opened: ProjectState, name: str, title: str | None, tasks: tuple[str, ...], *, as_json: bool
@@ -124,7 +124,7 @@ def start(
 
 @plan_command.command("switch")
 @click.argument("name")
-@as_json(ONE_OBJECT)
+@as_json()
 @changing_project
 def switch(opened: ProjectState, name: str, *, as_json: bool) -> None:
     """Make the plan NAME the active one of this checkout."""
@@ -139,7 +139,7 @@ def switch(opened: ProjectState, name: str, *, as_json: bool) -> None:
 
 @plan_command.command("finish")
 @click.option("--anyway", is_flag=True, help="Also if tasks are open.")
-@as_json(ONE_OBJECT)
+@as_json()
 @changing_project
 def finish(opened: ProjectState, *, anyway: bool, as_json: bool) -> None:
     """Be done with the active plan; its files stay."""
@@ -154,7 +154,7 @@ def finish(opened: ProjectState, *, anyway: bool, as_json: bool) -> None:
 
 
 @plan_command.command("clear")
-@as_json(ONE_OBJECT)
+@as_json()
 @changing_project
 def clear(opened: ProjectState, *, as_json: bool) -> None:
     """Let no named plan be active, whatever the marker says."""
@@ -167,7 +167,7 @@ def clear(opened: ProjectState, *, as_json: bool) -> None:
 
 
 @plan_command.command("brief")
-@as_json(ONE_OBJECT)
+@as_json()
 @reading_project
 def brief(opened: ProjectState, *, as_json: bool) -> None:
     """Print four lines for the start of a session; nothing without a plan and its progress."""

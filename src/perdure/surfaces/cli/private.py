@@ -10,13 +10,13 @@ from perdure.agents.switches import set_private, switches_at, terminal_session
 from perdure.errors import ConfigError, NodeNotFoundError
 from perdure.model.trust import Reason
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import ONE_OBJECT, as_json
+from perdure.surfaces.cli.options import as_json
 
 
 @click.command("private")
 @click.argument("action", type=click.Choice(("on", "off", "status")), default="status")
 @click.option("--session", metavar="ID", default="", help="Which session; by default the newest.")
-@as_json(ONE_OBJECT)
+@as_json()
 def private_command(action: str, *, session: str, as_json: bool) -> None:
     """Keep nothing of an agent's session, from now until `off`.
 

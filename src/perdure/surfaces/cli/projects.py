@@ -4,7 +4,7 @@ import click
 
 from perdure import Memory, Reassigned
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import OBJECT_PER_LINE, ONE_OBJECT, as_json, with_memory
+from perdure.surfaces.cli.options import OBJECT_PER_LINE, with_memory
 from perdure.surfaces.telling import counted, local_date, picked, shown
 
 _FIELDS = "name identities sessions memories last"
@@ -24,8 +24,7 @@ def projects_command(context: click.Context) -> None:
 
 
 @projects_command.command("list")
-@as_json(OBJECT_PER_LINE)
-@with_memory
+@with_memory(OBJECT_PER_LINE)
 def list_(memory: Memory, *, as_json: bool) -> None:
     """List the projects that memory knows, the one with the newest session first."""
     found = memory.projects.list()
@@ -49,8 +48,7 @@ def list_(memory: Memory, *, as_json: bool) -> None:
 @projects_command.command("name")
 @click.argument("project")
 @click.argument("name")
-@as_json(ONE_OBJECT)
-@with_memory
+@with_memory()
 def name_(memory: Memory, project: str, name: str, *, as_json: bool) -> None:
     """Give PROJECT another name. The old one goes on to lead to it."""
     _tell(memory.projects.rename(project, name), as_json=as_json)
@@ -59,8 +57,7 @@ def name_(memory: Memory, project: str, name: str, *, as_json: bool) -> None:
 @projects_command.command("merge")
 @click.argument("project")
 @click.argument("into")
-@as_json(ONE_OBJECT)
-@with_memory
+@with_memory()
 def merge(memory: Memory, project: str, into: str, *, as_json: bool) -> None:
     """Make PROJECT part of the project INTO, or of the folder INTO.
 
@@ -74,8 +71,7 @@ def merge(memory: Memory, project: str, into: str, *, as_json: bool) -> None:
 @click.argument("into")
 @click.argument("sessions", nargs=-1, metavar="[SESSION]...")
 @click.option("--folder", metavar="PATH", default="", help="The folder whose sessions go.")
-@as_json(ONE_OBJECT)
-@with_memory
+@with_memory()
 def split(  # noqa: PLR0913 - an option each
     memory: Memory,
     project: str,
@@ -97,8 +93,7 @@ def split(  # noqa: PLR0913 - an option each
 @projects_command.command("move")
 @click.argument("project")
 @click.argument("folder", default=".")
-@as_json(ONE_OBJECT)
-@with_memory
+@with_memory()
 def move(memory: Memory, project: str, folder: str, *, as_json: bool) -> None:
     """Let FOLDER belong to PROJECT; this folder, if you don't say.
 

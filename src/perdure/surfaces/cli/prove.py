@@ -10,7 +10,7 @@ from perdure.app import default_request, open_log, open_signing_key
 from perdure.errors import InvalidCIDError
 from perdure.surfaces import out
 from perdure.surfaces.cli.files import STANDARD, read_signed, writing
-from perdure.surfaces.cli.options import ONE_OBJECT, Moment, as_json, parse_moment
+from perdure.surfaces.cli.options import Moment, as_json, parse_moment
 from perdure.surfaces.telling import local_time, picked, shown, utc_time
 
 _LONGEST = 1 << 21
@@ -39,7 +39,7 @@ class Options(TypedDict):
 @click.option("--check", metavar="FILE", help="Check the proof in FILE instead; needs --key.")
 @click.option("--key", metavar="PUBLICKEY", help="Of whoever gave you the proof.")
 @click.option("--public-key", is_flag=True, help="Print your public key instead.")
-@as_json(ONE_OBJECT)
+@as_json()
 def prove_command(
     what: str | None,
     check: str | None,

@@ -10,19 +10,17 @@ from perdure import Edges, Memory, PastMemory
 from perdure.model import ContextNode, RelationEdge
 from perdure.model.values import plain
 from perdure.surfaces import out
-from perdure.surfaces.cli.completion import node_names
-from perdure.surfaces.cli.options import NAMES, ONE_OBJECT, Moment, as_json, at_moment, with_memory
+from perdure.surfaces.cli.completion import node_command
+from perdure.surfaces.cli.options import Moment, at_moment, with_memory
 from perdure.surfaces.telling import local_time, shown, styled, told_edges, told_whole
 
 _INDENT = " " * 10
 
 
-@click.command("read", epilog=NAMES)
-@click.argument("node", shell_complete=node_names)
+@node_command("read")
 @click.option("--all", "whole", is_flag=True, help="Print all that is known of it.")
 @at_moment
-@as_json(ONE_OBJECT)
-@with_memory
+@with_memory()
 def read_command(
     memory: Memory, node: str, at: Moment | None, *, whole: bool, as_json: bool
 ) -> None:

@@ -10,9 +10,7 @@ import click
 from perdure import HintKind, Hit, Memory, RecallResult
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import (
-    ONE_OBJECT,
     Moment,
-    as_json,
     at_moment,
     index_first,
     parse_time,
@@ -52,8 +50,7 @@ _OF_A_HIT = (
 @click.option("--category", metavar="NAME", help="Only memories of this category.")
 @click.option("--all-projects", is_flag=True, help="Of other projects, too; each hit says which.")
 @click.option("--explain", is_flag=True, help="Say how each hit was found.")
-@as_json(ONE_OBJECT)
-@with_project_memory
+@with_project_memory()
 def recall_command(  # noqa: PLR0913, PLR0917 - an option each
     memory: Memory,
     question: str,
@@ -207,7 +204,6 @@ def _most_telling(lines: Sequence[str], words: re.Pattern[str] | None) -> list[i
 
 
 def _pattern(words: Sequence[str]) -> re.Pattern[str] | None:
-    """Return a pattern for the words of a question, and others that begin as they do."""
     stems = "|".join(re.escape(word[: max(3, len(word) - 2)]) for word in words)
     return re.compile(rf"\b(?:{stems})\w*", re.IGNORECASE) if stems else None
 

@@ -5,20 +5,18 @@ import click
 from perdure import Memory
 from perdure.model import RelationEdge
 from perdure.surfaces import out
-from perdure.surfaces.cli.completion import node_names
-from perdure.surfaces.cli.options import NAMES, OBJECT_PER_LINE, as_json, with_memory
+from perdure.surfaces.cli.completion import node_command, node_names
+from perdure.surfaces.cli.options import OBJECT_PER_LINE, with_memory
 from perdure.surfaces.telling import shown, told_edge
 
 
-@click.command("relate", epilog=NAMES)
-@click.argument("node", shell_complete=node_names)
+@node_command("relate")
 @click.argument("to", required=False, shell_complete=node_names)
 @click.option("--type", "kind", metavar="TYPE", help="How they are related: depends_on.")
 @click.option("--weight", type=float, metavar="W", default=1.0, help="How much, from 0 to 1.")
 @click.option("--reason", metavar="TEXT", default="", help="Why; it stands with the relation.")
 @click.option("--remove", is_flag=True, help="Take the relation away; without --type, all to TO.")
-@as_json(OBJECT_PER_LINE)
-@with_memory
+@with_memory(OBJECT_PER_LINE)
 def relate_command(  # noqa: PLR0913 - one for each option
     memory: Memory,
     node: str,

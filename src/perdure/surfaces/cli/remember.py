@@ -4,7 +4,7 @@ import click
 
 from perdure import Memory, Remembered
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import ONE_OBJECT, as_json, mention_lifted, with_project_memory
+from perdure.surfaces.cli.options import mention_lifted, with_project_memory
 from perdure.surfaces.telling import picked, shown_words
 
 
@@ -19,8 +19,7 @@ from perdure.surfaces.telling import picked, shown_words
     "--replaces", multiple=True, metavar="NODE", help="What it replaces: a node, or its words."
 )
 @click.option("--enforce", is_flag=True, help="Refuse tool calls of agents that break it.")
-@as_json(ONE_OBJECT)
-@with_project_memory
+@with_project_memory()
 def remember_command(  # noqa: PLR0913 - an argument for each option
     memory: Memory,
     text: str,

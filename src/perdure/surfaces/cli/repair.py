@@ -6,7 +6,7 @@ import click
 
 from perdure import Deleted, Finding, Memory
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json, mention_edits, with_memory
+from perdure.surfaces.cli.options import OBJECT_PER_LINE, mention_edits, with_memory
 from perdure.surfaces.telling import counted, picked, shown
 
 
@@ -17,8 +17,7 @@ from perdure.surfaces.telling import counted, picked, shown
     is_flag=True,
     help="Record also that more than a tenth of the files are gone.",
 )
-@as_json(OBJECT_PER_LINE)
-@with_memory
+@with_memory(OBJECT_PER_LINE)
 def repair_command(memory: Memory, *, apply: bool, accept_removals: bool, as_json: bool) -> None:
     """Find what is wrong with nodes, and mend it.
 

@@ -16,7 +16,7 @@ from perdure.harness import (
 )
 from perdure.harness.projects import roots_of
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import OBJECT_PER_LINE, ONE_OBJECT, as_json
+from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json
 from perdure.surfaces.telling import picked, shown
 
 _FIELDS = "slug remote? roots"
@@ -32,7 +32,7 @@ def repo_command() -> None:
 
 @repo_command.command("register")
 @click.argument("folder", default=".")
-@as_json(ONE_OBJECT)
+@as_json()
 def register(folder: str, *, as_json: bool) -> None:
     """Let the project of FOLDER be known; this folder's, if you don't say."""
     with open_recorded(os.environ) as backend:
@@ -57,7 +57,7 @@ def list_(*, as_json: bool) -> None:
 
 @repo_command.command("unregister")
 @click.argument("slug")
-@as_json(ONE_OBJECT)
+@as_json()
 def unregister(slug: str, *, as_json: bool) -> None:
     """Forget that the project SLUG is a repository; its plans and memories stay."""
     with open_recorded(os.environ) as backend:

@@ -4,15 +4,7 @@ import click
 
 from perdure import CID, Memory
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import (
-    NAMES,
-    ONE_OBJECT,
-    Moment,
-    as_json,
-    parse_cid,
-    parse_moment,
-    with_memory,
-)
+from perdure.surfaces.cli.options import NAMES, Moment, parse_cid, parse_moment, with_memory
 from perdure.surfaces.telling import version_line
 
 _CID_BEGINS = "baf"
@@ -25,8 +17,7 @@ def _cid_or_moment(text: str) -> CID | Moment:
 @click.command("restore", epilog=NAMES)
 @click.argument("node")
 @click.argument("then", type=_cid_or_moment)
-@as_json(ONE_OBJECT)
-@with_memory
+@with_memory()
 def restore_command(memory: Memory, node: str, then: CID | Moment, *, as_json: bool) -> None:
     """Let a node be what it was.
 

@@ -6,7 +6,7 @@ from perdure import Memory
 from perdure.model.trust import told_origins
 from perdure.model.values import shortened
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json, with_project_memory
+from perdure.surfaces.cli.options import OBJECT_PER_LINE, with_project_memory
 from perdure.surfaces.cli.remember import tell
 from perdure.surfaces.telling import counted, picked, shown_words
 
@@ -22,8 +22,7 @@ _FIELDS = "id text kind score session_id message project origins reason? uri?"
 @click.option(
     "--kind", default="", help="rule, decision, rejected, preference, fact, command, task."
 )
-@as_json(OBJECT_PER_LINE)
-@with_project_memory
+@with_project_memory(OBJECT_PER_LINE)
 def review_command(  # noqa: PLR0913 - an option each
     memory: Memory, action: str, candidates: tuple[str, ...], *, text: str, kind: str, as_json: bool
 ) -> None:

@@ -4,14 +4,7 @@ import click
 
 from perdure import Fate, Memory, RewindStep
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import (
-    NAMES,
-    OBJECT_PER_LINE,
-    Moment,
-    as_json,
-    parse_moment,
-    with_memory,
-)
+from perdure.surfaces.cli.options import NAMES, OBJECT_PER_LINE, Moment, parse_moment, with_memory
 from perdure.surfaces.telling import counted, picked
 
 
@@ -19,8 +12,7 @@ from perdure.surfaces.telling import counted, picked
 @click.argument("then", type=parse_moment)
 @click.argument("folder", default="")
 @click.option("--apply", is_flag=True, help="Do it; otherwise it is only said.")
-@as_json(OBJECT_PER_LINE)
-@with_memory
+@with_memory(OBJECT_PER_LINE)
 def rewind_command(
     memory: Memory, then: Moment, folder: str, *, apply: bool, as_json: bool
 ) -> None:
@@ -35,7 +27,10 @@ def rewind_command(
     if as_json:
         out.json(*(_json(step, applied=apply) for step in done.steps))
         return
-    rows = ((memory.name(each.uri), _fate(each)) for each in done.steps)
+    rows = (
+        (memory.name(each.uri), ": ".join(filter(None, (each.fate.value, each.reason))))
+        for each in done.steps
+    )
     if not out.table(("node", "done" if apply else "what --apply does"), rows):
         out.line("ok: nothing has changed since")
         return
@@ -45,10 +40,6 @@ def rewind_command(
     out.mention(
         f"{changed} rewound{more}" if apply else f"{changed} to rewind{more}; nothing was changed"
     )
-
-
-def _fate(step: RewindStep) -> str:
-    return f"{step.fate.value}: {step.reason}" if step.reason else step.fate.value
 
 
 def _json(step: RewindStep, *, applied: bool) -> dict[str, object]:

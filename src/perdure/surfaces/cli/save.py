@@ -10,10 +10,8 @@ from perdure import Memory
 from perdure.model.values import JSON
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import (
-    ONE_OBJECT,
     STDIN,
     TakesText,
-    as_json,
     masked_json,
     mention_lifted,
     mention_masked,
@@ -38,8 +36,7 @@ _CATEGORY = "note"
 @with_meta
 @click.option("--mask-secrets", is_flag=True, help="Keep it without the secrets that are in it.")
 @click.option("--replace", is_flag=True, help="Even if that replaces what was learned.")
-@as_json(ONE_OBJECT)
-@with_project_memory
+@with_project_memory()
 def save_command(  # noqa: PLR0913 - one for each option
     memory: Memory,
     text: str | None,

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import click
 
-from perdure import LineState, Memory, ShownEmission, ShownLine
+from perdure import LineState, Memory, ShownEmission
 from perdure.app.projects import identity_named
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json, parse_time, with_memory
+from perdure.surfaces.cli.options import OBJECT_PER_LINE, parse_time, with_memory
 from perdure.surfaces.telling import counted, local_time, picked, shown, shown_words, styled
 
 _WHY_SILENT = {
@@ -16,14 +16,14 @@ _WHY_SILENT = {
     LineState.CHANGED: "its words can't be found any more",
 }
 _FIELDS = "agent session moment reason tokens bytes project position blocked behind time=when"
+_OF_A_LINE = "id uri message key state text?"
 
 
 @click.command("shown")
 @click.option("--last", is_flag=True, help="Only the last time that an agent was shown something.")
 @click.option("--since", type=parse_time, metavar="TIME", help="Only since a date or a time.")
 @click.option("--project", metavar="NAME", help="Only in this project, by name or folder.")
-@as_json(OBJECT_PER_LINE)
-@with_memory
+@with_memory(OBJECT_PER_LINE)
 def shown_command(
     memory: Memory, since: str | None, project: str | None, *, last: bool, as_json: bool
 ) -> None:
@@ -40,7 +40,12 @@ def shown_command(
         found = tuple(each for each in found if each.record.session == found[-1].record.session)
     for each in found:
         if as_json:
-            out.json({**picked(each.record, _FIELDS), "lines": list(map(_line_json, each.lines))})
+            out.json(
+                {
+                    **picked(each.record, _FIELDS),
+                    "lines": [picked(line, _OF_A_LINE) for line in each.lines],
+                }
+            )
             continue
         for line in _lines(each):
             out.line(line)
@@ -59,7 +64,3 @@ def _lines(emission: ShownEmission) -> Iterator[str]:
     for line in emission.lines:
         silent = _WHY_SILENT.get(line.state)
         yield f"  - {f'({silent})' if silent else shown_words(line.text)} {line.id}"
-
-
-def _line_json(line: ShownLine) -> dict[str, object]:
-    return picked(line, "id uri message key state text?")

@@ -7,7 +7,7 @@ import click
 from perdure.app.projects import state_modes
 from perdure.harness.state import NAMES
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import ONE_OBJECT, as_json
+from perdure.surfaces.cli.options import as_json
 from perdure.surfaces.cli.plan import in_folder
 
 _OLD = "vault"
@@ -16,7 +16,7 @@ _OLD = "vault"
 @click.command("state-mode")
 @click.argument("mode", required=False, type=click.Choice(sorted(NAMES)))
 @click.option("--here", is_flag=True, help="For this checkout only; it wins over the machine.")
-@as_json(ONE_OBJECT)
+@as_json()
 @in_folder
 def state_mode_command(mode: str | None, cwd: str, *, here: bool, as_json: bool) -> None:
     """Say who keeps the plans of projects, or change it.

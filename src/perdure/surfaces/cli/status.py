@@ -10,7 +10,7 @@ import click
 from perdure import StatusPart
 from perdure.app.condition import status
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import ONE_OBJECT, as_json, caller_in, caller_options
+from perdure.surfaces.cli.options import as_json, caller_in, caller_options
 from perdure.surfaces.telling import counted, shown, sized, styled
 
 _WIDTH = 9
@@ -19,7 +19,7 @@ _NEWLY = "the next recall brings it up to date"
 
 @click.command("status")
 @click.option("--exact", is_flag=True, help="Count every file on the disk, however many they are.")
-@as_json(ONE_OBJECT)
+@as_json()
 @caller_options
 def status_command(*, exact: bool, as_json: bool, **caller: Any) -> None:  # noqa: ANN401 - see Caller
     """Say what is stored where, and how it stands with it.

@@ -8,7 +8,7 @@ import click
 from perdure.app import adopt_store, separate_store
 from perdure.app.setup import configure_vault
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import ONE_OBJECT, as_json
+from perdure.surfaces.cli.options import as_json
 from perdure.surfaces.telling import picked, shown
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def store_command() -> None:
 @store_command.command("adopt")
 @_FOLDER
 @click.option("--from", "moved_from", metavar="FOLDER", help="Where it was, if its id is lost.")
-@as_json(ONE_OBJECT)
+@as_json()
 def adopt_command(folder: str, moved_from: str | None, *, as_json: bool) -> None:
     """Say that the memory was moved to FOLDER.
 
@@ -45,7 +45,7 @@ def adopt_command(folder: str, moved_from: str | None, *, as_json: bool) -> None
 
 @store_command.command("separate")
 @_FOLDER
-@as_json(ONE_OBJECT)
+@as_json()
 def separate_command(folder: str, *, as_json: bool) -> None:
     """Say that FOLDER has a copy of a memory.
 

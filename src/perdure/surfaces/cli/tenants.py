@@ -4,22 +4,14 @@ import click
 
 from perdure import Memory, TenantKind
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import (
-    OBJECT_PER_LINE,
-    ONE_OBJECT,
-    as_json,
-    ask_first,
-    with_memory,
-    without_asking,
-)
+from perdure.surfaces.cli.options import OBJECT_PER_LINE, ask_first, with_memory, without_asking
 from perdure.surfaces.telling import counted, shown
 
 
 def _create(kind: TenantKind) -> click.Command:
     @click.command("create", help=f"Make the {kind} NAME.")
     @click.argument("name")
-    @as_json(ONE_OBJECT)
-    @with_memory
+    @with_memory()
     def create(memory: Memory, name: str, *, as_json: bool) -> None:
         uri = memory.tenants.create(kind, name)
         out.answer({"id": name, "uri": uri}, f"{uri} is made", as_json=as_json)
@@ -29,8 +21,7 @@ def _create(kind: TenantKind) -> click.Command:
 
 def _list(kind: TenantKind) -> click.Command:
     @click.command("list", help=f"List the {kind}s that there are.")
-    @as_json(OBJECT_PER_LINE)
-    @with_memory
+    @with_memory(OBJECT_PER_LINE)
     def list_(memory: Memory, *, as_json: bool) -> None:
         names = memory.tenants.list(kind)
         if as_json:
@@ -48,8 +39,7 @@ def _delete(kind: TenantKind) -> click.Command:
     @click.command("delete", help=f"Remove the {kind} NAME, and all that belongs to it.")
     @click.argument("name")
     @without_asking
-    @as_json(ONE_OBJECT)
-    @with_memory
+    @with_memory()
     def delete(memory: Memory, name: str, *, yes: bool, as_json: bool) -> None:
         uri = memory.tenants.uri(kind, name)
         if not yes:

@@ -16,7 +16,6 @@ from perdure.model.request import text_named
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import (
     OBJECT_PER_LINE,
-    ONE_OBJECT,
     Moment,
     as_json,
     at_moment,
@@ -167,7 +166,7 @@ def _json(event: Event) -> dict[str, object]:
 @click.option("--version", type=click.IntRange(min=1), metavar="N", help="By its number.")
 @click.option("--cid", type=parse_cid, metavar="CID", help="By its content.")
 @at_moment
-@as_json(ONE_OBJECT)
+@as_json()
 @_with_log
 def show_command(  # noqa: PLR0913 - one for each option
     log: Log, key: str, version: int | None, cid: CID | None, at: Moment | None, *, as_json: bool
@@ -190,7 +189,7 @@ def show_command(  # noqa: PLR0913 - one for each option
 @click.argument("key")
 @click.argument("old", type=_parse_version, metavar="[A", required=False)
 @click.argument("new", type=_parse_version, metavar="[B]]", required=False)
-@as_json(ONE_OBJECT)
+@as_json()
 @_with_log
 def diff_command(
     log: Log, key: str, old: int | CID | None, new: int | CID | None, *, as_json: bool
@@ -234,7 +233,7 @@ def _writer(version: Version) -> tuple[str, ...]:
 @click.argument("version", type=_parse_version)
 @click.option("--reason", metavar="TEXT", help="Why; it stands in the log.")
 @click.option("--force", is_flag=True, help="Replace the file whatever it is now.")
-@as_json(ONE_OBJECT)
+@as_json()
 @_with_log
 def restore_command(  # noqa: PLR0913 - one for each option
     log: Log, key: str, version: int | CID, reason: str | None, *, force: bool, as_json: bool

@@ -11,14 +11,7 @@ from perdure.model.request import spelled
 from perdure.surfaces import out
 from perdure.surfaces.cli.completion import folder_names
 from perdure.surfaces.cli.list import entry_json, gist_of, room_beside
-from perdure.surfaces.cli.options import (
-    NAMES,
-    OBJECT_PER_LINE,
-    Moment,
-    as_json,
-    at_moment,
-    with_memory,
-)
+from perdure.surfaces.cli.options import NAMES, OBJECT_PER_LINE, Moment, at_moment, with_memory
 from perdure.surfaces.telling import counted, cut_to, padded_to, styled, width_of
 
 _WIDEST_NAME = 60
@@ -28,8 +21,7 @@ _WIDEST_NAME = 60
 @click.argument("folder", default="", shell_complete=folder_names)
 @click.option("--project", metavar="NAME", help="Only nodes of a project, by name or folder.")
 @at_moment
-@as_json(OBJECT_PER_LINE)
-@with_memory
+@with_memory(OBJECT_PER_LINE)
 def tree_command(
     memory: Memory, folder: str, at: Moment | None, project: str | None, *, as_json: bool
 ) -> None:

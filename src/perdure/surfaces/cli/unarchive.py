@@ -1,18 +1,14 @@
 """`perdure unarchive`."""
 
-import click
-
 from perdure import Memory
 from perdure.surfaces import out
-from perdure.surfaces.cli.completion import archived_names
-from perdure.surfaces.cli.options import NAMES, ONE_OBJECT, as_json, with_memory, with_reason
+from perdure.surfaces.cli.completion import archived_names, node_command
+from perdure.surfaces.cli.options import with_memory, with_reason
 
 
-@click.command("unarchive", epilog=NAMES)
-@click.argument("node", shell_complete=archived_names)
+@node_command("unarchive", complete=archived_names)
 @with_reason
-@as_json(ONE_OBJECT)
-@with_memory
+@with_memory()
 def unarchive_command(memory: Memory, node: str, reason: str, *, as_json: bool) -> None:
     """Take an archived node back into use."""
     uri = memory.unarchive(node, reason=reason)

@@ -4,15 +4,14 @@ import click
 
 from perdure import Memory
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import NAMES, ONE_OBJECT, as_json, with_memory
+from perdure.surfaces.cli.options import NAMES, with_memory
 from perdure.surfaces.telling import shown_words, version_line
 
 
 @click.command("unmerge", epilog=NAMES)
 @click.argument("node")
 @click.argument("statement", default="")
-@as_json(ONE_OBJECT)
-@with_memory
+@with_memory()
 def unmerge_command(memory: Memory, node: str, statement: str, *, as_json: bool) -> None:
     """Undo a merge.
 

@@ -7,12 +7,12 @@ import click
 from perdure import Verified
 from perdure.app import open_log
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import ONE_OBJECT, as_json
+from perdure.surfaces.cli.options import as_json
 from perdure.surfaces.telling import counted, picked, shown, sized
 
 
 @click.command("verify")
-@as_json(ONE_OBJECT)
+@as_json()
 @click.pass_context
 def verify_command(context: click.Context, *, as_json: bool) -> None:
     """Look at every byte, and say what is damaged. Exit code 1 if anything is.

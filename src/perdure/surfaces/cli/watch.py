@@ -10,7 +10,7 @@ from perdure.surfaces.telling import counted, shown
 
 
 @click.command("watch")
-@with_memory
+@with_memory("")
 def watch_command(memory: Memory) -> None:
     """Take in what you edit by hand, as soon as it is saved.
 

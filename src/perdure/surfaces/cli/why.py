@@ -5,8 +5,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-import click
-
 from perdure import (
     Anchors,
     Claim,
@@ -25,8 +23,8 @@ from perdure.model import Action, RelationEdge, Uri
 from perdure.model.trust import told_origins
 from perdure.model.values import shortened
 from perdure.surfaces import out
-from perdure.surfaces.cli.completion import node_names
-from perdure.surfaces.cli.options import NAMES, ONE_OBJECT, as_json, with_project_memory
+from perdure.surfaces.cli.completion import node_command
+from perdure.surfaces.cli.options import with_project_memory
 from perdure.surfaces.telling import (
     counted,
     local_date,
@@ -49,10 +47,8 @@ _HANDS = "written by hand; no conversation is behind it"
 _NO_LONGER = "it no longer holds"
 
 
-@click.command("why", epilog=NAMES)
-@click.argument("node", shell_complete=node_names)
-@as_json(ONE_OBJECT)
-@with_project_memory
+@node_command("why")
+@with_project_memory()
 def why_command(memory: Memory, node: str, *, as_json: bool) -> None:
     """Say why memory says what it says.
 
@@ -246,7 +242,6 @@ def _learned(claim: Claim) -> str:
 
 
 def _checked(claim: Claim) -> Iterator[_Twig]:
-    """Yield what a statement names of the checkout, and what became of it."""
     if claim.anchors is None:
         return
     verdict = claim.verdict

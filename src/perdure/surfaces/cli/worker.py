@@ -9,7 +9,7 @@ import click
 
 from perdure import Memory, WorkKind, WorkReport
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import ONE_OBJECT, as_json, with_memory
+from perdure.surfaces.cli.options import with_memory
 from perdure.surfaces.telling import counted, shown
 
 _MOST_NAMED = 3
@@ -17,8 +17,7 @@ _MOST_NAMED = 3
 
 @click.command("worker")
 @click.option("--once", is_flag=True, help="Work until nothing waits any more, and end.")
-@as_json(ONE_OBJECT)
-@with_memory
+@with_memory()
 def worker_command(memory: Memory, *, once: bool, as_json: bool) -> None:
     """Keep the index up to date, for all accounts.
 

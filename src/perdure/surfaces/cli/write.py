@@ -8,13 +8,10 @@ import click
 from perdure import Memory
 from perdure.model.values import JSON
 from perdure.surfaces import out
-from perdure.surfaces.cli.completion import node_names
+from perdure.surfaces.cli.completion import node_command
 from perdure.surfaces.cli.options import (
-    NAMES,
-    ONE_OBJECT,
     STDIN,
     TakesText,
-    as_json,
     masked_json,
     mention_masked,
     piped,
@@ -34,8 +31,7 @@ class Options(TypedDict):
     as_is: bool
 
 
-@click.command("write", cls=TakesText, epilog=NAMES)
-@click.argument("node", shell_complete=node_names)
+@node_command("write", cls=TakesText)
 @click.argument("text", required=False)
 @click.option("--abstract", metavar="TEXT", help="What it says in one sentence.")
 @click.option("--overview", metavar="TEXT", help="What it says in some more.")
@@ -47,8 +43,7 @@ class Options(TypedDict):
 @click.option("--replace", is_flag=True, help="Follow whatever version is there.")
 @click.option("--mask-secrets", is_flag=True, help="Write it without the secrets that are in it.")
 @click.option("--as-is", is_flag=True, help="Write it to the letter, with the secrets in it.")
-@as_json(ONE_OBJECT)
-@with_memory
+@with_memory()
 def write_command(
     memory: Memory,
     node: str,

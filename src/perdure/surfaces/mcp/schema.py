@@ -28,7 +28,6 @@ class Argument:
     least: int = 0
     choices: tuple[str, ...] = ()
     lines: bool = False
-    """Whether a text may have more than one line."""
     is_name: bool = False
     listed: bool = True
 

@@ -6,20 +6,21 @@ Tests speak to it through the SDK's own client.
 
 import json
 import os
+import re
 import select
 import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from typing import Protocol, cast
 
-from perdure.errors import PerdureError
+from perdure.errors import PerdureError, StorageSelectionError
+from perdure.model.values import shortened, visible
 from perdure.surfaces.mcp import schema
-from perdure.surfaces.mcp.refusing import told
 
 INSTRUCTIONS = (
     "Perdure is the user's long-term memory. Call recall before you answer what may depend on "
@@ -37,6 +38,11 @@ TOO_LONG = "this message was too long"
 _AT_ONCE = 65536
 _THREADS = 8
 _PARSE_ERROR, _INVALID_REQUEST, _NO_METHOD, _INVALID_PARAMS = -32700, -32600, -32601, -32602
+
+_PATH = re.compile(r"\w+://\S*|(?<![\w/.~%-])/(?:[^\s/'\"]+/)+(?=[^\s/'\"])")
+"""A URI, or the folders of a path from the root of this machine."""
+_LINE_BREAK = re.compile(r"\s*\n\s*")
+_LONGEST = 2_000
 
 Message = dict[str, object]
 
@@ -108,8 +114,8 @@ class Server:
             if not isinstance(error, PerdureError | OSError):
                 traceback.print_exc(file=sys.stderr)
             taken = schema.TOOLS[name].arguments if name in schema.TOOLS else {}
-            said = told(error, name, self._environ, taken.keys())
-            return {"content": [{"type": "text", "text": said}], "isError": True}
+            text = refusal(error, name, self._environ, taken.keys())
+            return {"content": [{"type": "text", "text": text}], "isError": True}
         return {
             "content": [{"type": "text", "text": text}],
             "structuredContent": answer,
@@ -131,7 +137,7 @@ class Server:
                     pool.submit(self._reply, line, outgoing)
                 else:
                     self._reply(line, outgoing)
-            pool.shutdown(cancel_futures=_is_readable(told_to_end))
+            pool.shutdown(cancel_futures=bool(select.select([told_to_end], [], [], 0)[0]))
 
     def _reply(self, line: str, outgoing: "Outgoing") -> None:
         if (answer := self.answer(line)) is not None:
@@ -153,6 +159,54 @@ def _result(number: object, result: Message) -> Message:
 
 def _error(number: object, code: int, what: str) -> Message:
     return {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": what}}
+
+
+# ---------------------------------------------------------------- refusals
+def refusal(
+    error: BaseException, tool: str, environ: Mapping[str, str], arguments: Collection[str] = ()
+) -> str:
+    """Return what may be said of an error: never a trace, nor where things lie on this machine.
+
+    But for the config: its owner has to find it. Of what would allow it, the arguments of the tool
+    are named.
+    """
+    text = _message(error, tool, arguments)
+    if isinstance(error, StorageSelectionError):
+        return _in_one_line(_with_short_home(text, environ))
+    return without_paths(text, environ)
+
+
+def without_paths(text: str, environ: Mapping[str, str]) -> str:
+    """Return a text of ours in one line, without the folders of this machine."""
+    text = _with_short_home(text, environ)
+    return _in_one_line(_PATH.sub(lambda at: at[0] if "://" in at[0] else ".../", text))
+
+
+def _with_short_home(text: str, environ: Mapping[str, str]) -> str:
+    home = environ.get("HOME", "").rstrip("/")
+    return text.replace(f"{home}/", "~/") if home else text
+
+
+def _in_one_line(text: str) -> str:
+    return shortened(visible(_LINE_BREAK.sub(" ", text)), _LONGEST)
+
+
+def _message(error: BaseException, tool: str, arguments: Collection[str]) -> str:
+    def spelled(name: str, value: object) -> str:
+        return f"{name}: {json.dumps(value)}" if name in arguments else ""
+
+    match error:
+        case PerdureError():
+            return error.message(spelled)
+        case OSError():
+            return (
+                f"the system refused: {error.strerror or 'it did not say why'}. "
+                "Fix: ask the user to run `perdure doctor`."
+            )
+    return (
+        f"{tool} failed in a way that nobody foresaw ({type(error).__name__}). Fix: ask the user "
+        "to look at what the server wrote on stderr, and to run `perdure doctor`."
+    )
 
 
 # ---------------------------------------------------------------- lines
@@ -206,10 +260,6 @@ def _read(descriptor: int, told_to_end: int) -> bytes:
 
 def _text(line: bytes) -> str:
     return line.decode(errors="replace")
-
-
-def _is_readable(descriptor: int) -> bool:
-    return bool(select.select([descriptor], [], [], 0)[0])
 
 
 @contextmanager

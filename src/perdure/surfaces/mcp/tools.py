@@ -14,7 +14,6 @@ from perdure import (
     ContextNode,
     Entry,
     Forgotten,
-    Former,
     HintKind,
     Hit,
     Memory,
@@ -39,7 +38,7 @@ from perdure.model.trust import FIXES, told_origins
 from perdure.model.uri import KINDS
 from perdure.model.values import JSON, shortened, visible
 from perdure.surfaces import out
-from perdure.surfaces.mcp.refusing import without_paths
+from perdure.surfaces.mcp.server import without_paths
 from perdure.surfaces.telling import counted, gist, picked, sized, utc_time
 
 NOTHING = "Memory has nothing to say to that."
@@ -58,7 +57,6 @@ _FACTS, _OF_FACTS = frozenset({"fact", "task"}), frozenset({"", "entity", "event
 """The kinds and categories of what states no order."""
 
 Answer = dict[str, Any]
-"""What a tool returns, as JSON."""
 
 
 class Tools:
@@ -398,7 +396,15 @@ def _explained(found: Provenance, statements: Sequence[Answer]) -> Answer:
         **picked(found, "kind version holds"),
         "source": visible(found.source),
         "statements": statements,
-        "superseded": [_former(each) for each in found.superseded[:_MOST_FORMER]],
+        "superseded": [
+            {
+                "uri": each.uri,
+                "text": presentable(each.text),
+                "reason": presentable(each.reason),
+                "valid_until": _day(each.valid_until),
+            }
+            for each in found.superseded[:_MOST_FORMER]
+        ],
         "superseded_by": [each.uri for each in found.superseded_by[:_MOST_FORMER]],
         "left_out": len(found.claims) - len(statements),
     }
@@ -432,22 +438,12 @@ def _statement(claim: Claim) -> Answer:
 
 
 def _checked(claim: Claim) -> Answer:
-    """Return what became of the code that a statement names; nothing if that is not known."""
     if claim.verdict is None:
         return {}
     told = {"note": claim.verdict.note, "held_back": claim.verdict.held_back}
     return {
         "state": claim.verdict.state,
         **{name: presentable(value) for name, value in told.items() if value},
-    }
-
-
-def _former(former: Former) -> Answer:
-    return {
-        "uri": former.uri,
-        "text": presentable(former.text),
-        "reason": presentable(former.reason),
-        "valid_until": _day(former.valid_until),
     }
 
 

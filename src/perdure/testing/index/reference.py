@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from perdure.dataclass import dataclass, replace
-from perdure.index.contract import Filters
+from perdure.index.contract import Answer, Filters
 from perdure.index.filters import (
     URI,
     Filing,
@@ -218,6 +218,10 @@ class MemoryIndex:
     # ------------------------------------------------------------ what is kept
     def cursor(self, account_id: str) -> int:
         return self._cursors.get(check_id(account_id, "account"), 0)
+
+    def at_once(self, account_id: str, question: Callable[[], Answer]) -> Answer:
+        check_id(account_id, "account")
+        return question()
 
     def owner_spaces(self, account_id: str) -> frozenset[str]:
         return frozenset(kept.filed.texts[OWNER_SPACE] for kept in self._all_of(account_id))

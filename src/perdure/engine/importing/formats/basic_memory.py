@@ -34,14 +34,13 @@ class BasicMemory:
         return any(found) and 2 * sum(found) >= len(found)
 
     def items(self, source: Source) -> Iterator[Item | Finding]:
-        return _Notes(self.name).items(source)
+        return _Notes().items(source)
 
 
 class _Notes:
     """The notes of a folder: a relation names its target by title, permalink or file."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self) -> None:
         self._ids: dict[str, str] = {}
         self._relations: list[Relation] = []
 
@@ -81,7 +80,7 @@ class _Notes:
                 Relation(
                     file=entry.name,
                     where=f"line {text.count(chr(10), 0, text.find(each[0])) + 1}",
-                    source=self._name,
+                    source=BasicMemory.name,
                     source_id="",
                     start=source_id,
                     target=each["target"].partition("|")[0].strip(),
@@ -92,8 +91,7 @@ class _Notes:
         rest = _OBSERVATION.sub("", _HEADING.sub("", body, count=1))
         yield Entity(
             file=entry.name,
-            where="",
-            source=self._name,
+            source=BasicMemory.name,
             source_id=source_id,
             kind=text_of(about.get("type")).strip(),
             observations=observations,

@@ -10,22 +10,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO, NamedTuple
 
+from perdure.engine.importing import reading
 from perdure.engine.importing.contract import Conversation, Finding, Item, Said, Statement
-from perdure.engine.importing.reading import (
-    begins_with,
-    call,
-    conversations_in,
-    digest,
-    each_file,
-    each_object,
-    elements,
-    list_of,
-    mapping_of,
-    message,
-    said,
-    time_of,
-    with_branches,
-)
+from perdure.engine.importing.reading import each_file, each_object, mapping_of, message, time_of
 from perdure.engine.importing.sources import Entry, Source
 from perdure.errors import InvalidValueError
 from perdure.model.messages import text_of
@@ -55,10 +42,10 @@ class ChatGpt:
     kind = "sessions"
 
     def detect(self, source: Source) -> bool:
-        return begins_with(source, (".json",), b'"mapping"')
+        return reading.begins_with(source, (".json",), b'"mapping"')
 
     def items(self, source: Source) -> Iterator[Item | Finding]:
-        return _Export(self.name).items(source)
+        return _Export().items(source)
 
 
 class _Kept(NamedTuple):
@@ -73,8 +60,7 @@ class _Kept(NamedTuple):
 class _Export:
     """One export: what is remembered is known when all conversations are read."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self) -> None:
         self._instructions: dict[str, dict[str, _Kept]] = {}
         """By name and text, where each was last given."""
         self._memories = _Kept("", "", "", "")
@@ -82,7 +68,7 @@ class _Export:
         self._left: Counter[str] = Counter()
 
     def items(self, source: Source) -> Iterator[Item | Finding]:
-        yield from each_file(source, conversations_in(source), self._read)
+        yield from each_file(source, reading.conversations_in(source), self._read)
         users = [entry for entry in source.entries if entry.base == "user.json"]
         yield from each_file(source, users, self._user)
         for name, found in self._instructions.items():
@@ -95,7 +81,7 @@ class _Export:
             yield Finding("", "", f"{what} were left out: {count:,}", "nothing", refused=False)
 
     def _read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
-        return each_object(entry, "conversation", elements(stream), self._conversation)
+        return each_object(entry, "conversation", reading.elements(stream), self._conversation)
 
     def _user(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
         def take(_entry: Entry, where: str, user: Mapping[str, object]) -> Iterator[Item | Finding]:
@@ -103,7 +89,7 @@ class _Export:
             self._instruct(_Kept(_NOW, entry.name, where, ""), given)
             return iter(())
 
-        return each_object(entry, "user", elements(stream), take)
+        return each_object(entry, "user", reading.elements(stream), take)
 
     def _conversation(
         self, entry: Entry, where: str, given: Mapping[str, object]
@@ -116,7 +102,7 @@ class _Export:
         one = Conversation(
             file=entry.name,
             where=where,
-            source=self._name,
+            source=ChatGpt.name,
             source_id=source_id,
             title=text_of(given.get("title")),
             messages=tuple(m for node in branch if (m := _message(nodes[node])) is not None),
@@ -124,7 +110,7 @@ class _Export:
             updated_at=time_of(given.get("update_time")),
         )
         others = (node for name, node in nodes.items() if name not in branch)
-        yield from with_branches(one, sum(_message(node) is not None for node in others))
+        yield from reading.with_branches(one, sum(_message(node) is not None for node in others))
         kept = _Kept(one.updated_at or one.created_at, entry.name, where, "")
         for name in branch:
             yield from self._remembered(mapping_of(mapping_of(nodes[name]).get("message")), one)
@@ -150,7 +136,7 @@ class _Export:
             self._left["things that ChatGPT was told to forget"] += 1
             return
         quoted = (conversation, text) if conversation else None
-        yield self._statement(kept, f"memory/{digest(key)[:24]}", text, "entity", quoted)
+        yield self._statement(kept, f"memory/{reading.digest(key)[:24]}", text, "entity", quoted)
 
     def _statement(
         self,
@@ -163,7 +149,7 @@ class _Export:
         return Statement(
             file=kept.file,
             where=kept.where,
-            source=self._name,
+            source=ChatGpt.name,
             source_id=source_id,
             content=content,
             category=category,
@@ -211,7 +197,11 @@ def _branch(nodes: Mapping[str, object], current: object) -> dict[str, None]:
 
 
 def _last_leaf(nodes: Mapping[str, object]) -> str | None:
-    leaves = [name for name, node in nodes.items() if not list_of(mapping_of(node).get("children"))]
+    leaves = [
+        name
+        for name, node in nodes.items()
+        if not reading.list_of(mapping_of(node).get("children"))
+    ]
     return leaves[-1] if leaves else None
 
 
@@ -229,12 +219,11 @@ def _message(node: object) -> Said | None:
         content = "\n".join(f"[called {_BIO}: {line}]" for line in lines if line)
         return message(role, content, time=given.get("create_time"))
     if role == "assistant" and to != "all" and content.strip():
-        content = call(to, content)
-    return said(role, content, given.get("create_time"))
+        content = reading.call(to, content)
+    return reading.said(role, content, given.get("create_time"))
 
 
 def _is_kept(given: Mapping[str, object]) -> bool:
-    """Whether ChatGPT keeps something in memory with a message."""
     role = text_of(mapping_of(given.get("author")).get("role"))
     return role == "assistant" and text_of(given.get("recipient")) == _BIO
 
@@ -242,7 +231,7 @@ def _is_kept(given: Mapping[str, object]) -> bool:
 def _content(content: Mapping[str, object]) -> str:
     if text_of(content.get("content_type")) in _SILENT:
         return ""
-    parts = [_part(part) for part in list_of(content.get("parts"))]
+    parts = [_part(part) for part in reading.list_of(content.get("parts"))]
     return "\n\n".join(filter(None, parts)) or text_of(content.get("text") or content.get("result"))
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO
 
+from perdure.engine.importing import reading
 from perdure.engine.importing.contract import (
     Conversation,
     Document,
@@ -16,20 +17,7 @@ from perdure.engine.importing.contract import (
     Said,
     Statement,
 )
-from perdure.engine.importing.reading import (
-    MEND,
-    begins_with,
-    conversations_in,
-    cut,
-    each_file,
-    each_object,
-    elements,
-    list_of,
-    mapping_of,
-    said_in,
-    time_of,
-    with_branches,
-)
+from perdure.engine.importing.reading import MEND, begins_with, cut, list_of, mapping_of, time_of
 from perdure.engine.importing.sources import Entry, Source
 from perdure.errors import InvalidValueError
 from perdure.model import slugify
@@ -56,19 +44,17 @@ class Claude:
     def items(self, source: Source) -> Iterator[Item | Finding]:
         beside = [entry for entry in source.entries if _BESIDE.fullmatch(entry.name)]
         beside.sort(key=lambda entry: "projects" not in entry.name)  # they name what follows
-        others = [entry for entry in conversations_in(source) if entry not in beside]
-        return each_file(source, [*beside, *others], _Export(self.name).read)
+        others = [entry for entry in reading.conversations_in(source) if entry not in beside]
+        return reading.each_file(source, [*beside, *others], _Export().read)
 
 
 class _Export:
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self) -> None:
         self._projects: dict[str, str] = {}
-        """The names of projects, by their ids."""
 
     def read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
-        found = elements(stream, keys=("conversations",))
-        return each_object(entry, "conversation", found, self._take)
+        found = reading.elements(stream, keys=("conversations",))
+        return reading.each_object(entry, "conversation", found, self._take)
 
     def _take(
         self, entry: Entry, where: str, said: Mapping[str, object]
@@ -108,7 +94,7 @@ class _Export:
                 yield Document(
                     file=entry.name,
                     where=f"{where}, document {number}",
-                    source=self._name,
+                    source=Claude.name,
                     source_id=f"{stable_slug(name or source_id)}/{file}",
                     text=text,
                 )
@@ -151,7 +137,7 @@ class _Export:
             yield Statement(
                 file=entry.name,
                 where=where,
-                source=self._name,
+                source=Claude.name,
                 source_id=source_id,
                 content=content,
                 category=category,
@@ -171,14 +157,14 @@ class _Export:
         one = Conversation(
             file=entry.name,
             where=where,
-            source=self._name,
+            source=Claude.name,
             source_id=source_id,
             title=text_of(said.get("name")),
             messages=tuple(m for each in branch for m in _messages(each)),
             created_at=time_of(said.get("created_at")),
             updated_at=time_of(said.get("updated_at")),
         )
-        yield from with_branches(one, len(known) - len(branch))
+        yield from reading.with_branches(one, len(known) - len(branch))
 
 
 def _branch(messages: Messages, leaf: object) -> Messages:
@@ -204,7 +190,7 @@ def _messages(said: Mapping[str, object]) -> Iterator[Said]:
     if attached:
         blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
         content = [*blocks, {"type": "text", "text": attached}]
-    yield from said_in(role, content, said.get("created_at"))
+    yield from reading.said_in(role, content, said.get("created_at"))
 
 
 def _attachments(said: Mapping[str, object]) -> Iterator[str]:

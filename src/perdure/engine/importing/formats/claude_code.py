@@ -6,6 +6,7 @@ A line names the line that it follows. Going back in a session starts another br
 from collections.abc import Iterable, Iterator, Mapping
 from typing import BinaryIO
 
+from perdure.engine.importing import reading
 from perdure.engine.importing.contract import (
     Conversation,
     Finding,
@@ -14,22 +15,7 @@ from perdure.engine.importing.contract import (
     NotResumableError,
     Said,
 )
-from perdure.engine.importing.reading import (
-    Calls,
-    ShellCalls,
-    each_file,
-    each_object,
-    heads,
-    heard_in,
-    left_out,
-    lines,
-    list_of,
-    mapping_of,
-    message,
-    said_in,
-    time_of,
-    with_branches,
-)
+from perdure.engine.importing.reading import ShellCalls, lines, mapping_of, message, said_in
 from perdure.engine.importing.sources import Entry, Source
 from perdure.errors import InvalidValueError
 from perdure.model.messages import text_of
@@ -41,7 +27,6 @@ Line = Mapping[str, object]
 
 _SPOKEN = ("user", "assistant")
 _SUBAGENT = "agent-"
-"""How the name of a subagent's file begins."""
 _MOST_KNOWN = 64
 """So many of the last lines are remembered, to tell whether others follow them."""
 _OF_A_KNOWN_LINE = ("uuid", "parentUuid", "logicalParentUuid", "type", "sessionId")
@@ -54,22 +39,22 @@ class ClaudeCode:
     def detect(self, source: Source) -> bool:
         return any(
             (b'"sessionId"' in head or b'"leafUuid"' in head) and b'"projectHash"' not in head
-            for head in heads(source, ".jsonl")
+            for head in reading.heads(source, ".jsonl")
         )
 
     def items(self, source: Source) -> Iterator[Item | Finding]:
-        return each_file(source, source.meant(".jsonl"), self.read)
+        return reading.each_file(source, source.meant(".jsonl"), self.read)
 
     def read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
         if entry.base.startswith(_SUBAGENT):
-            yield left_out(entry)
+            yield reading.left_out(entry)
             return
         found = _Lines()
-        yield from each_object(entry, "line", lines(stream), found.take)
+        yield from reading.each_object(entry, "line", lines(stream), found.take)
         if branch := _branch(found.own, found.session_id(_stem(entry))):
             one = self._session(entry, found, branch)
             others = (line for uuid, line in found.own.items() if uuid not in branch)
-            yield from with_branches(one, sum(any(_messages(line)) for line in others))
+            yield from reading.with_branches(one, sum(any(_messages(line)) for line in others))
         if found.aside:
             what = f"lines of other agents, which worked aside, were left out: {found.aside}"
             yield Finding(entry.name, "", what, "nothing; what you saw went in", refused=False)
@@ -78,12 +63,12 @@ class ClaudeCode:
         self, entry: Entry, stream: BinaryIO, state: Mapping[str, JSON]
     ) -> Iterator[Item | Finding]:
         found = _Lines()
-        known = [mapping_of(line) for line in list_of(state.get("lines"))]
+        known = [mapping_of(line) for line in reading.list_of(state.get("lines"))]
         found.own = {text_of(line.get("uuid")): line for line in known}
         found.id, found.cwd = text_of(state.get("id")), text_of(state.get("cwd"))
         found.calls = ShellCalls(state.get("calls"))
         before = set(found.own)
-        yield from each_object(entry, "line", lines(stream), found.take)
+        yield from reading.each_object(entry, "line", lines(stream), found.take)
         branch = _branch(found.own, found.session_id(_stem(entry)))
         new = [uuid for uuid in branch if uuid not in before]
         lost = [uuid for uuid in new if _parent(found.own[uuid]) not in {*found.own, ""}]
@@ -98,13 +83,14 @@ class ClaudeCode:
         branch: Mapping[str, None],
         since: frozenset[str] | set[str] = frozenset(),
     ) -> Conversation:
-        times = [time for line in found.own.values() if (time := time_of(line.get("timestamp")))]
+        times = [
+            time for line in found.own.values() if (time := reading.time_of(line.get("timestamp")))
+        ]
         source_id = found.session_id(_stem(entry))
         new = (found.own[uuid] for uuid in branch if uuid not in since)
         messages, heard = _spoken(new, found.calls)
         return Conversation(
             file=entry.name,
-            where="",
             source=self.name,
             source_id=source_id,
             title=found.title,
@@ -134,7 +120,6 @@ class _Lines:
         self._ids: dict[str, None] = {}
 
     def take(self, _entry: Entry, _where: str, line: Line) -> Iterator[Item | Finding]:
-        """Take one line in; it gives no item of its own."""
         uuid = text_of(line.get("uuid"))
         if line.get("type") == "summary":
             self.title = text_of(line.get("summary"))
@@ -194,7 +179,7 @@ def _parent(line: Line) -> str:
 
 def _beside(line: Line) -> str:
     """Return what a line is that can hang beside others: a call or a result of a tool; or ""."""
-    blocks = list_of(mapping_of(line.get("message")).get("content"))
+    blocks = reading.list_of(mapping_of(line.get("message")).get("content"))
     kinds = {text_of(mapping_of(block).get("type")) for block in blocks}
     kind = kinds.pop() if len(kinds) == 1 else ""
     return kind if kind in {"tool_use", "tool_result"} else ""
@@ -210,22 +195,18 @@ def _known(line: Line) -> JSON:
 def _spoken(
     lines_: Iterable[Line], shell: ShellCalls
 ) -> tuple[tuple[Said, ...], tuple[Heard, ...]]:
-    """Return what was said in lines, and what tools returned between."""
     messages: list[Said] = []
     heard: list[Heard] = []
-    calls: Calls = {}
+    calls: reading.Calls = {}
     for line in lines_:
         content = mapping_of(line.get("message")).get("content")
-        heard += heard_in(content, len(messages), calls)
+        heard += reading.heard_in(content, len(messages), calls)
         messages += _messages(line, shell)
     return tuple(messages), tuple(heard)
 
 
 def _messages(line: Line, calls: ShellCalls | None = None) -> Iterator[Said]:
-    """Yield what a line says; nothing if it is a note of the program's own.
-
-    A slash command that Claude Code does not know is such a note; `/private` still counts.
-    """
+    """Yield what a line says; nothing for notes of the program, but for the switch `/private`."""
     if line.get("subtype") == "local_command":
         switched = switch_in(text_of(line.get("content")))
         if switched is not None:

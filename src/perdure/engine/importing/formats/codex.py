@@ -9,22 +9,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
+from perdure.engine.importing import reading
 from perdure.engine.importing.contract import Conversation, Finding, Heard, Item, Said
-from perdure.engine.importing.reading import (
-    ShellCalls,
-    call,
-    each_file,
-    each_object,
-    heads,
-    heard,
-    left_out,
-    lines,
-    list_of,
-    mapping_of,
-    message,
-    said,
-    time_of,
-)
+from perdure.engine.importing.reading import ShellCalls, call, heard, mapping_of, message, said
 from perdure.engine.importing.sources import Entry, Source
 from perdure.errors import InvalidValueError
 from perdure.model.messages import text_of
@@ -46,11 +33,11 @@ class Codex:
 
     def detect(self, source: Source) -> bool:
         marks = (b'"session_meta"', b'"response_item"')
-        found = heads(source, ".jsonl")
+        found = reading.heads(source, ".jsonl")
         return any(any(mark in head for mark in marks) or _is_old(head) for head in found)
 
     def items(self, source: Source) -> Iterator[Item | Finding]:
-        return each_file(source, source.meant(".jsonl"), self.read)
+        return reading.each_file(source, source.meant(".jsonl"), self.read)
 
     def read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
         return self._read(entry, stream, _Session({}))
@@ -63,16 +50,15 @@ class Codex:
     def _read(
         self, entry: Entry, stream: BinaryIO, session: "_Session"
     ) -> Iterator[Item | Finding]:
-        yield from each_object(entry, "line", lines(stream), session.take)
+        yield from reading.each_object(entry, "line", reading.lines(stream), session.take)
         if session.of_subagent:
-            yield left_out(entry)
+            yield reading.left_out(entry)
         elif not session.id and session.messages:
             what = "it has messages, but nothing says which session it is"
             yield Finding(entry.name, "", what, "keep its first line, session_meta")
         elif session.id:
             yield Conversation(
                 file=entry.name,
-                where="",
                 source=self.name,
                 source_id=session.id,
                 messages=tuple(session.messages),
@@ -115,7 +101,6 @@ class _Session:
     def take(
         self, _entry: Entry, _where: str, line: Mapping[str, object]
     ) -> Iterator[Item | Finding]:
-        """Take one line in; it gives no item of its own."""
         kind, payload, time = _unwrapped(line)
         if kind not in {"session_meta", "response_item"}:
             return iter(())
@@ -126,7 +111,7 @@ class _Session:
             self.headless = self.headless or (not self.id and _is_headless(payload))
             self.of_subagent = self.of_subagent or (not self.id and _is_of_subagent(payload))
             self.id = self.id or text_of(payload.get("id"))
-            self.began = self.began or time_of(payload.get("timestamp") or time)
+            self.began = self.began or reading.time_of(payload.get("timestamp") or time)
             self.cwd = self.cwd or text_of(payload.get("cwd"))
             git = mapping_of(payload.get("git"))
             self.branch = self.branch or text_of(git.get("branch"))
@@ -221,7 +206,7 @@ def _unwrapped(line: Mapping[str, object]) -> tuple[str, object, object]:
 def _text(content: object) -> str:
     if isinstance(content, str):
         return text_of(content)
-    blocks = map(mapping_of, list_of(content))
+    blocks = map(mapping_of, reading.list_of(content))
     return "\n\n".join(filter(None, (_block(block) for block in blocks)))
 
 

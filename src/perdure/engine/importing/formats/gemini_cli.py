@@ -10,23 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
 from perdure.dataclass import replace
+from perdure.engine.importing import reading
 from perdure.engine.importing.contract import Conversation, Finding, Heard, Item, Said
-from perdure.engine.importing.reading import (
-    ShellCalls,
-    begins_with,
-    call,
-    each_file,
-    each_object,
-    elements,
-    heard,
-    left_out,
-    lines,
-    list_of,
-    mapping_of,
-    message,
-    said,
-    time_of,
-)
+from perdure.engine.importing.reading import ShellCalls, call, heard, lines, list_of, mapping_of
 from perdure.engine.importing.sources import Entry, Source
 from perdure.model.messages import text_of
 from perdure.model.trust import MCP
@@ -48,17 +34,17 @@ class GeminiCli:
     kind = "sessions"
 
     def detect(self, source: Source) -> bool:
-        return begins_with(source, (".json", ".jsonl"), b'"projectHash"')
+        return reading.begins_with(source, (".json", ".jsonl"), b'"projectHash"')
 
     def items(self, source: Source) -> Iterator[Item | Finding]:
-        return each_file(source, source.meant(".json", ".jsonl"), self.read)
+        return reading.each_file(source, source.meant(".json", ".jsonl"), self.read)
 
     def read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
         chat = _Chat()
-        found = lines(stream) if entry.base.endswith(".jsonl") else elements(stream)
-        yield from each_object(entry, "line", found, chat.take)
+        found = lines(stream) if entry.base.endswith(".jsonl") else reading.elements(stream)
+        yield from reading.each_object(entry, "line", found, chat.take)
         if chat.of_subagent:
-            yield left_out(entry)
+            yield reading.left_out(entry)
         elif chat.id and chat.messages:
             messages: list[Said] = []
             heard_: list[Heard] = []
@@ -68,7 +54,6 @@ class GeminiCli:
                 messages += _said(each, calls)
             yield Conversation(
                 file=entry.name,
-                where="",
                 source=self.name,
                 source_id=chat.id,
                 title=chat.title,
@@ -89,7 +74,6 @@ class _Chat:
     def take(
         self, _entry: Entry, _where: str, line: Mapping[str, object]
     ) -> Iterator[Item | Finding]:
-        """Take one line in; it gives no item of its own."""
         back, name = text_of(line.get("$rewindTo")), text_of(line.get("id"))
         if back:
             names = list(self.messages)
@@ -106,8 +90,8 @@ class _Chat:
         self.of_subagent = self.of_subagent or known.get("kind") == "subagent"
         self.id = text_of(known.get("sessionId")) or self.id
         self.title = text_of(known.get("summary")) or self.title
-        self.began = time_of(known.get("startTime")) or self.began
-        self.last = time_of(known.get("lastUpdated")) or self.last
+        self.began = reading.time_of(known.get("startTime")) or self.began
+        self.last = reading.time_of(known.get("lastUpdated")) or self.last
         self.cwd = next(map(text_of, list_of(known.get("directories"))), "") or self.cwd
         every = list_of(known.get("messages"))
         if every:
@@ -123,12 +107,14 @@ def _said(given: Mapping[str, object], calls: ShellCalls) -> Iterator[Said]:
     role, time = _ROLES.get(text_of(given.get("type"))), given.get("timestamp")
     if role is None:
         return
-    one = said(role, _text(given.get("content")), time)
+    one = reading.said(role, _text(given.get("content")), time)
     if one is not None:
         yield one
     for tool in map(mapping_of, list_of(given.get("toolCalls"))):
         name = text_of(tool.get("name"))
-        yield from filter(None, [message("assistant", call(name, tool.get("args")), time=time)])
+        yield from filter(
+            None, [reading.message("assistant", call(name, tool.get("args")), time=time)]
+        )
         calls.called(name, name, tool.get("args"))
         yield from filter(None, [_ended(tool, name, calls, time)])
 

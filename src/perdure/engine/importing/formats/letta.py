@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
+from perdure.engine.importing import reading
 from perdure.engine.importing.contract import (
     Conversation,
     Document,
@@ -17,17 +18,7 @@ from perdure.engine.importing.contract import (
     Said,
     Statement,
 )
-from perdure.engine.importing.reading import (
-    call,
-    each_file,
-    each_object,
-    elements,
-    heads,
-    list_of,
-    mapping_of,
-    said,
-    time_of,
-)
+from perdure.engine.importing.reading import call, each_file, list_of, mapping_of, said, time_of
 from perdure.engine.importing.sources import Entry, Source
 from perdure.errors import InvalidValueError
 from perdure.model.messages import text_of
@@ -50,13 +41,15 @@ class Letta:
     kind = "memories"
 
     def detect(self, source: Source) -> bool:
-        return any(map(_is_letta, heads(source, *_SUFFIXES)))
+        return any(map(_is_letta, reading.heads(source, *_SUFFIXES)))
 
     def items(self, source: Source) -> Iterator[Item | Finding]:
         return each_file(source, source.meant(*_SUFFIXES), self._read)
 
     def _read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
-        return each_object(entry, "record", elements(stream, keys=_PASSAGES[:1]), self._item)
+        return reading.each_object(
+            entry, "record", reading.elements(stream, keys=_PASSAGES[:1]), self._item
+        )
 
     def _item(self, entry: Entry, where: str, given: Object) -> Iterator[Item | Finding]:
         if "agents" in given or "core_memory" in given or "agent_type" in given:

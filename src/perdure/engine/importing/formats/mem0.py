@@ -6,16 +6,9 @@ With a graph, the object has `relations` too, which name the entities that they 
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
+from perdure.engine.importing import reading
 from perdure.engine.importing.contract import Finding, Item, Relation, Statement
-from perdure.engine.importing.reading import (
-    each_file,
-    each_object,
-    elements,
-    heads,
-    list_of,
-    mapping_of,
-    time_of,
-)
+from perdure.engine.importing.reading import each_file, each_object, list_of, mapping_of, time_of
 from perdure.engine.importing.sources import Entry, Source
 from perdure.errors import InvalidValueError
 from perdure.model import slugify
@@ -42,13 +35,15 @@ class Mem0:
     kind = "memories"
 
     def detect(self, source: Source) -> bool:
-        return any(b'"memory"' in head and b'"id"' in head for head in heads(source, ".json"))
+        return any(
+            b'"memory"' in head and b'"id"' in head for head in reading.heads(source, ".json")
+        )
 
     def items(self, source: Source) -> Iterator[Item | Finding]:
         return each_file(source, source.meant(".json"), self._read)
 
     def _read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
-        return each_object(entry, "memory", elements(stream, keys=_LISTS), self._item)
+        return each_object(entry, "memory", reading.elements(stream, keys=_LISTS), self._item)
 
     def _item(
         self, entry: Entry, where: str, said: Mapping[str, object]
@@ -105,6 +100,7 @@ def _metadata(said: Mapping[str, object]) -> dict[str, JSON]:
     """Return what else the source says: times, categories, ids, and its own metadata as text."""
     created, updated = time_of(said.get("created_at")), time_of(said.get("updated_at"))
     categories = [text for each in list_of(said.get("categories")) if (text := text_of(each))]
+    own = mapping_of(said.get("metadata"))
     told: dict[str, JSON] = {
         "date": created,
         "source_created_at": created,
@@ -112,13 +108,9 @@ def _metadata(said: Mapping[str, object]) -> dict[str, JSON]:
         "source_user": text_of(said.get("user_id")),
         "source_categories": ", ".join(categories),
         **{f"source_{name}": text_of(said.get(name)) for name in _KEPT},
-        **_own(mapping_of(said.get("metadata"))),
+        **{f"mem0_{text_of(name)}": _plain(each) for name, each in own.items()},
     }
     return {name: value for name, value in told.items() if value not in {"", None}}
-
-
-def _own(metadata: Mapping[str, object]) -> dict[str, JSON]:
-    return {f"mem0_{text_of(name)}": _plain(value) for name, value in metadata.items()}
 
 
 def _plain(value: object) -> JSON:

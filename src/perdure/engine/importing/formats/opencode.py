@@ -5,26 +5,16 @@ Older ones are files below `storage/`: `session/*/ID.json`, `message/ID/*.json`,
 
 import json
 import re
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
 from typing import BinaryIO
 
+from perdure.engine.importing import reading
 from perdure.engine.importing.contract import Conversation, Finding, Heard, Item, Said
-from perdure.engine.importing.reading import (
-    Element,
-    ShellCalls,
-    call,
-    each_file,
-    elements,
-    heard,
-    mapping_of,
-    message,
-    said,
-    time_of,
-)
+from perdure.engine.importing.reading import ShellCalls, heard, mapping_of, message, said, time_of
 from perdure.engine.importing.sources import Entry, Source
+from perdure.errors import StorageError
 from perdure.model.messages import text_of
+from perdure.sqlite import read_only
 
 Object = Mapping[str, object]
 _BARE_QUOTE = re.compile(r'(?<!\\)"')
@@ -51,10 +41,9 @@ class OpenCode:
     def items(self, source: Source) -> Iterator[Item | Finding]:
         yield from self.session(source, None)
         sessions = [each for each in source.entries if _is_session(each)]
-        yield from each_file(source, sessions, _Files(source, self.name).read)
+        yield from reading.each_file(source, sessions, _Files(source).read)
 
     def session(self, source: Source, session_id: str | None) -> Iterator[Item | Finding]:
-        """Yield one session of the databases; with None, all of them."""
         for entry in _databases(source):
             yield from self._database(source, entry, session_id)
 
@@ -63,23 +52,22 @@ class OpenCode:
     ) -> Iterator[Item | Finding]:
         path = source.path / entry.name if source.is_folder else source.path
         try:
-            with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
+            with read_only(path) as database:
                 sessions = database.execute(_SESSIONS, (session_id,)).fetchall()
                 for name, folder, title, began, last in sessions:
                     parts = database.execute(_PARTS, (name,))
                     found = ((_parsed(first), _parsed(second)) for first, second in parts)
                     times = {"created": began, "updated": last}
                     session = {"id": name, "directory": folder, "title": title, "time": times}
-                    yield _conversation(entry, self.name, session, found)
-        except sqlite3.Error as error:
-            what = f"it can't be read as a database of opencode: {str(error)[:80]}"
+                    yield _conversation(entry, session, found)
+        except StorageError as error:
+            what = f"it can't be read as a database of opencode: {str(error.__cause__)[:80]}"
             yield Finding(entry.name, "", what, "name the file opencode.db of a current opencode")
 
 
 class _Files:
-    def __init__(self, source: Source, name: str) -> None:
+    def __init__(self, source: Source) -> None:
         self._source = source
-        self._name = name
         self._in: dict[str, list[Entry]] = {}
         for entry in source.named(".json"):
             self._in.setdefault("/".join(entry.name.split("/")[-3:-1]), []).append(entry)
@@ -87,7 +75,7 @@ class _Files:
     def read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
         session = _object(stream)
         if text_of(session.get("id")) and not session.get("parentID"):
-            yield _conversation(entry, self._name, session, self._parts(text_of(session["id"])))
+            yield _conversation(entry, session, self._parts(text_of(session["id"])))
 
     def _parts(self, session: str) -> Iterator[tuple[Object, Object]]:
         for entry in self._in.get(f"message/{session}", ()):
@@ -109,8 +97,8 @@ def _is_session(entry: Entry) -> bool:
 
 
 def _object(stream: BinaryIO) -> Object:
-    found = next(elements(stream), None)
-    return mapping_of(found.value) if isinstance(found, Element) else {}
+    found = next(reading.elements(stream), None)
+    return mapping_of(found.value) if isinstance(found, reading.Element) else {}
 
 
 def _parsed(text: object) -> Object:
@@ -121,7 +109,7 @@ def _parsed(text: object) -> Object:
 
 
 def _conversation(
-    entry: Entry, source: str, session: Object, parts: Iterable[tuple[Object, Object]]
+    entry: Entry, session: Object, parts: Iterable[tuple[Object, Object]]
 ) -> Conversation:
     times = mapping_of(session.get("time"))
     messages: list[Said] = []
@@ -132,8 +120,7 @@ def _conversation(
         messages += _said(given, part, calls)
     return Conversation(
         file=entry.name,
-        where="",
-        source=source,
+        source=OpenCode.name,
         source_id=text_of(session.get("id")),
         title=text_of(session.get("title")),
         messages=tuple(messages),
@@ -155,7 +142,9 @@ def _said(given: Object, part: Object, calls: ShellCalls) -> Iterator[Said]:
         yield from filter(None, [one])
     elif kind == "tool":
         name, state = text_of(part.get("tool")), mapping_of(part.get("state"))
-        yield from filter(None, [message("assistant", call(name, state.get("input")), time=time)])
+        yield from filter(
+            None, [message("assistant", reading.call(name, state.get("input")), time=time)]
+        )
         calls.called(name, name, state.get("input"))
         yield from filter(None, [_ended(state, name, calls, time)])
 

@@ -48,8 +48,8 @@ class Rules:
         )
 
     def _file(self, entry: Entry, text: str, cwd: str) -> Iterator[Item | Finding]:
-        reading = _Reading()
-        rules = [*reading.rules(text)]
+        left: Counter[str] = Counter()
+        rules = [*_rules(text, left)]
         lines: dict[str, JSON] = {cid_of(each.text): each.line for each in rules}
         if rules:
             yield Statement(
@@ -62,7 +62,7 @@ class Rules:
                 cwd=cwd,
                 metadata={"kind": "rule", "source_file": entry.name, "source_lines": lines},
             )
-        for what, count in (+reading.left).items():
+        for what, count in (+left).items():
             told = f"{what} were left out: {count}"
             yield Finding(entry.name, "", told, "nothing; the file stays as it is", refused=False)
 
@@ -74,40 +74,30 @@ class _Rule:
     text: str
 
 
-class _Reading:
-    """Reads the rules of one file, and counts the lines that are none."""
-
-    def __init__(self) -> None:
-        self.left: Counter[str] = Counter()
-
-    def rules(self, text: str) -> Iterator[_Rule]:
-        """Yield the rules; each is on one line, with what leads to it."""
-        heading, leads = "", list[tuple[int, str]]()
-        text = _MARKUP.sub(lambda found: "\n" * found[0].count("\n"), text)
-        for block in blocks(text):
-            if block.kind == "heading":
-                heading, leads = block.info, []
-            elif left := _LEFT.get(block.kind):
-                self.left[left] += block.last_line - block.first_line + 1
-            elif block.kind == "paragraph":
-                leads = [each for each in leads if each[0] < block.depth]
-                before = leads[-1][1] if leads else ""
-                said = self._said(text[block.start : block.end], before)
-                if said.endswith(":"):  # it leads to those below
-                    leads.append((block.depth, said))
-                elif said != before:
-                    named = f"{heading}: {said}" if _NEGATIVE.search(heading) else said
-                    yield _Rule(heading, block.first_line, named)
-
-    def _said(self, lines: str, before: str) -> str:
-        """Return the lines of a rule as one, but for those that import a file."""
-        kept = [line for line in map(unmarked, lines.splitlines()) if not _IMPORT.fullmatch(line)]
-        self.left["files that it imports"] += len(lines.splitlines()) - len(kept)
-        return shortened(" ".join(" ".join([before, *kept]).split()), _LONGEST)
+def _rules(text: str, left: Counter[str]) -> Iterator[_Rule]:
+    """Yield the rules, each on one line with what leads to it; count the lines that are none."""
+    heading, leads = "", list[tuple[int, str]]()
+    text = _MARKUP.sub(lambda found: "\n" * found[0].count("\n"), text)
+    for block in blocks(text):
+        if block.kind == "heading":
+            heading, leads = block.info, []
+        elif what := _LEFT.get(block.kind):
+            left[what] += block.last_line - block.first_line + 1
+        elif block.kind == "paragraph":
+            leads = [each for each in leads if each[0] < block.depth]
+            before = leads[-1][1] if leads else ""
+            lines = text[block.start : block.end].splitlines()
+            kept = [line for line in map(unmarked, lines) if not _IMPORT.fullmatch(line)]
+            left["files that it imports"] += len(lines) - len(kept)
+            said = shortened(" ".join(" ".join([before, *kept]).split()), _LONGEST)
+            if said.endswith(":"):  # it leads to those below
+                leads.append((block.depth, said))
+            elif said != before:
+                named = f"{heading}: {said}" if _NEGATIVE.search(heading) else said
+                yield _Rule(heading, block.first_line, named)
 
 
 def _written(rules: list[_Rule]) -> str:
-    """Return rules as a list below their headings."""
     lines: list[str] = []
     heading = ""
     for each in rules:

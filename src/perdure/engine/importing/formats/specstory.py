@@ -8,17 +8,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from perdure.engine.importing import reading
 from perdure.engine.importing.contract import Conversation, Finding, Heard, Item, Said
-from perdure.engine.importing.reading import (
-    MOST_OF_A_MESSAGE,
-    call,
-    each_text,
-    heads,
-    heard,
-    message,
-    said,
-    time_of,
-)
+from perdure.engine.importing.reading import MOST_OF_A_MESSAGE, heard, message, said, time_of
 from perdure.engine.importing.sources import Entry, Source
 from perdure.errors import InvalidValueError
 from perdure.markdown import fenced
@@ -46,7 +38,7 @@ class SpecStory:
     kind = "sessions"
 
     def detect(self, source: Source) -> bool:
-        found = [_MARK in head for head in heads(source, ".md")]
+        found = [_MARK in head for head in reading.heads(source, ".md")]
         return any(found) and 2 * sum(found) >= len(found)
 
     def items(self, source: Source) -> Iterator[Item | Finding]:
@@ -54,7 +46,7 @@ class SpecStory:
             path = source.path / entry.name if source.is_folder else source.path
             return self._session(entry, text, _project(path))
 
-        return each_text(source, source.meant(".md"), _MOST, read)
+        return reading.each_text(source, source.meant(".md"), _MOST, read)
 
     def _session(self, entry: Entry, text: str, cwd: str) -> Iterator[Item | Finding]:
         text = text.replace("\r\n", "\n")
@@ -81,12 +73,11 @@ class SpecStory:
                 if tool:
                     others.append(heard(tool, "", output, len(messages)))
                     asked = _ASKED.search(output)
-                    called = call(tool, asked["asked"] if asked else "")
+                    called = reading.call(tool, asked["asked"] if asked else "")
                     messages += filter(None, [message("assistant", called, time=when)])
         title = titled["title"].strip() if titled else ""
         yield Conversation(
             file=entry.name,
-            where="",
             source=self.name,
             source_id=named["id"] if named else entry.base.removesuffix(".md"),
             title="" if _TIME.fullmatch(title) else title,
@@ -120,10 +111,7 @@ def _parts(text: str) -> list[tuple[re.Match[str], str]]:
 
 
 def _blocks(content: str) -> Iterator[tuple[str, str, str]]:
-    """Yield texts of a message, each with the tool that was called after it, and its block.
-
-    Thoughts are left out. What begins with a tag that has no end is text.
-    """
+    """Yield texts of a message, each with the tool called after it and its block; no thoughts."""
     done, endless = 0, set[str]()
     for block in _BLOCK.finditer(content):
         tag = block["tag"]

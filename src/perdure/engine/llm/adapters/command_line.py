@@ -30,9 +30,9 @@ from perdure.engine.llm.contract import (
     Request,
     Truncation,
     Usage,
+    is_closed,
     no_number,
 )
-from perdure.engine.llm.schemas import is_closed
 from perdure.engine.llm.wire import MAX_ANSWER, in_words, unfenced, usage_of
 from perdure.errors import (
     AnswerMalformedError,
@@ -266,7 +266,6 @@ class ClaudeCode(CommandLine):
         return found | self._token(time.time() + seconds)
 
     def _token(self, until: float) -> dict[str, str]:
-        """Return the access token of the user's login; nothing if there is none."""
         folder = _users_folder(self._settings.environ, "CLAUDE_CONFIG_DIR", ".claude")
         match _json_file(folder / ".credentials.json"):
             case {"claudeAiOauth": {"accessToken": str(token), "expiresAt": int(expires)}}:

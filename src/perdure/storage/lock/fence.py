@@ -17,13 +17,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 
-from perdure.artifacts.disk import Disk, File, Held, holder_of, take_in_time
+from perdure.artifacts.disk import Disk, Held, holder_of, take_in_time
 from perdure.artifacts.mark import Mark, MarkFile, boot_of
 from perdure.errors import LockTimeout, StorageFaultError, explain
 
 FENCE = "fence"
 APPLIED = "applied"
 SETTLED = "settled"
+_NEW = f"{SETTLED}.new"
 
 _LONGEST_WAIT = 0.02
 _OURS, _TAKEN_IN = 0, 1
@@ -116,24 +117,18 @@ class Fence:
         self._write_durably(position, _OURS)
 
     def _write_durably(self, position: int, whose: int) -> None:
-        try:
-            file, is_new = self._opened()
+        try:  # in another file: if a write in place were torn, nothing would tell what is settled
+            file = self._disk.open(_NEW, create=True)
             MarkFile(file).write(self._as_of(position, whose))
             file.sync()
-            if is_new:
-                self._disk.sync()
+            self._disk.rename(_NEW, SETTLED)
+            self._disk.sync()
         except OSError as error:
             raise StorageFaultError(
                 f"{self._disk.whereabouts!a} does not confirm how far texts are settled: "
                 f"{error.strerror}. A commit that was to be settled is done and can be seen. "
                 "Fix: check the disk, then write again."
             ) from error
-
-    def _opened(self) -> tuple[File, bool]:
-        try:
-            return self._disk.open(SETTLED), False
-        except FileNotFoundError:
-            return self._disk.open(SETTLED, create=True), True
 
     def _as_of(self, position: int, whose: int) -> Mark:
         return Mark(self._history(), position, whose, boot_of(self._disk))

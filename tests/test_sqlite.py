@@ -2,21 +2,24 @@
 
 import errno
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from perdure.database import DatabaseFile, Tables
 from perdure.errors import (
     AccessRefusedError,
     DamageError,
     PerdureError,
+    StorageError,
     StorageFaultError,
     StorageFullError,
     StorageUnavailableError,
 )
 from perdure.files import set_aside
+from perdure.sqlite import DatabaseFile, DerivedFile, ReadOnlyFile, Tables, look, read_only
 from tests.disks import refusing
 
 TABLES = Tables(
@@ -128,3 +131,96 @@ def test_a_folder_in_its_place_is_damage_that_can_be_put_aside(path: Path) -> No
         assert titles(file) == []
     (aside,) = path.parent.glob("shelf.sqlite-aside-*")
     assert aside.is_dir()
+
+
+def replaced_by_a_folder(path: Path) -> None:
+    path.unlink()
+    (path / "of another program").mkdir(parents=True)
+
+
+def truncated(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:5_000])
+
+
+def flipped(path: Path, at: int, bits: int = 0xFF) -> None:
+    data = bytearray(path.read_bytes())
+    data[at] ^= bits
+    path.write_bytes(bytes(data))
+
+
+def with_schema_that_is_not_text(path: Path) -> None:
+    flipped(path, path.read_bytes().index(b"CREATE TABLE book") + 9, 0x80)
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "deleted": Path.unlink,
+    "empty": partial(Path.write_bytes, data=b""),
+    "truncated": truncated,
+    "of its head": partial(flipped, at=3),
+    "of its version": partial(flipped, at=63),
+    "of a page": partial(flipped, at=4096),
+    "of its schema": with_schema_that_is_not_text,
+    "replaced by a folder": replaced_by_a_folder,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("kind", [DatabaseFile, ReadOnlyFile])
+def test_damage_is_a_typed_error_with_a_fix(
+    path: Path, damage: str, kind: type[DatabaseFile]
+) -> None:
+    DAMAGES[damage](path)
+
+    told = ""
+    try:
+        with closing(kind(str(path), TABLES)) as file:
+            found = titles(file)
+    except PerdureError as error:
+        found, told = [], str(error)
+
+    assert found == []
+    assert not told or ("shelf.sqlite" in told and "Fix: " in told)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_what_is_derived_is_made_again_however_it_was_damaged(path: Path, damage: str) -> None:
+    file = DerivedFile(str(path), TABLES)
+    assert file.ask(titles) == ["Emma"]
+    file.close()
+    DAMAGES[damage](path)
+
+    assert file.ask(titles) == []
+    file.ask(lambda opened: add(opened, "Persuasion"))
+    file.close()
+
+    with closing(opened(path)) as again:
+        assert titles(again) == ["Persuasion"]
+
+
+@pytest.mark.parametrize("damage", sorted(DAMAGES.keys() - {"truncated", "of its version"}))
+def test_a_file_of_others_that_is_damaged_is_a_storage_error(path: Path, damage: str) -> None:
+    DAMAGES[damage](path)
+
+    with pytest.raises(StorageError, match="Fix: "):
+        of_others(path)
+
+
+def of_others(path: Path) -> list[tuple[str]]:
+    with read_only(path) as database:
+        return database.execute("SELECT title FROM book").fetchall()
+
+
+def test_a_file_of_others_is_read_and_never_changed(path: Path) -> None:
+    before = path.read_bytes()
+
+    assert of_others(path) == [("Emma",)]
+    with pytest.raises(StorageError, match="Fix: "), read_only(path) as database:
+        database.execute("DELETE FROM book")
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_look_at_what_is_damaged_finds_nothing(path: Path, damage: str) -> None:
+    DAMAGES[damage](path)
+
+    assert not look(path, TABLES, lambda db: db.execute("SELECT title FROM book").fetchall())

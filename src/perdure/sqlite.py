@@ -1,4 +1,4 @@
-"""A SQLite file of ours: who may read it, how it is opened, and what its errors mean.
+"""The one wrapper of SQLite: how a file is opened, who may change it, and what its errors mean.
 
 A connection to a file with a write-ahead log holds locks while it rests. A process that forks and
 goes on with the same file would believe that it has them too, and could lose what it writes. So
@@ -11,7 +11,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -27,6 +27,7 @@ from perdure.errors import (
     StorageFaultError,
     StorageFullError,
     StorageUnavailableError,
+    explain,
 )
 
 PATIENCE_SECONDS = 30.0
@@ -54,8 +55,6 @@ Answer = TypeVar("Answer")
 
 
 class Tables(NamedTuple):
-    """What a file holds."""
-
     name: str
     """What it is called in errors: 'the outbox'."""
     version: int
@@ -72,16 +71,21 @@ class DatabaseFile:
     wants to change it is told why that can't be, until it can.
     """
 
+    journal = "WAL"
+    levels = _NORMAL, _FULL
+    """How much is synced by a change that may be lost with the power, and by one that may not."""
+
     def __init__(self, path: str, tables: Tables, patience: float = PATIENCE_SECONDS) -> None:
         self.path = Path(path or os.sep).absolute()  # in memory, also where no folder is left
+        self._place = str(self.path)
         self._tables = tables
-        self._name = f"{tables.name} {str(self.path)!a}"
+        self._name = f"{tables.name} {self._place!a}"
         self._patience = patience
         self._closed = False
         self._connection: sqlite3.Connection | None = None
         self._pid = os.getpid()
         self._identity: tuple[int, int] | None = None
-        self._synchronous = _FULL
+        self._synchronous: int | None = None
         self._refused: PerdureError | None = None
         """Why it can't be changed."""
         self._lock = threading.Lock()
@@ -90,22 +94,45 @@ class DatabaseFile:
             pass  # what can't be used is told of when it is opened
 
     def close(self) -> None:
-        with self._alone():
+        if not self._lock.acquire(timeout=self._patience):
+            raise self._kept_busy()
+        try:
             self._closed = True
             self.disconnect()
+        finally:
+            self._lock.release()
 
     # ------------------------------------------------------------ use
     @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
-        with self._alone(), self._explained():
-            yield self._connected()
+    def reading(self, before: str = "") -> Iterator[sqlite3.Connection]:
+        """Give the connection; `before` is what an error begins with."""
+        if not self._lock.acquire(timeout=self._patience):
+            raise self._kept_busy()
+        try:
+            try:  # most often the file is as it was
+                found = os.stat(self._place)  # noqa: PTH116 - each question asks it
+                is_same = (found.st_dev, found.st_ino) == self._identity
+            except OSError:
+                is_same = False
+            db = self._connection if is_same and self._pid == os.getpid() else None
+            yield self._connected() if db is None else db
+        except sqlite3.Error as error:
+            raise self._explain(error, before) from error
+        except UnicodeDecodeError as error:
+            raise self._undecodable(before) from error
+        except PerdureError:
+            raise
+        except OSError as error:
+            raise self._unopened(error) from error
+        finally:
+            self._lock.release()
 
     @contextmanager
     def changing(self, *, outlasts_power: bool = True) -> Iterator[sqlite3.Connection]:
         """Change the file wholly or not at all; durably, unless it may be lost with the power."""
-        with self._alone(), self._explained():
-            db = self._writable()
-            self._synchronize(db, _FULL if outlasts_power else _NORMAL)
+        with self.reading() as connected:
+            db = self._writable(connected)
+            self._synchronize(db, self.levels[outlasts_power])
             with transaction(db):
                 yield db
 
@@ -113,6 +140,11 @@ class DatabaseFile:
     def is_undisturbed(self) -> bool:
         """Whether what was read in one go was of one moment; SQLite sees to it."""
         return True
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the file that is open is the one at the path."""
+        return self.identity() == self._identity
 
     def identity(self) -> tuple[int, int] | None:
         """Tell the file at the path from any other; None if none is there."""
@@ -128,9 +160,9 @@ class DatabaseFile:
         `secure_delete` overwrites deleted rows, but not the copies that stay behind in a page
         when SQLite moves rows to another.
         """
-        with self._alone(), self._explained("what was deleted is not yet overwritten; "):
-            db = self._writable()
-            self._synchronize(db, _FULL)
+        with self.reading("what was deleted is not yet overwritten; ") as connected:
+            db = self._writable(connected)
+            self._synchronize(db, self.levels[1])
             db.execute("VACUUM")
             ((busy, _, _),) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             if busy:
@@ -139,17 +171,11 @@ class DatabaseFile:
                     f"been reading it for {self._patience:g} s. Fix: delete it again."
                 )
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        if not self._lock.acquire(timeout=self._patience):
-            raise LockTimeout(
-                f"another thread has used {str(self.path)!a} for over {self._patience:g} s. "
-                "Fix: look for what keeps it busy."
-            )
-        try:
-            yield
-        finally:
-            self._lock.release()
+    def _kept_busy(self) -> LockTimeout:
+        return LockTimeout(
+            f"another thread has used {str(self.path)!a} for over {self._patience:g} s. "
+            "Fix: look for what keeps it busy."
+        )
 
     def _synchronize(self, db: sqlite3.Connection, level: int) -> None:
         if self._synchronous != level:
@@ -163,18 +189,18 @@ class DatabaseFile:
         if self._connection is None:
             self._connection = self._open()
             self._pid, self._identity = os.getpid(), self.identity()
-        elif self._pid != os.getpid() or self.identity() != self._identity:
+        elif self._pid != os.getpid() or not self.is_in_place:
             raise StorageUnavailableError(
                 f"{self._name} was moved, or this process forked unseen by "
                 "Python. Fix: open it anew in a process that nobody forked from an open one."
             )
         return self._connection
 
-    def _writable(self) -> sqlite3.Connection:
+    def _writable(self, db: sqlite3.Connection) -> sqlite3.Connection:
         """Return a connection that can change the file; where there was none, look again."""
         if self._refused is not None:
             self.disconnect()
-        db = self._connected()
+            db = self._connected()
         if self._refused is not None:
             raise self._refused
         return db
@@ -232,19 +258,38 @@ class DatabaseFile:
             raise self._too_new(version)
         if version != self._tables.version:
             raise self.damage("it holds tables of something else")
+        self._refuse_cut(db)
+
+    def _refuse_cut(self, db: sqlite3.Connection) -> None:
+        """Refuse a file that ends within a page, which SQLite would read as zeros."""
+        (page,) = db.execute("PRAGMA page_size").fetchone()
+        with suppress(FileNotFoundError):
+            if self.path.stat().st_size % page and not self._has_log():
+                raise self.damage("its end is missing")
+
+    def _has_log(self) -> bool:
+        """Whether some pages are only in the log."""
+        try:
+            return self._beside("-wal").stat().st_size > 0
+        except OSError:
+            return False
+
+    def _beside(self, suffix: str) -> Path:
+        return self.path.with_name(self.path.name + suffix)
 
     def _prepare(self, db: sqlite3.Connection) -> None:
-        (mode,) = self._patiently(lambda: db.execute("PRAGMA journal_mode = WAL")).fetchone()
-        if mode != "wal":
+        self._synchronize(db, self.levels[1])
+        log = f"PRAGMA journal_mode = {self.journal}"
+        (mode,) = self._patiently(lambda: db.execute(log)).fetchone()
+        if mode != self.journal.lower():
             raise StorageFaultError(
                 f"the disk of {str(self.path)!a} can't share a log between processes. "
                 "Fix: put it on a disk of this machine, with PERDURE_HOME."
             )
-        db.execute(f"PRAGMA synchronous = {_FULL}")
-        self._synchronous = _FULL
         db.execute("PRAGMA secure_delete = ON")
         if version_of(db) != self._tables.version:
             self._settle(db)
+        self._refuse_cut(db)
 
     def _settle(self, db: sqlite3.Connection) -> None:
         """Make the tables, unless somebody else has; refuse a file that is not ours."""
@@ -274,7 +319,7 @@ class DatabaseFile:
         """Close the connection, if there is one; whoever calls has the lock."""
         if self._connection is not None and self._pid == os.getpid():
             self._connection.close()
-        self._connection = None
+        self._connection = self._synchronous = None
 
     # ------------------------------------------------------------ errors
     @contextmanager
@@ -283,10 +328,16 @@ class DatabaseFile:
             yield
         except sqlite3.Error as error:
             raise self._explain(error, before) from error
+        except UnicodeDecodeError as error:
+            raise self._undecodable(before) from error
         except PerdureError:
             raise
         except OSError as error:
             raise self._unopened(error) from error
+
+    def _undecodable(self, before: str) -> DamageError:
+        """SQLite quotes a schema that is not text, and Python can't decode the message."""
+        return self.damage(f"{before}its schema is not UTF-8")
 
     def _unopened(self, error: OSError) -> PerdureError:
         told = f"can't open {self._name}: {error.strerror}. Fix: "
@@ -295,7 +346,7 @@ class DatabaseFile:
         kind = AccessRefusedError if error.errno in _UNWRITABLE else StorageUnavailableError
         return kind(f"{told}make its folder writable, or set PERDURE_HOME to one that is.")
 
-    def _too_new(self, version: int) -> StorageUnavailableError:
+    def _too_new(self, version: int) -> PerdureError:
         return StorageUnavailableError(
             f"{self._name} has schema {version}; this Perdure knows {self._tables.version}. "
             "Fix: use the newer Perdure that made it."
@@ -353,7 +404,6 @@ class ReadOnlyFile(DatabaseFile):
 
     @property
     def is_undisturbed(self) -> bool:
-        """Whether all that was read was of one moment."""
         return self._looked_at is None or self._looked_at == self._state()
 
     def _open(self) -> sqlite3.Connection:
@@ -366,16 +416,13 @@ class ReadOnlyFile(DatabaseFile):
             logs = [self._beside(log).exists() for log in ("-wal", "-shm")]
             shared = all(logs)
             self._looked_at = None if shared else self._state()
-            if logs == [True, False] and self._beside("-wal").stat().st_size:
+            if logs == [True, False] and self._has_log():
                 raise StorageUnavailableError(
                     f"{self._name} has a log that only a writer can take in. "
                     "Fix: run `perdure recall` or `perdure worker --once`."
                 )
             how = "mode=ro&readonly_shm=1" if shared else "immutable=1"
             return self._connection_to(f"{self.path.as_uri()}?{how}", self._check)
-
-    def _beside(self, suffix: str) -> Path:
-        return self.path.with_name(self.path.name + suffix)
 
     def _state(self) -> tuple[int, ...] | None:
         """Return what changes with the file; nothing equals it while somebody has a log."""
@@ -394,8 +441,10 @@ class InMemory(DatabaseFile):
         return 0, 0
 
     def _connected(self) -> sqlite3.Connection:
+        if self._closed or self._connection is None:
+            return super()._connected()
         self._pid = os.getpid()
-        return super()._connected()
+        return self._connection
 
     def _open(self) -> sqlite3.Connection:
         db = self._connection_to(":memory:", self._settle)
@@ -425,8 +474,8 @@ class DerivedFile:
     def ask(self, question: Callable[[DatabaseFile], Answer]) -> Answer:
         with self._lock:
             try:
-                return question(self._opened())
-            except (DamageError, StorageUnavailableError, UnicodeDecodeError):
+                return question(self._file or self._opened())
+            except (DamageError, StorageUnavailableError):
                 self.discard()
                 return question(self._opened())
 
@@ -440,11 +489,7 @@ class DerivedFile:
         with self._lock:
             self.close()
             if self._path:
-                from perdure.files import set_aside  # noqa: PLC0415 - who begins anew pays
-
-                set_aside(Path(self._path), unless=Path.is_file)
-                for name in (self._path, f"{self._path}-wal", f"{self._path}-shm"):
-                    Path(name).unlink(missing_ok=True)
+                discard(Path(self._path))
 
     def _opened(self) -> DatabaseFile:
         if self._file is None:
@@ -453,6 +498,15 @@ class DerivedFile:
             self._check(file)
             self._file = file
         return self._file
+
+
+def discard(path: Path) -> None:
+    """Remove a file that can be made again, with its logs; what is not a file is put aside."""
+    from perdure.files import set_aside  # noqa: PLC0415 - who begins anew pays
+
+    set_aside(path, unless=Path.is_file)
+    for log in ("", "-wal", "-shm", "-journal"):
+        path.with_name(path.name + log).unlink(missing_ok=True)
 
 
 def look(
@@ -473,8 +527,24 @@ def look(
 
 
 @contextmanager
+def read_only(path: Path, patience: float = 5.0) -> Iterator[sqlite3.Connection]:
+    """Yield a connection to another program's file; what can't be read is a `StorageError`."""
+    try:
+        uri = f"{path.resolve(strict=True).as_uri()}?mode=ro"
+        with closing(sqlite3.connect(uri, patience, uri=True)) as db:
+            yield db
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        raise StorageFaultError(
+            f"{str(path)!a} can't be read as a database: {error}. Fix: check the file."
+        ) from error
+    except PerdureError:
+        raise
+    except OSError as error:
+        raise explain(error, str(path.parent), path.name) from error
+
+
+@contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """Change a database wholly or not at all."""
     try:
         db.execute("BEGIN IMMEDIATE")
         yield
