@@ -332,7 +332,6 @@ def _is_as_exported(folder: Path, manifest: Manifest, seen: Seen) -> bool:
     The kernel sets the time of a change; nobody else can. A folder that was copied has another
     manifest by its stamp.
     """
-    seen.stamps()
     if seen.note(_noted(folder)) != _stamp(folder / MANIFEST):
         return False
     if os.path.lexists(folder / UNFINISHED):

@@ -144,7 +144,6 @@ class Repair:
         is_unseen = edits.found or edits.unreadable or edits.left
         if not self._nodes.is_laid_out or is_unseen or seen.has_unreadable:
             return self.examine(ctx)
-        seen.stamps()
         name = f"examined by {ctx.account_id} {ctx.role.value} {sorted(ctx.owner_spaces)}"
         before = _Examined.read(seen.note(name))
         if before is None or before.position > now:
