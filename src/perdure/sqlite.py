@@ -381,6 +381,18 @@ class DatabaseFile:
         )
 
 
+class UnpublishedFile(DatabaseFile):
+    """A file that nobody else knows yet, and that is synced when they do: no change of it is."""
+
+    def _prepare(self, db: sqlite3.Connection) -> None:
+        super()._prepare(db)
+        db.execute("PRAGMA secure_delete = OFF")
+
+    def _synchronize(self, db: sqlite3.Connection, level: int) -> None:
+        del level
+        super()._synchronize(db, 0)
+
+
 class ReadOnlyFile(DatabaseFile):
     """A file that nothing is done to, whoever else uses it: not even to its log or its locks.
 

@@ -38,6 +38,20 @@ def recorded() -> Recorded:
     return Recorded(MemoryBackend(), History.on(MemoryDisk()))
 
 
+class TestFirst:
+    @settings(max_examples=examples(60), deadline=None)
+    @given(
+        st.sets(st.sampled_from([*"abc", "a-b", "a-b-c", "a-", "ab", "a.b", "b-0", "a%b", "a0"])),
+        st.integers(1, 6),
+    )
+    def test_it_is_how_the_list_begins(self, names: set[str], most: int) -> None:
+        recorded = Recorded(MemoryBackend(), History.on(MemoryDisk()))
+        recorded.commit({Locator(f"in/{name}/x.md"): "x" for name in names} or {NOTE: "x"})
+        view = View(recorded.history, recorded.history.store.current())
+
+        assert view.first(Locator("in"), most) == view.list(Locator("in"))[:most]
+
+
 class TestAgreement:
     @settings(max_examples=examples(40), deadline=None)
     @given(

@@ -22,6 +22,7 @@ SEAM_VERBS = frozenset(
         "saved",
         "earlier",
         "findings",
+        "first",
         "identity",
         "is_past",
         "scan",

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -170,6 +171,36 @@ class Catalogue:
     def names(self, prefix: str, position: int) -> list[str]:
         """Return the names with this beginning that stood for something, in key order."""
         return [name for (name,) in self._ask(_NAMES, _range(prefix, position))]
+
+    def ever_named(self, prefix: str, position: int) -> bool:
+        """Whether something was said of a name with this beginning, by the order of the log."""
+        query = (
+            "SELECT 1 FROM binds INDEXED BY binds_by_position "
+            "WHERE position <= :at AND name >= :start AND name < :stop LIMIT 1"
+        )
+        return bool(self._ask(query, _range(prefix, position)))
+
+    def first_children(self, folder: str, position: int, most: int) -> list[str]:
+        """Return the first names that lie directly in a folder, in the order of `children`.
+
+        Names come in the order of whole keys, where `a-b/x` is before `a/x`; so a name that is the
+        beginning of another may come late, and is asked for.
+        """
+
+        def first(database: Database) -> list[str]:
+            found = {name for name, _ in islice(_children(database, folder, position), most)}
+            early = {
+                name[:end]
+                for name in found
+                for end in range(len(_inside(folder)) + 1, len(name))
+                if name[end] < "/"
+            }
+            for name in early:
+                if database.ask(f"{_NAMES} LIMIT 1", _range(_inside(name), position)):
+                    found.add(name)
+            return sorted(found)[:most]
+
+        return self._answer(first)
 
     def children(self, folder: str, position: int) -> list[tuple[str, bool]]:
         """Return what lies directly in a folder, in key order, and whether it is a folder.

@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
 _LOOKS = 50
 _SIBLINGS = 20
+_FILES_OF_FOLDER = 8
+"""So many names in a folder, and more, are not those of nodes."""
 OWNER_LEVEL = 2
 _FILE_NAMES = frozenset(FILES)
 _META_FIRST = (META, *PARTS)
@@ -226,6 +228,21 @@ class NodeReader:
             return sorted(f"{uri}/{name}" for name in visible)
         children = (_child(place, name) for name in visible)
         return sorted(str(child) for child in children if child is not None)
+
+    def first_children(self, uri: str, ctx: RequestContext, most: int) -> list[str]:
+        """Return the first of `list_children`; in the past, all of a large folder isn't listed."""
+        place = Uri.parse(uri)
+        if self._is_past and _holds_slugs(place):
+            folder = self.folder(place)
+            put_away = {name_of(c.name) for c in self.backend.list(self.file(place, ARCHIVED))}
+            asked = most + len(put_away) + _FILES_OF_FOLDER
+            segments = [child.name for child in self.backend.first(folder, asked)]
+            if not any("%" in segment for segment in segments):  # whose order is not of names
+                self.reach.seen(uri, ctx)
+                visible = list(self._visible(place, self._named(place, segments), put_away, ctx))
+                if len(visible) >= most:
+                    return [f"{uri}/{name}" for name in visible[:most]]
+        return self.list_children(uri, ctx)[:most]
 
     def siblings(self, node: ContextNode, ctx: RequestContext) -> Iterator[tuple[str, str]]:
         """Yield the URIs and abstracts of the first nodes in the same folder, but not its own."""

@@ -20,7 +20,7 @@ from perdure.artifacts.proof import log_root
 from perdure.artifacts.verify import Progress
 from perdure.context.layouts.notes import NotesLayout
 from perdure.dataclass import dataclass
-from perdure.engine.exporting import ARCHIVE, Manifest, demand_whole
+from perdure.engine.exporting import ARCHIVE, Manifest, demand_whole, read_manifest
 from perdure.errors import (
     AbsentError,
     ArchiveError,
@@ -86,6 +86,8 @@ class Arriving:
         self.storage = storage
         self.history = history
         self._note = note_of(folder)
+        self._taken = folder / "taken-in"
+        """The digest of the manifest that was last taken in."""
         self._derived = derived
         """What was made of texts; it goes if the archive tells that some were erased."""
         self._introduce = introduce
@@ -98,12 +100,29 @@ class Arriving:
         self.history.close()
 
     def from_folder(self, folder: Path, progress: Progress | None = None) -> Arrived:
-        """Take in an export, once all of it was compared; else nothing is changed."""
+        """Take in an export, once all of it was compared; else nothing is changed.
+
+        Of one that was taken in before, nothing but its manifest is looked at.
+        """
+        found = read_manifest(folder)
+        if found is not None and self._has(found):
+            return Arrived(How.KNOWN, found.history, found.position, 0)
         manifest = demand_whole(folder)
         with (folder / ARCHIVE).open("rb") as file:
             _demand_same(read_archive(file), manifest)
             file.seek(0)
-            return self.take_in(file, str(folder), progress)
+            arrived = self.take_in(file, str(folder), progress)
+        write_whole(self._taken, manifest.digest().encode())
+        return arrived
+
+    def _has(self, manifest: Manifest) -> bool:
+        """Whether it is the manifest of what was last taken in, and nothing is left to write."""
+        if self._note.exists() or self.history.position() < manifest.position:
+            return False
+        try:
+            return self._taken.read_bytes() == manifest.digest().encode()
+        except OSError:
+            return False
 
     def take_in(self, source: BinaryIO, name: str, progress: Progress | None = None) -> Arrived:
         """Take in an archive, and write the files; if it is interrupted, do it again."""

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from perdure.artifacts import CID
-from perdure.context.files import FILES, OWNER, Files
+from perdure.context.files import FILES, META, OWNER, Files
 from perdure.context.reading import NodeReader
 from perdure.dataclass import dataclass, field
 from perdure.errors import PerdureError
@@ -58,6 +58,9 @@ class Logged:
         self._reader = reader
         self._folders = folders
 
+    def position(self) -> int:
+        return self._history.position()
+
     def changed(self, account_id: str, after: int, until: int | None = None) -> list[Uri]:
         """Return the nodes whose texts were named after a position; with folders, those above, too.
 
@@ -69,15 +72,29 @@ class Logged:
         places: dict[Uri, None] = {}
         named = self._history.store.catalogue.named_since(after, until)
         keys = [key for key in named if key.startswith(below)]
+        folders: dict[Uri, None] = {}
         for place in filter(None, map(self._place_at, dict.fromkeys(map(_folder, keys)))):
             places[place] = None
             if self._folders:
-                places |= dict.fromkeys(folders_of(place))
+                folders[place.parent] = None
+        for folder in folders:
+            places |= dict.fromkeys((folder, *folders_of(folder)) if len(folder.path) > 1 else ())
         for key in keys if self._folders else ():
             session = self._place(key) if key.endswith(f"/{OWNER}") else None
             for node in () if session is None else self._reader.walk(session):
                 places |= dict.fromkeys(folders_of(node))
         return list(places)
+
+    def is_empty(self, account_id: str, position: int) -> bool:
+        """Whether no text of an account was ever named up to a position."""
+        return not self._history.store.catalogue.ever_named(self._below(account_id), position)
+
+    def absent(self, nodes: Iterable[Uri], position: int) -> set[Uri]:
+        """Return which of these nodes had no meta as of then, so that there was none."""
+        root = f"{self._reader.root.key}/" if self._reader.root.key else ""
+        metas = {f"{root}{place.key}/{META}": place for place in nodes}
+        said = self._history.store.catalogue.contents(list(metas), position)
+        return {metas[key] for key, cid in said.items() if cid is None}
 
     def differing(self, read: Mapping[Uri, Files], position: int) -> set[str]:
         """Return the places where files were read that are not what the log says as of then."""

@@ -30,6 +30,7 @@ from perdure.artifacts.verify import Progress
 from perdure.context.files import CONTENT, META, Meta, text_of
 from perdure.context.reading import NodeReader
 from perdure.dataclass import asdict, dataclass
+from perdure.engine.edits import look_for_edits
 from perdure.engine.erasing.tracing import Span, spans_of_sessions
 from perdure.errors import (
     AbsentError,
@@ -38,6 +39,7 @@ from perdure.errors import (
     InvalidValueError,
     NodeNotFoundError,
     NotTextError,
+    StorageError,
     explain,
     explain_reading,
 )
@@ -45,6 +47,7 @@ from perdure.files import write_whole
 from perdure.model import NodeStatus, RequestContext, Uri
 from perdure.storage.history import MOVED_FROM, Circumstances, Event, History
 from perdure.storage.locator import Locator
+from perdure.storage.seen import Seen, settle
 from perdure.storage.sweep import sweep
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.storage.wrappers.view import View
@@ -79,8 +82,14 @@ class Manifest:
     """The digest of each, by its path."""
 
     def write(self, folder: Path) -> None:
+        write_whole(folder / MANIFEST, self._content())
+
+    def digest(self) -> str:
+        return sha256(self._content()).hexdigest()
+
+    def _content(self) -> bytes:
         content = json.dumps(asdict(self), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-        write_whole(folder / MANIFEST, content.encode())
+        return content.encode()
 
 
 def is_export(folder: Path) -> bool:
@@ -274,29 +283,37 @@ class Exported:
     """Of the archive, in bytes."""
 
 
-def export_to(
+def export_to(  # noqa: PLR0913, PLR0917 - what, whose, where, and what is known of it
     folder: Path,
     recorded: Recorded,
     reach: Reachable | None,
     who: str,
+    seen: Seen,
     progress: Progress | None = None,
 ) -> Exported:
     """Export what is within a reach; without one, everything. Interrupted, do it again.
 
-    Only what changed since the last export there is written.
+    Only what changed since the last export there is written. Texts are read if a stamp differs
+    from what was seen last, and files that were exported if a stamp is not of that export.
     """
     demand_ours(folder)
-    clear(folder)
-    sweep(recorded)
+    edits = look_for_edits(recorded.inner, recorded.history, seen)
+    if edits.found or edits.left or edits.closed:
+        sweep(recorded)
+    else:
+        settle(seen, edits)
     before = read_manifest(folder)
     now = recorded.history.store.current()
+    source = f"{recorded.history.store.history.hex()} {now.position} {who}"
+    if before is not None and before.source == source and _is_as_exported(folder, before, seen):
+        return Exported(before, 0, 0, (folder / ARCHIVE).stat().st_size)
+    clear(folder)
     with _explained(folder), _chosen(folder, recorded, reach, now) as (history, state):
         texts = dict(_texts(history, state))
         wanted = {path: sha256(data).hexdigest() for path, data in texts.items()}
         old = {} if before is None else before.files
         _refuse_changed(folder, old, wanted)
         begin(folder, {*old, *wanted, *begun(folder)})
-        source = f"{recorded.history.store.history.hex()} {now.position} {who}"
         archive = _archive(folder, before, history, source, progress)
         written = _write(folder, texts, wanted)
         removed = _remove(folder, {*begun(folder)} - wanted.keys())
@@ -304,7 +321,47 @@ def export_to(
     manifest = Manifest(FORMAT, *archive[:2], archive[2], source, accounts, wanted)
     manifest.write(folder)
     (folder / UNFINISHED).unlink(missing_ok=True)
+    with suppress(StorageError):  # then all is compared the next time
+        seen.change((), (), {_noted(folder): _stamp(folder / MANIFEST)})
     return Exported(manifest, written, removed, (folder / ARCHIVE).stat().st_size)
+
+
+def _is_as_exported(folder: Path, manifest: Manifest, seen: Seen) -> bool:
+    """Whether no file of an export changed since its manifest was written, which was last.
+
+    The kernel sets the time of a change; nobody else can. A folder that was copied has another
+    manifest by its stamp.
+    """
+    if seen.note(_noted(folder)) != _stamp(folder / MANIFEST):
+        return False
+    if os.path.lexists(folder / UNFINISHED):
+        return False
+    written = (folder / MANIFEST).lstat().st_ctime_ns
+    top = f"{folder}/"
+    files = (*manifest.files, ARCHIVE)
+    above = {parent for path in files for parent in _above(path)}
+    try:
+        return all(stat.S_ISDIR(os.lstat(top + path).st_mode) for path in above) and all(
+            stat.S_ISREG(found.st_mode) and found.st_ctime_ns < written
+            for found in (os.lstat(top + path) for path in files)
+        )
+    except OSError:
+        return False
+
+
+def _above(path: str) -> Iterator[str]:
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path
+
+
+def _noted(folder: Path) -> str:
+    return f"exported to {folder.absolute()}"
+
+
+def _stamp(path: Path) -> str:
+    found = path.lstat()
+    return f"{found.st_dev} {found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
 
 
 @contextmanager

@@ -8,9 +8,17 @@ from perdure.dataclass import replace
 from perdure.engine.building import Caught, Progress
 from perdure.engine.edits import look_for_edits
 from perdure.engine.parts import Parts
-from perdure.engine.upkeep import Counting, IndexProof, IndexStatus
-from perdure.errors import DamageError, NodeNotFoundError
+from perdure.engine.upkeep import (
+    NOT_COMPARED,
+    Counting,
+    Difference,
+    IndexProof,
+    IndexStatus,
+    Kind,
+)
+from perdure.errors import DamageError, NodeNotFoundError, StorageError
 from perdure.model import EventStatus, OutboxEvent, RequestContext
+from perdure.storage.seen import settle
 
 
 class IndexUpkeep:
@@ -37,9 +45,7 @@ class IndexUpkeep:
             newest=recorded.history.position(),
             places=len(following.index.stamps(account)),
             behind=len(following.behind(account)),
-            unrecorded=len(
-                look_for_edits(recorded.inner, recorded.history, self._parts.seen).found
-            ),
+            unrecorded=self._unrecorded(),
             waiting=len(events),
             dead=sum(event.status is EventStatus.DEAD for event in events),
             indexes=tuple(
@@ -47,6 +53,15 @@ class IndexUpkeep:
             ),
             hints=tuple(present.hints()) if present.meanwhile else (),
         )
+
+    def _unrecorded(self) -> int:
+        """Return how many texts others wrote; what was compared now is not read again."""
+        recorded, seen = self._parts.recorded, self._parts.seen
+        edits = look_for_edits(recorded.inner, recorded.history, seen)
+        if not edits.found:
+            with suppress(StorageError):  # as where the disk can't be written
+                settle(seen, edits)
+        return len(edits.found)
 
     @property
     def is_built(self) -> bool:
@@ -61,17 +76,40 @@ class IndexUpkeep:
         look_for_edits(recorded.inner, recorded.history, self._parts.seen)
         return self._parts.indexes.upkeep.rebuild(self._account, self._counted(progress))
 
-    def verify(self, *, heal: bool = False, progress: Counting | None = None) -> IndexProof:
+    def verify(
+        self, *, heal: bool = False, quick: bool = False, progress: Counting | None = None
+    ) -> IndexProof:
         """Compare every record with canonical state; with `heal`, replace what differs.
 
-        What is only behind is brought up to date first.
+        What is only behind is brought up to date first. With `quick`, no record and no text is
+        read: the index is compared with the log by its cursor, and texts with the log by their
+        stamps. The proof says what was not compared.
         """
         with suppress(DamageError):  # which is found below
             self._settle()
+        if quick:
+            return self._verify_quickly()
         upkeep = self._parts.indexes.upkeep
         proof = upkeep.verify(self._account, heal=heal, progress=self._counted(progress))
         notes = self._parts.repair.notes(self._caller)
         return replace(proof, notes=tuple(note.uri for note in notes))
+
+    def _verify_quickly(self) -> IndexProof:
+        try:
+            found = self.status()
+        except DamageError as error:
+            return IndexProof("", 0, 0, damage=str(error), not_compared=NOT_COMPARED)
+        following = self._parts.indexes.upkeep.following
+        behind = following.behind(self._account) if found.behind and found.built else ()
+        return IndexProof(
+            "",
+            found.places,
+            0,
+            tuple(Difference(str(place), Kind.BEHIND) for place in behind),
+            damage="" if found.built else "it was never finished",
+            unrecorded=found.unrecorded,
+            not_compared=NOT_COMPARED,
+        )
 
     def prune(self) -> tuple[tuple[str, int], ...]:
         """Remove the indexes of earlier embedders that answer no more, of all accounts.

@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import islice
@@ -340,13 +340,23 @@ class Following:
         building.add(building.lost(), lambda _: None, lambda: True)
         return building.finish()
 
-    def update(self, account_id: str, places: Sequence[Uri], cursor: int, now: int) -> Caught:
-        """Make the records of these places anew, and move the cursor from where it is to `now`."""
+    def update(
+        self,
+        account_id: str,
+        places: Sequence[Uri],
+        cursor: int,
+        now: int,
+        gone: Collection[Uri] = frozenset(),
+    ) -> Caught:
+        """Make the records of these places anew, and move the cursor from where it is to `now`.
+
+        Of those that are known to be gone, nothing is read.
+        """
         failed: dict[str, PerdureError] = {}
-        records: Records = {}
+        records: Records = {str(place): [] for place in gone}
         unlogged: set[str] = set()
         beginnings = self._firsts.after(places)
-        for batch in batched(places, BATCH):
+        for batch in batched((place for place in places if place not in gone), BATCH):
             made = self.indexer.make(batch, beginnings, partial(self.index.read, account_id))
             records |= made.records
             failed |= made.failed

@@ -1182,10 +1182,15 @@ class Memory(Readable):
         what a crash left unfinished is finished, or removed. That many files are gone at once is
         recorded only with `accept_removals`.
         """
+        from perdure.engine.edits import look_for_edits
         from perdure.engine.repair import Repaired
 
         if not apply:
-            return Repaired((), tuple(self._parts.repair.examine(self.caller)))
+            parts = self._parts
+            logged = parts.indexes.upkeep.following.logged
+            edits = look_for_edits(parts.recorded.inner, parts.recorded.history, parts.seen)
+            found = parts.repair.examine_changed(self.caller, edits, parts.seen, logged)
+            return Repaired((), tuple(found))
         self.record_edits(accept_removals=accept_removals)
         may_resume = self.caller.role is Role.ROOT
         ended = self._parts.namespaces.resume(self.caller) if may_resume else ()
@@ -1361,12 +1366,12 @@ class Memory(Readable):
         """
         from perdure.engine.exporting import Reachable, export_to
 
-        recorded = self._parts.recorded
+        recorded, seen = self._parts.recorded, self._parts.seen
         if everything:
             self._demand_root("export all accounts", "export without everything=True")
-            return export_to(Path(folder), recorded, None, "everything", progress)
+            return export_to(Path(folder), recorded, None, "everything", seen, progress)
         reach = Reachable.by(self.caller, recorded.history, self._parts.nodes)
-        return export_to(Path(folder), recorded, reach, reach.said(self.caller), progress)
+        return export_to(Path(folder), recorded, reach, reach.said(self.caller), seen, progress)
 
     def import_from(  # noqa: PLR0913 - as `save`
         self,

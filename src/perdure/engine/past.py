@@ -1,7 +1,7 @@
 """The index of a moment, made out of one that is near, by what differs between the two."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
@@ -20,6 +20,7 @@ from perdure.errors import DamageError, PerdureError, StorageError
 from perdure.index.contract import Embedder, KeptIndex
 from perdure.index.filters import stamp
 from perdure.index.memo import VectorMemo
+from perdure.index.stores.sqlite import SqliteIndex
 from perdure.model import RequestContext, Uri
 from perdure.storage.history import History
 from perdure.storage.wrappers.view import View
@@ -52,7 +53,7 @@ class Moments(Protocol):
 
     def duplicated(
         self, account_id: str, origin: Origin, position: int
-    ) -> AbstractContextManager[KeptIndex]:
+    ) -> AbstractContextManager[SqliteIndex]:
         """Give a duplicate of an index, which may be further by now.
 
         If its user ends well, it becomes the index of the moment, unless somebody else has made
@@ -83,15 +84,19 @@ class Copying:
     def _mend(self, account_id: str, origin: Origin, position: int) -> None:
         """Make it out of this one; leave it if that is not worth it, or nobody can tell how."""
         with self._moments.duplicated(account_id, origin, position) as index:
-            cursor, held = index.cursor(account_id), index.stamps(account_id)
+            cursor = index.cursor(account_id)
             following = Following(self._history, index, self._indexer)
             places = self._differing(following, account_id, origin, (cursor, position))
             unlogged = index.unlogged(account_id)
-            if places is None or unlogged is None or not _is_worth_it(places, held):
+            if places is None or unlogged is None:
                 raise _UnlikeError
-            also = self._folders(held) if origin.is_present else ()
+            nodes = [place for place in places if place.is_node]
+            if len(nodes) > _MUCH * (index.places(account_id) - len(nodes)):
+                raise _UnlikeError
+            gone = following.logged.absent(nodes, position)
+            also = self._folders(index.folders(account_id)) if origin.is_present else ()
             every = dict.fromkeys((*places, *with_folders(map(Uri.parse, unlogged)), *also))
-            following.update(account_id, list(every), cursor, position)
+            following.update(account_id, list(every), cursor, position, gone)
 
     def _differing(
         self, following: Following, account_id: str, origin: Origin, positions: tuple[int, int]
@@ -115,17 +120,10 @@ class Copying:
 
         To what a folder is said to hold belongs what is no node, and in no log.
         """
-        every = (place for place in map(Uri.parse, held) if not place.is_node)
-        for batch in batched(every, BATCH):
+        for batch in batched(map(Uri.parse, held), BATCH):
             for uri, records in self._indexer.make(batch).records.items():
                 if stamp(records) != held[uri]:
                     yield Uri.parse(uri)
-
-
-def _is_worth_it(places: Iterable[Uri], held: Mapping[str, str]) -> bool:
-    """Whether what must go from an index costs less than what can stay would to be made."""
-    gone = len(held.keys() & set(map(str, places)))
-    return not gone > _MUCH * (len(held) - gone)
 
 
 Answer = TypeVar("Answer")
@@ -277,10 +275,16 @@ class Past:
 
     def _finish(self, account_id: str) -> None:
         """Make the index of an account, unless it is there: from one that is near, or wholly."""
+        if self.index.cursor(account_id):
+            return
+        position, following = self.state.position, self._kept.following
+        if following.logged.is_empty(account_id, position):
+            if position:
+                self.index.replace(account_id, {}, cursor=position, expect=0)
+            return
+        self._copying.make(account_id, position)
         if self.index.cursor(account_id) == 0:
-            self._copying.make(account_id, self.state.position)
-        if self.index.cursor(account_id) == 0:
-            self._kept.following.build(account_id, position=self.state.position)
+            following.build(account_id, position=position)
 
     def _do_without(self, account_id: str, error: Exception) -> None:
         """Make the index of an account where it lasts no longer than this moment is at hand."""

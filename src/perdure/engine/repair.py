@@ -1,14 +1,17 @@
 """Finds nodes that something left in a state that no verb leaves them in, and mends them."""
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from enum import Enum
+from typing import NamedTuple
 
 from perdure.context.files import CONTENT, META
 from perdure.context.mending import Mending
 from perdure.context.nodes import Nodes
 from perdure.context.reading import Stored
 from perdure.dataclass import dataclass
+from perdure.engine.building import Logged
 from perdure.engine.namespaces import Deleted
 from perdure.errors import (
     AccessRefusedError,
@@ -19,10 +22,12 @@ from perdure.errors import (
     LinkRefusedError,
     NodeExistsError,
     NodeNotFoundError,
+    StorageError,
 )
 from perdure.model import NodeStatus, RequestContext, Uri
 from perdure.model.node import unreadable_times
 from perdure.storage.contract import UNREADABLE
+from perdure.storage.seen import Checked, Seen, settle
 
 
 class State(Enum):
@@ -96,6 +101,19 @@ class Repaired:
     findings: tuple[Finding, ...]
 
 
+class _Examined(NamedTuple):
+    position: int
+    wrong: list[str]
+
+    @classmethod
+    def read(cls, noted: str) -> "_Examined | None":
+        try:
+            position, wrong = json.loads(noted)
+            return cls(int(position), list(map(str, wrong)))
+        except (ValueError, TypeError):
+            return None
+
+
 class Repair:
     """Looks at every node of an account that the caller may change, and mends what it finds.
 
@@ -107,13 +125,38 @@ class Repair:
         self._nodes = nodes
         self._mending = Mending(nodes)
 
-    def examine(self, ctx: RequestContext) -> list[Finding]:
-        found = (
-            self._finding(place)
-            for place in self._nodes.walk(Uri(ctx.account_id))
-            if self._may(place, ctx)
-        )
+    def examine(self, ctx: RequestContext, places: Iterable[Uri] | None = None) -> list[Finding]:
+        """Return what is wrong with all nodes, or with those at some places."""
+        every = self._nodes.walk(Uri(ctx.account_id)) if places is None else places
+        found = (self._finding(place) for place in every if self._may(place, ctx))
         return [finding for finding in found if finding is not None]
+
+    def examine_changed(
+        self, ctx: RequestContext, edits: Checked, seen: Seen, logged: Logged
+    ) -> list[Finding]:
+        """Return the same, but read only what may be otherwise than when it was last examined.
+
+        That is what the log names since, and what was wrong then. Everything is read if a file
+        has another stamp than when it was last seen, or is not a text; or if each part of a node
+        has a file of its own, because a folder without files has no stamp.
+        """
+        now = logged.position()
+        is_unseen = edits.found or edits.unreadable or edits.left
+        if not self._nodes.is_laid_out or is_unseen or seen.has_unreadable:
+            return self.examine(ctx)
+        name = f"examined by {ctx.account_id} {ctx.role.value} {sorted(ctx.owner_spaces)}"
+        before = _Examined.read(seen.note(name))
+        if before is None or before.position > now:
+            found = self.examine(ctx)
+        else:
+            changed = logged.changed(ctx.account_id, before.position)
+            nodes = {each for each in (*map(Uri.parse, before.wrong), *changed) if each.is_node}
+            found = self.examine(ctx, sorted(nodes, key=str))
+        wrong = [finding.uri for finding in found]
+        with suppress(StorageError):  # then all is read the next time
+            settle(seen, edits)
+            seen.change((), (), {name: json.dumps([now, wrong])})
+        return found
 
     def run(self, ctx: RequestContext) -> list[Finding]:
         """Mend what is wrong; return what it was."""

@@ -65,8 +65,9 @@ class Summaries:
         return _texts(folder, list(self._told(first, self.listed)))
 
     def listed(self, folder: Uri) -> list[str]:
+        """Return the first places in a folder, and so many that it shows whether it is large."""
         everybody = RequestContext(folder.account, "summaries", role=Role.ADMIN)
-        return self._reader.list_children(str(folder), everybody)
+        return self._reader.first_children(str(folder), everybody, LARGE + 1)
 
     def is_there(self, place: Uri) -> bool:
         """Whether a place is surely listed in its folder."""

@@ -75,6 +75,14 @@ class Kind(Enum):
     DIFFERENT = "different"
     DAMAGED = "damaged"
     """Its records are not what was put."""
+    BEHIND = "behind"
+    """It changed after the index was brought up to date."""
+
+
+NOT_COMPARED = (
+    "what the records say, what the texts say, and whether the file of the index is whole"
+)
+"""What a quick check leaves out."""
 
 
 class Difference(NamedTuple):
@@ -97,10 +105,14 @@ class IndexProof:
     """Why the index could not be read at all."""
     notes: tuple[str, ...] = ()
     """Texts that no index has, because they are not nodes yet."""
+    unrecorded: int = 0
+    """Texts that were edited outside Perdure and are not recorded yet, if it was a quick check."""
+    not_compared: str = ""
+    """What a quick check did not look at; empty if everything was compared."""
 
     @property
     def holds(self) -> bool:
-        return not self.differences and not self.damage
+        return not self.differences and not self.damage and not self.unrecorded
 
 
 @dataclass(frozen=True, slots=True)

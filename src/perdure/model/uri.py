@@ -36,6 +36,12 @@ MESSAGE = later(r"ctx://[^#\s]+#[0-9]{1,9}")
 SLUG = later(r"[a-z0-9_-]{1,100}")
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_-")
 _RESERVED = later(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)")
+_SEGMENT = r"(?!(?:con|prn|aux|nul|com\d|lpt\d)(?:/|\Z))([a-z0-9_-]{1,100})"
+_USUAL = later(
+    rf"{_SEGMENT}/(users|agents)/{_SEGMENT}/(memories)/(?!profile/){_SEGMENT}/{_SEGMENT}"
+)
+"""A memory whose names are the same in its URI, in its key and by themselves. Most are: they are
+recognised in a tenth of the time of a check."""
 _MARKS = ("conflict", "perdure-tmp", "content.md")
 """What means something in a file's name; a dot in an id that holds it is escaped."""
 
@@ -185,7 +191,7 @@ class Uri:
     @property
     def parent(self) -> "Uri":
         """The folder that holds it; an account is its own parent."""
-        return Uri(self.account, self.path[:-1])
+        return _checked(self.account, self.path[:-1])
 
     def child(self, *names: str) -> "Uri":
         return Uri(self.account, (*self.path, *names))
@@ -203,6 +209,10 @@ class Uri:
         """Return the place whose folder this is; None if it is the folder of none."""
         if not isinstance(key, str) or len(key) > MAX_KEY_BYTES:
             return None
+        usual = _USUAL.fullmatch(key, len("accounts/")) if key.startswith("accounts/") else None
+        if usual is not None:
+            account, *path = usual.groups()
+            return _checked(account, tuple(path))
         first, *segments = key.split("/")
         names = [name_of(segment) for segment in segments]
         if first != "accounts" or not names or None in names:
@@ -212,6 +222,14 @@ class Uri:
             return cls(account, tuple(path))
         except InvalidValueError:
             return None
+
+
+def _checked(account: str, path: tuple[str, ...]) -> Uri:
+    """Return a place whose names were checked already, such as the beginning of another."""
+    uri = object.__new__(Uri)
+    object.__setattr__(uri, "account", account)
+    object.__setattr__(uri, "path", path)
+    return uri
 
 
 def check_id(text: object, what: str) -> str:
@@ -300,6 +318,10 @@ def misshapen(text: object) -> InvalidUriError:
 def _parse(text: str) -> Uri:
     if not text.startswith(SCHEME):
         raise misshapen(text)
+    usual = _USUAL.fullmatch(text, len(SCHEME))
+    if usual is not None:
+        account, *path = usual.groups()
+        return _checked(account, tuple(path))
     account, *path = text.removeprefix(SCHEME).split("/")
     try:
         uri = Uri(
@@ -318,6 +340,8 @@ def _parse(text: str) -> Uri:
 @lru_cache(maxsize=65536)
 def segment_of(name: str) -> str:
     """Return the folder's name for an id; different ids have different ones, whatever folds."""
+    if SLUG.fullmatch(name) and not _RESERVED.match(name):
+        return name
     plain = _PLAIN
     if name.find(".") > 0 and name[-1] != "." and not any(mark in name for mark in _MARKS):
         plain |= {ord(".")}
@@ -330,6 +354,8 @@ def segment_of(name: str) -> str:
 @lru_cache(maxsize=65536)
 def name_of(segment: str) -> str | None:
     """Return the id whose folder has this name; None if no id's has."""
+    if SLUG.fullmatch(segment) and not _RESERVED.match(segment):
+        return segment
     try:
         name = unquote(segment, errors="strict")
         return name if name and segment_of(name) == segment else None
@@ -339,6 +365,8 @@ def name_of(segment: str) -> str | None:
 
 @lru_cache(maxsize=65536)
 def _in_uri(name: str) -> str:
+    if SLUG.fullmatch(name):
+        return name
     quoted = quote(name, safe="")
     return f"%2E{quoted[1:]}" if quoted.startswith(".") else quoted
 

@@ -288,6 +288,10 @@ class StorageBackend(ABC):
     def list(self, locator: Locator) -> list[Locator]:
         """Return the immediate children in key order; `[]` for a file or nothing."""
 
+    def first(self, locator: Locator, most: int) -> Sequence[Locator]:
+        """Return the first of `list`; who can looks at no more than these."""
+        return self.list(locator)[:most]
+
     def scan(self, directory: Locator = ROOT, *, skip: Skip = lambda _: False) -> Iterator[Listing]:
         """Yield a directory and those below it, each with stamps that differ if a text may.
 

@@ -95,6 +95,15 @@ class Seen(Closing):
         """When the last check began that was given all the time it took; 0.0 if none was."""
         return float(self._one("SELECT value FROM note WHERE name = ?", _LOOKED) or 0.0)
 
+    @property
+    def has_unreadable(self) -> bool:
+        """Whether a file that was seen is not a text, or may not be read."""
+        return self._one("SELECT 1 FROM seen WHERE length(digest) = ? LIMIT 1", 0) is not None
+
+    def note(self, name: str) -> str:
+        """Return what was noted under a name; empty if nothing was."""
+        return self._one("SELECT value FROM note WHERE name = ?", name) or ""
+
     def _one(self, asked: str, value: str | int) -> str | None:
         def ask(file: DatabaseFile) -> str | None:
             with file.reading() as db:

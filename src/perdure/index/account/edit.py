@@ -8,6 +8,7 @@ from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
 
+from perdure.errors import StorageError
 from perdure.files import sync_path
 from perdure.index.account import schema
 from perdure.index.account.file import AccountFile, finished_copies, remove_copies
@@ -46,10 +47,11 @@ class Edit:
         self._remove(self._db.execute(schema.ROWS_OF_IDS, (json.dumps(list(ids)),)).fetchall())
 
     def remove_uris(self, uris: Iterable[str]) -> None:
-        self._remove([row for uri in uris for row in self._rows_of(schema.ROWS_OF_URI, uri)])
+        self._remove(self._db.execute(schema.ROWS_OF_URIS, (json.dumps(list(uris)),)).fetchall())
 
     def remove_owner(self, owner_space: str) -> int:
-        rows = self._rows_of(schema.ROWS_OF_OWNER, owner_space)
+        name = self._names.find(owner_space)
+        rows = self._db.execute(schema.ROWS_OF_OWNER, (name,)).fetchall()
         self._remove(rows)
         return len(rows)
 
@@ -75,18 +77,16 @@ class Edit:
         cursor = self._last.cursor if cursor is None else cursor
         if not self._touched and cursor == self._last.cursor:
             return
-        for uri in self._touched:
-            digests = dict(self._db.execute(schema.DIGESTS_OF_URI, (uri,)))
-            if digests:
-                self._db.execute(schema.PUT_STAMP, (uri, stamp_of(digests)))
-            else:
-                self._db.execute(schema.DROP_STAMP, (uri,))
+        digests: dict[int, dict[str, bytes]] = {uri: {} for uri in self._touched}
+        asked = (json.dumps(list(digests)),)
+        for uri, id_, digest in self._db.execute(schema.DIGESTS_OF_URIS, asked):
+            digests[uri][id_] = digest
+        stamps = [(uri, stamp_of(found)) for uri, found in digests.items() if found]
+        self._db.executemany(schema.PUT_STAMP, stamps)
+        gone = [(uri,) for uri, found in digests.items() if not found]
+        self._db.executemany(schema.DROP_STAMP, gone)
         change = self._last.next(added=self._added, gone=self._gone, cursor=cursor)
         note(self._db, self._account, change)
-
-    def _rows_of(self, query: str, value: str) -> list[tuple[int, int]]:
-        name = self._names.find(value)
-        return [] if name is None else self._db.execute(query, (name,)).fetchall()
 
     def _remove(self, rows: list[tuple[int, int]]) -> None:
         if not rows:
@@ -102,12 +102,27 @@ def duplicate(file: AccountFile, target: Path) -> None:
     """Write the file of an account, as it is at one moment, where no file is."""
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     target.touch(mode=0o600, exist_ok=False)
-    with file.reading() as db, closing(sqlite3.connect(target, isolation_level=None)) as fresh:
-        last_change(db, file.account)
-        for setting in ("journal_mode = OFF", "synchronous = OFF"):
-            fresh.execute(f"PRAGMA {setting}")
-        db.backup(fresh)
+    if not _copied(file, target):
+        with file.reading() as db, closing(sqlite3.connect(target, isolation_level=None)) as fresh:
+            last_change(db, file.account)
+            for setting in ("journal_mode = OFF", "synchronous = OFF"):
+                fresh.execute(f"PRAGMA {setting}")
+            db.backup(fresh)
     _link_copies(file.path, target)
+
+
+def _copied(file: AccountFile, target: Path) -> bool:
+    """Copy the bytes, a quarter of the time of a backup; False if its log can't be taken in."""
+    from shutil import copyfile  # noqa: PLC0415 - 2 ms that who only reads needs not
+
+    with suppress(StorageError):
+        file.take_in_log()
+        with file.changing(outlasts_power=False) as db:
+            last_change(db, file.account)
+            if not file.has_log:
+                copyfile(file.path, target)
+                return True
+    return False
 
 
 def publish(made: Path, target: Path) -> bool:

@@ -176,13 +176,20 @@ NAME = "SELECT value FROM names WHERE name = ?"
 UNLOGGED = "SELECT uri, value FROM unlogged LEFT JOIN names ON name = uri"
 ANY_UNLOGGED = "SELECT 1 FROM unlogged LIMIT 1"
 STAMPS = "SELECT value, stamp FROM stamps JOIN names ON name = uri"
+STAMPS_WITH_OVERVIEW = f"{STAMPS} WHERE uri IN (SELECT uri FROM records WHERE level = 1)"
 ROWS_OF_OWNER = "SELECT row, uri FROM records WHERE owner_space = ?"
-ROWS_OF_URI = "SELECT row, uri FROM records WHERE uri = ?"
+ROWS_OF_URIS = (
+    "SELECT row, uri FROM records WHERE uri IN "
+    "(SELECT name FROM names WHERE value IN (SELECT value FROM json_each(?)))"
+)
 ROWS_OF_IDS = (
     "SELECT row, uri FROM texts JOIN records USING (row) "
     "WHERE id IN (SELECT value FROM json_each(?))"
 )
-DIGESTS_OF_URI = "SELECT id, digest FROM records JOIN texts USING (row) WHERE uri = ?"
+DIGESTS_OF_URIS = (
+    "SELECT uri, id, digest FROM records JOIN texts USING (row) "
+    "WHERE uri IN (SELECT value FROM json_each(?))"
+)
 HITS_OF = (
     "SELECT row, id, value, level, text, payload FROM texts JOIN records USING (row) "
     "JOIN names ON name = uri"

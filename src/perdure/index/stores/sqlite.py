@@ -48,7 +48,7 @@ from perdure.model import IndexRecord, SeedHit, Uri, check_owner_space
 from perdure.model.record import ACCOUNT
 from perdure.model.uri import check_id
 from perdure.model.values import counted
-from perdure.sqlite import DatabaseFile, InMemory
+from perdure.sqlite import DatabaseFile, InMemory, UnpublishedFile
 
 _SOME_MORE = 256
 _MOST = 2**31
@@ -168,9 +168,12 @@ class SqliteIndex(Closing):
 
     # ------------------------------------------------------------ duplicates
     def duplicate(self, account_id: str, folder: str) -> "SqliteIndex":
-        """Return an index in another folder that holds what this one does of an account."""
+        """Return an index in another folder that holds what this one does of an account.
+
+        It is not durable before it is adopted.
+        """
         account = check_id(account_id, "account")
-        other = SqliteIndex(folder)
+        other = SqliteIndex(folder, kind=UnpublishedFile)
         self._files.ask(account, lambda file: duplicate(file, other.path_of(account)), None)
         return other
 
@@ -337,6 +340,15 @@ class SqliteIndex(Closing):
 
     def stamps(self, account_id: str) -> dict[str, str]:
         return self._ask(account_id, lambda _, db, __: dict(db.execute(schema.STAMPS)), {})
+
+    def folders(self, account_id: str) -> dict[str, str]:
+        """Return the stamps of folders, which have an overview each."""
+
+        def told(_: AccountFile, db: sqlite3.Connection, __: Change) -> dict[str, str]:
+            found = db.execute(schema.STAMPS_WITH_OVERVIEW)
+            return {uri: stamp for uri, stamp in found if not Uri.parse(uri).is_node}
+
+        return self._ask(account_id, told, {})
 
     def places(self, account_id: str) -> int:
         """Return of how many URIs there are records."""

@@ -1,6 +1,6 @@
 """The past as a backend: every text as it was at some moment, and nothing that could change it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
 from perdure.artifacts import CID, IndexState
@@ -58,6 +58,14 @@ class View(Unchangeable):
             return []
         start = len(locator.key) + 1 if locator.key else 0
         names = {name for name, _ in self._catalogue.children(locator.key, self._state.position)}
+        return children_named(locator, [n[start:] for n in names if is_key_segment(n[start:])])
+
+    def first(self, locator: Locator, most: int) -> Sequence[Locator]:
+        """Return the first of `list`, and look at no more; names that are no keys count too."""
+        if self._bound(locator) is not None:
+            return []
+        start = len(locator.key) + 1 if locator.key else 0
+        names = self._catalogue.first_children(locator.key, self._state.position, most)
         return children_named(locator, [n[start:] for n in names if is_key_segment(n[start:])])
 
     def scan(self, directory: Locator = ROOT, *, skip: Skip = lambda _: False) -> Iterator[Listing]:

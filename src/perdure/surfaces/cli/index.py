@@ -68,15 +68,19 @@ def _rebuild(memory: Memory, *, as_json: bool) -> None:
 
 @index_command.command("verify")
 @click.option("--heal", is_flag=True, help="Make right what is not.")
+@click.option("--quick", is_flag=True, help="Compare log and stamps only; read no record or text.")
 @with_memory()
-def _verify(memory: Memory, *, heal: bool, as_json: bool) -> None:
+def _verify(memory: Memory, *, heal: bool, quick: bool, as_json: bool) -> None:
     """Prove that the index holds what your memories say, and nothing else.
 
     Every record is made again and compared. The root is one digest of all that the index should
-    hold: it is the same wherever the memories and the model are the same.
+    hold: it is the same wherever the memories and the model are the same. With --quick, the answer
+    says what was not compared.
     """
+    if heal and quick:
+        raise click.UsageError("--heal compares every record. Fix: leave out --quick.")
     with out.progress("comparing") as show:
-        proof = memory.index.verify(heal=heal, progress=show)
+        proof = memory.index.verify(heal=heal, quick=quick, progress=show)
     if as_json:
         out.json(_json(proof, healed=heal))
     else:
@@ -122,6 +126,13 @@ def _tell(proof: IndexProof, *, healed: bool) -> None:
         out.line(f"damaged: {shown(proof.damage)}")
     for uri, error in proof.failed:
         out.mention(f"left out: {uri}: {shown(error)}")
+    if proof.unrecorded:
+        out.line(f"edited, not recorded: {counted(proof.unrecorded, 'text')}")
+    if proof.not_compared:
+        if proof.holds:
+            out.line(f"ok: {counted(proof.places, 'place')}, none behind the log")
+        out.mention(f"not compared: {proof.not_compared}")
+        return
     if proof.holds:
         records = counted(proof.records, "record")
         out.line(f"ok: {records} of {counted(proof.places, 'place')}, root {proof.root}")
@@ -132,7 +143,7 @@ def _tell(proof: IndexProof, *, healed: bool) -> None:
 
 def _json(proof: IndexProof, *, healed: bool) -> dict[str, object]:
     return {
-        **picked(proof, "ok=holds root places records damage? notes"),
+        **picked(proof, "ok=holds root places records damage? notes not_compared?"),
         "healed": healed and not proof.holds,
         "differences": [picked(each, "uri kind") for each in proof.differences],
         "failed": dict(proof.failed),
