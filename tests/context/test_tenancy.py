@@ -39,7 +39,9 @@ TRUSTED = {
         # They take no request: whoever calls has asked `reach`, or works for nobody.
         *("active", "load", "is_active", "walk", "categories", "hidden", "leading_to"),
         *("named", "names_of", "in_use", "file_of", "path_of", "place_at", "has_file"),
-        "lines_above",
+        *("lines_above", "versioned", "copies_of"),
+        # They are other verbs for many: in test_parsed_nodes.py and test_firsts.py of tests/engine.
+        *("visible", "first_children"),
         *("look", "files", "file", "folder", "marker", "clear", "settle", "because"),
         # They take a plan that asks by itself.
         *("write", "change", "owned", "archive_nodes", "plan_archive"),
@@ -47,7 +49,8 @@ TRUSTED = {
     # What is kept in SQLite alone is asked for beside it: in tests/context/test_outbox_sqlite.py.
     "outbox": {"close", "count", "forget_places"},
     # They are asked for where texts that are no nodes are: in tests/engine/test_repair.py.
-    "repair": {"notes", "make_nodes"},
+    "repair": {"notes", "make_nodes", "examine_changed"},
+    "relations": {"edges_of"},  # the node was read
 }
 """What no caller reaches, so that no rule asks for it, and what is asked for elsewhere."""
 

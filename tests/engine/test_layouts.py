@@ -294,12 +294,12 @@ class TestByHand:
         memory.recall("quotes")
         assert memory.read("preference/quotes").content == "Prefers single quotes."
 
-    def test_a_copy_with_the_same_id_is_another_node(self, memory: Memory, note: Path) -> None:
+    def test_a_copy_with_the_same_id_is_a_conflict_copy(self, memory: Memory, note: Path) -> None:
         note.with_name("Aaa.md").write_text(note.read_text().replace("tabs", "nothing"))
         memory.record_edits()
 
         assert memory.read("preference/indentation").content == "Prefers tabs over spaces."
-        assert memory.read("preference/aaa").content == "Prefers nothing over spaces."
+        assert [Path(each.path).name for each in memory.conflicts()] == ["Aaa.md"]
 
     def test_a_new_note_is_a_memory(self, memory: Memory, note: Path) -> None:
         note.with_name("Über Tee.md").write_text("I drink green tea.")

@@ -15,16 +15,16 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 4_567,
-    "app": 3_989,
+    "agents": 4_644,
+    "app": 3_992,
     "artifacts": 7_105,
-    "context": 5_717,
-    "engine": 30_399,
+    "context": 5_718,
+    "engine": 30_412,
     "harness": 2_118,
     "index": 4_370,
     "model": 3_092,
     "process": 526,
-    "storage": 5_921,
+    "storage": 5_924,
     "surfaces": 7_271,
     "testing": 4_360,
 }
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_581
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_678

@@ -5,13 +5,15 @@ It opens nothing that could write, and loads little: at nearly every call the an
 
 import os
 import time
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from perdure.app.opening import SEEN
-from perdure.app.reading import Reading, open_to_read
+from perdure.app.reading import LEXICAL, Reading, open_to_read
+from perdure.context.aliases import user_file
+from perdure.context.files import FORGOTTEN, found_at
 from perdure.dataclass import replace
 from perdure.errors import DamageError, StorageError
 from perdure.harness.projects import identity_at, top_of
@@ -23,12 +25,14 @@ from perdure.storage.contract import Layout
 if TYPE_CHECKING:
     from perdure.agents.shown import AnsweredFrom
     from perdure.engine.actions import Action
-    from perdure.engine.briefing import Briefing
+    from perdure.engine.briefing import Briefing, BriefingItem, Scope
     from perdure.engine.instructions import InstructionFile
-    from perdure.engine.recall.result import Hint
-    from perdure.model.anchors import Checkout
+    from perdure.engine.recall.result import Hint, RecallResult
+    from perdure.model import RequestContext
+    from perdure.model.anchors import Checkout, Verdict
     from perdure.model.values import JSON
 
+Answer = TypeVar("Answer")
 _MOST = 200
 _CHECK_SECONDS = 0.02
 """For what is checked against the checkout, as `Memory.briefing` has it."""
@@ -56,22 +60,75 @@ def may_remind(action: "Action", cwd: str, shown: Container[str]) -> bool:
     )
 
 
-def briefing_at(
-    cwd: str,
-    answered: "AnsweredFrom",
-    *,
-    known: "Sequence[InstructionFile]",
-    budget_tokens: int = 294,
-    kinds: Collection[str] = (),
-) -> "Briefing | None":
-    """Return what `Memory.briefing` does, and note whose it is; None if only that can tell.
+class Glance:
+    """What hooks ask of a memory, answered by its index alone, as `Memory` has it."""
 
-    So it is if the index is behind, if an edit is to be recorded first, and if anything fails.
+    def __init__(self, reading: Reading, scope: "Scope", cwd: str) -> None:
+        self._home = reading.config.home
+        self._scope = scope
+        self._tree = _checkout(cwd, self._home)
+        self.hints: tuple[Hint, ...] = ()
+        """Why edits may be missed."""
+
+    def briefing(
+        self,
+        *,
+        known: "Sequence[InstructionFile]",
+        budget_tokens: int = 294,
+        kinds: Collection[str] = (),
+    ) -> "Briefing":
+        from perdure.engine.briefing import brief
+        from perdure.engine.uses import unused_in
+
+        tree = self._tree
+        found = brief(
+            self._scope,
+            known=known,
+            kinds=kinds,
+            budget=budget_tokens,
+            leaves_out=unused_in(self._home),
+            check=None if tree is None else lambda stated: tree.checked(stated, _CHECK_SECONDS),
+        )
+        return replace(found, hints=self.hints)
+
+    def recall(self, query: str, *, top_k: int) -> "RecallResult":
+        """Return what is known to the project of the folder, and about the person."""
+        from perdure.context.links import ScannedLinks
+        from perdure.context.relations import RelationReader
+        from perdure.engine.recall.recalling import Question, Recaller
+        from perdure.engine.recall.result import Sources
+
+        scope = self._scope
+        relations = RelationReader(scope.reader, ScannedLinks(scope.reader))
+        recaller = Recaller(Sources(scope.reader, relations, scope.index, why_words=None))
+        asked = Question(text=query, top_k=top_k, project=scope.names[0], projects=scope.projects)
+        result = recaller.recall(asked, scope.ctx)
+        return replace(result, hints=(*result.hints, *self.hints))
+
+    def checked(self, lines: "Iterable[tuple[str, int | None, str]]") -> "Sequence[Verdict]":
+        from perdure.engine.freshness import verdicts_on
+
+        where = self._tree, self._scope.reader, self._scope.ctx
+        return verdicts_on(list(lines), *where, _CHECK_SECONDS)
+
+    def repeated(self, prompt: str, *, session: str = "") -> "Sequence[BriefingItem]":
+        from perdure.engine.briefing import repeated
+        from perdure.engine.occasions import of_prompt
+
+        return repeated(self._scope, of_prompt(prompt), self.checked, session=session)
+
+
+def at_a_glance(
+    cwd: str, answered: "AnsweredFrom", ask: "Callable[[Glance], Answer]", *, by_words: bool = False
+) -> "Answer | None":
+    """Return what a glance at the index answers, and note whose it is; None if it can't do.
+
+    So it is if the index is behind, if an edit is to be recorded first, and if anything fails. A
+    search `by_words` can't do either where meanings are compared, or something was forgotten.
     """
     from perdure.app import caller_for
     from perdure.context.reading import NodeReader
-    from perdure.engine.briefing import Scope, brief
-    from perdure.engine.uses import unused_in
+    from perdure.engine.briefing import Scope
     from perdure.index.stores.sqlite import SqliteIndex
 
     reading = open_to_read(os.environ)
@@ -79,28 +136,32 @@ def briefing_at(
     is_current = reading.waiting(1) == [] and not (reading.folder / "erasing").is_dir()
     if not is_current or len(databases) != 1:
         return None
+    folder = databases[0].parent
+    if by_words and not (folder.name.startswith(LEXICAL) and _has_all(reading, caller)):
+        return None
     identity, aliases = identity_at(cwd) if cwd else Identity(""), reading.aliases()
     project = aliases.project(identity) if identity.slug else ""
-    tree = _checkout(identity.folder, reading.config.home)
-    opened = SqliteIndex(str(databases[0].parent), kind=ReadOnlyFile)
+    opened = SqliteIndex(str(folder), kind=ReadOnlyFile)
     with suppress(DamageError, StorageError), closing(opened) as index:
         hints = _edits(reading, index.places(caller.account_id))
         if hints is None:
             return None
         names = (project, *aliases.names(project)) if project else ("",)
-        found = brief(
-            Scope(NodeReader(reading.backend), index, caller, names),
-            known=known,
-            kinds=kinds,
-            budget=budget_tokens,
-            leaves_out=unused_in(reading.config.home),
-            check=None if tree is None else lambda stated: tree.checked(stated, _CHECK_SECONDS),
-        )
+        scope = Scope(NodeReader(reading.backend), index, caller, names)
+        glance = Glance(reading, scope, identity.folder)
+        glance.hints = hints
+        found = ask(glance)
         answered.account, answered.user = caller.account_id, caller.user_id
         answered.project, answered.position = project, index.cursor(caller.account_id)
         if index.is_undisturbed(caller.account_id):
-            return replace(found, hints=hints)
+            return found
     return None
+
+
+def _has_all(reading: Reading, caller: "RequestContext") -> bool:
+    """Whether the caller never forgot anything, which would have to be left out."""
+    file = user_file(caller.account_id, caller.user_id, FORGOTTEN)
+    return found_at(file, reading.backend) is None
 
 
 def _checkout(folder: str, home: Path) -> "Checkout | None":

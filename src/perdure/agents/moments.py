@@ -15,8 +15,10 @@ from perdure.engine.emissions import Emitted, key_of
 from perdure.errors import StorageError
 
 if TYPE_CHECKING:
-    from perdure import Hint, Hit, Memory
+    from perdure import Hint, Hit, Memory, RecallResult
+    from perdure.agents.glance import Glance
     from perdure.engine.briefing import Briefing
+    from perdure.engine.prompts import Line
     from perdure.engine.reminding import Reminder
 
 _LONGEST_PROMPT = 2_000
@@ -90,9 +92,9 @@ class Moment:
 
     def briefing(self, **asked: Any) -> "Briefing":  # noqa: ANN401 - as `Memory.briefing` has them
         """Return the briefing for the folder; its memory is opened only if a glance can't do."""
-        from perdure.agents.glance import briefing_at
+        from perdure.agents.glance import at_a_glance
 
-        found = briefing_at(self.given.cwd, self.seen, **asked)
+        found = at_a_glance(self.given.cwd, self.seen, lambda glance: glance.briefing(**asked))
         if found is None:
             with self.memory() as memory:
                 found = memory.briefing(**asked)
@@ -170,6 +172,7 @@ def recalled_for(prompt: str, moment: Moment) -> Emission:
     is left out: the agent has it. If the user may have stated something lasting, one line asks
     about it.
     """
+    from perdure.agents.glance import at_a_glance
     from perdure.agents.instruction_files import instruction_files
     from perdure.engine.instructions import Instructions
     from perdure.engine.prompts import relevant_lines, with_repeated
@@ -183,12 +186,25 @@ def recalled_for(prompt: str, moment: Moment) -> Emission:
     def is_known(text: str) -> bool:
         return text in shown or f" {words_key(text)} " in asked or instructions().say(text)
 
-    with moment.memory() as memory:
-        result = memory.recall(prompt[:_LONGEST_PROMPT], top_k=_MOST_LOOKED_AT, projects="own")
+    def answer(
+        memory: "Memory | Glance", result: "RecallResult"
+    ) -> "tuple[RecallResult, list[Line]]":
         news = [hit for hit in result.hits if not known or not _is_of(hit, known)]
         check = memory.checked
         lines = relevant_lines(news, result.words, is_known, goes_on=goes_on, check=check)
-        lines = with_repeated(lines, memory.repeated(prompt, session=known), is_known)
+        return result, with_repeated(lines, memory.repeated(prompt, session=known), is_known)
+
+    query, most = prompt[:_LONGEST_PROMPT], _MOST_LOOKED_AT
+    found = at_a_glance(
+        cwd,
+        moment.seen,
+        lambda glance: answer(glance, glance.recall(query, top_k=most)),
+        by_words=True,
+    )
+    if found is None:
+        with moment.memory() as memory:
+            found = answer(memory, memory.recall(query, top_k=most, projects="own"))
+    result, lines = found
     moment.note_hints(result.hints)
     shown.add(line.key for line in lines)
     hint = "" if result.says_forgotten else hint_for(prompt, shown)

@@ -17,7 +17,7 @@ from typing import Any
 from perdure.app.embedding import demand_packages, embedder_for
 from perdure.app.identity import Store
 from perdure.app.index_folders import open_index
-from perdure.app.indexes import LEXICAL, index_name
+from perdure.app.indexes import index_name
 from perdure.app.opening import (
     DERIVED,
     SEEN,
@@ -28,6 +28,7 @@ from perdure.app.opening import (
     storage_of,
     store_of,
 )
+from perdure.app.reading import LEXICAL
 from perdure.config import Config, load_config
 from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.context.reading import NodeReader

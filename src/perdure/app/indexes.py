@@ -21,6 +21,7 @@ from perdure.app.index_folders import (
     removed,
     suffix_of,
 )
+from perdure.app.reading import LEXICAL
 from perdure.config import SQLITE, Config
 from perdure.context.contract import TenantData
 from perdure.context.links import ScannedLinks
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from perdure.engine.past import Pasts
     from perdure.engine.upkeep import DerivedTiers, ListedIndex, Upkeep
 
-LEXICAL = "lexical"
 _NOT_YET = Hint(HintKind.VECTORS_PENDING, "only words were compared")
 
 

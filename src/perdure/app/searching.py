@@ -5,7 +5,7 @@ from itertools import islice
 
 from perdure.app.embedding import embedder_for
 from perdure.app.opening import ACCOUNT
-from perdure.app.reading import Reading
+from perdure.app.reading import LEXICAL, Reading
 from perdure.context.links import ScannedLinks
 from perdure.context.reading import NodeReader
 from perdure.context.relations import RelationReader
@@ -77,7 +77,7 @@ def _kept(reading: Reading, embedder: Embedder | None) -> tuple[str, SqliteIndex
 
 
 def _name(embedder: Embedder | None) -> str:
-    return f"{'lexical' if embedder is None else embedder_id(embedder)}-{FORMAT}"
+    return f"{LEXICAL if embedder is None else embedder_id(embedder)}-{FORMAT}"
 
 
 def _embedder(reading: Reading) -> tuple[Embedder | None, str]:

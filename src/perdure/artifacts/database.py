@@ -143,7 +143,7 @@ class Database(DatabaseFile):
     # ------------------------------------------------------------ changing
     def take_in(self, batch: Iterable[Logged], history: bytes) -> Facts:
         """Add what follows on the cursor; what another process has added is passed over."""
-        with self._locked(), self.changing() as db:
+        with self._explained(), self._locked(), self.changing() as db:
             facts = self._facts(db)
             if facts.history != history and facts.cursor:
                 raise self.damage("it is of another history")

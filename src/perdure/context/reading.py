@@ -100,7 +100,8 @@ class Reach:
             raise AccessRefusedError(
                 f"{path!a} is a note of its owner's, which Perdure reads and does not change. "
                 "Nothing was changed. Fix: edit it in its editor, or save a memory beside it with "
-                "`perdure save`; to erase its versions too, delete the file first."
+                "`perdure save`; `perdure read --at` and the date print what it was. To erase its "
+                "versions, delete the file first."
             )
 
     def may_see(self, place: Uri, ctx: RequestContext) -> bool:

@@ -546,7 +546,13 @@ _LOOKED_AT_FOR_OCCASIONS = 60
 _REPEATED = frozenset({"rule", "rejected", "preference"})
 
 
-def repeated(scope: Scope, occasion: "Occasion", *, session: str = "") -> list[BriefingItem]:
+def repeated(
+    scope: Scope,
+    occasion: "Occasion",
+    check: Callable[[Sequence[tuple[str, int | None, str]]], Sequence[Verdict]],
+    *,
+    session: str = "",
+) -> tuple[BriefingItem, ...]:
     """Return the sentences that an occasion calls for, as `Memory.repeated` describes it."""
     wanted, fits = occasion
     hits = scope.noted(_LOOKED_AT_FOR_OCCASIONS, wanted) if wanted else []
@@ -563,7 +569,9 @@ def repeated(scope: Scope, occasion: "Occasion", *, session: str = "") -> list[B
     newest = sorted(found, key=_by_age)
     first = {(each.uri, each.message): each for each in reversed(newest)}
     newest.sort(key=lambda each: first[each.uri, each.message] is not each)
-    return newest
+    verdicts = check([(each.uri, each.message, each.bare) for each in newest])
+    pairs = zip(newest, verdicts, strict=True)
+    return tuple(replace(each, verdict=one) for each, one in pairs if not one.held_back)
 
 
 def _by_age(item: BriefingItem) -> tuple[float, float, str]:

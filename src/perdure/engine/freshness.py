@@ -7,7 +7,14 @@ from perdure.engine.learn.evidence import Support, support_of, text_of
 from perdure.engine.learn.statements import cid_of
 from perdure.engine.recall.confirming import Confirming
 from perdure.model import ContextNode, RequestContext, Uri
-from perdure.model.anchors import FIRST_NODE, Stated, session_anchors
+from perdure.model.anchors import (
+    FIRST_NODE,
+    UNCHECKED,
+    Checkout,
+    Stated,
+    Verdict,
+    session_anchors,
+)
 from perdure.model.uri import kind_of
 
 SECONDS = 0.02
@@ -17,10 +24,14 @@ Lines = Sequence[tuple[str, int | None, str]]
 """Statements, each by its URI, its message if it is of a session, and its text."""
 
 
-def stated_at(reader: NodeReader, ctx: RequestContext, lines: Lines) -> list[Stated]:
-    """Return lines with what they name of a checkout; what is out of reach names nothing."""
+def verdicts_on(
+    lines: Lines, checkout: Checkout | None, reader: NodeReader, ctx: RequestContext, seconds: float
+) -> tuple[Verdict, ...]:
+    """Return whether lines hold in a checkout; what is out of reach names nothing of it."""
+    if checkout is None:
+        return (UNCHECKED,) * len(lines)
     confirming = Confirming(reader, ctx)
-    return [_stated(confirming, *line) for line in lines]
+    return tuple(checkout.checked([_stated(confirming, *line) for line in lines], seconds))
 
 
 def _stated(confirming: Confirming, uri: str, message: int | None, text: str) -> Stated:

@@ -478,13 +478,10 @@ class Memory(Readable):
         A line is the URI of a memory, or of a session with the index of a message, and the text of
         the statement. What is not reached in that time, and all without a checkout, is unknown.
         """
-        from perdure.engine.freshness import stated_at
-        from perdure.model.anchors import UNCHECKED
+        from perdure.engine.freshness import verdicts_on
 
-        listed, checkout = list(lines), self._checkout
-        if checkout is None:
-            return (UNCHECKED,) * len(listed)
-        return tuple(checkout.checked(stated_at(self._parts.reader, self.caller, listed), seconds))
+        where = self._checkout, self._parts.reader, self.caller
+        return verdicts_on(list(lines), *where, seconds)
 
     @property
     def _scope(self) -> "Scope":
@@ -561,10 +558,7 @@ class Memory(Readable):
         from perdure.engine.occasions import of_action, of_prompt
 
         asked = of_prompt(occasion) if isinstance(occasion, str) else of_action(occasion)
-        found = repeated(self._scope, asked, session=session)
-        verdicts = self.checked((each.uri, each.message, each.bare) for each in found)
-        pairs = zip(found, verdicts, strict=True)
-        return tuple(replace(each, verdict=one) for each, one in pairs if not one.held_back)
+        return repeated(self._scope, asked, self.checked, session=session)
 
     def fix_for(self, command: str, output: str) -> "Fix | None":
         """Return the command that worked after a command failed in the same way in this project.

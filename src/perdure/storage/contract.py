@@ -587,7 +587,7 @@ def is_directory(backend: StorageBackend, locator: Locator) -> bool:
 _FEW_GONE = 10
 _SHARE_GONE = 10
 """More than this many texts, and more than one in so many, do not go at once unasked."""
-_FEWEST_GONE = 4
+_FEWEST_GONE = 5
 """More than this many do not go at once if they are half of all."""
 
 

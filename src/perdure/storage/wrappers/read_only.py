@@ -99,12 +99,15 @@ class Reading(StorageBackend):
     def saved(self, locator: Locator) -> str | None:
         return self.inner.saved(locator)
 
+    def first(self, locator: Locator, most: int) -> Sequence[Locator]:
+        return self.inner.first(locator, most)
+
 
 class ReadOnly(Reading, Unchangeable):
     """A backend without any way to change it: of what it wraps it keeps the reading verbs only."""
 
     def __init__(self, inner: StorageBackend) -> None:
-        verbs = "resolve read read_all list scan exists info findings earlier saved"
+        verbs = "resolve read read_all list scan exists info findings earlier saved first"
         names = (*verbs.split(), "capabilities", "whereabouts", "identity", "is_past")
         kept = SimpleNamespace(**{name: getattr(inner, name) for name in names})
         self.inner = cast("StorageBackend", kept)
