@@ -4,6 +4,7 @@ import random
 import signal
 import sqlite3
 import stat
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -594,3 +595,24 @@ def test_a_killed_writer_leaves_the_old_or_the_new_and_nothing_half_done(folder:
             stamps = {uri: stamp(records) for uri, records in generation(turn).items()}
             assert index.stamps(ACCOUNT) == stamps
             assert len(said(index, f"turn{turn}")) == len(near(index)) == 30
+
+
+_WRITE_AND_CLOSE = """
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute("CREATE TABLE another (one)")
+db.close()
+"""
+"""Closes a file as its last user, for all that SQLite knows, if nobody else has a lock."""
+
+
+def test_a_duplicate_ends_no_lock_of_this_process(
+    index: SqliteIndex, file: Path, tmp_path: Path
+) -> None:
+    """Who opens the file besides SQLite, and closes it, lets others take away its log."""
+    index.upsert(many(3))
+    index.duplicate(ACCOUNT, str(tmp_path / "other")).close()
+
+    subprocess.run([sys.executable, "-c", _WRITE_AND_CLOSE, str(file)], check=True)
+
+    assert file.with_name(f"{file.name}-wal").exists()

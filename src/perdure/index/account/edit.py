@@ -8,7 +8,6 @@ from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
 
-from perdure.errors import StorageError
 from perdure.files import sync_path
 from perdure.index.account import schema
 from perdure.index.account.file import AccountFile, finished_copies, remove_copies
@@ -102,27 +101,13 @@ def duplicate(file: AccountFile, target: Path) -> None:
     """Write the file of an account, as it is at one moment, where no file is."""
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     target.touch(mode=0o600, exist_ok=False)
-    if not _copied(file, target):
-        with file.reading() as db, closing(sqlite3.connect(target, isolation_level=None)) as fresh:
-            last_change(db, file.account)
-            for setting in ("journal_mode = OFF", "synchronous = OFF"):
-                fresh.execute(f"PRAGMA {setting}")
-            db.backup(fresh)
+    # By SQLite alone: to open its file besides, and close it, would end the locks of this process.
+    with file.reading() as db, closing(sqlite3.connect(target, isolation_level=None)) as fresh:
+        last_change(db, file.account)
+        for setting in ("journal_mode = OFF", "synchronous = OFF"):
+            fresh.execute(f"PRAGMA {setting}")
+        db.backup(fresh)
     _link_copies(file.path, target)
-
-
-def _copied(file: AccountFile, target: Path) -> bool:
-    """Copy the bytes, a quarter of the time of a backup; False if its log can't be taken in."""
-    from shutil import copyfile  # noqa: PLC0415 - 2 ms that who only reads needs not
-
-    with suppress(StorageError):
-        file.take_in_log()
-        with file.changing(outlasts_power=False) as db:
-            last_change(db, file.account)
-            if not file.has_log:
-                copyfile(file.path, target)
-                return True
-    return False
 
 
 def publish(made: Path, target: Path) -> bool:

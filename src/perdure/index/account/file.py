@@ -197,15 +197,6 @@ class AccountFile:
         except (ValueError, TypeError, LookupError, OverflowError) as error:
             raise self.damage(f"something can't be understood ({error})") from error
 
-    def take_in_log(self) -> None:
-        """Let all that was written be in the file itself, unless others read or write it now."""
-        with self._file.reading() as db:
-            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-
-    @property
-    def has_log(self) -> bool:
-        return _size(self.path.with_name(f"{self.path.name}-wal")) > 0
-
     def wipe(self) -> None:
         self._file.wipe()
 
