@@ -8,7 +8,6 @@ from itertools import islice
 import click
 
 from perdure.surfaces import out
-from perdure.surfaces.cli.options import NAMES, Caller, caller_in
 
 Completer = Callable[[click.Context, click.Parameter, str], list[str]]
 _PROGRAM = "perdure"
@@ -34,6 +33,7 @@ def archived_names(ctx: click.Context, _: object, incomplete: str) -> list[str]:
 
 def _names(ctx: click.Context, typed: str, *, archived: bool = False) -> list[str]:
     from perdure.app.completing import completions
+    from perdure.surfaces.cli.options import Caller, caller_in
 
     try:
         options = {name: ctx.params.get(name) for name in Caller.__annotations__}
@@ -48,6 +48,7 @@ def node_command(
     name: str, *, complete: Completer = node_names, cls: type[click.Command] | None = None
 ) -> Callable[[Callable[..., object]], click.Command]:
     """Return the decorator of a command about one node, which is its first argument."""
+    from perdure.surfaces.cli.options import NAMES
 
     def decorated(command: Callable[..., object]) -> click.Command:
         argument = click.argument("node", shell_complete=complete)
