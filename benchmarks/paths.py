@@ -47,7 +47,10 @@ QUESTION = "Which tea?"
 _COMMIT_WAITS = "2"
 """The level of `PRAGMA synchronous` at which a commit to a write-ahead log waits for the disk."""
 _SETTLED_SECONDS = 0.2
-"""A file that was written just now is compared by its content, as its times may yet lie."""
+"""A file that was written just now is compared by its content, as its times may yet lie.
+
+So how many are would depend on how fast the machine is, if saves followed each other at once.
+"""
 _SEEN = ("opened", "texts", "syncs", "statements", "locks")
 _CHANGES = ("INSERT", "UPDATE", "DELETE", "REPLACE", "CREATE", "DROP")
 
@@ -182,6 +185,7 @@ def measured(meter: Meter) -> tuple[dict[str, Counts], dict[str, Counter[CodeTyp
     with _warm(WARM) as memory:
         for number in range(TIMES):
             text = f"Green te{number:02}"
+            time.sleep(_SETTLED_SECONDS)
             with meter.counting(saves):
                 memory.save(text, category="note", slug=f"tea-{number}")
             where["save"] = meter.entered

@@ -143,6 +143,8 @@ class Stored:
     """The frontmatter as it is in the file."""
     by_hand: frozenset[str] = frozenset()
     """The parts that somebody edited, and did not break."""
+    path: str = ""
+    """That of its note; empty where nodes are not notes."""
 
     @property
     def edited(self) -> bool:
@@ -407,7 +409,8 @@ class NodeReader:
         whole = look.whole
         if not whole and self._committed is not None:
             look = self._settled(self.folder(place), self._committed)
-        stored = None if look is None else self._assembled(place, look)
+        path = files[key][0] if self._layout else ""
+        stored = None if look is None else self._assembled(place, look, path)
         if stored is not None and whole and len(stored.node.content) <= _LONGEST_PARSED:
             self._remember(key, said, stored)
         return stored
@@ -486,13 +489,13 @@ class NodeReader:
                 f"{folder.key!a} has a meta that says nothing: {error}"
             ) from error
 
-    def _assembled(self, place: Uri, look: Look) -> Stored:
+    def _assembled(self, place: Uri, look: Look, path: str) -> Stored:
         try:
-            return self._put_together(place, look)
+            return self._put_together(place, look, path)
         except InvalidValueError as error:  # then its meta says what can't be
             raise BrokenNodeError(f"{str(place)!a} can't be as its meta says: {error}") from error
 
-    def _put_together(self, place: Uri, look: Look) -> Stored:
+    def _put_together(self, place: Uri, look: Look, path: str) -> Stored:
         meta = look.meta
         parts = Parts(str(place), look, lambda name: self.backend.earlier(self.file(place, name)))
         lines, body = parts.take(CONTENT, frontmatter.split, edited_content)
@@ -512,7 +515,7 @@ class NodeReader:
             basis=look.basis,
             problems=tuple(parts.problems),
         )
-        return Stored(node, meta, look.files, lines, frozenset(parts.edited))
+        return Stored(node, meta, look.files, lines, frozenset(parts.edited), path)
 
     # ------------------------------------------------------------ places
     def folder(self, place: Uri) -> Locator:

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 from perdure.context.files import META
+from perdure.context.layouts.names import folded
 from perdure.context.reading import NodeReader
 from perdure.engine.building import (
     BATCH,
@@ -149,7 +150,8 @@ class Indexer:
 
         made.read[place] = stored.files
         is_named = not place.session and not stored.node.metadata.get("in_place")
-        names = [_APART.sub("", each) for each in self.reader.names_of(place)] if is_named else ()
+        stem = stored.path.rpartition("/")[2].rpartition(".")[0]
+        names = [_APART.sub("", folded(stem))] if is_named else ()
         records = with_note(records_of(stored.node, stored.cid, names), stored)
         return with_lasting(with_stated(records, stored.node), stored.node, known)
 

@@ -317,7 +317,7 @@ class NotesLayout(Closing, Wrapped, Layout):
             return (row, None) if moved is None else self._file_of(moved)
         except _UNREADABLE:
             return row, UNREADABLE
-        if self._is_too_long(row.path, real):
+        if len(real) > MAX_NOTE and self._is_too_long(row.path, real):
             return row, UNREADABLE
         if row.digest != sha256(real.encode()).digest() and self._is_memory(row.path):
             says = self._place_in(row.path, real)
