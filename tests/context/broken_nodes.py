@@ -25,7 +25,7 @@ from perdure.errors import (
     InvalidValueError,
     NodeNotFoundError,
 )
-from perdure.model import ContextNode, RelationEdge, RequestContext, Uri, slugify
+from perdure.model import ContextNode, RelationEdge, RequestContext, Role, Uri, slugify
 from perdure.storage import Locator
 from perdure.storage.wrappers.recorded import Recorded
 from tests.support.context.memory_outbox import MemoryOutbox
@@ -236,12 +236,21 @@ class LooksBeforeItAsks(Nodes):
 
 
 def ignores_what_was_shown(patch: Patch) -> None:
-    own = property(lambda self: frozenset({f"user:{self.user_id}", f"agent:{self.agent_id}"}))
-    patch.setattr(RequestContext, "owner_spaces", own)
+    healthy = RequestContext.reaches
+
+    def reaches(self: RequestContext, owner_space: str) -> bool:
+        return healthy(replace(self, visible_owner_spaces=frozenset()), owner_space)
+
+    patch.setattr(RequestContext, "reaches", reaches)
 
 
 def knows_no_admins(patch: Patch) -> None:
-    patch.setattr(RequestContext, "governs", property(lambda _: False))
+    healthy = RequestContext.reaches
+
+    def reaches(self: RequestContext, owner_space: str) -> bool:
+        return healthy(replace(self, role=Role.MEMBER), owner_space)
+
+    patch.setattr(RequestContext, "reaches", reaches)
 
 
 def lets_all_change_what_is_shared(patch: Patch) -> None:
@@ -383,7 +392,7 @@ class IsFollowedByAll(Nodes):
 
 
 def shows_the_new_name(patch: Patch) -> None:
-    def renamed(content: str, follow: Callable[[str], Uri | None], start: Uri) -> str:
+    def renamed(content: str, follow: Callable[[str], Uri | None], *_: object) -> str:
         new = next(filter(None, map(follow, links.targets(content))), None)
         return content if new is None else re.sub(r"\[\[[^]]*tabs[^]]*]]", f"[[{new}]]", content)
 

@@ -13,6 +13,7 @@ from perdure.app import index_folders, indexes
 from perdure.app.embedding import reopened
 from perdure.artifacts import ArtifactStore, IndexState
 from perdure.config import Config, EmbeddingSettings
+from perdure.context.reading import NodeReader, Stored
 from perdure.engine import answering, building, indexing, past, sessions, summaries, upkeep, worker
 from perdure.engine.answering import Answering
 from perdure.engine.building import Building, Caught, Logged, Made
@@ -26,6 +27,7 @@ from perdure.engine.recall.recalling import ConfirmedHits as Confirming
 from perdure.engine.recall.recalling import Question, Recaller
 from perdure.engine.recall.result import Hint, Hit, RecallResult
 from perdure.engine.recall.retrieval import Retriever
+from perdure.engine.recall.scoring import Candidate, Candidates
 from perdure.engine.upkeep import Upkeep
 from perdure.engine.validate import texts
 from perdure.engine.worker import Round, Worker
@@ -74,10 +76,10 @@ def hides_what_is_stale(patch: Patch) -> None:
 
 
 def asks_nobody_for_reach(patch: Patch) -> None:
-    def look(self: Confirming, uri: str) -> object:
-        return self._reader.active(Uri.parse(uri))
+    def visible(self: NodeReader, uris: Iterable[str], _: RequestContext) -> dict[str, Stored]:
+        return {uri: self.active(Uri.parse(uri)) for uri in uris}
 
-    patch.setattr(Confirming, "_look", look)
+    patch.setattr(NodeReader, "visible", visible)
 
 
 def _filtering(patch: Patch, change: Any) -> None:  # noqa: ANN401 - whatever it does to filters
@@ -251,7 +253,10 @@ def borrows_from_nobody(patch: Patch) -> None:
 
 
 def knows_no_relations(patch: Patch) -> None:
-    patch.setattr(Retriever, "_by_relations", _nothing)
+    def unrelated(_: Retriever, found: Candidates, *__: object) -> list[Candidate]:
+        return scoring.best_first(found.all)
+
+    patch.setattr(Retriever, "_by_relations", unrelated)
 
 
 def opens_no_summaries(patch: Patch) -> None:
@@ -354,7 +359,6 @@ def packs_what_was_remembered_to_the_letter(patch: Patch) -> None:
 # ---------------------------------------------------------------- keeping up
 def works_on_nothing(patch: Patch) -> None:
     patch.setattr(Worker, "_work", lambda *_: Round())
-    patch.setattr(Worker, "help", lambda *_: None)
 
 
 def moves_the_cursor_without_records(patch: Patch) -> None:
@@ -384,7 +388,10 @@ def never_looks_again(patch: Patch) -> None:
 
 
 def knows_no_folders(patch: Patch) -> None:
-    patch.setattr(indexing, "folders_of", lambda _: iter(()))
+    patch.setattr(Indexer, "tells_folders", False)
+
+
+def looks_at_no_folder_above(patch: Patch) -> None:
     patch.setattr(building, "folders_of", lambda _: iter(()))
     patch.setattr(worker, "folders_of", lambda _: iter(()))
 

@@ -63,6 +63,7 @@ POISON = "test_a_poisoned_text_goes_to_the_dead_and_the_rest_goes_on"
 OLD_ANSWERS = "test_old_vectors_answer_until_the_new_ones_are_made"
 HOSTILE = "test_settings_that_are_damaged_or_hostile_are_passed_over"
 HEALED = "test_every_difference_is_named_and_healed"
+ABOVE = "test_every_folder_above_a_node_is_summed_up"
 EDITED = "test_an_edit_by_hand_is_found_as_it_is_now"
 BUDGET = "TestBudget.test_it_is_never_exceeded_and_snippets_stay_whole"
 ON, OFF = {"semantic": True}, {"semantic": False}
@@ -307,6 +308,8 @@ BITES = (
         test_recall,
         "test_a_passage_is_found_through_the_summary_above_it",
     ),
+    Bite(broken.looks_at_no_folder_above, test_upkeep, ABOVE, given={"rebuilt": False}),
+    Bite(broken.looks_at_no_folder_above, test_upkeep, ABOVE, given={"rebuilt": True}),
     Bite(
         broken.indexes_what_is_archived, test_worker, "test_every_kind_of_event_reaches_the_index"
     ),

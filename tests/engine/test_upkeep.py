@@ -8,6 +8,8 @@ import pytest
 
 from perdure.app import Context
 from perdure.engine.upkeep import DerivedTiers, Kind
+from perdure.model import Level
+from perdure.model.record import ACCOUNT, OWNER_SPACE, record_id
 from perdure.storage import Tier
 from perdure.testing.requirement import requirement
 from tests.engine.remembering import ANA, BOB, EVE, of, opened, save_all, uris
@@ -37,6 +39,18 @@ def test_a_right_index_is_proved_right(context: Context) -> None:
     assert proof.records > 4
     assert proof.places > 4
     assert len(proof.root) == 64
+
+
+@pytest.mark.parametrize("rebuilt", [False, True])
+def test_every_folder_above_a_node_is_summed_up(context: Context, *, rebuilt: bool) -> None:
+    of(context).save("Met Tom at the fair.", category="event", slug="tom")
+    if rebuilt:
+        context.indexes.upkeep.rebuild("local")
+
+    memories = record_id("ctx://local/users/ana/memories", Level.ABSTRACT)
+    filters = {ACCOUNT: "local", OWNER_SPACE: "user:ana"}
+    found = context.indexes.upkeep.following.index.look([memories], filters)
+    assert [hit.text for hit in found] == ["memories: event, preference"]
 
 
 def test_the_root_is_the_same_wherever_memory_is_the_same(context: Context, tmp_path: Path) -> None:

@@ -25,12 +25,12 @@ from perdure.surfaces.start import main
 main()
 """
 MOST_OF_OURS = {
-    "session-start": 106,
-    "prompt": 150,
-    "action, silent": 72,
-    "action, a rule": 143,
-    "failure": 72,
-    "subagent": 104,
+    "session-start": 104,
+    "prompt": 119,
+    "action, silent": 71,
+    "action, a rule": 142,
+    "failure": 71,
+    "subagent": 103,
     "stop": 21,
 }
 """How many of our modules a hook may load, in the layout `notes`, whose own are thirteen."""

@@ -117,7 +117,7 @@ def test_told_to_end_it_also_stops_indexing_words(
         patch.setattr(SqliteIndex, "replace", told_to_end)
         done = perdure("worker")
 
-    assert (done.exit_code, done.stdout.partition("; ")[2]) == (0, "129 places indexed\n")
+    assert (done.exit_code, done.stdout.partition("; ")[2]) == (0, "128 places indexed\n")
     assert not built()
     told("worker", "--once")
     assert built()

@@ -356,7 +356,7 @@ def _above(path: str) -> Iterator[str]:
 
 
 def _noted(folder: Path) -> str:
-    return f"exported to {folder.absolute()}"
+    return f"exported to {str(folder.absolute())!a}"
 
 
 def _stamp(path: Path) -> str:

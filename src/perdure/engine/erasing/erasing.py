@@ -39,6 +39,7 @@ from perdure.errors import (
     LockTimeout,
     NodeNotFoundError,
     PerdureError,
+    explain,
 )
 from perdure.files import write_whole
 from perdure.model import NodeStatus, RequestContext, Uri
@@ -340,10 +341,15 @@ class Forgetting:
 
     def erase(self, uri: str, reason: str, *, dry_run: bool) -> Forgotten:
         erasing = self.erasing()
-        plan, hidden = erasing.plan(uri, self.request)
-        if dry_run or plan.is_empty:
-            return Forgotten(plan=plan, hidden=hidden)
-        erased = erasing.erase(uri, self.request, reason)
+        try:
+            plan, hidden = erasing.plan(uri, self.request)
+            if dry_run or plan.is_empty:
+                return Forgotten(plan=plan, hidden=hidden)
+            erased = erasing.erase(uri, self.request, reason)
+        except PerdureError:
+            raise
+        except OSError as error:  # of what is beside the texts: notes, receipts, derived data
+            raise explain(error, "what is kept beside the texts", str(error.filename)) from error
         return Forgotten(plan=plan, erased=erased, hidden=hidden)
 
     def _below(self, folder: Uri) -> Iterator[Uri]:
