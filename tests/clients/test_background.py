@@ -45,6 +45,7 @@ def configure(client: Client, port: int = 0) -> None:
     lines = ["[llm]", f'provider = "{name}"', "background = true", "runs_per_day = 1000"]
     if port:
         lines += [f'base_url = "{url}"', 'api_key_variable = "MADE_UP"', 'model = "gpt-5.5"']
+    lines += ["[agents]", "headless = true"]  # as all clients are started here
     (client.home / ".perdure").mkdir(exist_ok=True)
     (client.home / ".perdure" / "config.toml").write_text("\n".join(lines), encoding="utf-8")
 
