@@ -142,8 +142,13 @@ class Indexer:
         try:
             stored = self.reader.active(place)
         except NodeNotFoundError:
-            made.read[place] = {META: self.reader.look(place, META)}
-            return []
+            made.read[place] = {META: (meta := self.reader.look(place, META))}
+            if meta is None:
+                return []
+            try:
+                stored = self.reader.active(place)  # it was written since; else it is not in use
+            except NodeNotFoundError:
+                return []
         from perdure.engine.lasting import with_lasting, with_stated  # noqa: PLC0415 - if any is made
         from perdure.engine.noting import with_note  # noqa: PLC0415 - as before
         from perdure.index.records import records_of  # noqa: PLC0415 - as before
