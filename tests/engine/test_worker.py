@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+import perdure
 from perdure.app import Context
 from perdure.context.outbox.events import MAX_RETRY
+from perdure.context.reading import Stored
 from perdure.engine.building import Caught
 from perdure.engine.worker import Round, Worker
-from perdure.errors import ConcurrentModificationError, EmbeddingError
+from perdure.errors import ConcurrentModificationError, EmbeddingError, NodeNotFoundError
 from perdure.index.embedders.hashing import Hashing
 from perdure.model import ContextNode, EventStatus, EventType, OutboxEvent, RelationEdge, Uri
 from perdure.testing.requirement import requirement
@@ -358,3 +360,21 @@ def test_a_worker_killed_at_any_step_loses_and_doubles_nothing(tmp_path: Path) -
 
 def test_statistics_add_up() -> None:
     assert Round(1, 2, 3, 4) + Round(10, 20, 30, 40) == Round(11, 22, 33, 44)
+
+
+def test_a_node_that_is_written_between_two_looks_is_indexed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with perdure.open(home=tmp_path / "home") as memory:
+        place = Uri.parse(memory.save("Prefers tea.", category="preference", slug="tea"))
+        indexer = memory._parts.present(place.account).following.indexer
+        healthy, looks = indexer.reader.active, iter([True, False])
+
+        def active(at: Uri) -> Stored:
+            if next(looks):  # its file is written right after this
+                raise NodeNotFoundError("nothing is there yet. Fix: look again.")
+            return healthy(at)
+
+        monkeypatch.setattr(indexer.reader, "active", active)
+
+        assert indexer.make([place]).records[str(place)]
