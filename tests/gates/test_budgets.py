@@ -15,10 +15,10 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 4_644,
+    "agents": 4_641,
     "app": 3_992,
     "artifacts": 7_105,
-    "context": 5_721,
+    "context": 5_720,
     "engine": 30_425,
     "harness": 2_118,
     "index": 4_346,
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_671
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_667

@@ -63,12 +63,11 @@ def may_remind(action: "Action", cwd: str, shown: Container[str]) -> bool:
 class Glance:
     """What hooks ask of a memory, answered by its index alone, as `Memory` has it."""
 
-    def __init__(self, reading: Reading, scope: "Scope", cwd: str) -> None:
-        self._home = reading.config.home
+    def __init__(self, home: Path, scope: "Scope", cwd: str, hints: "tuple[Hint, ...]") -> None:
+        self._home = home
         self._scope = scope
-        self._tree = _checkout(cwd, self._home)
-        self.hints: tuple[Hint, ...] = ()
-        """Why edits may be missed."""
+        self._tree = _checkout(cwd, home)
+        self._hints = hints  # why edits may be missed
 
     def briefing(
         self,
@@ -89,7 +88,7 @@ class Glance:
             leaves_out=unused_in(self._home),
             check=None if tree is None else lambda stated: tree.checked(stated, _CHECK_SECONDS),
         )
-        return replace(found, hints=self.hints)
+        return replace(found, hints=self._hints)
 
     def recall(self, query: str, *, top_k: int) -> "RecallResult":
         """Return what is known to the project of the folder, and about the person."""
@@ -103,7 +102,7 @@ class Glance:
         recaller = Recaller(Sources(scope.reader, relations, scope.index, why_words=None))
         asked = Question(text=query, top_k=top_k, project=scope.names[0], projects=scope.projects)
         result = recaller.recall(asked, scope.ctx)
-        return replace(result, hints=(*result.hints, *self.hints))
+        return replace(result, hints=(*result.hints, *self._hints))
 
     def checked(self, lines: "Iterable[tuple[str, int | None, str]]") -> "Sequence[Verdict]":
         from perdure.engine.freshness import verdicts_on
@@ -148,9 +147,7 @@ def at_a_glance(
             return None
         names = (project, *aliases.names(project)) if project else ("",)
         scope = Scope(NodeReader(reading.backend), index, caller, names)
-        glance = Glance(reading, scope, identity.folder)
-        glance.hints = hints
-        found = ask(glance)
+        found = ask(Glance(reading.config.home, scope, identity.folder, hints))
         answered.account, answered.user = caller.account_id, caller.user_id
         answered.project, answered.position = project, index.cursor(caller.account_id)
         if index.is_undisturbed(caller.account_id):

@@ -234,14 +234,13 @@ class NodeReader:
 
     def first_children(self, uri: str, ctx: RequestContext, most: int) -> list[str]:
         """Return the first of `list_children`; in the past, all of a large folder isn't listed."""
-        place = Uri.parse(uri)
+        place = self.reach.seen(uri, ctx)
         if self._is_past and _holds_slugs(place):
             folder = self.folder(place)
             put_away = {name_of(c.name) for c in self.backend.list(self.file(place, ARCHIVED))}
             asked = most + len(put_away) + _FILES_OF_FOLDER
             segments = [child.name for child in self.backend.first(folder, asked)]
             if not any("%" in segment for segment in segments):  # whose order is not of names
-                self.reach.seen(uri, ctx)
                 visible = list(self._visible(place, self._named(place, segments), put_away, ctx))
                 if len(visible) >= most:
                     return [f"{uri}/{name}" for name in visible[:most]]
