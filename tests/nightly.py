@@ -207,7 +207,6 @@ PARTS: dict[str, Part] = {
     "clients": clients,
     "servers": tested(
         "tests/engine/llm",
-        "tests/engine/learn/test_extract_asked_services.py",
         "tests/index/test_openai_compatible.py",
         "tests/surfaces/mcp",
     ),

@@ -377,10 +377,10 @@ class TestLanguageModel:
 
         llm = load_config(environ).llm
 
-        assert (llm.extract, llm.merge) == (False, False)
+        assert not llm.background
 
     def test_what_is_off_needs_no_model(self, file: Path, environ: dict[str, str]) -> None:
-        file.write_text("[llm]\nextract = false\nmerge = false\n")
+        file.write_text("[llm]\nbackground = false\n")
 
         assert load_config(environ).llm == LanguageModelSettings()
 
@@ -394,16 +394,9 @@ api_key_variable = "MY_KEY"
 structured = "tool"
 limit_name = "max_completion_tokens"
 max_output_tokens = 7
-input_price = 0.15
-output_price = 1
-tokens_per_call = 1
-tokens_per_session = 2
 tokens_per_day = 3
-dollars_per_call = 0.1
-dollars_per_session = 0.2
-dollars_per_day = 0
-extract = true
-merge = true
+runs_per_day = 2
+background = true
 """
         )
 
@@ -418,16 +411,9 @@ merge = true
             "tool",
             "max_completion_tokens",
             7,
-            0.15,
-            1,
-            1,
-            2,
             3,
-            0.1,
-            0.2,
-            0,
-            extract=True,
-            merge=True,
+            background=True,
+            runs_per_day=2,
         )
         assert "'k'" not in repr(llm)
 
@@ -452,14 +438,10 @@ merge = true
             ("max_output_tokens = 0", 2, "not a number"),
             ("tokens_per_day = 1.5", 2, "not a number"),
             ("tokens_per_day = true", 2, "not a number"),
-            ("input_price = 1", 2, "one price is missing"),
-            ("input_price = -1\noutput_price = 1", 2, "not a number"),
-            ("input_price = nan\noutput_price = 1", 2, "not a number"),
-            ("dollars_per_day = 1", 2, "nobody knows what the model costs"),
-            ("extract = 1", 2, "not true or false"),
-            ('merge = "yes"', 2, "not true or false"),
-            ("extract = true", 2, "extract is on, but there is no language model to ask"),
-            ('provider = "none"\nmerge = true', 3, "set provider and model, or merge = false"),
+            ("background = 1", 2, "not true or false"),
+            ("background = true", 2, "background is on, but there is no language model to ask"),
+            ('provider = "none"\nbackground = true', 3, "set provider and model, or leave it out"),
+            ("extract = true", 2, "'extract' is not known"),
         ],
     )
     def test_what_is_wrong_is_refused_with_its_line(

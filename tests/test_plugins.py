@@ -11,10 +11,9 @@ import pytest
 from perdure.app import open_context
 from perdure.app.embedding import reopened
 from perdure.app.index_folders import kept_settings
-from perdure.app.llm import Adapter
 from perdure.config import load_config
 from perdure.engine.importing.contract import Format
-from perdure.engine.llm.contract import Occasion
+from perdure.engine.llm.contract import Completer
 from perdure.errors import ConfigError, PluginError
 from perdure.index.contract import Embedder, KeptIndex
 from perdure.plugins import Group, create, offered
@@ -62,13 +61,10 @@ from perdure.engine.llm.contract import Answer
 class Acme:
     def __init__(self, settings):
         self.max_output_tokens = settings.max_output_tokens
-        self.parameters = {"adapter": "acme", "model": settings.model}
+        self.model = settings.model
 
     def complete(self, request, *, seconds):
         return Answer('{"who": "Ana"}')
-
-    def close(self):
-        pass
 """
 
 IMPORTER = """
@@ -104,7 +100,7 @@ SETTINGS = {
 KINDS: dict[Group, type] = {
     Group.EMBEDDER: Embedder,
     Group.INDEX: KeptIndex,
-    Group.LLM: Adapter,
+    Group.LLM: Completer,
     Group.IMPORTER: Format,
 }
 
@@ -246,9 +242,8 @@ def test_a_language_model_answers_within_the_budget(install: Install, config: Pa
     schema: dict[str, Any] = {"type": "object", "properties": {"who": {"type": "string"}}}
 
     with open_context(os.environ) as context:
-        model = context.language_model
-        assert model is not None
-        llm = model.on(Occasion("local", "user:ana", "s", "ask"))
+        llm = context.language_model
+        assert llm is not None
         assert llm.complete_json("Who?", schema) == {"who": "Ana"}
 
     assert '"calls":1' in perdure("cost", "--json").stdout.replace(" ", "")

@@ -21,7 +21,6 @@ VAULT_VARIABLE = "MEMORY_VAULT_PATH"
 LAYOUT_VARIABLE = "PERDURE_LAYOUT"
 
 SQLITE = "sqlite"
-_SPANS = ("call", "session", "day")
 _CHOICES: dict[str, dict[str, tuple[str, ...]]] = {
     "embedding": {"provider": ("auto", "minilm", "openai", "none")},
     "index": {"provider": (SQLITE,)},
@@ -45,7 +44,6 @@ _TABLES = ("storage", "embedding", "index", "llm", "agents", "vault")
 _STATE_MODE = "state_mode"
 _USER = "user"
 _KINDS = {str: "a text in quotes", int: "a number", float: "a number", bool: "true or false"}
-_MAX_DOLLARS = 1_000_000
 _MOST_SECONDS = 60
 
 
@@ -62,7 +60,7 @@ class EmbeddingSettings:
 
 @dataclass(frozen=True, slots=True)
 class LanguageModelSettings:
-    """Which language model may be asked, what it costs, and what may be spent on it."""
+    """Which language model may be asked, and what may be spent on it."""
 
     provider: str = "none"
     """`none` asks nobody, ever; `openai` whoever speaks as OpenAI does; `anthropic` Anthropic;
@@ -74,19 +72,7 @@ class LanguageModelSettings:
     structured: str = ""
     limit_name: str = ""
     max_output_tokens: int = 4_096
-    input_price: float | None = None
-    """Dollars for a million tokens; None is unknown."""
-    output_price: float | None = None
-    tokens_per_call: int = 50_000
-    tokens_per_session: int = 500_000
     tokens_per_day: int = 2_000_000
-    dollars_per_call: float | None = None
-    dollars_per_session: float | None = None
-    dollars_per_day: float | None = None
-    extract: bool = False
-    """Whether it is asked what of a session is worth remembering."""
-    merge: bool = False
-    """Whether it is asked if two statements say the same, where only their words differ."""
     background: bool = False
     """Whether it is asked about the candidates of finished sessions, without being called."""
     runs_per_day: int = 20
@@ -336,20 +322,11 @@ def _llm(
     provider = given.get("provider", "none")
     if provider not in {"none", *COMMAND_LINE} and "model" not in given:
         raise file.refuse(["llm", "provider"], f"{provider} lacks model", "set model in [llm]")
-    prices = {"input_price", "output_price"} & set(given)
-    if len(prices) == 1:
-        raise file.refuse(["llm", *prices], "one price is missing", "set both, or none")
-    for span in _SPANS:
-        if f"dollars_per_{span}" in given and not prices:
-            what = "money is limited, but nobody knows what the model costs"
-            fix = "set input_price and output_price, or limit tokens only"
-            raise file.refuse(["llm", f"dollars_per_{span}"], what, fix)
     for name in {"structured", "limit_name"} & set(given) if provider in COMMAND_LINE else ():
         raise file.refuse(["llm", name], f"{provider} has no {name}", "remove that line")
-    for use in ("extract", "merge", "background"):
-        if given.get(use) and provider == "none":
-            what = f"{use} is on, but there is no language model to ask"
-            raise file.refuse(["llm", use], what, f"set provider and model, or {use} = false")
+    if given.get("background") and provider == "none":
+        what = "background is on, but there is no language model to ask"
+        raise file.refuse(["llm", "background"], what, "set provider and model, or leave it out")
     key = environ.get(str(given.get("api_key_variable", "")), "")
     own = environ if provider in COMMAND_LINE else {}
     return LanguageModelSettings(**given, api_key=key, environ=own)  # type: ignore[arg-type] # each was checked
@@ -421,7 +398,7 @@ def _is_a(kind: type, value: object) -> bool:
         return isinstance(value, str) and bool(value)
     if kind is int:
         return isinstance(value, int) and value > 0
-    return isinstance(value, int | float) and 0 <= value <= _MAX_DOLLARS
+    return isinstance(value, int | float)
 
 
 def _backend(file: ConfigFile, storage: Mapping[str, object]) -> str | None:

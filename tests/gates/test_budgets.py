@@ -15,18 +15,18 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 4_641,
-    "app": 3_992,
+    "agents": 4_637,
+    "app": 3_861,
     "artifacts": 7_105,
     "context": 5_720,
-    "engine": 30_425,
+    "engine": 29_360,
     "harness": 2_118,
-    "index": 4_346,
+    "index": 4_231,
     "model": 3_092,
     "process": 526,
     "storage": 5_924,
-    "surfaces": 7_272,
-    "testing": 4_360,
+    "surfaces": 7_256,
+    "testing": 4_349,
 }
 
 
@@ -41,8 +41,8 @@ def test_every_package_has_a_budget() -> None:
 
 def test_learning_keeps_to_its_budget_with_its_tables() -> None:
     files = [file for file in (PACKAGE / "engine" / "learn").iterdir() if file.is_file()]
-    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_877
+    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_443
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_667
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_486

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from perdure.agents.pending import Waiting, folder_of, keep, note
 from perdure.agents.transcripts import Readings
 from perdure.config import load_config
-from perdure.dataclass import dataclass, replace
+from perdure.dataclass import dataclass
 from perdure.engine.importing.sources import opened
 from perdure.errors import ForgottenError, PerdureError, StorageError
 from perdure.files import write_whole
@@ -107,8 +107,6 @@ def index_history(
     from perdure.app import open_context
 
     with open_context(environ) as context:
-        model_off = replace(context.config.llm, extract=False, merge=False)
-        context.config = replace(context.config, llm=model_off)  # years of sessions would cost
         home, stamps, failed = context.config.home, _stamps(context.config.home, history.agent), 0
         try:
             for done, each in enumerate(history.sessions):

@@ -327,7 +327,7 @@ def keep(context: "Context", waiting: Waiting) -> "list[Conversation]":
     importer = SessionImporter(context.memory, context.nodes, learn=True)
     notes = SessionNotes(home)
     admission = Admission(context.config.agents, notes, is_named=bool(waiting.allowed))
-    reader = _Reader(waiting, admission, home, reads_all=context.config.llm.extract)
+    reader = _Reader(waiting, admission, home)
     if isinstance(format_, Resumable):
         _keep_growing(importer, reader, format_)
         return reader.read
@@ -369,7 +369,7 @@ def _keep_growing(importer: "SessionImporter", reader: "_Reader", format_: "Resu
             # Somebody went back in the session, or changed what is kept of it: then all is read.
             with suppress(NotResumableError, VersionMismatchError, NodeExistsError):
                 for admitted in reader.admitted(found.items(format_, known)):
-                    if admitted.is_private or admitted.states_anything or reader.reads_all:
+                    if admitted.is_private or admitted.states_anything:
                         raise NotResumableError("all of it must be read")
                     named = _placed(replace(admitted.item, source_id=known.source_id))
                     one = replace(admitted, item=named)
@@ -388,8 +388,6 @@ class _Reader:
     waiting: Waiting
     admission: "Admission"
     home: Path
-    reads_all: bool = False
-    """Whether a language model learns, so that any sentence may be compared with what was read."""
     read: "list[Conversation]" = field(default_factory=list)
 
     def admitted(self, items: "Iterable[Item | Finding]") -> "Iterator[Admitted]":

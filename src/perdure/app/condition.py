@@ -286,7 +286,6 @@ class Condition:
             "model": settings.model,
             "tokens_today": spent.input_tokens + spent.output_tokens if spent else 0,
             "tokens_per_day": settings.tokens_per_day,
-            "dollars_per_day": settings.dollars_per_day,
             **self._background(),
         }
 

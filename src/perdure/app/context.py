@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from threading import Thread
 
     from perdure.app.indexes import Indexes
-    from perdure.app.llm import LanguageModel
     from perdure.artifacts.keys import SigningKey
     from perdure.context.contract import TenantData
     from perdure.context.followed import FollowedLinks
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from perdure.context.reading import NodeReader
     from perdure.context.relations import RelationReader, Relations
     from perdure.engine.erasing.erasing import Erasing
-    from perdure.engine.learn.extractors import Learning
     from perdure.engine.llm.contract import LLM
     from perdure.engine.llm.ledger import Cost
     from perdure.engine.memory import Memory
@@ -153,7 +151,6 @@ class Context(Closing):
 
     def namespaces_on(self, backend: Recorded) -> "NamespaceManager":
         """Return who deletes tenants, under the circumstances that a backend knows."""
-        from perdure.app.llm import llm_tenant_data
         from perdure.context.tenants import NodeData
         from perdure.engine.namespaces import NamespaceManager
 
@@ -162,7 +159,6 @@ class Context(Closing):
             "events": self.outbox,
             "links": self.links,
             **self.indexes.tenant_data(),
-            **llm_tenant_data(self.config, self._folder),
         }
         return NamespaceManager(backend, holders)
 
@@ -170,10 +166,9 @@ class Context(Closing):
     def erasing(self) -> "Erasing":
         """Return who erases; what was begun and not ended is finished by whoever has the memory."""
         from perdure.app.erasing import Derived, Tenants
-        from perdure.app.llm import answers_of
         from perdure.engine.erasing.erasing import Erasing, Means
 
-        derived = Derived(self, self._folder, answers_of(self._folder))
+        derived = Derived(self, self._folder)
         tenants = Tenants(self.recorded, self.namespaces_on)
         means = Means(self.recorded, derived, self._folder, self.signing_key, tenants)
         return Erasing(self.nodes, means)
@@ -223,14 +218,14 @@ class Context(Closing):
         return self._closing.enter_context(closing(indexes))
 
     @cached_property
-    def language_model(self) -> "LanguageModel | None":
-        """Return who may be asked, within the budget; None if the owner switched nobody on."""
+    def language_model(self) -> "LLM | None":
         from perdure.app.llm import language_model_for
 
-        model = language_model_for(self.config, self._folder)
-        if model is not None:
-            self._closing.callback(model.close)
-        return model
+        model = language_model_for(self.config)
+        if model is None:
+            return None
+        self._closing.callback(model[1].close)
+        return model[0]
 
     @cached_property
     def memory(self) -> "Memory":
@@ -283,32 +278,6 @@ class Context(Closing):
         from perdure.harness.checkout import working_tree
 
         return working_tree(folder, self.home / "hooks" / "ancestry.json")
-
-    def learning(self, request: RequestContext) -> "Learning":
-        """Return who learns from a session; a model is asked only for what it is on for."""
-        from perdure.engine.learn.extractors import Learning, extractors
-        from perdure.engine.learn.judge import compare
-
-        settings = self.config.llm
-        extract = self.llm(request, "extract") if settings.extract else None
-        merge = self.llm(request, "merge") if settings.merge else None
-        if extract is None and merge is None:
-            return Learning(extractors(), compare)
-        from perdure.engine.learn.asking import asking_judge, by_model
-
-        return Learning(
-            extractors(by_model(extract)) if extract else extractors(),
-            asking_judge(merge) if merge else compare,
-        )
-
-    def llm(self, caller: RequestContext, purpose: str) -> "LLM | None":
-        model = self.language_model
-        if model is None:
-            return None
-        from perdure.engine.llm.contract import Occasion
-
-        owner = f"user:{caller.user_id}"
-        return model.on(Occasion(caller.account_id, owner, caller.session_id, purpose))
 
     def close(self) -> None:
         with self._lock:

@@ -38,10 +38,9 @@ class Tiers(Protocol):
 
 
 class Derived:
-    def __init__(self, tiers: Tiers, folder: Path, answers: Path) -> None:
+    def __init__(self, tiers: Tiers, folder: Path) -> None:
         self._tiers = tiers
         self._folder = folder
-        self._answers = answers
 
     def told(self, account_id: str, owners: Iterable[str], places: Iterable[Uri]) -> dict[str, int]:
         indexes, every = self._tiers.indexes, list(places)
@@ -49,7 +48,6 @@ class Derived:
             "index records": indexes.count_records(account_id, map(str, every)),
             "indexes of past moments": len(list(self._folder.glob("past/*/[0-9]*"))),
             "stores of vectors": sum(map(Path.is_dir, self._memos(account_id, owners))),
-            "stores of model answers": sum(map(Path.is_dir, self._kept(account_id, owners))),
             "abstracts of folders": sum(map(Path.is_file, self._abstracts(every))),
         }
 
@@ -59,7 +57,7 @@ class Derived:
         """Memos first, for what is made anew is kept in them; indexes last, for all else is."""
         tiers, every, of = self._tiers, list(places), list(owners)
         told = self.told(account_id, of, every)
-        for store in (*self._memos(account_id, of), *self._kept(account_id, of)):
+        for store in self._memos(account_id, of):
             if store.is_dir():
                 rmtree(store)
         for abstract in self._abstracts(every):
@@ -82,9 +80,6 @@ class Derived:
     def _memos(self, account_id: str, owners: Iterable[str]) -> list[Path]:
         folder = self._tiers.indexes.memo_folder
         return [memo_folder(folder, account_id, owner) for owner in owners]
-
-    def _kept(self, account_id: str, owners: Iterable[str]) -> list[Path]:
-        return [memo_folder(self._answers, account_id, owner) for owner in owners]
 
     def _abstracts(self, places: Iterable[Uri]) -> list[Path]:
         """Return the files that tell of the folders above, and of those that go."""

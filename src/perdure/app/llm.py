@@ -1,81 +1,36 @@
 """From settings to a language model that costs no more than it may."""
 
 from collections.abc import Mapping
-from contextlib import ExitStack
 from datetime import datetime
-from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from perdure.config import COMMAND_LINE, Config, LanguageModelSettings, load_config
-from perdure.engine.llm.asking import Asking, Remembered, Retried, answers_folder
-from perdure.engine.llm.contract import LLM, Completer, Occasion
+from perdure.engine.llm.asking import ATTEMPTS, Asking
+from perdure.engine.llm.contract import LLM, Completer
 from perdure.engine.llm.counter import ledger_file
-from perdure.engine.llm.ledger import (
-    Budget,
-    Cost,
-    Ledger,
-    Limit,
-    Metered,
-    Prices,
-    Terms,
-    nanodollars,
-)
+from perdure.engine.llm.ledger import Budget, Cost, Ledger, Metered
 from perdure.engine.llm.wire import Service
 from perdure.errors import ConfigError
-from perdure.index.memo import MemoData
 from perdure.plugins import Group, create
-
-if TYPE_CHECKING:
-    from perdure.context.contract import TenantData
 
 OPENAI = "https://api.openai.com/v1"
 ANTHROPIC = "https://api.anthropic.com"
 
 
-@runtime_checkable
-class Adapter(Completer, Protocol):
-    """What `perdure.llms` offers, made with the `LanguageModelSettings` of the config."""
-
-    def close(self) -> None: ...
-
-
-class LanguageModel:
-    """The model that the owner switched on. It is asked when somebody asks, and never by itself."""
-
-    def __init__(
-        self, adapter: Adapter, ledger: Ledger, terms: Terms, folder: Path, *, retry: bool = True
-    ) -> None:
-        self._adapter = adapter
-        self._ledger = ledger
-        self._terms = terms
-        self._folder = folder
-        self._retry = retry
-
-    def on(self, occasion: Occasion) -> LLM:
-        """Return the model as it is asked on an occasion, which the ledger and the memo keep to."""
-        metered = Metered(self._adapter, self._ledger, self._terms, occasion)
-        asked = Retried(metered) if self._retry else metered
-        return Asking(Remembered(asked, self._folder, self._ledger, occasion))
-
-    def close(self) -> None:
-        with ExitStack() as closing:
-            closing.callback(self._ledger.close)
-            closing.callback(self._adapter.close)
-
-
-def language_model_for(config: Config, folder: Path) -> LanguageModel | None:
+def language_model_for(config: Config) -> tuple[LLM, Ledger] | None:
+    """Return the model that the owner switched on, and its ledger; it is never asked by itself."""
     settings = config.llm
     if settings.provider == "none":
         return None
-    terms, adapter = _terms(settings), _adapter(settings, config.home)
-    ledger = Ledger(str(ledger_file(config.home)), folder.name)
-    retry = settings.provider not in COMMAND_LINE  # their clients try again themselves
-    return LanguageModel(adapter, ledger, terms, folder / "answers", retry=retry)
+    completer = _completer(settings, config.home)
+    ledger = Ledger(str(ledger_file(config.home)))
+    metered = Metered(completer, ledger, Budget(settings.tokens_per_day, settings.runs_per_day))
+    attempts = 1 if settings.provider in COMMAND_LINE else ATTEMPTS  # clients try again themselves
+    return Asking(metered, attempts=attempts), ledger
 
 
 def costs(config: Config, by: str, since: datetime | None = None) -> tuple[Cost, ...]:
-    """Return what models have cost in a home, by `day`, `session`, `model` or `purpose`."""
+    """Return what models have used in a home, by `day` or `model`."""
     file = ledger_file(config.home)
     if not file.exists():
         return ()
@@ -88,35 +43,7 @@ def costs_here(environ: Mapping[str, str], by: str, since: datetime | None) -> t
     return costs(load_config(environ), by, since)
 
 
-def llm_tenant_data(config: Config, folder: Path) -> Mapping[str, "TenantData"]:
-    """Return all that is held of tenants because language models were asked."""
-    ledger = ledger_file(config.home)
-    return {"answers": MemoData(answers_of(folder)), "costs": LedgerData(ledger, folder.name)}
-
-
-class LedgerData:
-    def __init__(self, file: Path, memory: str) -> None:
-        self._file = file
-        self._memory = memory
-
-    def delete_account_data(self, account_id: str) -> int:
-        if not self._file.exists():
-            return 0
-        with Ledger(str(self._file), self._memory) as ledger:
-            return ledger.delete_account_data(account_id)
-
-    def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
-        if not self._file.exists():
-            return 0
-        with Ledger(str(self._file), self._memory) as ledger:
-            return ledger.delete_by_owner_space(account_id, owner_space)
-
-
-def answers_of(folder: Path) -> Path:
-    return answers_folder(folder / "answers")
-
-
-def _adapter(settings: LanguageModelSettings, home: Path) -> Adapter:
+def _completer(settings: LanguageModelSettings, home: Path) -> Completer:
     if settings.api_key_variable and not settings.api_key:
         raise ConfigError(
             f"the language model needs the key in {settings.api_key_variable}, which is not set. "
@@ -133,10 +60,10 @@ def _adapter(settings: LanguageModelSettings, home: Path) -> Adapter:
         return Anthropic(_service(settings, ANTHROPIC, "tool", "max_tokens"))
     if settings.provider in COMMAND_LINE:
         return _command_line(settings, home)
-    return create(Group.LLM, settings.provider, Adapter, settings)  # type: ignore[type-abstract] # only for isinstance
+    return create(Group.LLM, settings.provider, Completer, settings)  # type: ignore[type-abstract] # only for isinstance
 
 
-def _command_line(settings: LanguageModelSettings, home: Path) -> Adapter:
+def _command_line(settings: LanguageModelSettings, home: Path) -> Completer:
     from perdure.engine.llm.adapters.command_line import ClaudeCode, Codex, Settings
 
     client = ClaudeCode if settings.provider == ClaudeCode.protocol else Codex
@@ -163,24 +90,3 @@ def _service(
         settings.max_output_tokens,
         settings.limit_name or limit_name,
     )
-
-
-def _terms(settings: LanguageModelSettings) -> Terms:
-    budget = Budget(
-        Limit(settings.tokens_per_call, _money(settings.dollars_per_call)),
-        Limit(settings.tokens_per_session, _money(settings.dollars_per_session)),
-        Limit(settings.tokens_per_day, _money(settings.dollars_per_day)),
-        settings.runs_per_day,
-    )
-    if settings.input_price is None or settings.output_price is None:
-        return Terms(budget)
-    return Terms(budget, Prices(_exact(settings.input_price), _exact(settings.output_price)))
-
-
-def _money(dollars: float | None) -> int | None:
-    return None if dollars is None else nanodollars(_exact(dollars))
-
-
-def _exact(number: float) -> Decimal:
-    """Return the number that was written, and not the one that is nearest to it in binary."""
-    return Decimal(repr(number))

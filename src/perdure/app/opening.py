@@ -44,7 +44,7 @@ ACCOUNT = "local"
 """The account of whoever uses this machine."""
 PLACES = "places.sqlite"
 """The table of which note holds which node, beside the history."""
-DERIVED = ("index", "vectors", "abstracts", "past", "answers")
+DERIVED = ("index", "vectors", "abstracts", "past")
 """The folders beside a history that can be thrown away; the last two hold what was paid for."""
 
 SEEN = "seen.sqlite"

@@ -777,7 +777,7 @@ class Memory(Readable):
     ) -> "SessionCommit":
         from perdure.engine.saving.saving import saving_for
 
-        saving = saving_for(self._parts, replace(self.caller, session_id=session_id), wishes)
+        saving = saving_for(self._parts, wishes)
         return saving.commit(messages, session_id, self.caller, settle=self.settle)
 
     # ------------------------------------------------------------ statements
@@ -839,7 +839,7 @@ class Memory(Readable):
                 "the user forgot this, so only the user can say it again. Nothing was kept. "
                 "Fix: ask the user."
             )
-        done = remember(known, self._parts.learning(caller).judge, statement, caller, also)
+        done = remember(known, statement, caller, also)
         done = replace(done, lifted=self._lift(statement.text) if by_user else 0)
         self.settle()
         return done
@@ -936,10 +936,8 @@ class Memory(Readable):
         if another does. `OverBudgetError` if today's runs or tokens are used up.
         """
         from perdure.engine.learn.candidates import Judged, judge
-        from perdure.engine.llm.contract import BACKGROUND
 
-        today = f"review-{datetime.now(UTC).date().isoformat()}"
-        llm = self._parts.llm(replace(self.caller, session_id=today), BACKGROUND)
+        llm = self._parts.language_model
         if llm is None:
             raise ConfigError("no language model is configured. Fix: set provider in [llm].")
         with locked(self.home / "llm" / "lease") as lease:
@@ -1425,7 +1423,7 @@ class Memory(Readable):
         return self._parts.doctor(self.caller)
 
     def cost(self, by: str = "day", *, since: datetime | None = None) -> "tuple[Cost, ...]":
-        """Return what language models have cost, by `day`, `session`, `model` or `purpose`.
+        """Return how many tokens language models have used, by `day` or `model`.
 
         It is that of all accounts and memories of this home; only for callers who govern theirs.
         """

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from perdure.context.relations import RelationReader, Relations
     from perdure.engine.erasing.erasing import Erasing
     from perdure.engine.indexing import Following
-    from perdure.engine.learn.extractors import Learning
     from perdure.engine.llm.contract import LLM
     from perdure.engine.llm.ledger import Cost
     from perdure.engine.namespaces import NamespaceManager
@@ -141,11 +140,9 @@ class Parts(Protocol):
 
     def pasts(self, account_id: str) -> "Pasts": ...
 
-    def learning(self, caller: "RequestContext") -> "Learning":
-        """Return the extractors and the judge for a caller's sessions."""
-
-    def llm(self, caller: "RequestContext", purpose: str) -> "LLM | None":
-        """Return the configured language model for one purpose; None if there is none."""
+    @property
+    def language_model(self) -> "LLM | None":
+        """The configured language model, within its budget; None if there is none."""
 
     def log(self, actor: str) -> "Log":
         """Return the log of all accounts; `actor` is named in what is restored."""

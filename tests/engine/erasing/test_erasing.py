@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from perdure.app import Context
-from perdure.app.llm import answers_of
 from perdure.app.opening import signing_key
-from perdure.artifacts import ArtifactStore, Derived, Literal
+from perdure.artifacts import ArtifactStore
 from perdure.artifacts.archiving import export, import_archive
 from perdure.artifacts.keys import SigningKey
 from perdure.engine.erasing.receipts import Receipt
@@ -338,22 +337,6 @@ def test_nothing_of_what_stays_is_embedded_again(home: Path) -> None:
         assert memo.made == made
         assert uris(root(context), "tabs") == [f"{FOLDER}/indentation"]
     assert leaks(home) == {}
-
-
-def test_answers_of_language_models_to_who_had_it_go_too(context: Context, home: Path) -> None:
-    uri = save_secret(context)
-    (folder,) = home.glob(".perdure/histories/*")
-    for owner in ("user:ana", "user:bob"):
-        with ArtifactStore.open(memo_folder(answers_of(folder), "local", owner)) as store:
-            asked = Literal(b"asked")
-            store.remember([(Derived("complete", "1", (asked,), {"model": "m"}), SECRET.encode())])
-
-    done = root(context).forget(uri, erase=True)
-
-    assert done.plan is not None
-    assert done.plan.derived["stores of model answers"] == 1
-    (left,) = {str(Path(name).parent.name) for name in leaks(home)}
-    assert left == "user%3abob"
 
 
 def test_events_that_failed_and_tell_of_it_go_too(context: Context, home: Path) -> None:

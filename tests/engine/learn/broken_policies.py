@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 from difflib import SequenceMatcher
 from itertools import count
 from typing import ClassVar
+from unittest.mock import patch
 
-from perdure.engine.learn import statements
+from perdure.engine.learn import merging, statements
 from perdure.engine.learn.judge import Comparison, Verdict, compare
 from perdure.engine.learn.merging import Known, Merging, policy_for
 from perdure.engine.learn.naming import place_of
@@ -28,14 +29,15 @@ class Faulty:
     def __init__(self, known: Known) -> None:
         self.known = known
         kind = self.planned_as or self.category
-        self.inner = policy_for(kind, known, self.judge, lambda: NOON)
+        self.inner = policy_for(kind, known, lambda: NOON)
 
     @staticmethod
     def judge(old: str, new: str) -> Comparison:
         return compare(old, new)
 
     def plan(self, candidate: CandidateMemory, ctx: RequestContext) -> WritePlan:
-        return self.changed(self.inner.plan(self.heard(candidate), ctx))
+        with patch.object(merging, "compare", self.judge):
+            return self.changed(self.inner.plan(self.heard(candidate), ctx))
 
     def heard(self, candidate: CandidateMemory) -> CandidateMemory:
         return candidate
@@ -79,7 +81,7 @@ class SaysItAgain(Faulty):
         page = self.page(candidate, ctx)
         if page is None:
             return super().plan(candidate, ctx)
-        return Merging(compare).appended(page, candidate, ctx)
+        return Merging().appended(page, candidate, ctx)
 
 
 class SaysItOnceInEachSession(Faulty):
@@ -87,7 +89,7 @@ class SaysItOnceInEachSession(Faulty):
         page, plan = self.page(candidate, ctx), super().plan(candidate, ctx)
         if page is None or plan.action is Action.SKIP:
             return plan
-        return Merging(compare).appended(page, candidate, ctx)
+        return Merging().appended(page, candidate, ctx)
 
 
 class ForgetsWhereItWasSaid(Faulty):
@@ -99,7 +101,7 @@ class MergesWhatIsNearlyTheSame(Faulty):
     @staticmethod
     def judge(old: str, new: str) -> Comparison:
         near = SequenceMatcher(None, old, new).ratio() > 0.8
-        return Comparison(Verdict.SAME if near else Verdict.DIFFERENT, "They are near.", 1.0)
+        return Comparison(Verdict.SAME if near else Verdict.DIFFERENT, "They are near.")
 
 
 # ---------------------------------------------------------------- nothing is lost
@@ -113,7 +115,7 @@ class ContradictsNothing(Faulty):
     def judge(old: str, new: str) -> Comparison:
         found = compare(old, new)
         contradicts = found.verdict is Verdict.CONTRADICTS
-        return Comparison(Verdict.DIFFERENT, "It differs.", 1.0) if contradicts else found
+        return Comparison(Verdict.DIFFERENT, "It differs.") if contradicts else found
 
 
 class BelievesWhoSpeaksLast(Faulty):

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from perdure.engine.learn import statements
-from perdure.engine.learn.judge import compare
 from perdure.engine.learn.merging import Known, MergePolicy, policy_for
 from perdure.engine.restore import Unmerged, Unmerging
 from perdure.model import CandidateMemory, ContextNode, RequestContext, WritePlan
@@ -22,7 +21,7 @@ class Memory:
         self.world = World(self._policy)
 
     def _policy(self, known: Known) -> MergePolicy:
-        return policy_for(self.category, known, compare, lambda: NOON)
+        return policy_for(self.category, known, lambda: NOON)
 
     def save(self, text: str, category: str = "profile", slug: str = "", day: int = 5) -> WritePlan:
         """Save what was said on a day, in a session of that day."""

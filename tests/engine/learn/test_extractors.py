@@ -4,12 +4,12 @@ import pytest
 
 from perdure.engine.learn.evidence import verified
 from perdure.engine.learn.extractors import (
+    EXTRACTORS,
     CandidateExtractor,
     EntityEventExtractor,
     PreferenceExtractor,
     ProcedureExtractor,
     ProfileExtractor,
-    extractors,
 )
 from perdure.model import CandidateMemory, RequestContext
 from perdure.testing.requirement import requirement
@@ -30,7 +30,7 @@ def contents(extractor: CandidateExtractor, text: str) -> list[str]:
 
 @requirement("003-extract-four-extractors")
 def test_there_is_one_for_each_kind_of_memory() -> None:
-    kinds = [type(each) for each in extractors()]
+    kinds = [type(each) for each in EXTRACTORS]
 
     assert kinds == [
         ProfileExtractor,
@@ -110,7 +110,7 @@ def test_rules_decisions_and_commands() -> None:
     ],
 )
 def test_questions_pastes_and_what_is_for_now_are_not_written(text: str) -> None:
-    assert [each for one in extractors() for each in found(one, text)] == []
+    assert [each for one in EXTRACTORS for each in found(one, text)] == []
 
 
 def test_what_others_say_of_themselves_is_not_the_profile() -> None:

@@ -2,7 +2,6 @@
 
 import pytest
 
-from perdure.engine.learn.judge import compare
 from perdure.engine.learn.merging import (
     AggregateTopicPolicy,
     AppendOnlyPolicy,
@@ -38,7 +37,7 @@ def test_each_kind_of_memory_has_its_policy(memory: Memory) -> None:
     }
 
     for category, kind in kinds.items():
-        assert type(policy_for(category, known, compare, lambda: NOON)) is kind
+        assert type(policy_for(category, known, lambda: NOON)) is kind
 
 
 # ---------------------------------------------------------------- profile

@@ -2,13 +2,12 @@
 
 from datetime import UTC, datetime
 
-from perdure.engine.learn.judge import compare
 from perdure.engine.learn.merging import Known, MergePolicy, policy_for
 from tests.support.merge import ALONE, JOINS, MergePolicySuite
 
 
 def opened(category: str, known: Known) -> MergePolicy:
-    return policy_for(category, known, compare, lambda: datetime(2026, 6, 1, tzinfo=UTC))
+    return policy_for(category, known, lambda: datetime(2026, 6, 1, tzinfo=UTC))
 
 
 class TestProfile(MergePolicySuite):

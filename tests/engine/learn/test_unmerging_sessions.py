@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 
 from perdure.app import Context
-from perdure.engine.learn.extractors import Learning, extractors
-from perdure.engine.learn.judge import compare
 from perdure.engine.memory import Memory
 from perdure.engine.restore import Unmerging
 from perdure.engine.saving.saving import KnownNodes, Saving
@@ -112,9 +110,7 @@ def test_who_is_killed_while_undoing_loses_nothing_and_can_do_it_again(
     ground: Ground, tmp_path: Path
 ) -> None:
     with opened(ground) as memory:
-        saving = Saving(
-            memory.nodes, KnownNodes(memory.nodes, lambda *_: {}), Learning(extractors(), compare)
-        )
+        saving = Saving(memory.nodes, KnownNodes(memory.nodes, lambda *_: {}))
         saving.commit(JANUARY, "january", CALLER)
         saving.commit(MARCH, "march", CALLER)
     undisturbed = ground.copied(tmp_path / "undisturbed")

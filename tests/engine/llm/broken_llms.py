@@ -9,12 +9,12 @@ from perdure.engine.llm.asking import Asking
 from perdure.engine.llm.contract import Answer, Message, Refusal, Reply, Request, Truncation
 from perdure.errors import AnswerMalformedError, InvalidValueError
 from perdure.model.values import JSON
-from perdure.testing.llm.scripted import Checked, Script, Scripted
+from perdure.testing.llm.scripted import Script, Scripted
 
 
 class Honest(Asking):
     def __init__(self, script: Script) -> None:
-        super().__init__(Checked(Scripted(script)))
+        super().__init__(Scripted(script), attempts=1)
         self.script = script
 
 
@@ -237,7 +237,7 @@ class _Swallowing(Honest):
                 reply = inner.complete(request, seconds=seconds)
                 return Answer() if isinstance(reply, kind) else reply
 
-        self._completer = Checked(Swallows(script))
+        self._completer = Swallows(script)
 
 
 class SwallowsRefusals(_Swallowing): ...

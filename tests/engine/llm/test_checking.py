@@ -2,10 +2,8 @@
 
 import pytest
 
-from perdure.engine.llm.asking import Asking, object_in
-from perdure.engine.llm.contract import Refusal
+from perdure.engine.llm.asking import object_in
 from perdure.errors import AnswerMalformedError
-from perdure.testing.llm import Script, Scripted
 
 SCHEMA = {"type": "object"}
 
@@ -36,8 +34,3 @@ def test_what_is_refused_is_not_told_at_length() -> None:
         object_in('{"' + "x" * 10_000 + '": 1}', {**SCHEMA, "additionalProperties": False}, "small")
 
     assert len(str(caught.value)) < 400
-
-
-def test_whoever_checks_nothing_is_found_out() -> None:
-    with pytest.raises(TypeError, match="wrap it in `Checked`"):
-        Asking(Scripted(Script(Refusal()))).complete_json("Hello.", SCHEMA)

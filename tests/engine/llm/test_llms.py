@@ -1,14 +1,13 @@
 """Every language model that we have keeps the contract."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
-from perdure.engine.llm.asking import Asking, Retried
+from perdure.engine.llm.asking import Asking
 from perdure.engine.llm.contract import LLM, Reply
 from perdure.engine.llm.wire import Anthropic, OpenAICompatible
 from perdure.testing.llm import LLMSuite, Script, scripted_llm
-from perdure.testing.llm.scripted import Checked
 from tests.engine.llm.services import as_the_tool_answer, serving
 
 
@@ -39,8 +38,8 @@ class TestOpenAICompatible(LLMSuite):
     @staticmethod
     @contextmanager
     def open_llm(script: Script) -> Iterator[LLM]:
-        with serving(script) as server, closing(OpenAICompatible(server.openai())) as completer:
-            yield Asking(Checked(Retried(completer)))
+        with serving(script) as server:
+            yield Asking(OpenAICompatible(server.openai()))
 
 
 class TestAnthropic(LLMSuite):
@@ -49,5 +48,5 @@ class TestAnthropic(LLMSuite):
     @staticmethod
     @contextmanager
     def open_llm(script: Script) -> Iterator[LLM]:
-        with serving(ByTool(script)) as server, closing(Anthropic(server.anthropic())) as completer:
-            yield Asking(Checked(Retried(completer)))
+        with serving(ByTool(script)) as server:
+            yield Asking(Anthropic(server.anthropic()))

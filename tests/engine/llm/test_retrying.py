@@ -1,17 +1,14 @@
 """What may be otherwise in a moment is tried again, in time and with ever longer waits."""
 
-import sys
 from collections.abc import Iterator
-from contextlib import closing
 
 import pytest
 
-from perdure.engine.llm.asking import Retried
+from perdure.engine.llm.asking import Asking
 from perdure.engine.llm.contract import Answer, Message, Request
 from perdure.engine.llm.wire import OpenAICompatible
 from perdure.errors import (
     AnswerMalformedError,
-    PackageMissingError,
     RequestRefusedError,
     ServiceUnreachableError,
 )
@@ -47,98 +44,86 @@ def time() -> Time:
 
 
 @pytest.fixture
-def retried(server: Server, time: Time) -> Iterator[Retried]:
-    with closing(OpenAICompatible(server.openai())) as completer:
-        yield Retried(completer, sleep=time.sleep, clock=time.clock)
+def asking(server: Server, time: Time) -> Asking:
+    return Asking(OpenAICompatible(server.openai()), sleep=time.sleep, clock=time.clock)
 
 
-def test_a_failure_that_passes_is_not_noticed(server: Server, retried: Retried, time: Time) -> None:
+def test_a_failure_that_passes_is_not_noticed(server: Server, asking: Asking, time: Time) -> None:
     server.acts.extend([fails(500), breaks_off])
     server.script.say(Answer("Hi."))
 
-    assert retried.complete(HELLO, seconds=300) == Answer("Hi.", usage=USAGE)
+    assert asking.ask(HELLO) == Answer("Hi.", usage=USAGE)
     assert len(time.slept) == 2
 
 
 def test_after_five_attempts_the_failure_is_told(
-    server: Server, retried: Retried, time: Time
+    server: Server, asking: Asking, time: Time
 ) -> None:
     server.acts.extend([fails(500)] * 9)
 
     with pytest.raises(ServiceUnreachableError, match="status 500"):
-        retried.complete(HELLO, seconds=300)
+        asking.ask(HELLO)
     assert len(server.asked) == 5
     for wait, least in zip(time.slept, (1, 2, 4, 8), strict=True):
         assert least <= wait <= least + 1
 
 
 def test_waits_differ_so_that_not_all_come_back_at_once(
-    server: Server, retried: Retried, time: Time
+    server: Server, asking: Asking, time: Time
 ) -> None:
     for _ in range(3):
         server.acts.append(fails(500))
         server.script.say(Answer("Hi."))
-        retried.complete(HELLO, seconds=300)
+        asking.ask(HELLO)
 
     assert len(set(time.slept)) == 3
 
 
 def test_a_service_is_left_alone_for_as_long_as_it_asks(
-    server: Server, retried: Retried, time: Time
+    server: Server, asking: Asking, time: Time
 ) -> None:
     server.acts.append(fails(429, Retry_After="77"))
     server.script.say(Answer("Hi."))
 
-    retried.complete(HELLO, seconds=300)
+    asking.ask(HELLO)
 
     assert time.slept == [77.0]
 
 
 def test_a_wait_past_the_end_of_the_time_is_not_begun(
-    server: Server, retried: Retried, time: Time
+    server: Server, asking: Asking, time: Time
 ) -> None:
     server.acts.append(fails(429, Retry_After="301"))
 
     with pytest.raises(ServiceUnreachableError, match="status 429"):
-        retried.complete(HELLO, seconds=300)
+        asking.ask(HELLO)
     assert (time.slept, len(server.asked)) == ([], 1)
 
 
-def test_all_attempts_together_have_the_time_of_one_call(
-    server: Server, retried: Retried, time: Time
-) -> None:
+def test_all_attempts_together_have_the_time_of_one_call(server: Server, time: Time) -> None:
     server.acts.extend([fails(500)] * 9)
+    completer = OpenAICompatible(server.openai())
 
     with pytest.raises(ServiceUnreachableError):
-        retried.complete(HELLO, seconds=4)
+        Asking(completer, seconds=4, sleep=time.sleep, clock=time.clock).ask(HELLO)
     assert time.now < 4
     assert len(server.asked) in {2, 3}  # for the waits vary
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
 def test_what_can_not_succeed_is_not_tried_again(
-    server: Server, retried: Retried, time: Time, status: int
+    server: Server, asking: Asking, time: Time, status: int
 ) -> None:
     server.acts.append(fails(status, Retry_After="1"))
 
     with pytest.raises(RequestRefusedError):
-        retried.complete(HELLO, seconds=300)
+        asking.ask(HELLO)
     assert (time.slept, len(server.asked)) == ([], 1)
 
 
-def test_an_answer_that_is_none_is_not_paid_for_again(server: Server, retried: Retried) -> None:
+def test_an_answer_that_is_none_is_not_paid_for_again(server: Server, asking: Asking) -> None:
     server.acts.append(says(b"oops"))
 
     with pytest.raises(AnswerMalformedError):
-        retried.complete(HELLO, seconds=300)
+        asking.ask(HELLO)
     assert len(server.asked) == 1
-
-
-def test_a_package_that_is_missing_is_told_with_how_to_get_it(
-    server: Server, retried: Retried, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "tenacity", None)
-
-    with pytest.raises(PackageMissingError, match="pip install"):
-        retried.complete(HELLO, seconds=300)
-    assert server.asked == []

@@ -143,7 +143,7 @@ def learns_before_it_keeps(patch: Patch) -> None:
         self: Saving, messages: Any, session_id: str, ctx: RequestContext, **named: Any
     ) -> Any:
         said = list(messages)
-        for extractor in self._learning.extractors:
+        for extractor in self._extractors:
             extractor.extract(said, ctx)
         return whole(self, said, session_id, ctx, **named)
 

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from perdure.engine.learn.extractors import Learning, extractors
-from perdure.engine.learn.judge import compare
 from perdure.engine.saving import saving
 from perdure.engine.saving.saving import KnownNodes, Saving
 from perdure.model import ContextNode, RequestContext
@@ -44,7 +42,7 @@ def ground(request: pytest.FixtureRequest, tmp_path: Path) -> Ground:
 
 def commit(memory: Opened) -> None:
     known = KnownNodes(memory.nodes, lambda *_: {})
-    saver = Saving(memory.nodes, known, Learning(extractors(), compare), clock=lambda: LATER)
+    saver = Saving(memory.nodes, known, clock=lambda: LATER)
     saver.commit(TALK, "s", ANA)
 
 

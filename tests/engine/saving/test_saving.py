@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from perdure.app import Context
 from perdure.artifacts import IndexState
 from perdure.context.nodes import Nodes
 from perdure.engine.learn.evidence import cid_of, support_of
-from perdure.engine.learn.extractors import Learning
+from perdure.engine.learn.extractors import ProfileExtractor
 from perdure.engine.memory import Memory
 from perdure.engine.saving import saving
 from perdure.engine.saving.saving import Outcome
@@ -316,53 +317,39 @@ def test_a_part_knows_who_spoke_before_it(memory: Memory, monkeypatch: pytest.Mo
 
 
 # ---------------------------------------------------------------- who learns
-class Failing:
-    """A model that has spent its budget."""
-
-    def extract(self, messages: object, ctx: RequestContext) -> list[CandidateMemory]:
-        del messages, ctx
-        raise OverBudgetError("the budget of this session is spent. Fix: raise it.")
+def failing(*_: object) -> list[CandidateMemory]:
+    raise OverBudgetError("the budget of this session is spent. Fix: raise it.")
 
 
 def test_if_nobody_can_learn_the_messages_are_kept_and_it_goes_on_later(
     context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = context.learning(ANA)
     with monkeypatch.context() as patch:
-        patch.setattr(Context, "learning", lambda *_: Learning([Failing()], whole.judge))
-        context.__dict__.pop("memory", None)
+        patch.setattr(ProfileExtractor, "extract", failing)
         memory = context.memory.for_caller(ANA)
         with pytest.raises(OverBudgetError):
             memory.commit_session(JANUARY, session_id="january")
         assert "I live in Lisbon." in memory.read("ctx://local/sessions/january/messages").content
-    context.__dict__.pop("memory", None)
 
     done = context.memory.for_caller(ANA).commit_session(JANUARY, session_id="january")
 
     assert done.created == 2
 
 
-class Inventing:
-    """An extractor that says what nobody said."""
-
-    def __init__(self, inner: Learning) -> None:
-        self._inner = inner
-
-    def extract(self, messages: object, ctx: RequestContext) -> list[CandidateMemory]:
-        found = self._inner.extractors[0].extract(messages, ctx)  # type: ignore[arg-type] # as given
-        return [replace(each, quote="I am rich") for each in found]
-
-
 def test_nothing_is_remembered_without_its_quote(
     context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = context.learning(ANA)
-    monkeypatch.setattr(Context, "learning", lambda *_: Learning([Inventing(whole)], whole.judge))
+    extract = ProfileExtractor.extract
+
+    def inventing(*given: Any) -> list[CandidateMemory]:  # noqa: ANN401 - as the extractor
+        return [replace(each, quote="I am rich") for each in extract(*given)]
+
+    monkeypatch.setattr(ProfileExtractor, "extract", inventing)
 
     done = context.memory.for_caller(ANA).commit_session(JANUARY, session_id="january")
 
-    assert done.failed == done.extracted == 2
-    assert not contents(context)
+    assert (done.failed, done.extracted) == (2, 3)
+    assert "Lisbon" not in "".join(contents(context).values())
 
 
 # ---------------------------------------------------------------- others at the same time

@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 
 from perdure.agents.history import find_history, index_history
-from perdure.agents.pending import Waiting, keep
-from perdure.app.context import Context
 from tests.engine.importing.samples import (
     CHAT,
     as_lines,
@@ -111,23 +109,6 @@ def test_a_broken_transcript_does_not_stop_the_others(past: Path) -> None:
 
     assert done.exit_code == 0
     assert "Rename the pier" in recalled("rename the pier")
-
-
-def test_no_model_is_asked(past: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Years of sessions would cost what nobody agreed to."""
-    (past / ".perdure").mkdir()
-    config = '[llm]\nprovider = "openai"\nmodel = "m"\nextract = true\nmerge = true\n'
-    (past / ".perdure" / "config.toml").write_text(config)
-    asked: list[bool] = []
-
-    def watched(context: Context, waiting: Waiting) -> None:
-        asked.append(context.config.llm.extract or context.config.llm.merge)
-        keep(context, waiting)
-
-    monkeypatch.setattr("perdure.agents.history.keep", watched)
-    told("install", "claude-code", "--yes", "--history")
-
-    assert asked == [False] * 3
 
 
 # ---------------------------------------------------------------- the others

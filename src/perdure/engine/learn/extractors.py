@@ -1,19 +1,14 @@
-"""The extractors of seed 003, one for each kind of memory, by rules or by asking a model."""
+"""The extractors of seed 003, one for each kind of memory, by rules."""
 
-from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, Protocol, runtime_checkable
 
-from perdure.dataclass import dataclass
 from perdure.engine.learn.evidence import Evidence, Messages, cid_of, metadata_of
-from perdure.engine.learn.judge import Judge
 from perdure.engine.learn.naming import owner_space, slug_of, thing_of
 from perdure.engine.learn.persons import owner_of
 from perdure.engine.learn.rules import Written, written
 from perdure.model import CandidateMemory, RequestContext
 from perdure.model.transcript import Message
 from perdure.model.uri import KINDS, PROFILE
-
-Find = Callable[[Messages, RequestContext], Iterable[CandidateMemory]]
 
 
 @runtime_checkable
@@ -84,11 +79,8 @@ def _slug(each: Written, category: str, who: str) -> str:
 class _Extractor:
     categories: ClassVar[frozenset[str]]
 
-    def __init__(self, find: Find = by_rules) -> None:
-        self._find = find
-
     def extract(self, messages: Messages, ctx: RequestContext) -> list[CandidateMemory]:
-        return [each for each in self._find(messages, ctx) if each.category in self.categories]
+        return [each for each in by_rules(messages, ctx) if each.category in self.categories]
 
 
 class ProfileExtractor(_Extractor):
@@ -115,22 +107,9 @@ class ProcedureExtractor(_Extractor):
     categories = frozenset({"pattern", "skill", "case"})
 
 
-def extractors(find: Find = by_rules) -> tuple[CandidateExtractor, ...]:
-    """Return one extractor for each kind of memory.
-
-    All ask the same questions of a model. One that keeps its answers is paid for them once.
-    """
-    return (
-        ProfileExtractor(find),
-        PreferenceExtractor(find),
-        EntityEventExtractor(find),
-        ProcedureExtractor(find),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Learning:
-    """The extractors that find what is worth keeping, and the judge of what is known."""
-
-    extractors: Sequence[CandidateExtractor]
-    judge: Judge
+EXTRACTORS: tuple[CandidateExtractor, ...] = (
+    ProfileExtractor(),
+    PreferenceExtractor(),
+    EntityEventExtractor(),
+    ProcedureExtractor(),
+)

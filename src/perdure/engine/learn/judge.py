@@ -7,8 +7,7 @@ and both are kept.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from difflib import SequenceMatcher
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from functools import lru_cache
 from itertools import pairwise
@@ -23,7 +22,7 @@ from perdure.patterns import later
 MAX_STATEMENT = 2000
 """Longer texts, in characters, are the same only word for word."""
 _MOST_WORDS = 3
-"""Words of a value, and words of each statement without a partner that a model may judge."""
+"""Words of a value."""
 _FEWEST = 3
 """Words that a rewording has in common."""
 
@@ -39,13 +38,8 @@ class Comparison:
     verdict: Verdict
     reason: str
     """A short sentence that names what decided, in the words of the statements."""
-    similarity: float
-    """The share of words that both statements have, from 0 to 1. It decides nothing."""
-    only_words: bool = False
-    """They differ by plain words only: no number, name, identifier, negation or order."""
 
 
-Judge = Callable[[str, str], Comparison]
 Words = tuple[str, ...]
 
 
@@ -56,22 +50,20 @@ def compare(old: str, new: str) -> Comparison:
     DIFFERENT: everything else. Every text has an answer.
     """
     if old == new:
-        return Comparison(Verdict.SAME, "The texts are the same.", 1.0)
+        return Comparison(Verdict.SAME, "The texts are the same.")
     if max(len(old), len(new)) > MAX_STATEMENT:
         same = old.split() == new.split()
         verdict = Verdict.SAME if same else Verdict.DIFFERENT
-        return Comparison(verdict, "Long texts are compared word for word.", float(same))
+        return Comparison(verdict, "Long texts are compared word for word.")
     one, other = sorted((old, new))
     first, second = plain_words(one), plain_words(other)
-    likeness = SequenceMatcher(None, first, second, autojunk=False).ratio()
     if first and (first == second or _is_moved(first, second)):
-        return Comparison(Verdict.SAME, "The words are the same.", likeness)
+        return Comparison(Verdict.SAME, "The words are the same.")
     if reason := _contradiction((one, first), (other, second)):
-        return Comparison(Verdict.CONTRADICTS, reason, likeness)
+        return Comparison(Verdict.CONTRADICTS, reason)
     alone = _apart(first, second), _apart(second, first)
     shown = " ".join(_as_written(one, alone[0]) + _as_written(other, alone[1]))
-    plain = _is_plain((first, second), alone) and _names(old) == _names(new)
-    return Comparison(Verdict.DIFFERENT, f'Only one has "{shown[:60]}".', likeness, plain)
+    return Comparison(Verdict.DIFFERENT, f'Only one has "{shown[:60]}".')
 
 
 _TOKEN = later(
@@ -87,7 +79,6 @@ _CEASED = later(r"\bno longer ", re.IGNORECASE)
 _LIGHT, _VERBS, _NEGATIONS = (words_of(each) for each in ("light", "verbs", "negations"))
 _SYNONYMS = {word: group[0] for group in groups_of("synonyms") for word in group}
 _GROUPS = [frozenset(group) for group in groups_of("exclusive")]
-_LIMITS = words_of("limits")
 _TIMES = ("january", "monday", "mondays", "day", "am")
 """One word of each group that names times."""
 _MONTHS = next(group for group in _GROUPS if "january" in group)
@@ -299,34 +290,6 @@ def _apart(words: Words, others: Words) -> list[str]:
         else:
             found.append(word)
     return found
-
-
-def _is_plain(words: tuple[Words, Words], alone: tuple[list[str], list[str]]) -> bool:
-    """Whether two statements differ by a few plain words only, so that a model may know better."""
-    more = [*alone[0], *alone[1]]
-    if not all(0 < len(each) <= _MOST_WORDS for each in alone):
-        return False
-    past = [any(map(_PAST.fullmatch, each)) for each in alone]
-    if _NEGATIONS & {*words[0], *words[1]} or past[0] != past[1]:
-        return False
-    if any(a in {f"un{b}", f"dis{b}", f"in{b}", f"non{b}"} for a in more for b in more):
-        return False
-    fixed = _LIMITS.union(*_GROUPS, words_of("good"), words_of("bad"))
-    stems = {word.removesuffix(end) for word in more for end in ("", "s", "es", "d", "ed", "ing")}
-    stems |= {f"{word.removesuffix('ing')}e" for word in more}
-    return fixed.isdisjoint(stems) and all(word.isalpha() and word.isascii() for word in more)
-
-
-def _names(text: str) -> list[str]:
-    """Return what may be names, numbers or identifiers, in their order, to the letter."""
-    found = _TOKEN.findall(text)
-    return [
-        token
-        for at, token in enumerate(found)
-        if not (token.islower() and token.isalpha())
-        and token.casefold() not in _LIGHT
-        and not (at == 0 and (token.isascii() and _plain(token) in _VERBS | {"user"}))
-    ]
 
 
 _FORMS, _TYPES = (

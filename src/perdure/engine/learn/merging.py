@@ -23,9 +23,9 @@ from perdure.engine.learn.evidence import (
     texts_of,
 )
 from perdure.engine.learn.judge import (
-    Judge,
     Verdict,
     change_in,
+    compare,
     completions,
     is_fragment,
     is_rewording,
@@ -92,7 +92,6 @@ class Until(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Merging:
-    judge: Judge
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def judged(self, candidate: CandidateMemory, node: ContextNode) -> Judged:
@@ -108,7 +107,7 @@ class Merging:
         same = [Match(node, each, "Both are of one day, one by a tool.") for each in twice]
         against: list[Match] = []
         for each in known:
-            compared = self.judge(each.dated if new.since else each.text, new.dated)
+            compared = compare(each.dated if new.since else each.text, new.dated)
             match = Match(node, each, compared.reason)
             if compared.verdict is Verdict.SAME:
                 same.append(match)
@@ -636,8 +635,6 @@ _KINDS: Mapping[str, Callable[[Known, Merging], MergePolicy]] = {
 }
 
 
-def policy_for(
-    category: str, known: Known, judge: Judge, clock: Callable[[], datetime]
-) -> MergePolicy:
+def policy_for(category: str, known: Known, clock: Callable[[], datetime]) -> MergePolicy:
     """Return how candidates of a category are merged; as topics by default."""
-    return _KINDS.get(category, AggregateTopicPolicy)(known, Merging(judge, clock))
+    return _KINDS.get(category, AggregateTopicPolicy)(known, Merging(clock))

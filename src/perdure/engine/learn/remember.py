@@ -8,7 +8,6 @@ from perdure.context.nodes import Nodes
 from perdure.dataclass import dataclass
 from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import Evidence, cid_of, with_anchors
-from perdure.engine.learn.judge import Judge
 from perdure.engine.learn.merging import policy_for
 from perdure.engine.learn.naming import owner_space, slug_of
 from perdure.engine.learn.rules import rule_for
@@ -91,7 +90,6 @@ class Remembered:
 
 def remember(
     known: KnownNodes,
-    judge: Judge,
     statement: NewStatement,
     ctx: RequestContext,
     also: Callable[[Draft], None],
@@ -102,7 +100,7 @@ def remember(
     candidate = with_anchors(validated(made, SecretPolicy.REFUSE).candidate, statement.anchors)
     for _ in range(_ATTEMPTS):
         ahead = Ahead(known)
-        plan = policy_for(candidate.category, ahead, judge, lambda: now).plan(candidate, ctx)
+        plan = policy_for(candidate.category, ahead, lambda: now).plan(candidate, ctx)
         written = (Uri.parse(plan.uri), *(each.place for each in plan.doubted))
         before = {str(each): _statements(known.at(each, ctx)) for each in written}
         ahead.take(plan, ctx)

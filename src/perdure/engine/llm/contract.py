@@ -1,4 +1,4 @@
-"""What a language model promises, what it is asked, what it says, and on whose behalf.
+"""What a language model promises, what it is asked, and what it says.
 
 A request is a value that every service can be asked with.
 """
@@ -10,9 +10,7 @@ from typing import Any, NoReturn, Protocol, Self, TypeGuard, TypeVar, runtime_ch
 
 from perdure.dataclass import dataclass, fields
 from perdure.errors import InvalidValueError
-from perdure.model import check_owner_space
-from perdure.model.uri import check_id
-from perdure.model.values import JSON, bounded, encodable, frozen, plain, shown
+from perdure.model.values import JSON, encodable, frozen, plain, shown
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
@@ -192,33 +190,6 @@ def _same(one: Any, other: Any) -> bool:  # noqa: ANN401 - JSON
         return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
     return bool(one == other)
 
-
-_LONGEST = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Occasion:
-    """Whose memory it is for, in which session, and what for. No call is made without one."""
-
-    account_id: str
-    owner_space: str
-    session_id: str
-    purpose: str
-    """One word or two of ours, as `extract`."""
-
-    def __post_init__(self) -> None:
-        check_id(self.account_id, "account")
-        check_owner_space(self.owner_space)
-        for name in ("session_id", "purpose"):
-            if not bounded(getattr(self, name), _LONGEST, name):
-                raise InvalidValueError(
-                    f"the {name} of a call is empty, so that it would count for no budget. "
-                    "Fix: say in which session it is made, and what for."
-                )
-
-
-BACKGROUND = "background"
-"""The purpose of calls about candidates, of which only so many are made in a day."""
 
 CHOICES = frozenset({"auto", "required", "none"})
 ROLES = frozenset({"system", "user", "assistant"})
@@ -428,12 +399,13 @@ class LLM(Protocol):
         """
 
 
+@runtime_checkable
 class Completer(Protocol):
-    """Speaks to a model. The wrappers around one have the same shape."""
+    """Speaks to a model. The meter around one has the same shape."""
 
     @property
-    def parameters(self) -> Mapping[str, JSON]:
-        """All that an answer depends on besides the request: JSON that names the model."""
+    def model(self) -> str:
+        """The name of the model, for the ledger and for errors."""
 
     @property
     def max_output_tokens(self) -> int:
@@ -446,25 +418,6 @@ class Completer(Protocol):
         `RequestRefusedError` if the service turns the request down; `AnswerMalformedError` if what
         comes is no answer of its protocol.
         """
-
-
-class Wrapper:
-    """A completer around another one, on whose model its answers depend."""
-
-    def __init__(self, inner: Completer) -> None:
-        self._inner = inner
-
-    @property
-    def parameters(self) -> Mapping[str, JSON]:
-        return self._inner.parameters
-
-    @property
-    def max_output_tokens(self) -> int:
-        return self._inner.max_output_tokens
-
-    @property
-    def _model(self) -> str:
-        return str(self.parameters.get("model"))
 
 
 def no_number(name: str) -> NoReturn:

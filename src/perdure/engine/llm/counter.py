@@ -10,9 +10,7 @@ from perdure.errors import StorageError
 from perdure.sqlite import read_only
 
 _TODAY = """
-    SELECT count(*) FILTER (WHERE purpose = 'background' AND NOT cached),
-        coalesce(sum(input_tokens + output_tokens), 0)
-    FROM calls WHERE day = ?"""
+    SELECT count(*), coalesce(sum(input_tokens + output_tokens), 0) FROM calls WHERE day = ?"""
 _PATIENCE_SECONDS = 0.05
 
 
@@ -35,7 +33,6 @@ class BackgroundUsage:
     runs: int
     runs_allowed: int
     tokens: int
-    """Of all calls, for whatever purpose: they share the budget."""
     tokens_allowed: int
 
 

@@ -27,7 +27,7 @@ from perdure.engine.learn.evidence import (
     verified,
     with_anchors,
 )
-from perdure.engine.learn.extractors import Learning
+from perdure.engine.learn.extractors import EXTRACTORS, CandidateExtractor
 from perdure.engine.learn.prose import sentences
 from perdure.engine.learn.review import id_of
 from perdure.engine.parts import Parts
@@ -415,8 +415,8 @@ class Saving:
         self,
         nodes: Nodes,
         known: "Known",
-        learning: Learning,
         *,
+        extractors: Sequence[CandidateExtractor] = EXTRACTORS,
         wishes: Wishes | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -424,7 +424,7 @@ class Saving:
         self._sessions = Sessions(nodes)
         self._marks = Marks(nodes)
         self._known = known
-        self._learning = learning
+        self._extractors = extractors
         self._clock = clock
         self._wishes = wishes or Wishes()
 
@@ -514,7 +514,7 @@ class Saving:
         messages = window.messages
         fit: list[CandidateMemory] = []
         unfit: list[Planned] = []
-        for extractor in self._learning.extractors:
+        for extractor in self._extractors:
             kept, refused = verified(extractor.extract(messages, ctx), messages)
             unfit += (Planned(each, Outcome.FAILED, reason) for each, reason in refused)
             fit += window.placed(kept)
@@ -575,7 +575,7 @@ class Saving:
 
         if of_caller(self._nodes, ctx).says(candidate.content):
             return Planned(candidate, Outcome.FILTERED, "The user forgot it.")
-        policy = policy_for(candidate.category, ahead, self._learning.judge, self._clock)
+        policy = policy_for(candidate.category, ahead, self._clock)
         try:
             plan = policy.plan(candidate, ctx)
             self._refuse_put_away(plan, ahead, ctx)
@@ -595,6 +595,6 @@ class Saving:
 _Learned = tuple[list[Planned], list[Change]]
 
 
-def saving_for(parts: Parts, ctx: RequestContext, wishes: Wishes) -> Saving:
+def saving_for(parts: Parts, wishes: Wishes) -> Saving:
     known = KnownNodes(parts.nodes, Answering(parts).match)
-    return Saving(parts.nodes, known, parts.learning(ctx), wishes=wishes)
+    return Saving(parts.nodes, known, wishes=wishes)

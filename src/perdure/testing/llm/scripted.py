@@ -5,8 +5,8 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-from perdure.engine.llm.asking import Asking, checked
-from perdure.engine.llm.contract import LLM, Answer, Call, Reply, Request, Wrapper
+from perdure.engine.llm.asking import Asking
+from perdure.engine.llm.contract import LLM, Answer, Call, Reply, Request
 from perdure.errors import LanguageModelError
 from perdure.model.values import JSON
 
@@ -34,31 +34,20 @@ class Script:
 class Scripted:
     """Speaks to nobody: the script is the model."""
 
+    model = "scripted"
     max_output_tokens = 1_000
 
     def __init__(self, script: Script) -> None:
         self._script = script
-
-    @property
-    def parameters(self) -> Mapping[str, JSON]:
-        return {"adapter": "scripted", "model": "scripted"}
 
     def complete(self, request: Request, *, seconds: float) -> Reply:
         del seconds
         return self._script.reply_to(request.as_json())
 
 
-class Checked(Wrapper):
-    """Lets only such answers pass as fit the request; all else is an error."""
-
-    def complete(self, request: Request, *, seconds: float) -> Answer:
-        reply = self._inner.complete(request, seconds=seconds)
-        return checked(request, reply, self._model)
-
-
 def scripted_llm(script: Script) -> LLM:
     """Return a language model that plays the script; what it says is checked as any other's."""
-    return Asking(Checked(Scripted(script)))
+    return Asking(Scripted(script), attempts=1)
 
 
 def says_json(value: JSON) -> Answer:

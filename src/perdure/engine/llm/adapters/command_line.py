@@ -116,22 +116,8 @@ class CommandLine(ABC):
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-
-    def close(self) -> None:  # noqa: B027 - nothing is open between two runs
-        """Do nothing."""
-
-    @property
-    def parameters(self) -> Mapping[str, JSON]:
-        return {
-            "adapter": self.protocol,
-            "model": self._settings.model or self.protocol,
-            "base_url": self._settings.base_url,
-            "max_output_tokens": self.max_output_tokens,
-        }
-
-    @property
-    def max_output_tokens(self) -> int:
-        return self._settings.max_output_tokens
+        self.model = settings.model or self.protocol
+        self.max_output_tokens = settings.max_output_tokens
 
     def complete(self, request: Request, *, seconds: float) -> Reply:
         if request.tools or any(each.role == "assistant" for each in request.messages):
