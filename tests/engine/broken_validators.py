@@ -220,17 +220,6 @@ class SeesMarkedOrders(Rules):
         return instructions.instructions_in(text.replace(LABEL, ""))
 
 
-class MarksAfterNeutralising(Rules):
-    """Takes code apart that was left as it is."""
-
-    __test__ = False
-
-    @staticmethod
-    def cleaned(text: str, where: str, policy: SecretPolicy = SecretPolicy.REFUSE) -> CleanText:
-        clean = neutralised(secrets.masked(text)[0])
-        return CleanText(instructions.quoted(clean))
-
-
 class Repeats(Rules):
     __test__ = False
 
