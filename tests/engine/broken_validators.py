@@ -220,6 +220,16 @@ class SeesMarkedOrders(Rules):
         return instructions.instructions_in(text.replace(LABEL, ""))
 
 
+class MarksAndMasksOnly(Rules):
+    """Lets a viewer run what is in a text."""
+
+    __test__ = False
+
+    @staticmethod
+    def cleaned(text: str, where: str, policy: SecretPolicy = SecretPolicy.REFUSE) -> CleanText:
+        return CleanText(instructions.quoted(secrets.masked(visible(text))[0]))
+
+
 class Repeats(Rules):
     __test__ = False
 

@@ -39,6 +39,7 @@ BITES = (
     Bite(broken.MarksAgain, "test_marking_twice_is_marking_once_and_can_be_undone"),
     Bite(broken.ForgetsTheEnd, "test_marking_twice_is_marking_once_and_can_be_undone"),
     Bite(broken.SeesMarkedOrders, "test_marking_twice_is_marking_once_and_can_be_undone"),
+    Bite(broken.MarksAndMasksOnly, "test_cleaning_twice_is_cleaning_once"),
     Bite(broken.Repeats, "test_any_text_is_clean_soon"),
     Bite(broken.TellsTheValue, "test_a_refusal_tells_kind_and_line_and_not_the_value"),
     Bite(broken.ForgetsNames, "test_every_text_of_a_candidate_is_cleaned"),
