@@ -4,23 +4,20 @@ It is read from the end of the transcript itself, because the session may not be
 """
 
 import io
-import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 
-from perdure.agents.calls import PATCHED, command_of, within
-from perdure.engine.commands import SHELLS
+from perdure.agents.calls import within
 from perdure.engine.importing.contract import Conversation, Said
 from perdure.engine.importing.formats.claude_code import ClaudeCode
 from perdure.engine.importing.formats.codex import Codex
 from perdure.engine.importing.formats.gemini_cli import GeminiCli
-from perdure.engine.importing.reading import Element, lines, list_of, mapping_of, said
+from perdure.engine.importing.formats.opencode import conversation_of, object_in
 from perdure.engine.importing.sources import Entry, opened
 from perdure.engine.learn.prose import sentences
 from perdure.engine.recall.packing import tokens_in
@@ -69,8 +66,8 @@ _PLANNED = re.compile(
     r"|need|if|goal|aim|timeout)\b|'ll\b",
     re.IGNORECASE,
 )
-_EXIT = re.compile(r"(?:Exit code|exited with code|exit_code)\W{1,4}(\d+)", re.IGNORECASE)
-_PATHS = ("file_path", "filePath", "notebook_path", "path")
+_CALL = re.compile(r"^\[called (\w+): (.+)\]$", re.MULTILINE)
+_PATCHED = re.compile(r"\*\*\* (?:(?:Add|Update|Delete) File|Move to): (\S+)")
 _EDITS = frozenset(
     {
         *("Edit", "Write", "MultiEdit", "NotebookEdit", "write_file", "replace", "write", "edit"),
@@ -89,17 +86,6 @@ _NOISE = frozenset(
 _NOISY_GIT = frozenset({"status", "diff", "log", "show", "branch", "remote", "fetch", "blame"})
 
 
-class Call(NamedTuple):
-    tool: str
-    given: Mapping[str, object]
-    worked: bool
-
-
-class _Session(NamedTuple):
-    messages: Sequence[Said]
-    calls: Sequence[Call]
-
-
 def recap(agent: str, transcript: Path, session_id: str, cwd: str = "") -> str:
     """Return what the end of a transcript says of the work, in at most 200 tokens.
 
@@ -112,8 +98,8 @@ def recap(agent: str, transcript: Path, session_id: str, cwd: str = "") -> str:
         return ""
     found = [
         _fitting("The user's open request, in their words:", _task(session.messages), _TASK_TOKENS),
-        _fitting("Files edited:", _files(session.calls, cwd), _FILES_TOKENS),
-        _fitting("Commands that worked:", _commands(session.calls), _COMMANDS_TOKENS),
+        _fitting("Files edited:", _files(session.messages, cwd), _FILES_TOKENS),
+        _fitting("Commands that worked:", _commands(session.ran), _COMMANDS_TOKENS),
         _fitting("Figures you reported:", _figures(session.messages), _FIGURES_TOKENS),
     ]
     body = [each for each in found if each]
@@ -143,9 +129,10 @@ def _task(messages: Sequence[Said]) -> list[str]:
     return []
 
 
-def _files(calls: Sequence[Call], cwd: str) -> Iterator[str]:
+def _files(messages: Sequence[Said], cwd: str) -> Iterator[str]:
     """Yield the files that were edited: the last ones, and those that were edited most."""
-    paths = [path for call in calls if call.worked for path in _edited(call, cwd)]
+    calls = (call for each in messages for call in _CALL.findall(each["content"]))
+    paths = [path for tool, asked in calls if tool in _EDITS for path in _edited(asked, cwd)]
     times = Counter(paths)
     latest = list(dict.fromkeys(reversed(paths)))
     most = [path for path, count in times.most_common(4) if count > 1]
@@ -154,22 +141,18 @@ def _files(calls: Sequence[Call], cwd: str) -> Iterator[str]:
         yield f"{presentable_line(path)}{count}"
 
 
-def _edited(call: Call, cwd: str) -> list[str]:
-    if call.tool not in _EDITS:
-        return []
-    patches = (text_of(call.given.get(name)) for name in ("input", "command", "patchText"))
-    found = [path for patch in patches for path in PATCHED.findall(patch)]
-    found += [text_of(call.given.get(name)) for name in _PATHS]
-    return [within(path.strip(), cwd) for path in found if path.strip()]
+def _edited(asked: str, cwd: str) -> list[str]:
+    """Return the files that a call names: one, or those of a patch."""
+    found = _PATCHED.findall(asked) if asked.startswith("*** ") else [asked]
+    return [within(path, cwd) for path in found]
 
 
-def _commands(calls: Sequence[Call]) -> Iterator[str]:
+def _commands(ran: Sequence[tuple[str, bool]]) -> Iterator[str]:
     """Yield the commands that worked the last time they were run, the last ones first."""
     latest: dict[str, bool] = {}
-    for call in reversed(calls):
-        command = command_of(call.given) if call.tool in SHELLS else ""
-        if command and not _is_noise(command):
-            latest.setdefault(" ".join(_ENTERED.sub("", command).split()), call.worked)
+    for command, worked in reversed(ran):
+        if not _is_noise(command):
+            latest.setdefault(" ".join(_ENTERED.sub("", command).split()), worked)
     for command, worked in latest.items():
         if worked and len(command) <= _LONGEST_COMMAND and "<<" not in command:
             yield f"`{presentable_line(command)}`"
@@ -203,7 +186,7 @@ def _figures(messages: Sequence[Said]) -> Iterator[str]:
 
 
 # ---------------------------------------------------------------- what was done
-def _session(agent: str, transcript: Path, session_id: str) -> _Session | None:
+def _session(agent: str, transcript: Path, session_id: str) -> Conversation | None:
     if agent == "opencode":
         return _of_opencode(transcript, session_id)
     if agent not in _READERS:
@@ -211,12 +194,9 @@ def _session(agent: str, transcript: Path, session_id: str) -> _Session | None:
     data = _tail(transcript)
     if _PRIVATE.search(data):
         return None
-    read, calls = _READERS[agent]
     entry = Entry(transcript.name, len(data), lambda: io.BytesIO(data))
-    items = read(entry, io.BytesIO(data))
-    found = next((each for each in items if isinstance(each, Conversation)), None)
-    values = (each.value for each in lines(io.BytesIO(data)) if isinstance(each, Element))
-    return _Session(found.messages, list(calls(map(mapping_of, values)))) if found else None
+    items = _READERS[agent](entry, io.BytesIO(data))
+    return next((each for each in items if isinstance(each, Conversation)), None)
 
 
 def _tail(path: Path) -> bytes:
@@ -232,67 +212,7 @@ def _tail(path: Path) -> bytes:
         return first + tail if first.endswith(b"\n") else tail
 
 
-def _of_claude_code(found: Iterable[Mapping[str, object]]) -> Iterator[Call]:
-    asked: dict[str, Mapping[str, object]] = {}
-    for line in found:
-        if line.get("isSidechain") is True:
-            continue
-        for block in map(mapping_of, list_of(mapping_of(line.get("message")).get("content"))):
-            if block.get("type") == "tool_use":
-                asked[text_of(block.get("id"))] = block
-            elif block.get("type") == "tool_result":
-                call = asked.pop(text_of(block.get("tool_use_id")), {})
-                in_background = mapping_of(line.get("toolUseResult")).get("backgroundTaskId")
-                worked = block.get("is_error") is not True and not in_background
-                yield Call(text_of(call.get("name")), mapping_of(call.get("input")), worked)
-
-
-def _of_codex(found: Iterable[Mapping[str, object]]) -> Iterator[Call]:
-    """Yield the calls; a command is known by its own record, where Codex writes one."""
-    asked: dict[str, tuple[str, Mapping[str, object]]] = {}
-    for line in found:
-        item = mapping_of(line.get("payload"))
-        kind, name = text_of(item.get("type")), text_of(item.get("call_id"))
-        if kind in {"function_call", "custom_tool_call"}:
-            asked[name] = text_of(item.get("name")), _arguments(item)
-        elif kind in {"function_call_output", "custom_tool_call_output"} and name in asked:
-            code = _EXIT.search(_output(item.get("output"))[:500])
-            if code:
-                yield Call(*asked.pop(name), worked=int(code[1][:9]) == 0)
-        elif kind == "item_completed":
-            ran = mapping_of(item.get("item"))
-            if ran.get("type") == "CommandExecution" and isinstance(ran.get("exit_code"), int):
-                asked.pop(text_of(ran.get("id")), None)
-                yield Call("shell", {"command": ran.get("command")}, ran["exit_code"] == 0)
-
-
-def _arguments(item: Mapping[str, object]) -> Mapping[str, object]:
-    given = item.get("arguments")
-    with suppress(ValueError, RecursionError):
-        return mapping_of(json.loads(text_of(given))) if given else {"input": item.get("input")}
-    return {}
-
-
-def _output(value: object) -> str:
-    if isinstance(value, str):
-        return value
-    blocks = map(mapping_of, list_of(value))
-    known = mapping_of(value)
-    return "\n".join(text_of(each.get("text")) for each in blocks) or text_of(known.get("content"))
-
-
-def _of_gemini_cli(found: Iterable[Mapping[str, object]]) -> Iterator[Call]:
-    """Yield the calls of the last version of each message."""
-    every = {text_of(line.get("id")): line for line in found if line.get("id")}
-    for line in every.values():
-        for tool in map(mapping_of, list_of(line.get("toolCalls"))):
-            text = json.dumps(tool.get("result"), default=str)
-            codes = re.findall(r"Exit Code: (\d+)", text)
-            worked = text_of(tool.get("status")) == "success" and codes[-1:] in ([], ["0"])
-            yield Call(text_of(tool.get("name")), mapping_of(tool.get("args")), worked)
-
-
-def _of_opencode(path: Path, session_id: str) -> _Session | None:
+def _of_opencode(path: Path, session_id: str) -> Conversation | None:
     query = (
         "select m.data, p.data from message m join part p on p.message_id = m.id"
         " where m.session_id = ? order by m.time_created desc, m.id desc, p.id desc limit ?"
@@ -301,29 +221,12 @@ def _of_opencode(path: Path, session_id: str) -> _Session | None:
         rows = db.execute(query, (session_id, _MOST_PARTS)).fetchall()[::-1]
     if any(_PRIVATE.search(text_of(row[1]).encode(errors="replace")) for row in rows):
         return None
-    messages: list[Said] = []
-    calls: list[Call] = []
-    for given, part in ((_object(one), _object(other)) for one, other in rows):
-        state = mapping_of(part.get("state"))
-        if part.get("type") == "tool" and state.get("status") in {"completed", "error"}:
-            code = mapping_of(state.get("metadata")).get("exit", 0)
-            worked = state.get("status") == "completed" and code == 0
-            calls.append(Call(text_of(part.get("tool")), mapping_of(state.get("input")), worked))
-        elif part.get("type") == "text" and part.get("synthetic") is not True:
-            one = said(text_of(given.get("role")), text_of(part.get("text")))
-            messages += [one] if one else []
-    return _Session(messages, calls)
+    entry = Entry(path.name, 0, io.BytesIO)
+    return conversation_of(entry, {}, ((object_in(one), object_in(part)) for one, part in rows))
 
 
-def _object(text: object) -> Mapping[str, object]:
-    with suppress(ValueError, RecursionError):
-        return mapping_of(json.loads(text_of(text)))
-    return {}
-
-
-_Calls = Callable[[Iterable[Mapping[str, object]]], Iterator[Call]]
-_READERS: dict[str, tuple[Callable[..., Iterator[object]], _Calls]] = {
-    "claude-code": (ClaudeCode().read, _of_claude_code),
-    "codex": (Codex().read, _of_codex),
-    "gemini-cli": (GeminiCli().read, _of_gemini_cli),
+_READERS: dict[str, Callable[..., Iterator[object]]] = {
+    "claude-code": ClaudeCode().read,
+    "codex": Codex().read,
+    "gemini-cli": GeminiCli().read,
 }

@@ -73,6 +73,8 @@ class Conversation(Item):
     headless: bool = False
     """Whether no person took part: a program ran the agent."""
     heard: tuple[Heard, ...] = field(default=(), repr=False, compare=False)
+    ran: tuple[tuple[str, bool], ...] = field(default=(), repr=False, compare=False)
+    """The shell commands that ended, in order, and whether each worked."""
     state: JSON = field(default=None, repr=False, compare=False)
     """What `Resumable.resume` needs to read on behind the end."""
 

@@ -240,22 +240,22 @@ _SHELLS = frozenset({"bash", "sh", "zsh", "/bin/bash", "/bin/sh", "/bin/zsh"})
 
 def call(name: str, given: object) -> str:
     """Return that a tool was called, as one line: `[called NAME: what it was asked]`."""
-    asked = shortened(" ".join(_argument(given).split()), MOST_OF_A_CALL)
+    asked = shortened(" ".join(argument_of(given).split()), MOST_OF_A_CALL)
     named = " ".join(name.split())[:MAX_SHOWN] or "a tool"
     return f"[called {named}: {asked}]" if asked else f"[called {named}]"
 
 
-def _argument(given: object) -> str:
+def argument_of(given: object) -> str:
     if isinstance(given, str) and given.lstrip().startswith("{"):
         try:
-            return _argument(json.loads(given))
+            return argument_of(json.loads(given))
         except (ValueError, RecursionError):
             return given
     known = mapping_of(given)
     if known:
         told = next((known[each] for each in _ARGUMENTS if known.get(each)), None)
         texts = (each for each in known.values() if isinstance(each, str) and each)
-        return _argument(told) if told is not None else next(texts, json_of(given) or "")
+        return argument_of(told) if told is not None else next(texts, json_of(given) or "")
     if isinstance(given, list):
         words = [text_of(each) for each in given]
         return words[-1] if words[:1] and words[0] in _SHELLS else " ".join(words)
@@ -274,6 +274,7 @@ class ShellCalls:
         left = known.get("left")
         self._left = left if isinstance(left, int) else 0
         self._open = {id_: text_of(each) for id_, each in mapping_of(known.get("open")).items()}
+        self.ran: list[tuple[str, bool]] = []
 
     @property
     def state(self) -> JSON:
@@ -284,7 +285,7 @@ class ShellCalls:
     def called(self, id_: str, name: str, given: object) -> None:
         """Note a call, if it is of a command that somebody waits for."""
         if name in SHELLS and mapping_of(given).get("run_in_background") is not True:
-            self._open[id_] = shortened(" ".join(_argument(given).split()), MOST_OF_A_CALL)
+            self._open[id_] = shortened(" ".join(argument_of(given).split()), MOST_OF_A_CALL)
 
     def ended(
         self, id_: str, status: int | None, output: str, *, name: object = "", time: object = None
@@ -294,6 +295,7 @@ class ShellCalls:
         Without a `status` the call failed in another way, as when the user refuses it.
         """
         command = self._open.pop(id_, "")
+        self.ran += [(command, status == 0)] if command else []
         if status == 0:
             is_noted = self._left > 0 and may_fix(command)
             self._left -= is_noted
@@ -395,7 +397,7 @@ def heard_in(content: object, at: int, calls: Calls) -> Iterator[Heard]:
     for block in map(mapping_of, list_of(content)):
         kind = text_of(block.get("type"))
         if kind.endswith("tool_use"):
-            called = text_of(block.get("name")), _argument(block.get("input"))
+            called = text_of(block.get("name")), argument_of(block.get("input"))
             calls[text_of(block.get("id"))] = called
         elif kind.endswith("tool_result"):
             called = calls.get(text_of(block.get("tool_use_id")), ("", ""))
@@ -405,7 +407,7 @@ def heard_in(content: object, at: int, calls: Calls) -> Iterator[Heard]:
 
 def heard(name: str, given: object, output: str, at: int) -> Heard:
     """Return what a tool returned to a call; nothing, if it is one of ours."""
-    return Heard(at, origin_of(name, _argument(given)), "" if is_own_tool(name) else output)
+    return Heard(at, origin_of(name, argument_of(given)), "" if is_own_tool(name) else output)
 
 
 def _text(content: object) -> str:

@@ -101,6 +101,7 @@ class ClaudeCode:
             branch=found.branch,
             headless=found.headless,
             heard=heard,
+            ran=tuple(found.calls.ran),
             state={
                 "id": source_id,
                 "cwd": found.cwd,

@@ -11,7 +11,15 @@ from typing import BinaryIO
 
 from perdure.engine.importing import reading
 from perdure.engine.importing.contract import Conversation, Finding, Heard, Item, Said
-from perdure.engine.importing.reading import ShellCalls, call, heard, mapping_of, message, said
+from perdure.engine.importing.reading import (
+    ShellCalls,
+    argument_of,
+    call,
+    heard,
+    mapping_of,
+    message,
+    said,
+)
 from perdure.engine.importing.sources import Entry, Source
 from perdure.errors import InvalidValueError
 from perdure.model.messages import text_of
@@ -69,6 +77,7 @@ class Codex:
                 commit=session.commit,
                 headless=session.headless,
                 heard=tuple(session.heard),
+                ran=tuple(session.calls.ran),
                 state=session.state,
             )
 
@@ -85,7 +94,7 @@ class _Session:
         tools = mapping_of(state.get("tools"))
         self._tools = {name: text_of(tool) for name, tool in tools.items()}
         self._asked: dict[str, object] = {}
-        self._calls = ShellCalls(state.get("calls"))
+        self.calls = ShellCalls(state.get("calls"))
 
     @property
     def state(self) -> dict[str, JSON]:
@@ -95,13 +104,16 @@ class _Session:
             **told,
             "tools": tools,
             "headless": self.headless,
-            "calls": self._calls.state,
+            "calls": self.calls.state,
         }
 
     def take(
         self, _entry: Entry, _where: str, line: Mapping[str, object]
     ) -> Iterator[Item | Finding]:
         kind, payload, time = _unwrapped(line)
+        ran = mapping_of(mapping_of(payload).get("item"))
+        if ran.get("type") == "CommandExecution" and isinstance(ran.get("exit_code"), int):
+            self.calls.ran.append((argument_of(ran.get("command")), ran["exit_code"] == 0))
         if kind not in {"session_meta", "response_item"}:
             return iter(())
         if not isinstance(payload, dict):
@@ -141,13 +153,13 @@ class _Session:
             self._tools[called] = name
             given = item.get("arguments") or item.get("input") or item.get("action")
             self._asked[called] = given
-            self._calls.called(called, name, _parsed(given))
+            self.calls.called(called, name, _parsed(given))
             return message("assistant", call(name, given), time=time)
         if kind in _RESULTS:
             has_failed, status, output = _ended(item.get("output"))
             if has_failed or status == 0:
                 tool = self._tools.get(called, "")
-                return self._calls.ended(called, status, output, name=tool, time=time)
+                return self.calls.ended(called, status, output, name=tool, time=time)
         return None
 
 

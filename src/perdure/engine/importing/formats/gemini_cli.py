@@ -62,6 +62,7 @@ class GeminiCli:
                 updated_at=chat.last,
                 cwd=chat.cwd,
                 heard=tuple(heard_),
+                ran=tuple(calls.ran),
             )
 
 

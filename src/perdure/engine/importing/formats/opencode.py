@@ -56,10 +56,10 @@ class OpenCode:
                 sessions = database.execute(_SESSIONS, (session_id,)).fetchall()
                 for name, folder, title, began, last in sessions:
                     parts = database.execute(_PARTS, (name,))
-                    found = ((_parsed(first), _parsed(second)) for first, second in parts)
+                    found = ((object_in(first), object_in(second)) for first, second in parts)
                     times = {"created": began, "updated": last}
                     session = {"id": name, "directory": folder, "title": title, "time": times}
-                    yield _conversation(entry, session, found)
+                    yield conversation_of(entry, session, found)
         except StorageError as error:
             what = f"it can't be read as a database of opencode: {str(error.__cause__)[:80]}"
             yield Finding(entry.name, "", what, "name the file opencode.db of a current opencode")
@@ -75,7 +75,7 @@ class _Files:
     def read(self, entry: Entry, stream: BinaryIO) -> Iterator[Item | Finding]:
         session = _object(stream)
         if text_of(session.get("id")) and not session.get("parentID"):
-            yield _conversation(entry, session, self._parts(text_of(session["id"])))
+            yield conversation_of(entry, session, self._parts(text_of(session["id"])))
 
     def _parts(self, session: str) -> Iterator[tuple[Object, Object]]:
         for entry in self._in.get(f"message/{session}", ()):
@@ -101,14 +101,14 @@ def _object(stream: BinaryIO) -> Object:
     return mapping_of(found.value) if isinstance(found, reading.Element) else {}
 
 
-def _parsed(text: object) -> Object:
+def object_in(text: object) -> Object:
     try:
         return mapping_of(json.loads(text_of(text)))
     except (ValueError, RecursionError):
         return {}
 
 
-def _conversation(
+def conversation_of(
     entry: Entry, session: Object, parts: Iterable[tuple[Object, Object]]
 ) -> Conversation:
     times = mapping_of(session.get("time"))
@@ -125,6 +125,7 @@ def _conversation(
         title=text_of(session.get("title")),
         messages=tuple(messages),
         heard=tuple(heard_),
+        ran=tuple(calls.ran),
         created_at=_time(times.get("created")),
         updated_at=_time(times.get("updated")),
         cwd=text_of(session.get("directory")),
