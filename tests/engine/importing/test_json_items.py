@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from perdure.engine.importing import reading
 from perdure.engine.importing.reading import Element, Malformed, elements, lines
+from perdure.errors import UnreadableSourceError
 from perdure.testing.suite import examples
 
 ANY = st.recursive(
@@ -22,8 +23,7 @@ ANY = st.recursive(
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read a few characters at a time, and take none but short elements."""
-    monkeypatch.setattr(reading, "_CHUNK", 3)
+    """Take none but short elements."""
     monkeypatch.setattr(reading, "MOST_CHARACTERS", 40)
 
 
@@ -45,7 +45,7 @@ def test_elements_are_those_of_the_list(
 @pytest.mark.parametrize(
     "text", ['[1, "a\\\\", {"b": [2, "]"]}, "\\"]", []]', "[]", " [ 1 ] ", "[[1]]"]
 )
-def test_elements_are_found_across_the_ends_of_what_is_read(text: str) -> None:
+def test_brackets_in_strings_and_lists_end_no_element(text: str) -> None:
     assert values(text.encode()) == json.loads(text)
 
 
@@ -84,6 +84,13 @@ def test_an_element_that_is_no_json_is_told(text: bytes, numbers: list[int]) -> 
 
     assert [each.number for each in found if isinstance(each, Malformed)] == numbers
     assert found[0] == Element(1, 1)
+
+
+def test_a_list_that_can_not_be_held_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MOST_BYTES", 5)
+
+    with pytest.raises(UnreadableSourceError, match=r"more than 5 bytes\. Fix: split it"):
+        list(elements(BytesIO(b"[1, 2]")))
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
