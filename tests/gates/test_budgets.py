@@ -19,14 +19,14 @@ BUDGETS = {
     "app": 3_861,
     "artifacts": 7_105,
     "context": 5_720,
-    "engine": 29_153,
+    "engine": 29_104,
     "harness": 2_118,
     "index": 4_231,
     "model": 3_092,
     "process": 526,
     "storage": 5_924,
     "surfaces": 7_256,
-    "testing": 4_349,
+    "testing": 4_348,
 }
 
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_182
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_133

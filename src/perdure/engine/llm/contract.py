@@ -5,7 +5,6 @@ A request is a value that every service can be asked with.
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from operator import ge, gt, le, lt
 from typing import Any, NoReturn, Protocol, Self, TypeGuard, TypeVar, runtime_checkable
 
 from perdure.dataclass import dataclass, fields
@@ -21,14 +20,6 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "boolean": (bool,),
     "null": (type(None),),
 }
-_FITS: dict[str, Callable[[float, float], bool]] = {
-    "minimum": ge,
-    "maximum": le,
-    "exclusiveMinimum": gt,
-    "exclusiveMaximum": lt,
-}
-_COUNTS = ("minItems", "maxItems", "minLength", "maxLength")
-_UNCHECKED = ("additionalProperties", "const", "default", "description", "examples")
 _DEEPEST = 32
 
 Schema = Mapping[str, Any]
@@ -45,22 +36,16 @@ def _are_types(value: object) -> bool:
     return bool(names) and all(isinstance(each, str) and each in _TYPES for each in names)
 
 
+def _are_texts(value: object) -> bool:
+    return _is_list(value) and bool(value) and all(isinstance(each, str) for each in value)
+
+
 _WORDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "type": (f"one of {', '.join(_TYPES)}, or a list of them", _are_types),
     "properties": ("an object of schemas", lambda value: isinstance(value, Mapping)),
-    "required": (
-        "a list of names",
-        lambda value: _is_list(value) and all(isinstance(each, str) for each in value),
-    ),
-    **dict.fromkeys(
-        ("enum", "anyOf"),
-        ("a list with something in it", lambda value: _is_list(value) and bool(value)),
-    ),
-    **dict.fromkeys(
-        _COUNTS, ("a whole number from 0 on", lambda value: type(value) is int and value >= 0)
-    ),
-    **dict.fromkeys(_FITS, ("a number", lambda value: type(value) in {int, float})),
-    **dict.fromkeys((*_UNCHECKED, "items", "title"), ("", lambda _: True)),
+    "required": ("a list of names", lambda value: value == [] or _are_texts(value)),
+    "enum": ("a list of texts", _are_texts),
+    **dict.fromkeys(("additionalProperties", "description", "items"), ("", lambda _: True)),
 }
 """What each word must be, and whether it is."""
 
@@ -98,8 +83,6 @@ def _schemas_in(schema: Schema) -> Iterator[tuple[str, object]]:
         yield "additionalProperties", schema["additionalProperties"]
     if "items" in schema:
         yield "items", schema["items"]
-    for at, each in enumerate(schema.get("anyOf", ())):
-        yield f"anyOf[{at}]", each
 
 
 def is_closed(schema: Schema) -> bool:
@@ -122,28 +105,13 @@ def _faults(value: Any, schema: Schema, at: str) -> Iterator[Fault]:  # noqa: AN
     if "type" in schema and not any(_is_a(value, name) for name in _types(schema)):
         yield at, f"it is no {' or '.join(_types(schema))}"
         return
-    yield from _faults_of_choice(value, schema, at)
+    if "enum" in schema and value not in schema["enum"]:
+        yield at, "it is none of the values that it may be"
     if isinstance(value, dict):
         yield from _faults_of_object(value, schema, at)
     elif isinstance(value, list):
-        yield from _faults_of_length(len(value), schema, at, "Items")
         for place, each in enumerate(value if "items" in schema else ()):
             yield from _faults(each, schema["items"], f"{at}[{place}]")
-    elif isinstance(value, str):
-        yield from _faults_of_length(len(value), schema, at, "Length")
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        for word, fits in _FITS.items():
-            if word in schema and not fits(value, schema[word]):
-                yield at, f"it is {shown(value)}, and {word} is {schema[word]}"
-
-
-def _faults_of_choice(value: Any, schema: Schema, at: str) -> Iterator[Fault]:  # noqa: ANN401 - JSON
-    if "enum" in schema and not any(_same(value, each) for each in schema["enum"]):
-        yield at, "it is none of the values that it may be"
-    if "const" in schema and not _same(value, schema["const"]):
-        yield at, "it is not the value that it must be"
-    if "anyOf" in schema and all(fault_in(value, each) for each in schema["anyOf"]):
-        yield at, "it fits no alternative"
 
 
 def _faults_of_object(value: dict[str, Any], schema: Schema, at: str) -> Iterator[Fault]:
@@ -160,12 +128,6 @@ def _faults_of_object(value: dict[str, Any], schema: Schema, at: str) -> Iterato
             yield from _faults(each, inner, f"{at}.{name}")
 
 
-def _faults_of_length(length: int, schema: Schema, at: str, word: str) -> Iterator[Fault]:
-    least, most = schema.get(f"min{word}", 0), schema.get(f"max{word}", length)
-    if not least <= length <= most:
-        yield at, f"it has {length} {'items' if word == 'Items' else 'characters'}"
-
-
 def _types(schema: Schema) -> tuple[str, ...]:
     told = schema.get("type", ())
     return (told,) if isinstance(told, str) else tuple(told)
@@ -178,17 +140,6 @@ def _is_a(value: object, name: str) -> bool:
     if name == "integer" and isinstance(value, float):
         return value.is_integer()
     return isinstance(value, _TYPES[name])
-
-
-def _same(one: Any, other: Any) -> bool:  # noqa: ANN401 - JSON
-    """Whether two values are one in JSON, where true is no 1."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, list) and isinstance(other, Sequence) and not isinstance(other, str):
-        return len(one) == len(other) and all(map(_same, one, other))
-    if isinstance(one, dict) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
-    return bool(one == other)
 
 
 CHOICES = frozenset({"auto", "required", "none"})
