@@ -15,11 +15,11 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 4_540,
-    "app": 3_861,
+    "agents": 4_523,
+    "app": 3_853,
     "artifacts": 7_105,
     "context": 5_720,
-    "engine": 29_104,
+    "engine": 29_096,
     "harness": 2_118,
     "index": 4_231,
     "model": 3_092,
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_133
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_100

@@ -216,7 +216,6 @@ def test_the_budget_is_told_if_there_is_one(folder: Path) -> None:
         "model": "m",
         "tokens_today": 0,
         "tokens_per_day": 1000,
-        "dollars_per_day": None,
         "trouble": None,
     }
     assert "0 of 1,000 tokens today" in told("status")

@@ -91,7 +91,7 @@ class Transcript:
         """Yield what a format finds; behind a reading, if there is one."""
         start = known.offset if known else 0
         self._stream.seek(start)
-        stream = io.BufferedReader(_Part(self._stream, self.size - start))
+        stream = io.BytesIO(guarded(lambda: self._stream.read(self.size - start)))
         entry = Entry(self._path.name, self.size, lambda: self._stream)
         if known is None:
             return format_.read(entry, stream)
@@ -120,23 +120,6 @@ def transcript(path: Path) -> Iterator[Transcript]:
         ) from error
     with stream:
         yield Transcript(path, stream)
-
-
-class _Part(io.RawIOBase):
-    """So many bytes of a file, from where it stands."""
-
-    def __init__(self, stream: BinaryIO, size: int) -> None:
-        self._stream = stream
-        self._left = size
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # what io hands over
-        data = guarded(lambda: self._stream.read(min(len(buffer), self._left)))
-        self._left -= len(data)
-        buffer[: len(data)] = data
-        return len(data)
 
 
 def _whole_lines(stream: BinaryIO) -> int:

@@ -277,25 +277,17 @@ class Condition:
         settings = self._settings.llm
         if settings.provider == "none":
             return {"provider": "none"}
-        from perdure.app.llm import costs
+        from perdure.engine.llm.counter import background_usage
 
-        today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-        spent = next(iter(costs(self._settings, "day", today)), None)
+        usage = background_usage(self._settings.home, settings)
+        runs = {"background": True, "runs_today": usage.runs, "runs_per_day": usage.runs_allowed}
         return {
             "provider": settings.provider,
             "model": settings.model,
-            "tokens_today": spent.input_tokens + spent.output_tokens if spent else 0,
-            "tokens_per_day": settings.tokens_per_day,
-            **self._background(),
+            "tokens_today": usage.tokens,
+            "tokens_per_day": usage.tokens_allowed,
+            **(runs if usage.is_on else {}),
         }
-
-    def _background(self) -> Facts:
-        if not self._settings.llm.background:
-            return {}
-        from perdure.engine.llm.counter import background_usage
-
-        usage = background_usage(self._settings.home, self._settings.llm)
-        return {"background": True, "runs_today": usage.runs, "runs_per_day": usage.runs_allowed}
 
     def _disk(self) -> Facts:
         source = None

@@ -4,6 +4,7 @@ import codecs
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from itertools import chain
 from typing import BinaryIO, NamedTuple
@@ -178,12 +179,16 @@ def call(name: str, given: object) -> str:
     return f"[called {named}: {asked}]" if asked else f"[called {named}]"
 
 
+def loaded(value: object) -> object:
+    """Return what a text says that is a JSON object; any other value as it is."""
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        with suppress(ValueError, RecursionError):
+            return json.loads(value)
+    return value
+
+
 def argument_of(given: object) -> str:
-    if isinstance(given, str) and given.lstrip().startswith("{"):
-        try:
-            return argument_of(json.loads(given))
-        except (ValueError, RecursionError):
-            return given
+    given = loaded(given)
     known = mapping_of(given)
     if known:
         told = next((known[each] for each in _ARGUMENTS if known.get(each)), None)

@@ -4,7 +4,6 @@ Each line has a type and a payload. `response_item` is what was said; `event_msg
 a screen. Older files have the payloads alone.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO
@@ -16,6 +15,7 @@ from perdure.engine.importing.reading import (
     argument_of,
     call,
     heard,
+    loaded,
     mapping_of,
     message,
     said,
@@ -153,7 +153,7 @@ class _Session:
             self._tools[called] = name
             given = item.get("arguments") or item.get("input") or item.get("action")
             self._asked[called] = given
-            self.calls.called(called, name, _parsed(given))
+            self.calls.called(called, name, loaded(given))
             return message("assistant", call(name, given), time=time)
         if kind in _RESULTS:
             has_failed, status, output = _ended(item.get("output"))
@@ -174,7 +174,7 @@ def _is_of_subagent(meta: Mapping[str, object]) -> bool:
 
 def _output(output: object) -> tuple[Mapping[str, object], str]:
     """Return what a tool returned, as far as it is an object, and its text."""
-    known = mapping_of(_parsed(output))
+    known = mapping_of(loaded(output))
     text = known.get("output", known.get("content", output))
     return known, _text(text) if isinstance(text, list) else text_of(text)
 
@@ -188,15 +188,6 @@ def _ended(output: object) -> tuple[bool, int | None, str]:
     status = code if isinstance(code, int) else int(exited[1][:9]) if exited else None
     has_failed = known.get("success") is False or status not in {None, 0}
     return has_failed, status, f"{printed}{text[_LOOKED_AT:]}" if mark and status else text
-
-
-def _parsed(output: object) -> object:
-    if isinstance(output, str) and output.startswith("{"):
-        try:
-            return json.loads(output)
-        except (ValueError, RecursionError):
-            return output
-    return output
 
 
 def _unwrapped(line: Mapping[str, object]) -> tuple[str, object, object]:

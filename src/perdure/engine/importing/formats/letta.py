@@ -4,7 +4,6 @@ An agent file has agents with their messages, and blocks of memory; an older one
 its blocks in `core_memory`.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO
@@ -18,7 +17,15 @@ from perdure.engine.importing.contract import (
     Said,
     Statement,
 )
-from perdure.engine.importing.reading import call, each_file, list_of, mapping_of, said, time_of
+from perdure.engine.importing.reading import (
+    call,
+    each_file,
+    list_of,
+    loaded,
+    mapping_of,
+    said,
+    time_of,
+)
 from perdure.engine.importing.sources import Entry, Source
 from perdure.errors import InvalidValueError
 from perdure.model.messages import text_of
@@ -190,7 +197,7 @@ def _said(message: Object) -> Iterator[Said]:
         yield from filter(None, [said(role, text, time)])
     for each in calls if role == "assistant" else ():
         name, given = text_of(each.get("name")), each.get("arguments")
-        content = text_of(mapping_of(_parsed(given)).get("message")) if name == _SAYS else ""
+        content = text_of(mapping_of(loaded(given)).get("message")) if name == _SAYS else ""
         yield from filter(None, [said(role, content or call(name, given), time)])
 
 
@@ -203,14 +210,7 @@ def _text(content: object) -> str:
 
 def _unwrapped(text: str) -> str:
     """Return what a user said; Letta tells its agent of events in the same form, as JSON."""
-    event = mapping_of(_parsed(text))
+    event = mapping_of(loaded(text))
     if "type" not in event:
         return text
     return text_of(event.get("message")) if event.get("type") == "user_message" else ""
-
-
-def _parsed(text: object) -> object:
-    try:
-        return json.loads(text) if isinstance(text, str) and text.startswith("{") else text
-    except (ValueError, RecursionError):
-        return text

@@ -3,7 +3,6 @@
 Older ones are files below `storage/`: `session/*/ID.json`, `message/ID/*.json`, `part/ID/*.json`.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import BinaryIO
@@ -102,10 +101,7 @@ def _object(stream: BinaryIO) -> Object:
 
 
 def object_in(text: object) -> Object:
-    try:
-        return mapping_of(json.loads(text_of(text)))
-    except (ValueError, RecursionError):
-        return {}
+    return mapping_of(reading.loaded(text_of(text)))
 
 
 def conversation_of(
