@@ -15,7 +15,7 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 4_523,
+    "agents": 4_511,
     "app": 3_853,
     "artifacts": 7_105,
     "context": 5_720,
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_100
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_088

@@ -26,11 +26,13 @@ from perdure.agents.entries import (
     TomlFile,
     Wanted,
     WholeFile,
+    calls_of,
     is_our_hook,
     is_our_server,
     is_stale,
     program,
     wanted_by,
+    without_entries,
 )
 from perdure.agents.hooks import EVENTS, MOST_TEXT
 from perdure.agents.jsonc import at
@@ -233,14 +235,7 @@ def _is_ours_at(wanted: Wanted) -> bool:
     """Whether a file has an entry of ours; a broken one may."""
     with suppress(OSError, InvalidValueError):
         text = _text_at(wanted.path)
-        match wanted:
-            case TomlFile():
-                return is_our_server(value_at(toml.parse(text), TOML_SERVER))
-            case WholeFile():
-                return wanted.is_ours(text)
-            case JsonFile():
-                server = is_our_server(_member(text, (wanted.section, NAME)))
-                return server or any(any(_commands(text, each.event)) for each in wanted.hooks)
+        return without_entries(text, wanted, ()) != text
     return False
 
 
@@ -261,8 +256,9 @@ def _groups(text: str, event: str) -> list[list[Mapping[str, object]]]:
 
 
 def _commands(text: str, event: str) -> Iterator[str]:
-    hooks = (each for group in _groups(text, event) for each in group)
-    yield from (str(each["command"]) for each in hooks if is_our_hook(each))
+    entries = _member(text, ("hooks", event))
+    for entry in entries if isinstance(entries, list) else ():
+        yield from (command for _, command in calls_of(entry))
 
 
 def _program_of(command: str) -> str:

@@ -388,13 +388,13 @@ def _has_other_hooks(text: str, wanted: JsonFile) -> bool:
     there: set[tuple[str, str, str]] = set()
     for event, entries in _members(text, (_HOOKS,)).items():
         for entry in entries if isinstance(entries, list) else ():
-            there.update((event, *each) for each in _calls(entry))
+            there.update((event, *each) for each in calls_of(entry))
     return bool(there) and there != {
-        (hook.event, *each) for hook in wanted.hooks for each in _calls(hook.entry)
+        (hook.event, *each) for hook in wanted.hooks for each in calls_of(hook.entry)
     }
 
 
-def _calls(entry: object) -> Iterator[tuple[str, str]]:
+def calls_of(entry: object) -> Iterator[tuple[str, str]]:
     """Yield the matcher and the command of each hook of ours in an entry, or in its group."""
     group = cast("dict[str, object]", entry) if isinstance(entry, Mapping) else {}
     hooks = group.get("hooks")
@@ -416,7 +416,7 @@ def _starts_as(entry: object, server: Mapping[str, object]) -> bool:
 
 def _with_members(text: str, wanted: JsonFile) -> Added:
     new = "{}\n" if _is_blank(text) else text
-    had_ours = _has_ours(new, wanted.section)
+    had_ours = without_entries(text, wanted, ()) != text
     made: list[tuple[str, ...]] = []
     for key, value in (wanted.beside or {}).items():
         if key not in _members(new, ()):
@@ -538,8 +538,8 @@ def _with_hook(text: str, hook: Hook, made: list[tuple[str, ...]]) -> str:
     there = at(text, path)
     if there is None or not isinstance(there.plain, list):
         raise InvalidValueError(f"{'.'.join(path)} is no list")
-    ours = {_event_of(command) for _, command in _calls(hook.entry)}
-    if any(_event_of(command) in ours for entry in there.plain for _, command in _calls(entry)):
+    ours = {_event_of(command) for _, command in calls_of(hook.entry)}
+    if any(_event_of(command) in ours for entry in there.plain for _, command in calls_of(entry)):
         return text
     return with_item(text, path, hook.entry)
 
@@ -594,11 +594,3 @@ def _without_empty(text: str, path: tuple[str, ...]) -> str:
     if parent.plain.get(path[-1]) in ({}, []):
         return without_member(text, path[:-1], path[-1])
     return text
-
-
-def _has_ours(text: str, section: str) -> bool:
-    if is_our_server(_members(text, (section,)).get(NAME)):
-        return True
-    hooks = _members(text, ()).get(_HOOKS)
-    events = hooks.values() if isinstance(hooks, dict) else ()
-    return any(_our_parts(each) for event in events if isinstance(event, list) for each in event)
