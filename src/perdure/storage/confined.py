@@ -324,6 +324,14 @@ def _look_into(directory: int, now: int) -> tuple[dict[str, bytes], list[str]]:
     return stamps, folders
 
 
+def modified_in(stamp: bytes) -> float | None:
+    """Return when a file was modified, as `stat` has it; None for a stamp of another kind."""
+    if len(stamp) != _STAMP.size:
+        return None
+    seconds, rest = divmod(_STAMP.unpack(stamp)[2], _SECOND)
+    return float(seconds + 1e-9 * rest)
+
+
 def _is_settled(modified: int, changed: int, now: int) -> bool:
     """Whether a file that changes again can't bear the same times, within one tick of a clock.
 
