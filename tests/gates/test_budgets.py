@@ -24,7 +24,7 @@ BUDGETS = {
     "index": 4_349,
     "model": 3_092,
     "process": 526,
-    "storage": 5_945,
+    "storage": 6_010,
     "surfaces": 7_272,
     "testing": 4_360,
 }
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_709
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_774
