@@ -17,7 +17,7 @@ def lines_in(*paths: Path) -> int:
 BUDGETS = {
     "agents": 4_641,
     "app": 3_986,
-    "artifacts": 7_105,
+    "artifacts": 7_107,
     "context": 5_720,
     "engine": 30_446,
     "harness": 2_118,
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_774
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_776
