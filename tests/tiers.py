@@ -36,7 +36,6 @@ STACKS: Mapping[str, tuple[str, ...]] = {
         "TestPreference",
         "TestEntityEvent",
         "TestProcedure",
-        "TestAskedPreference",
     ),
     "tests/engine/llm/test_llms.py": ("TestScripted", "TestOpenAICompatible"),
 }
@@ -65,7 +64,6 @@ CHECK = (
     "tests/index/test_models.py",
     "tests/process/test_shim.py",
     "tests/storage/test_commits_processes.py",
-    "tests/engine/llm/test_memo.py::test_of_all_processes_that_ask_the_same_one_pays",
     "tests/storage/test_folder_links.py::test_a_link_flickering_beside_us_never_leads_out",
     "tests/storage/test_mutex.py::test_an_interrupt_at_any_moment_leaves_the_lock_free",
     "tests/storage/test_mutex.py::test_who_waits_for_the_lock_can_be_interrupted",
@@ -89,7 +87,6 @@ CHECK = (
     "tests/artifacts/test_remember.py::test_more_than_a_query_can_ask_for_are_found",
     "tests/engine/importing/test_importing.py::test_half_characters_and_huge_messages_go_in",
     "tests/engine/learn/test_statements.py::test_a_page_is_read_in_a_time_like_its_length",
-    "tests/engine/learn/test_extract_conformance.py::TestAskedPreference::test_any_text_is_taken",
     "tests/engine/test_holding.py::test_who_asks_for_what_was_finds_it_first",
     "tests/engine/test_validation.py::TestValidation::test_any_text_is_clean_soon",
     "tests/surfaces/test_commit.py::TestFaults::test_a_message_may_be_very_long",
