@@ -5,7 +5,7 @@ It opens nothing that could write, and loads little: at nearly every call the an
 
 import os
 import time
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -25,17 +25,14 @@ from perdure.storage.contract import Layout
 if TYPE_CHECKING:
     from perdure.agents.shown import AnsweredFrom
     from perdure.engine.actions import Action
-    from perdure.engine.briefing import Briefing, BriefingItem, Scope
-    from perdure.engine.instructions import InstructionFile
+    from perdure.engine.briefing import Scope
     from perdure.engine.recall.result import Hint, RecallResult
     from perdure.model import RequestContext
-    from perdure.model.anchors import Checkout, Verdict
+    from perdure.model.anchors import Checkout
     from perdure.model.values import JSON
 
 Answer = TypeVar("Answer")
 _MOST = 200
-_CHECK_SECONDS = 0.02
-"""For what is checked against the checkout, as `Memory.briefing` has it."""
 
 
 def may_remind(action: "Action", cwd: str, shown: Container[str]) -> bool:
@@ -60,67 +57,27 @@ def may_remind(action: "Action", cwd: str, shown: Container[str]) -> bool:
     )
 
 
-class Glance:
-    """What hooks ask of a memory, answered by its index alone, as `Memory` has it."""
+def recall_by_words(
+    scope: "Scope", query: str, top_k: int, hints: "tuple[Hint, ...]"
+) -> "RecallResult":
+    """Return what is known to the project of the folder, and about the person."""
+    from perdure.engine.recall.recalling import Question, Recaller
+    from perdure.engine.recall.result import Sources
 
-    def __init__(self, home: Path, scope: "Scope", cwd: str, hints: "tuple[Hint, ...]") -> None:
-        self._home = home
-        self._scope = scope
-        self._tree = _checkout(cwd, home)
-        self._hints = hints  # why edits may be missed
-
-    def briefing(
-        self,
-        *,
-        known: "Sequence[InstructionFile]",
-        budget_tokens: int = 294,
-        kinds: Collection[str] = (),
-    ) -> "Briefing":
-        from perdure.engine.briefing import brief
-        from perdure.engine.uses import unused_in
-
-        tree = self._tree
-        found = brief(
-            self._scope,
-            known=known,
-            kinds=kinds,
-            budget=budget_tokens,
-            leaves_out=unused_in(self._home),
-            check=None if tree is None else lambda stated: tree.checked(stated, _CHECK_SECONDS),
-        )
-        return replace(found, hints=self._hints)
-
-    def recall(self, query: str, *, top_k: int) -> "RecallResult":
-        """Return what is known to the project of the folder, and about the person."""
-        from perdure.context.links import ScannedLinks
-        from perdure.context.relations import RelationReader
-        from perdure.engine.recall.recalling import Question, Recaller
-        from perdure.engine.recall.result import Sources
-
-        scope = self._scope
-        relations = RelationReader(scope.reader, ScannedLinks(scope.reader))
-        recaller = Recaller(Sources(scope.reader, relations, scope.index, why_words=None))
-        asked = Question(text=query, top_k=top_k, project=scope.names[0], projects=scope.projects)
-        result = recaller.recall(asked, scope.ctx)
-        return replace(result, hints=(*result.hints, *self._hints))
-
-    def checked(self, lines: "Iterable[tuple[str, int | None, str]]") -> "Sequence[Verdict]":
-        from perdure.engine.freshness import verdicts_on
-
-        where = self._tree, self._scope.reader, self._scope.ctx
-        return verdicts_on(list(lines), *where, _CHECK_SECONDS)
-
-    def repeated(self, prompt: str, *, session: str = "") -> "Sequence[BriefingItem]":
-        from perdure.engine.briefing import repeated
-        from perdure.engine.occasions import of_prompt
-
-        return repeated(self._scope, of_prompt(prompt), self.checked, session=session)
+    recaller = Recaller(Sources(scope.reader, scope.index, why_words=None))
+    asked = Question(text=query, top_k=top_k, project=scope.names[0], projects=scope.projects)
+    result = recaller.recall(asked, scope.ctx)
+    return replace(result, hints=(*result.hints, *hints))
 
 
 def at_a_glance(
-    cwd: str, answered: "AnsweredFrom", ask: "Callable[[Glance], Answer]", *, by_words: bool = False
+    cwd: str,
+    answered: "AnsweredFrom",
+    ask: "Callable[[Scope, tuple[Hint, ...]], Answer]",
+    *,
+    by_words: bool = False,
 ) -> "Answer | None":
-    """Return what a glance at the index answers, and note whose it is; None if it can't do.
+    """Return what the index alone answers, and note whose it is; None if it can't do.
 
     So it is if the index is behind, if an edit is to be recorded first, and if anything fails. A
     search `by_words` can't do either where meanings are compared, or something was forgotten.
@@ -146,8 +103,9 @@ def at_a_glance(
         if hints is None:
             return None
         names = (project, *aliases.names(project)) if project else ("",)
-        scope = Scope(NodeReader(reading.backend), index, caller, names)
-        found = ask(Glance(reading.config.home, scope, identity.folder, hints))
+        home, reader = reading.config.home, NodeReader(reading.backend)
+        tree = _checkout(identity.folder, home)
+        found = ask(Scope(reader, index, caller, names, home, tree), hints)
         answered.account, answered.user = caller.account_id, caller.user_id
         answered.project, answered.position = project, index.cursor(caller.account_id)
         if index.is_undisturbed(caller.account_id):

@@ -24,9 +24,7 @@ from perdure.app.index_folders import (
 from perdure.app.reading import LEXICAL
 from perdure.config import SQLITE, Config
 from perdure.context.contract import TenantData
-from perdure.context.links import ScannedLinks
 from perdure.context.reading import NodeReader
-from perdure.context.relations import RelationReader
 from perdure.dataclass import replace
 from perdure.engine.indexing import FEW, Alone, Following, Indexer
 from perdure.engine.parts import Present
@@ -186,7 +184,7 @@ class Indexes:
         if self.name not in self._presents:
             why = None if self._config.embedding.provider == "none" else NO_MODEL
             index = self._shelf.open(self.name)
-            sources = Sources(*self._canonical, index, self.embedder, why)
+            sources = Sources(self._reader, index, self.embedder, why)
             self._presents[self.name] = self._answering(sources, self.memo, self._making)
             if (self._shelf.folder / self.name).is_dir():
                 self._keep_settings()
@@ -197,7 +195,7 @@ class Indexes:
         name = self._lexical_name
         if name not in self._presents:
             index = self._shelf.open(name)
-            sources = Sources(*self._canonical, index, why_words=_NOT_YET)
+            sources = Sources(self._reader, index, why_words=_NOT_YET)
             self._presents[name] = self._answering(sources, None, index.making)
         return self._presents[name]
 
@@ -209,7 +207,7 @@ class Indexes:
             index = self._shelf.open(name)
             memo = VectorMemo(self.memo_folder, embedder, self.way)
             self._memos.append(memo)
-            sources = Sources(*self._canonical, index, embedder)
+            sources = Sources(self._reader, index, embedder)
             self._presents[name] = self._answering(sources, memo, index.making)
         return self._presents[name]
 
@@ -225,10 +223,6 @@ class Indexes:
         if self.embedder is not None and settings is not None:
             with suppress(OSError):  # then words answer one day, where this could have
                 keep_settings(self._shelf.folder / self.name, settings)
-
-    @property
-    def _canonical(self) -> tuple[NodeReader, RelationReader]:
-        return self._reader, RelationReader(self._reader, ScannedLinks(self._reader))
 
     def _answering(self, sources: Sources, memo: VectorMemo | None, alone: Alone) -> Present:
         self._sources[self._shelf.name_of(sources.index)] = memo, sources

@@ -6,9 +6,7 @@ from itertools import islice
 from perdure.app.embedding import embedder_for
 from perdure.app.opening import ACCOUNT
 from perdure.app.reading import LEXICAL, Reading
-from perdure.context.links import ScannedLinks
 from perdure.context.reading import NodeReader
-from perdure.context.relations import RelationReader
 from perdure.dataclass import dataclass
 from perdure.engine.recall.recalling import Recaller
 from perdure.engine.recall.result import Sources
@@ -46,8 +44,7 @@ def open_searcher(reading: Reading) -> Searcher:
         index, reason = _made(reader)
     if name != _name(embedder):
         embedder = None
-    relations = RelationReader(reader, ScannedLinks(reader))
-    sources = Sources(reader, relations, index, embedder, why_words=None)
+    sources = Sources(reader, index, embedder, why_words=None)
     return Searcher(index, Recaller(sources), reason)
 
 

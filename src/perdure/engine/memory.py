@@ -450,23 +450,15 @@ class Memory(Readable):
         not checked within `seconds` is shown as it is. `kinds` limits it to some kinds, as `rule`
         and `rejected`.
         """
-        from perdure.engine.briefing import brief
         from perdure.engine.edits import notice_edits
-        from perdure.engine.uses import unused_in
 
         if at is not None:
             return self.at(at).briefing(budget_tokens=budget_tokens, known=known)
         noticed = notice_edits(self._parts, seconds=self._parts.check_seconds)
         if noticed.recorded:
             self.settle()
-        checkout = self._checkout
-        found = brief(
-            self._scope,
-            known=known,
-            kinds=kinds,
-            budget=budget_tokens,
-            leaves_out=unused_in(self.home),
-            check=None if checkout is None else lambda stated: checkout.checked(stated, seconds),
+        found = self._scope.briefing(
+            known=known, budget_tokens=budget_tokens, kinds=kinds, seconds=seconds
         )
         return replace(found, hints=noticed.hints)
 
@@ -478,17 +470,15 @@ class Memory(Readable):
         A line is the URI of a memory, or of a session with the index of a message, and the text of
         the statement. What is not reached in that time, and all without a checkout, is unknown.
         """
-        from perdure.engine.freshness import verdicts_on
-
-        where = self._checkout, self._parts.reader, self.caller
-        return verdicts_on(list(lines), *where, seconds)
+        return self._scope.checked(lines, seconds=seconds)
 
     @property
     def _scope(self) -> "Scope":
         from perdure.engine.briefing import Scope
 
         index = self._parts.present(self.caller.account_id).following.index
-        return Scope(self._parts.reader, index, self.caller, self._names(self.project))
+        names, home = self._names(self.project), self.home
+        return Scope(self._parts.reader, index, self.caller, names, home, self._checkout)
 
     @property
     def _checkout(self) -> "Checkout | None":
@@ -554,11 +544,7 @@ class Memory(Readable):
         Those say themselves when they hold, or use the words of the call; the newest come first.
         What was stated in the `session` itself, or does not hold any more, is left out.
         """
-        from perdure.engine.briefing import repeated
-        from perdure.engine.occasions import of_action, of_prompt
-
-        asked = of_prompt(occasion) if isinstance(occasion, str) else of_action(occasion)
-        return repeated(self._scope, asked, self.checked, session=session)
+        return self._scope.repeated(occasion, session=session)
 
     def fix_for(self, command: str, output: str) -> "Fix | None":
         """Return the command that worked after a command failed in the same way in this project.

@@ -178,9 +178,7 @@ class Pasts:
         return Past(state, kept, unkept, copying, self.quarantined)
 
     def _answering(self, state: IndexState, indexer: Indexer, index: KeptIndex) -> "_Answering":
-        reader = indexer.reader
-        relations = RelationReader(reader, ScannedLinks(reader))
-        sources = Sources(reader, relations, index, self.embedder, self.why_words)
+        sources = Sources(indexer.reader, index, self.embedder, self.why_words)
         time = self.history.store.catalogue.commit_at(state.position)[1]
         # a commit is timed in whole milliseconds: whatever it says of "now" is no later than this
         moment = _EPOCH + timedelta(milliseconds=time, microseconds=999)
