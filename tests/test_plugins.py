@@ -10,10 +10,10 @@ import pytest
 
 from perdure.app import open_context
 from perdure.app.embedding import reopened
-from perdure.app.index_folders import kept_settings
 from perdure.app.llm import Adapter
 from perdure.config import load_config
 from perdure.engine.importing.contract import Format
+from perdure.engine.index_folders import kept_settings
 from perdure.engine.llm.contract import Occasion
 from perdure.errors import ConfigError, PluginError
 from perdure.index.contract import Embedder, KeptIndex

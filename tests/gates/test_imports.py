@@ -116,7 +116,7 @@ class TestContract:
             ("surfaces/oops.py", "import perdure.testing", "perdure.testing"),
             ("errors/oops.py", "import perdure.storage.locator", "perdure.storage"),
             ("harness/oops.py", "import perdure.app", "perdure.app"),
-            ("harness/oops.py", "import perdure.config", "perdure.config"),
+            ("context/oops.py", "import perdure.config", "perdure.config"),
             ("process/oops.py", "import perdure.surfaces", "perdure.surfaces"),
         ],
     )

@@ -10,14 +10,13 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from perdure.app.opening import SEEN
-from perdure.app.reading import LEXICAL, Reading, open_to_read
+from perdure.app.reading import Reading, open_to_read
 from perdure.context.aliases import user_file
 from perdure.context.files import FORGOTTEN, found_at
 from perdure.dataclass import replace
 from perdure.errors import DamageError, StorageError
 from perdure.harness.projects import identity_at, top_of
-from perdure.index.account.schema import read_naming
+from perdure.index.account.schema import LEXICAL, read_naming
 from perdure.model.aliases import Identity
 from perdure.sqlite import ReadOnlyFile
 from perdure.storage.contract import Layout
@@ -103,9 +102,8 @@ def at_a_glance(
         if hints is None:
             return None
         names = (project, *aliases.names(project)) if project else ("",)
-        home, reader = reading.config.home, NodeReader(reading.backend)
-        tree = _checkout(identity.folder, home)
-        found = ask(Scope(reader, index, caller, names, home, tree), hints)
+        tree = _checkout(identity.folder, reading.config.home)
+        found = ask(Scope(NodeReader(reading.backend), index, caller, names, tree), hints)
         answered.account, answered.user = caller.account_id, caller.user_id
         answered.project, answered.position = project, index.cursor(caller.account_id)
         if index.is_undisturbed(caller.account_id):
@@ -133,7 +131,7 @@ def _edits(reading: Reading, indexed: int) -> "tuple[Hint, ...] | None":
     Before the first look, nothing but the index tells how many texts there are.
     """
     from perdure.engine.edits import INLINE_TEXTS, left_to_background, look_at_notes
-    from perdure.storage.seen import Seen
+    from perdure.storage.seen import SEEN, Seen
 
     if not reading.config.check_seconds:  # then it is the owner who is to be told
         return None

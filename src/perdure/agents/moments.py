@@ -92,12 +92,12 @@ class Moment:
     def briefing(self, **asked: Any) -> "Briefing":  # noqa: ANN401 - as `Memory.briefing` has them
         """Return the briefing for the folder; its memory is opened only if a glance can't do."""
         from perdure.agents.glance import at_a_glance
+        from perdure.engine.uses import unused_in
 
-        found = at_a_glance(
-            self.given.cwd,
-            self.seen,
-            lambda scope, hints: replace(scope.briefing(**asked), hints=hints),
-        )
+        def ask(scope: "Scope", hints: "tuple[Hint, ...]") -> "Briefing":
+            return replace(scope.briefing(**asked, leaves_out=unused_in(self.home)), hints=hints)
+
+        found = at_a_glance(self.given.cwd, self.seen, ask)
         if found is None:
             with self.memory() as memory:
                 found = memory.briefing(**asked)

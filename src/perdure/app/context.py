@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from perdure.app.opening import SEEN, default_request, recorded_of
+from perdure.app.opening import default_request, recorded_of
 from perdure.config import Config, load_config
 from perdure.dataclass import replace
 from perdure.errors import LockTimeout, PerdureError
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from datetime import datetime
     from threading import Thread
 
-    from perdure.app.indexes import Indexes
     from perdure.app.llm import LanguageModel
     from perdure.artifacts.keys import SigningKey
     from perdure.context.contract import TenantData
@@ -29,12 +28,12 @@ if TYPE_CHECKING:
     from perdure.context.reading import NodeReader
     from perdure.context.relations import RelationReader, Relations
     from perdure.engine.erasing.erasing import Erasing
+    from perdure.engine.indexes import Indexes, Present
     from perdure.engine.learn.extractors import Learning
     from perdure.engine.llm.contract import LLM
     from perdure.engine.llm.ledger import Cost
     from perdure.engine.memory import Memory
     from perdure.engine.namespaces import NamespaceManager
-    from perdure.engine.parts import Present
     from perdure.engine.past import Pasts
     from perdure.engine.repair import Repair
     from perdure.engine.upkeep import Checkup, StatusPart
@@ -104,7 +103,7 @@ class Context(Closing):
 
     @cached_property
     def seen(self) -> "Seen":
-        from perdure.storage.seen import Seen
+        from perdure.storage.seen import SEEN, Seen
 
         return self._closing.enter_context(Seen(str(self._folder / SEEN)))
 
@@ -153,30 +152,30 @@ class Context(Closing):
 
     def namespaces_on(self, backend: Recorded) -> "NamespaceManager":
         """Return who deletes tenants, under the circumstances that a backend knows."""
-        from perdure.app.llm import llm_tenant_data
         from perdure.context.tenants import NodeData
-        from perdure.engine.namespaces import NamespaceManager
+        from perdure.engine.llm.asking import answers_folder
+        from perdure.engine.llm.counter import ledger_file
+        from perdure.engine.namespaces import LedgerData, NamespaceManager
+        from perdure.index.memo import MemoData
 
         holders: dict[str, TenantData] = {
             "nodes": NodeData(backend),
             "events": self.outbox,
             "links": self.links,
             **self.indexes.tenant_data(),
-            **llm_tenant_data(self.config, self._folder),
+            "answers": MemoData(answers_folder(self._folder / "answers")),
+            "costs": LedgerData(ledger_file(self.home), self._folder.name),
         }
         return NamespaceManager(backend, holders)
 
     @cached_property
     def erasing(self) -> "Erasing":
         """Return who erases; what was begun and not ended is finished by whoever has the memory."""
-        from perdure.app.erasing import Derived, Tenants
-        from perdure.app.llm import answers_of
-        from perdure.engine.erasing.erasing import Erasing, Means
+        from perdure.engine.erasing.derived import Derived
+        from perdure.engine.erasing.erasing import Erasing
 
-        derived = Derived(self, self._folder, answers_of(self._folder))
-        tenants = Tenants(self.recorded, self.namespaces_on)
-        means = Means(self.recorded, derived, self._folder, self.signing_key, tenants)
-        return Erasing(self.nodes, means)
+        derived = Derived(self.recorded, self.indexes, self.outbox, self.links, self.seen)
+        return Erasing(self.nodes, derived, self.signing_key, self.namespaces_on)
 
     def log(self, actor: str) -> "Log":
         from perdure.engine.versions import Log
@@ -217,9 +216,16 @@ class Context(Closing):
 
     @cached_property
     def indexes(self) -> "Indexes":
-        from perdure.app.indexes import Indexes
+        from perdure.app.embedding import embedder_for, reopened, settings_of
+        from perdure.engine.indexes import Embedders, Indexes
 
-        indexes = Indexes(self.recorded, self._folder, self.config, self._embedder)
+        config, given = self.config, self._embedder
+        embedders = Embedders(
+            lambda: embedder_for(config) if given is None else given,
+            partial(settings_of, config, given),
+            partial(reopened, config=config),
+        )
+        indexes = Indexes(self.recorded, self._folder, config, embedders)
         return self._closing.enter_context(closing(indexes))
 
     @cached_property

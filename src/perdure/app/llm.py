@@ -5,10 +5,10 @@ from contextlib import ExitStack
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from perdure.config import COMMAND_LINE, Config, LanguageModelSettings, load_config
-from perdure.engine.llm.asking import Asking, Remembered, Retried, answers_folder
+from perdure.engine.llm.asking import Asking, Remembered, Retried
 from perdure.engine.llm.contract import LLM, Completer, Occasion
 from perdure.engine.llm.counter import ledger_file
 from perdure.engine.llm.ledger import (
@@ -23,11 +23,7 @@ from perdure.engine.llm.ledger import (
 )
 from perdure.engine.llm.wire import Service
 from perdure.errors import ConfigError
-from perdure.index.memo import MemoData
 from perdure.plugins import Group, create
-
-if TYPE_CHECKING:
-    from perdure.context.contract import TenantData
 
 OPENAI = "https://api.openai.com/v1"
 ANTHROPIC = "https://api.anthropic.com"
@@ -86,34 +82,6 @@ def costs(config: Config, by: str, since: datetime | None = None) -> tuple[Cost,
 def costs_here(environ: Mapping[str, str], by: str, since: datetime | None) -> tuple[Cost, ...]:
     """As `costs`, for the config of this user; no memory is opened."""
     return costs(load_config(environ), by, since)
-
-
-def llm_tenant_data(config: Config, folder: Path) -> Mapping[str, "TenantData"]:
-    """Return all that is held of tenants because language models were asked."""
-    ledger = ledger_file(config.home)
-    return {"answers": MemoData(answers_of(folder)), "costs": LedgerData(ledger, folder.name)}
-
-
-class LedgerData:
-    def __init__(self, file: Path, memory: str) -> None:
-        self._file = file
-        self._memory = memory
-
-    def delete_account_data(self, account_id: str) -> int:
-        if not self._file.exists():
-            return 0
-        with Ledger(str(self._file), self._memory) as ledger:
-            return ledger.delete_account_data(account_id)
-
-    def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
-        if not self._file.exists():
-            return 0
-        with Ledger(str(self._file), self._memory) as ledger:
-            return ledger.delete_by_owner_space(account_id, owner_space)
-
-
-def answers_of(folder: Path) -> Path:
-    return answers_folder(folder / "answers")
 
 
 def _adapter(settings: LanguageModelSettings, home: Path) -> Adapter:

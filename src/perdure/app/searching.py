@@ -5,13 +5,13 @@ from itertools import islice
 
 from perdure.app.embedding import embedder_for
 from perdure.app.opening import ACCOUNT
-from perdure.app.reading import LEXICAL, Reading
+from perdure.app.reading import Reading
 from perdure.context.reading import NodeReader
 from perdure.dataclass import dataclass
 from perdure.engine.recall.recalling import Recaller
 from perdure.engine.recall.result import Sources
 from perdure.errors import DamageError, PerdureError, StorageError
-from perdure.index.account.schema import FORMAT
+from perdure.index.account.schema import FORMAT, LEXICAL
 from perdure.index.contract import Embedder
 from perdure.index.memo import embedder_id
 from perdure.index.stores.sqlite import SqliteIndex

@@ -32,8 +32,6 @@ from perdure.model.values import JSON, shortened, words_key
 from perdure.times import read_moment
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from perdure.engine.actions import Action
     from perdure.engine.occasions import Occasion
     from perdure.model.anchors import Checkout
@@ -135,8 +133,6 @@ class Scope:
     index: KeptIndex
     ctx: RequestContext
     names: Sequence[str]
-    home: "Path | None" = None
-    """Where it is noted what agents were shown and never used."""
     checkout: "Checkout | None" = None
     """The working tree that statements are checked against."""
 
@@ -158,16 +154,15 @@ class Scope:
         budget_tokens: int = BUDGET,
         kinds: Collection[str] = (),
         seconds: float = SECONDS,
+        leaves_out: "Callable[[BriefingItem], bool]" = lambda _item: False,
     ) -> "Briefing":
-        from perdure.engine.uses import unused_in  # noqa: PLC0415 - it imports this module
-
         tree = self.checkout
         return brief(
             self,
             known=known,
             kinds=kinds,
             budget=budget_tokens,
-            leaves_out=unused_in(self.home) if self.home else lambda _: False,
+            leaves_out=leaves_out,
             check=None if tree is None else lambda stated: tree.checked(stated, seconds),
         )
 

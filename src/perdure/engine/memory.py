@@ -451,6 +451,7 @@ class Memory(Readable):
         and `rejected`.
         """
         from perdure.engine.edits import notice_edits
+        from perdure.engine.uses import unused_in
 
         if at is not None:
             return self.at(at).briefing(budget_tokens=budget_tokens, known=known)
@@ -458,7 +459,11 @@ class Memory(Readable):
         if noticed.recorded:
             self.settle()
         found = self._scope.briefing(
-            known=known, budget_tokens=budget_tokens, kinds=kinds, seconds=seconds
+            known=known,
+            budget_tokens=budget_tokens,
+            kinds=kinds,
+            seconds=seconds,
+            leaves_out=unused_in(self.home),
         )
         return replace(found, hints=noticed.hints)
 
@@ -477,8 +482,8 @@ class Memory(Readable):
         from perdure.engine.briefing import Scope
 
         index = self._parts.present(self.caller.account_id).following.index
-        names, home = self._names(self.project), self.home
-        return Scope(self._parts.reader, index, self.caller, names, home, self._checkout)
+        names = self._names(self.project)
+        return Scope(self._parts.reader, index, self.caller, names, self._checkout)
 
     @property
     def _checkout(self) -> "Checkout | None":

@@ -4,11 +4,13 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Literal, cast
 
 from perdure.context.contract import TenantData
 from perdure.context.tenants import Deletions
 from perdure.dataclass import dataclass
+from perdure.engine.llm.ledger import Ledger
 from perdure.errors import AccessDeniedError, NodeExistsError, NodeNotFoundError
 from perdure.model import RequestContext, Role, Uri
 from perdure.model.uri import check_id, name_of
@@ -28,6 +30,26 @@ class Deleted:
     owner_space: str
     """Empty if it was the whole account."""
     counts: Mapping[str, int]
+
+
+class LedgerData:
+    """What a ledger says of the tenants of one memory."""
+
+    def __init__(self, file: Path, memory: str) -> None:
+        self._file = file
+        self._memory = memory
+
+    def delete_account_data(self, account_id: str) -> int:
+        return self._asked(lambda ledger: ledger.delete_account_data(account_id))
+
+    def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
+        return self._asked(lambda ledger: ledger.delete_by_owner_space(account_id, owner_space))
+
+    def _asked(self, delete: Callable[[Ledger], int]) -> int:
+        if not self._file.exists():
+            return 0
+        with Ledger(str(self._file), self._memory) as ledger:
+            return delete(ledger)
 
 
 class NamespaceManager:

@@ -21,6 +21,8 @@ from perdure.sqlite import DatabaseFile, DerivedFile, Tables
 from perdure.storage.contract import ROOT, Skip, Stamp, StorageBackend, refuse_loss
 from perdure.storage.locator import Locator
 
+SEEN = "seen.sqlite"
+"""The file of the table, beside a history."""
 _BATCH = 256
 
 UNKNOWN: Final = b""

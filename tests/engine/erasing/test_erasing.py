@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from perdure.app import Context
-from perdure.app.llm import answers_of
 from perdure.app.opening import signing_key
 from perdure.artifacts import ArtifactStore, Derived, Literal
 from perdure.artifacts.archiving import export, import_archive
 from perdure.artifacts.keys import SigningKey
 from perdure.engine.erasing.receipts import Receipt
+from perdure.engine.llm.asking import answers_folder
 from perdure.engine.recomposition import LineState
 from perdure.errors import (
     AccessDeniedError,
@@ -344,7 +344,9 @@ def test_answers_of_language_models_to_who_had_it_go_too(context: Context, home:
     uri = save_secret(context)
     (folder,) = home.glob(".perdure/histories/*")
     for owner in ("user:ana", "user:bob"):
-        with ArtifactStore.open(memo_folder(answers_of(folder), "local", owner)) as store:
+        with ArtifactStore.open(
+            memo_folder(answers_folder(folder / "answers"), "local", owner)
+        ) as store:
             asked = Literal(b"asked")
             store.remember([(Derived("complete", "1", (asked,), {"model": "m"}), SECRET.encode())])
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from perdure import frontmatter
 from perdure.artifacts import CID
@@ -20,6 +20,7 @@ from perdure.context.files import CONTENT, FILES, META
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader
 from perdure.dataclass import asdict, dataclass, replace
+from perdure.engine.erasing.derived import Derived
 from perdure.engine.erasing.hiding import NOTHING_HIDDEN, Hidden, Target, loaded, sessions_of
 from perdure.engine.erasing.receipts import Receipt, erased_versions
 from perdure.engine.erasing.tracing import (
@@ -237,26 +238,11 @@ _MOST_READ = 2_000
 """Of so many contents it is looked up who else says what they do."""
 
 
-class DerivedTraces(Protocol):
-    """All that was made of memories and can be made again, or must not be."""
-
-    def told(self, account_id: str, owners: Iterable[str], places: Iterable[Uri]) -> dict[str, int]:
-        """Return how much of each kind would go."""
-
-    def forget(
-        self, account_id: str, owners: Iterable[str], places: Iterable[Uri]
-    ) -> dict[str, int]:
-        """Let all of it go, down to the last byte; what others need is made anew."""
-
-    def elsewhere(self, contents: Iterable[CID]) -> list[str]:
-        """Return what else may hold the same, and is not touched."""
-
-
 @dataclass(frozen=True, slots=True)
 class Planner:
     nodes: Nodes
     history: History
-    derived: DerivedTraces
+    derived: Derived
     receipts: Path
 
     def trace(self, spans: Sequence[Span], until: Until | None = None) -> Trace:
