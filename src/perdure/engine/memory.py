@@ -157,7 +157,7 @@ class Readable:
     @property
     def _aliases(self) -> Aliases:
         reader, who = self._reader, (self.caller.account_id, self.caller.user_id)
-        return read_aliases(reader.backend, *who, reader.root.key)
+        return read_aliases(reader.backend, *who)
 
     def _named(self, project: str) -> str:
         slug = slug_of(encodable(project, "project"))
@@ -393,7 +393,7 @@ class Memory(Readable):
     def _forgot_something(self) -> bool:
         """Whether the user ever forgot something; else nothing is read of a list."""
         reader, caller = self._parts.reader, self.caller
-        file = user_file(caller.account_id, caller.user_id, FORGOTTEN, reader.root.key)
+        file = user_file(caller.account_id, caller.user_id, FORGOTTEN)
         return found_at(file, reader.backend) is not None
 
     @property

@@ -23,6 +23,7 @@ from perdure.index.filters import root, stamp
 from perdure.model import IndexRecord, Uri
 from perdure.model.values import JSON
 from perdure.storage import DerivedMaintenance, Locator, StoragePreview, Tier, walk
+from perdure.storage.contract import ROOT
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,5 +254,5 @@ class DerivedTiers(DerivedMaintenance):
 
     def changed_since(self, mtime: float) -> list[Locator]:
         backend = self.reader.backend
-        texts = walk(backend, self.reader.root)
+        texts = walk(backend, ROOT)
         return sorted(text for text in texts if backend.info(text).mtime > mtime)

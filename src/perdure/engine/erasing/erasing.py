@@ -197,7 +197,7 @@ class Erasing:
     def _clear(self, spans: Iterable[Span]) -> None:
         for span in spans:
             self._clear_below(Locator(span.prefix), deep=span.deep)
-            place = self._planner.place(span.prefix)
+            place = Uri.of_key(span.prefix)
             if place is not None:
                 with suppress(InvalidValueError):
                     self._nodes.clear(place)

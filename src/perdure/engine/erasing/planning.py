@@ -316,7 +316,7 @@ class Planner:
         said: dict[Uri, list[str]] = defaultdict(list)
         for event in self.trace(task.spans).versions:
             folder, _, name = event.key.rpartition("/")
-            place = self.place(folder) if name == CONTENT and event.cid is not None else None
+            place = Uri.of_key(folder) if name == CONTENT and event.cid is not None else None
             if place is not None and place.is_node and event.cid is not None:
                 data = self.history.store.get(event.cid) or b""
                 said[place].append(frontmatter.split(data.decode(errors="replace"))[1])
@@ -392,7 +392,7 @@ class Planner:
         size, said = self._read(contents)[0], self._read(own)[1]
         for target in self.targets(task) if task.message else ():
             said |= {each for text in target.texts for each in sentences(text)}
-        gone = [place for span in task.spans if (place := self.place(span.prefix)) is not None]
+        gone = [place for span in task.spans if (place := Uri.of_key(span.prefix)) is not None]
         return ErasurePlan(
             task.uris,
             tuple(str(each) for each in places if not self._is_asked(task, each)),
@@ -471,12 +471,8 @@ class Planner:
     def places(self, found: Trace, files: Iterable[str] = ()) -> list[Uri]:
         """Return the places that texts were in, wherever they were moved."""
         keys = dict.fromkeys((*(event.key for event in found.versions), *files))
-        places = (self.place(key.rpartition("/")[0]) for key in keys)
+        places = (Uri.of_key(key.rpartition("/")[0]) for key in keys)
         return list(dict.fromkeys(place for place in places if place is not None))
-
-    def place(self, folder: str) -> Uri | None:
-        root = len(self.nodes.root.key) + 1 if self.nodes.root.key else 0
-        return Uri.of_key(folder[root:])
 
     def _owners(self, owner: str, places: Sequence[Uri]) -> list[str]:
         """Return whose derived things may tell of it: of who has, or had, one of the places."""
