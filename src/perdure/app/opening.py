@@ -230,11 +230,7 @@ def open_log(environ: Mapping[str, str], *, texts: bool = True) -> "Iterator[Log
 
 def find_history(environ: Mapping[str, str]) -> Path:
     """Return the folder of the history, also if it is not there or its vault can't be opened."""
-    return history_of(load_config(environ))
-
-
-def history_of(config: Config) -> Path:
-    return store_of(config).folder
+    return store_of(load_config(environ)).folder
 
 
 def store_of(config: Config) -> Store:
