@@ -16,15 +16,15 @@ def lines_in(*paths: Path) -> int:
 
 BUDGETS = {
     "agents": 4_600,
-    "app": 2_981,
+    "app": 2_950,
     "artifacts": 7_105,
     "context": 5_709,
-    "engine": 31_276,
-    "harness": 2_031,
+    "engine": 31_275,
+    "harness": 2_025,
     "index": 4_348,
     "model": 3_092,
     "process": 583,
-    "storage": 5_926,
+    "storage": 5_923,
     "surfaces": 7_262,
     "testing": 4_360,
 }
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_419
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_378

@@ -276,10 +276,10 @@ class Condition:
         settings = self._settings.llm
         if settings.provider == "none":
             return {"provider": "none"}
-        from perdure.app.llm import costs
+        from perdure.engine.llm.ledger import costs
 
         today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-        spent = next(iter(costs(self._settings, "day", today)), None)
+        spent = next(iter(costs(self._settings.home, "day", today)), None)
         return {
             "provider": settings.provider,
             "model": settings.model,

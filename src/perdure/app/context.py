@@ -16,7 +16,6 @@ from perdure.model import RequestContext
 from perdure.storage.wrappers.recorded import Recorded
 
 if TYPE_CHECKING:
-    from datetime import datetime
     from threading import Thread
 
     from perdure.app.llm import LanguageModel
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from perdure.engine.indexes import Indexes, Present
     from perdure.engine.learn.extractors import Learning
     from perdure.engine.llm.contract import LLM
-    from perdure.engine.llm.ledger import Cost
     from perdure.engine.memory import Memory
     from perdure.engine.namespaces import NamespaceManager
     from perdure.engine.past import Pasts
@@ -41,7 +39,6 @@ if TYPE_CHECKING:
     from perdure.engine.watcher import ChangeWatcher
     from perdure.index.contract import Embedder
     from perdure.model.aliases import Identity
-    from perdure.model.anchors import Checkout
     from perdure.model.trust import AgentSettings
     from perdure.storage.seen import Seen
 
@@ -203,11 +200,6 @@ class Context(Closing):
 
         return check_memory(self.config, caller)
 
-    def costs(self, by: str, since: "datetime | None") -> "tuple[Cost, ...]":
-        from perdure.app.llm import costs
-
-        return costs(self.config, by, since)
-
     def warnings(self) -> str:
         """Return, once, what was quarantined or could not be finished; empty if nothing was."""
         aside = self.indexes.way.told() if "indexes" in vars(self) else ""
@@ -275,20 +267,6 @@ class Context(Closing):
                 return  # somebody is at it
             except (PerdureError, OSError) as error:
                 self._unfinished = f"what was to be erased is not erased yet: {error}"
-
-    def identify(self, folder: str) -> "Identity":
-        from perdure.harness.projects import identity_at
-
-        return identity_at(folder)
-
-    def checkout(self, folder: str) -> "Checkout | None":
-        from perdure.harness.projects import top_of
-
-        if top_of(folder) is None:
-            return None
-        from perdure.harness.checkout import working_tree
-
-        return working_tree(folder, self.home / "hooks" / "ancestry.json")
 
     def learning(self, request: RequestContext) -> "Learning":
         """Return who learns from a session; a model is asked only for what it is on for."""

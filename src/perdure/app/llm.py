@@ -19,6 +19,7 @@ from perdure.engine.llm.ledger import (
     Metered,
     Prices,
     Terms,
+    costs,
     nanodollars,
 )
 from perdure.engine.llm.wire import Service
@@ -70,18 +71,12 @@ def language_model_for(config: Config, folder: Path) -> LanguageModel | None:
     return LanguageModel(adapter, ledger, terms, folder / "answers", retry=retry)
 
 
-def costs(config: Config, by: str, since: datetime | None = None) -> tuple[Cost, ...]:
-    """Return what models have cost in a home, by `day`, `session`, `model` or `purpose`."""
-    file = ledger_file(config.home)
-    if not file.exists():
-        return ()
-    with Ledger(str(file)) as ledger:
-        return tuple(ledger.totals(by, since))
-
-
 def costs_here(environ: Mapping[str, str], by: str, since: datetime | None) -> tuple[Cost, ...]:
-    """As `costs`, for the config of this user; no memory is opened."""
-    return costs(load_config(environ), by, since)
+    """Return what models have cost in this user's home, by `day`, `session`, `model` or `purpose`.
+
+    No memory is opened.
+    """
+    return costs(load_config(environ).home, by, since)
 
 
 def _adapter(settings: LanguageModelSettings, home: Path) -> Adapter:

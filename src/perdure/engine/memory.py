@@ -267,9 +267,10 @@ class Memory(Readable):
     def projects(self) -> "Projects":
         """The caller's projects: which there are, and naming, merging, splitting, moving them."""
         from perdure.engine.projects import Projects
+        from perdure.harness.projects import identity_at
 
         parts = self._parts
-        return Projects(parts.reader, lambda: parts.nodes, self.caller, parts.identify, self.settle)
+        return Projects(parts.reader, lambda: parts.nodes, self.caller, identity_at, self.settle)
 
     def for_caller(
         self,
@@ -487,7 +488,16 @@ class Memory(Readable):
 
     @property
     def _checkout(self) -> "Checkout | None":
-        return self._parts.checkout(self._identity.folder)
+        return self._checkout_at(self._identity.folder)
+
+    def _checkout_at(self, folder: str) -> "Checkout | None":
+        from perdure.harness.projects import top_of
+
+        if top_of(folder) is None:
+            return None
+        from perdure.harness.checkout import working_tree
+
+        return working_tree(folder, self.home / "hooks" / "ancestry.json")
 
     def shown(
         self,
@@ -720,7 +730,7 @@ class Memory(Readable):
         from perdure.model.anchors import Origin
 
         known = origin or Origin(self._identity.folder)
-        checkout = cache(lambda: self._parts.checkout(known.folder))
+        checkout = cache(lambda: self._checkout_at(known.folder))
 
         def anchored(text: str, when: datetime | None) -> "Anchors | None":
             found = checkout()
@@ -1421,7 +1431,9 @@ class Memory(Readable):
         It is that of all accounts and memories of this home; only for callers who govern theirs.
         """
         self.caller.demand_governing("see what language models cost")
-        return self._parts.costs(by, since)
+        from perdure.engine.llm.ledger import costs
+
+        return costs(self.home, by, since)
 
     @property
     def index(self) -> "IndexUpkeep":

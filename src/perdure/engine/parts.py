@@ -4,8 +4,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from perdure.artifacts.keys import SigningKey
     from perdure.context.nodes import Nodes
     from perdure.context.outbox.events import OutboxStore
@@ -15,7 +13,6 @@ if TYPE_CHECKING:
     from perdure.engine.indexes import Indexes, Present
     from perdure.engine.learn.extractors import Learning
     from perdure.engine.llm.contract import LLM
-    from perdure.engine.llm.ledger import Cost
     from perdure.engine.namespaces import NamespaceManager
     from perdure.engine.past import Pasts
     from perdure.engine.repair import Repair
@@ -23,8 +20,6 @@ if TYPE_CHECKING:
     from perdure.engine.versions import Log
     from perdure.engine.watcher import ChangeWatcher
     from perdure.model import RequestContext
-    from perdure.model.aliases import Identity
-    from perdure.model.anchors import Checkout
     from perdure.model.trust import AgentSettings
     from perdure.storage.seen import Seen
     from perdure.storage.wrappers.recorded import Recorded
@@ -43,12 +38,6 @@ class Parts(Protocol):
     @property
     def agents(self) -> "AgentSettings":
         """Which sessions of agents may use memory and contribute to it."""
-
-    def identify(self, folder: str) -> "Identity":
-        """Return the identity of a folder's project; an empty one for none."""
-
-    def checkout(self, folder: str) -> "Checkout | None":
-        """Return the working tree that a folder is in; None if it is in none."""
 
     @property
     def recorded(self) -> "Recorded":
@@ -112,8 +101,6 @@ class Parts(Protocol):
     def status(self, caller: "RequestContext", *, exact: bool) -> "tuple[StatusPart, ...]": ...
 
     def doctor(self, caller: "RequestContext") -> "Checkup": ...
-
-    def costs(self, by: str, since: "datetime | None") -> "tuple[Cost, ...]": ...
 
     def warnings(self) -> str: ...
 

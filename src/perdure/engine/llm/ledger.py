@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from decimal import ROUND_CEILING, Decimal
 from enum import StrEnum
+from pathlib import Path
 from string import ascii_letters
 
 from perdure.dataclass import dataclass
@@ -25,6 +26,7 @@ from perdure.engine.llm.contract import (
     Usage,
     Wrapper,
 )
+from perdure.engine.llm.counter import ledger_file
 from perdure.errors import (
     InvalidValueError,
     LanguageModelError,
@@ -368,6 +370,15 @@ _OUTCOMES: dict[type, Outcome] = {
     Refusal: Outcome.REFUSED,
     Truncation: Outcome.TRUNCATED,
 }
+
+
+def costs(home: Path, by: str, since: datetime | None = None) -> tuple[Cost, ...]:
+    """Return what models have cost in a home, by `day`, `session`, `model` or `purpose`."""
+    file = ledger_file(home)
+    if not file.exists():
+        return ()
+    with Ledger(str(file)) as ledger:
+        return tuple(ledger.totals(by, since))
 
 
 class Metered(Wrapper):
