@@ -20,7 +20,7 @@ BUDGETS = {
     "artifacts": 7_105,
     "context": 5_709,
     "engine": 31_275,
-    "harness": 2_025,
+    "harness": 2_027,
     "index": 4_348,
     "model": 3_092,
     "process": 583,
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_378
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_380

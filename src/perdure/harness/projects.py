@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import re
+import struct
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -319,7 +320,8 @@ def _born(folder: Path) -> str:
     """Return when a folder was made, and its inode; "" if the system can't tell."""
     with suppress(OSError, ValueError):  # no such folder
         _, inode, birth = identify(str(folder))
-        return f"{birth} {inode}" if birth else ""
+        at = struct.pack("<qI", *divmod(birth, 1_000_000_000)).strip(b"\0").hex()
+        return f"{at} {inode}" if at else ""
     return ""
 
 
