@@ -17,14 +17,14 @@ def lines_in(*paths: Path) -> int:
 BUDGETS = {
     "agents": 4_600,
     "app": 2_950,
-    "artifacts": 7_105,
+    "artifacts": 7_107,
     "context": 5_709,
-    "engine": 31_275,
+    "engine": 31_286,
     "harness": 2_027,
-    "index": 4_348,
+    "index": 4_351,
     "model": 3_092,
     "process": 583,
-    "storage": 5_923,
+    "storage": 6_009,
     "surfaces": 7_262,
     "testing": 4_360,
 }
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_380
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_485
