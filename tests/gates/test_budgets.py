@@ -18,8 +18,8 @@ BUDGETS = {
     "agents": 4_600,
     "app": 2_950,
     "artifacts": 7_107,
-    "context": 5_709,
-    "engine": 31_286,
+    "context": 5_711,
+    "engine": 31_282,
     "harness": 2_027,
     "index": 4_351,
     "model": 3_092,
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_485
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_483

@@ -4,9 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from itertools import islice
 
-from perdure.context.links import ScannedLinks
 from perdure.context.reading import NodeReader, Stored
-from perdure.context.relations import RelationReader
 from perdure.dataclass import dataclass
 from perdure.engine.recall.confirming import Confirming
 from perdure.engine.recall.holding import Holding
@@ -87,12 +85,11 @@ class Recaller:
         self, sources: Sources, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
         self._reader = sources.reader
-        relations = RelationReader(self._reader, ScannedLinks(self._reader))
         self._index = sources.index
         self._embedder = sources.embedder
         self._why_words = sources.why_words
         self._config = RetrievalConfig()
-        self._retriever = Retriever(sources.index, relations, self._config)
+        self._retriever = Retriever(sources.index, sources.reader, self._config)
         self._clock = clock
 
     def recall(self, question: Question, ctx: RequestContext) -> RecallResult:
