@@ -10,9 +10,9 @@ import pytest
 
 from perdure.app import open_context
 from perdure.app.embedding import reopened
-from perdure.app.index_folders import kept_settings
 from perdure.config import load_config
 from perdure.engine.importing.contract import Format
+from perdure.engine.index_folders import kept_settings
 from perdure.engine.llm.contract import Completer
 from perdure.errors import ConfigError, PluginError
 from perdure.index.contract import Embedder, KeptIndex

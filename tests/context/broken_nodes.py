@@ -52,10 +52,10 @@ class LacksAVerb(Nodes):
 
 class LivesElsewhere(Nodes):
     def folder(self, place: Uri) -> Locator:
-        return self.root.child("nodes", place.key)
+        return Locator("").child("nodes", place.key)
 
     def file(self, place: Uri, name: str) -> Locator:
-        return self.root.child("nodes", place.key, name)
+        return Locator("").child("nodes", place.key, name)
 
 
 class Writing(Nodes):

@@ -8,6 +8,7 @@ from typing import Any
 
 from perdure.errors import AccessDeniedError, NodeNotFoundError
 from perdure.model import RelationEdge, RequestContext, Role, Uri
+from perdure.storage import Locator
 from tests.support.context.tenancy import World
 
 Break = Callable[[Any], None]
@@ -183,7 +184,7 @@ def keeps_a_note_of_each_refusal(world: Any) -> None:
         try:
             return seen(uri, ctx)
         except AccessDeniedError:
-            world.nodes.backend.write(world.nodes.root.child("refused.md"), uri)
+            world.nodes.backend.write(Locator("refused.md"), uri)
             raise
 
     world.nodes.reach.seen = noting

@@ -50,7 +50,6 @@ TRUSTED = {
     "outbox": {"close", "count", "forget_places"},
     # They are asked for where texts that are no nodes are: in tests/engine/test_repair.py.
     "repair": {"notes", "make_nodes", "examine_changed"},
-    "relations": {"edges_of"},  # the node was read
 }
 """What no caller reaches, so that no rule asks for it, and what is asked for elsewhere."""
 

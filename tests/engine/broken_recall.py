@@ -9,17 +9,27 @@ from typing import Any
 
 import pytest
 
-from perdure.app import index_folders, indexes
 from perdure.app.embedding import reopened
 from perdure.artifacts import ArtifactStore, IndexState
 from perdure.config import Config, EmbeddingSettings
 from perdure.context.reading import NodeReader, Stored
-from perdure.engine import answering, building, indexing, past, sessions, summaries, upkeep, worker
+from perdure.engine import (
+    answering,
+    building,
+    index_folders,
+    indexes,
+    indexing,
+    past,
+    sessions,
+    summaries,
+    upkeep,
+    worker,
+)
 from perdure.engine.answering import Answering
 from perdure.engine.building import Building, Caught, Logged, Made
 from perdure.engine.edits import Noticed
+from perdure.engine.indexes import Present
 from perdure.engine.indexing import Following, Indexer
-from perdure.engine.parts import Present
 from perdure.engine.recall import holding, packing, planning, recalling, scoring
 from perdure.engine.recall.holding import Holding
 from perdure.engine.recall.packing import Packed, Tier
@@ -525,7 +535,7 @@ def asks_endpoints_that_were_left(patch: Patch) -> None:
         named = replace(config.embedding, base_url=settings.base_url)
         return reopened(settings, replace(config, embedding=named))
 
-    patch.setattr(indexes, "reopened", anyhow)
+    patch.setattr("perdure.app.embedding.reopened", anyhow)
 
 
 def builds_beside_others(patch: Patch) -> None:

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from perdure.app import Context, index_folders, open_context
+from perdure.app import Context, open_context
 from perdure.config import EmbeddingSettings
+from perdure.engine import index_folders
 from perdure.errors import ConcurrentModificationError, EmbeddingError
 from perdure.index.account.schema import FORMAT
 from perdure.index.embedders.hashing import Hashing

@@ -14,12 +14,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from perdure.app import Context
-from perdure.app.index_folders import SqliteMoments
 from perdure.artifacts import IndexState
 from perdure.engine import past
 from perdure.engine.building import Made
 from perdure.engine.indexing import Indexer
-from perdure.engine.past import Copying
+from perdure.engine.past import Copying, Moments
 from perdure.errors import EmbeddingError
 from perdure.index.embedders.hashing import Hashing
 from perdure.index.filters import root
@@ -282,7 +281,7 @@ def test_who_comes_second_leaves_what_the_first_made(context: Context, tmp_path:
     of(context).recall("tabs", at=state)
     (file,) = tmp_path.rglob("past/*/*/local.sqlite")
     before = file.stat().st_ino
-    near = SqliteMoments(file.parents[1], next(tmp_path.rglob("index/*/local.sqlite")).parent)
+    near = Moments(file.parents[1], next(tmp_path.rglob("index/*/local.sqlite")).parent)
     (origin,) = near.near("local", state.position)
     with near.duplicated("local", origin, state.position) as index:
         index.replace("local", {}, cursor=state.position)

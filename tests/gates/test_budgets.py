@@ -15,17 +15,17 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 4_511,
-    "app": 3_847,
+    "agents": 4_470,
+    "app": 2_842,
     "artifacts": 7_107,
-    "context": 5_720,
-    "engine": 29_117,
-    "harness": 2_118,
-    "index": 4_234,
+    "context": 5_711,
+    "engine": 29_925,
+    "harness": 2_027,
+    "index": 4_236,
     "model": 3_092,
-    "process": 526,
-    "storage": 6_010,
-    "surfaces": 7_256,
+    "process": 583,
+    "storage": 6_009,
+    "surfaces": 7_246,
     "testing": 4_348,
 }
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_197
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 76_907

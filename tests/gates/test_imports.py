@@ -117,6 +117,8 @@ class TestContract:
             ("errors/oops.py", "import perdure.storage.locator", "perdure.storage"),
             ("harness/oops.py", "import perdure.app", "perdure.app"),
             ("harness/oops.py", "import perdure.config", "perdure.config"),
+            ("harness/oops.py", "import perdure.engine", "perdure.engine"),
+            ("context/oops.py", "import perdure.config", "perdure.config"),
             ("process/oops.py", "import perdure.surfaces", "perdure.surfaces"),
         ],
     )

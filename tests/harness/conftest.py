@@ -9,7 +9,7 @@ import pytest
 
 from perdure.app.projects import ProjectState, open_project, open_state
 from perdure.config import load_config
-from perdure.harness import Project
+from perdure.harness.projects import Project
 from perdure.storage import StorageBackend, select_backend
 
 BACKENDS = ("device-local", "vault")

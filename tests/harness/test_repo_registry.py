@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from perdure.errors import ConcurrentModificationError
-from perdure.harness import Repo, list_repos, register_repo, repo_registry
+from perdure.harness import repo_registry
+from perdure.harness.repo_registry import Repo, list_repos, register_repo
 from perdure.storage import Expectation, Locator, StorageBackend
 from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.backends.memory import MemoryBackend

@@ -8,8 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.errors import ConfigError, ProjectError, StorageSelectionError
-from perdure.harness import Project, project_locator, projects, remote_of, resolve_project
-from perdure.harness.projects import head_at, identity_of, slug_of_identity, without_secrets
+from perdure.harness import projects
+from perdure.harness.projects import (
+    Project,
+    head_at,
+    identity_of,
+    project_locator,
+    remote_of,
+    resolve_project,
+    slug_of_identity,
+    without_secrets,
+)
 from perdure.model.uri import SLUG, slug_of
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.backends.memory import MemoryBackend

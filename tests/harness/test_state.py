@@ -16,17 +16,17 @@ from perdure.errors import (
     NotTextError,
     StateUnavailableError,
 )
-from perdure.harness import (
+from perdure.harness import state_writing
+from perdure.harness.projects import Project, resolve_project
+from perdure.harness.state import (
     Device,
-    Project,
     harness_state_dir,
+    names_in,
     path_in,
+    read_in,
     read_state_file,
-    resolve_project,
-    state_writing,
-    write_state_file,
 )
-from perdure.harness.state import names_in, read_in
+from perdure.harness.state_writing import write_state_file
 from perdure.storage import (
     ABSENT,
     Capabilities,

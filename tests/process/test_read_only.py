@@ -15,11 +15,11 @@ import pytest
 import perdure
 import perdure.process
 from perdure.app.reading import open_to_read
-from perdure.app.searching import open_searcher
 from perdure.context.layouts.notes import ABOUT
 from perdure.errors import AccessRefusedError, StorageUnavailableError
 from perdure.index.account import schema
 from perdure.process import offer_save_here, recall_here, state_path
+from perdure.process.searching import open_index
 from perdure.sqlite import DatabaseFile, ReadOnlyFile
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.personal import Authorisation
@@ -261,12 +261,12 @@ class TestWrapper:
 
 class TestDatabases:
     def test_one_that_is_read_only_can_not_be_changed(self, full: Here) -> None:
-        searcher = open_searcher(open_to_read(os.environ))
+        index, _, _ = open_index(open_to_read(os.environ))
         try:
             with pytest.raises(AccessRefusedError, match="opened to be read only"):
-                searcher.index.delete_account_data("local")
+                index.delete_account_data("local")
         finally:
-            searcher.index.close()
+            index.close()
 
     def test_where_there_is_none_it_is_empty(self, tmp_path: Path) -> None:
         file = ReadOnlyFile(str(tmp_path / "none.sqlite"), schema.TABLES)

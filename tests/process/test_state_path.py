@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from perdure.errors import ActivePlanError
-from perdure.harness import named_plan, start_plan
+from perdure.harness.plans import named_plan
+from perdure.harness.state_writing import start_plan
 from perdure.process import state_path
 from perdure.testing.requirement import requirement
 from tests.harness.test_plans import UNSAFE

@@ -5,19 +5,18 @@ It opens nothing that could write, and loads little: at nearly every call the an
 
 import os
 import time
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from perdure.app.opening import SEEN
-from perdure.app.reading import LEXICAL, Reading, open_to_read
+from perdure.app.reading import Reading, open_to_read
 from perdure.context.aliases import user_file
 from perdure.context.files import FORGOTTEN, found_at
 from perdure.dataclass import replace
 from perdure.errors import DamageError, StorageError
 from perdure.harness.projects import identity_at, top_of
-from perdure.index.account.schema import read_naming
+from perdure.index.account.schema import LEXICAL, read_naming
 from perdure.model.aliases import Identity
 from perdure.sqlite import ReadOnlyFile
 from perdure.storage.contract import Layout
@@ -25,17 +24,14 @@ from perdure.storage.contract import Layout
 if TYPE_CHECKING:
     from perdure.agents.shown import AnsweredFrom
     from perdure.engine.actions import Action
-    from perdure.engine.briefing import Briefing, BriefingItem, Scope
-    from perdure.engine.instructions import InstructionFile
+    from perdure.engine.briefing import Scope
     from perdure.engine.recall.result import Hint, RecallResult
     from perdure.model import RequestContext
-    from perdure.model.anchors import Checkout, Verdict
+    from perdure.model.anchors import Checkout
     from perdure.model.values import JSON
 
 Answer = TypeVar("Answer")
 _MOST = 200
-_CHECK_SECONDS = 0.02
-"""For what is checked against the checkout, as `Memory.briefing` has it."""
 
 
 def may_remind(action: "Action", cwd: str, shown: Container[str]) -> bool:
@@ -60,67 +56,27 @@ def may_remind(action: "Action", cwd: str, shown: Container[str]) -> bool:
     )
 
 
-class Glance:
-    """What hooks ask of a memory, answered by its index alone, as `Memory` has it."""
+def recall_by_words(
+    scope: "Scope", query: str, top_k: int, hints: "tuple[Hint, ...]"
+) -> "RecallResult":
+    """Return what is known to the project of the folder, and about the person."""
+    from perdure.engine.recall.recalling import Question, Recaller
+    from perdure.engine.recall.result import Sources
 
-    def __init__(self, home: Path, scope: "Scope", cwd: str, hints: "tuple[Hint, ...]") -> None:
-        self._home = home
-        self._scope = scope
-        self._tree = _checkout(cwd, home)
-        self._hints = hints  # why edits may be missed
-
-    def briefing(
-        self,
-        *,
-        known: "Sequence[InstructionFile]",
-        budget_tokens: int = 294,
-        kinds: Collection[str] = (),
-    ) -> "Briefing":
-        from perdure.engine.briefing import brief
-        from perdure.engine.uses import unused_in
-
-        tree = self._tree
-        found = brief(
-            self._scope,
-            known=known,
-            kinds=kinds,
-            budget=budget_tokens,
-            leaves_out=unused_in(self._home),
-            check=None if tree is None else lambda stated: tree.checked(stated, _CHECK_SECONDS),
-        )
-        return replace(found, hints=self._hints)
-
-    def recall(self, query: str, *, top_k: int) -> "RecallResult":
-        """Return what is known to the project of the folder, and about the person."""
-        from perdure.context.links import ScannedLinks
-        from perdure.context.relations import RelationReader
-        from perdure.engine.recall.recalling import Question, Recaller
-        from perdure.engine.recall.result import Sources
-
-        scope = self._scope
-        relations = RelationReader(scope.reader, ScannedLinks(scope.reader))
-        recaller = Recaller(Sources(scope.reader, relations, scope.index, why_words=None))
-        asked = Question(text=query, top_k=top_k, project=scope.names[0], projects=scope.projects)
-        result = recaller.recall(asked, scope.ctx)
-        return replace(result, hints=(*result.hints, *self._hints))
-
-    def checked(self, lines: "Iterable[tuple[str, int | None, str]]") -> "Sequence[Verdict]":
-        from perdure.engine.freshness import verdicts_on
-
-        where = self._tree, self._scope.reader, self._scope.ctx
-        return verdicts_on(list(lines), *where, _CHECK_SECONDS)
-
-    def repeated(self, prompt: str, *, session: str = "") -> "Sequence[BriefingItem]":
-        from perdure.engine.briefing import repeated
-        from perdure.engine.occasions import of_prompt
-
-        return repeated(self._scope, of_prompt(prompt), self.checked, session=session)
+    recaller = Recaller(Sources(scope.reader, scope.index, why_words=None))
+    asked = Question(text=query, top_k=top_k, project=scope.names[0], projects=scope.projects)
+    result = recaller.recall(asked, scope.ctx)
+    return replace(result, hints=(*result.hints, *hints))
 
 
 def at_a_glance(
-    cwd: str, answered: "AnsweredFrom", ask: "Callable[[Glance], Answer]", *, by_words: bool = False
+    cwd: str,
+    answered: "AnsweredFrom",
+    ask: "Callable[[Scope, tuple[Hint, ...]], Answer]",
+    *,
+    by_words: bool = False,
 ) -> "Answer | None":
-    """Return what a glance at the index answers, and note whose it is; None if it can't do.
+    """Return what the index alone answers, and note whose it is; None if it can't do.
 
     So it is if the index is behind, if an edit is to be recorded first, and if anything fails. A
     search `by_words` can't do either where meanings are compared, or something was forgotten.
@@ -146,8 +102,8 @@ def at_a_glance(
         if hints is None:
             return None
         names = (project, *aliases.names(project)) if project else ("",)
-        scope = Scope(NodeReader(reading.backend), index, caller, names)
-        found = ask(Glance(reading.config.home, scope, identity.folder, hints))
+        tree = _checkout(identity.folder, reading.config.home)
+        found = ask(Scope(NodeReader(reading.backend), index, caller, names, tree), hints)
         answered.account, answered.user = caller.account_id, caller.user_id
         answered.project, answered.position = project, index.cursor(caller.account_id)
         if index.is_undisturbed(caller.account_id):
@@ -175,7 +131,7 @@ def _edits(reading: Reading, indexed: int) -> "tuple[Hint, ...] | None":
     Before the first look, nothing but the index tells how many texts there are.
     """
     from perdure.engine.edits import INLINE_TEXTS, left_to_background, look_at_notes
-    from perdure.storage.seen import Seen
+    from perdure.storage.seen import SEEN, Seen
 
     if not reading.config.check_seconds:  # then it is the owner who is to be told
         return None

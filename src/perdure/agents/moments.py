@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 from perdure.agents.hook_input import HookInput
 from perdure.agents.pending import Pending, start_checking, start_draining
 from perdure.agents.shown import AnsweredFrom, Shown
-from perdure.dataclass import dataclass, field
+from perdure.dataclass import dataclass, field, replace
 from perdure.engine.emissions import Emitted, key_of
 from perdure.errors import StorageError
 
 if TYPE_CHECKING:
     from perdure import Hint, Hit, Memory, RecallResult
-    from perdure.agents.glance import Glance
-    from perdure.engine.briefing import Briefing
+    from perdure.engine.briefing import Briefing, Scope
     from perdure.engine.prompts import Line
     from perdure.engine.reminding import Reminder
 
@@ -93,8 +92,12 @@ class Moment:
     def briefing(self, **asked: Any) -> "Briefing":  # noqa: ANN401 - as `Memory.briefing` has them
         """Return the briefing for the folder; its memory is opened only if a glance can't do."""
         from perdure.agents.glance import at_a_glance
+        from perdure.engine.uses import unused_in
 
-        found = at_a_glance(self.given.cwd, self.seen, lambda glance: glance.briefing(**asked))
+        def ask(scope: "Scope", hints: "tuple[Hint, ...]") -> "Briefing":
+            return replace(scope.briefing(**asked, leaves_out=unused_in(self.home)), hints=hints)
+
+        found = at_a_glance(self.given.cwd, self.seen, ask)
         if found is None:
             with self.memory() as memory:
                 found = memory.briefing(**asked)
@@ -172,7 +175,7 @@ def recalled_for(prompt: str, moment: Moment) -> Emission:
     is left out: the agent has it. If the user may have stated something lasting, one line asks
     about it.
     """
-    from perdure.agents.glance import at_a_glance
+    from perdure.agents.glance import at_a_glance, recall_by_words
     from perdure.agents.instruction_files import instruction_files
     from perdure.engine.instructions import Instructions
     from perdure.engine.prompts import relevant_lines, with_repeated
@@ -187,7 +190,7 @@ def recalled_for(prompt: str, moment: Moment) -> Emission:
         return text in shown or f" {words_key(text)} " in asked or instructions().say(text)
 
     def answer(
-        memory: "Memory | Glance", result: "RecallResult"
+        memory: "Memory | Scope", result: "RecallResult"
     ) -> "tuple[RecallResult, list[Line]]":
         news = [hit for hit in result.hits if not known or not _is_of(hit, known)]
         check = memory.checked
@@ -198,7 +201,7 @@ def recalled_for(prompt: str, moment: Moment) -> Emission:
     found = at_a_glance(
         cwd,
         moment.seen,
-        lambda glance: answer(glance, glance.recall(query, top_k=most)),
+        lambda scope, hints: answer(scope, recall_by_words(scope, query, most, hints)),
         by_words=True,
     )
     if found is None:

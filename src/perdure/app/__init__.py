@@ -15,7 +15,6 @@ from perdure.app.opening import (
     open_texts,
     preview_storage,
     separate_store,
-    signing_key_file,
 )
 from perdure.exports import exports
 
@@ -40,5 +39,4 @@ __all__ = [
     "open_texts",
     "preview_storage",
     "separate_store",
-    "signing_key_file",
 ]

@@ -16,11 +16,8 @@ from typing import Any
 
 from perdure.app.embedding import demand_packages, embedder_for
 from perdure.app.identity import Store
-from perdure.app.index_folders import open_index
-from perdure.app.indexes import index_name
 from perdure.app.opening import (
     DERIVED,
-    SEEN,
     census_of,
     default_request,
     left_in,
@@ -28,13 +25,14 @@ from perdure.app.opening import (
     storage_of,
     store_of,
 )
-from perdure.app.reading import LEXICAL
 from perdure.config import Config, load_config
 from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.context.reading import NodeReader
 from perdure.dataclass import fields
 from perdure.engine.building import Logged
 from perdure.engine.edits import look_for_edits
+from perdure.engine.index_folders import open_index
+from perdure.engine.indexes import index_name
 from perdure.engine.upkeep import Check, Checkup, Severity, StatusPart
 from perdure.errors import (
     ConfigError,
@@ -43,6 +41,7 @@ from perdure.errors import (
     StorageSelectionError,
     explain_reading,
 )
+from perdure.index.account.schema import LEXICAL
 from perdure.index.models.installed import find
 from perdure.model import RequestContext, Uri
 from perdure.model.values import JSON
@@ -50,7 +49,7 @@ from perdure.storage import Capabilities, StorageBackend, select_backend, storag
 from perdure.storage.contract import Layout
 from perdure.storage.history import History
 from perdure.storage.lock.mutex import abandoned_locks
-from perdure.storage.seen import Seen
+from perdure.storage.seen import SEEN, Seen
 
 _MOST_FILES = 20_000
 _MOST_RESOURCES = 5_000

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from perdure.app.opening import SEEN, default_request, recorded_of
+from perdure.app.opening import default_request, recorded_of
 from perdure.config import Config, load_config
 from perdure.dataclass import replace
 from perdure.errors import LockTimeout, PerdureError
@@ -16,10 +16,8 @@ from perdure.model import RequestContext
 from perdure.storage.wrappers.recorded import Recorded
 
 if TYPE_CHECKING:
-    from datetime import datetime
     from threading import Thread
 
-    from perdure.app.indexes import Indexes
     from perdure.artifacts.keys import SigningKey
     from perdure.context.contract import TenantData
     from perdure.context.followed import FollowedLinks
@@ -28,11 +26,10 @@ if TYPE_CHECKING:
     from perdure.context.reading import NodeReader
     from perdure.context.relations import RelationReader, Relations
     from perdure.engine.erasing.erasing import Erasing
+    from perdure.engine.indexes import Indexes, Present
     from perdure.engine.llm.contract import LLM
-    from perdure.engine.llm.ledger import Cost
     from perdure.engine.memory import Memory
     from perdure.engine.namespaces import NamespaceManager
-    from perdure.engine.parts import Present
     from perdure.engine.past import Pasts
     from perdure.engine.repair import Repair
     from perdure.engine.upkeep import Checkup, StatusPart
@@ -40,7 +37,6 @@ if TYPE_CHECKING:
     from perdure.engine.watcher import ChangeWatcher
     from perdure.index.contract import Embedder
     from perdure.model.aliases import Identity
-    from perdure.model.anchors import Checkout
     from perdure.model.trust import AgentSettings
     from perdure.storage.seen import Seen
 
@@ -102,7 +98,7 @@ class Context(Closing):
 
     @cached_property
     def seen(self) -> "Seen":
-        from perdure.storage.seen import Seen
+        from perdure.storage.seen import SEEN, Seen
 
         return self._closing.enter_context(Seen(str(self._folder / SEEN)))
 
@@ -165,13 +161,11 @@ class Context(Closing):
     @cached_property
     def erasing(self) -> "Erasing":
         """Return who erases; what was begun and not ended is finished by whoever has the memory."""
-        from perdure.app.erasing import Derived, Tenants
-        from perdure.engine.erasing.erasing import Erasing, Means
+        from perdure.engine.erasing.derived import Derived
+        from perdure.engine.erasing.erasing import Erasing
 
-        derived = Derived(self, self._folder)
-        tenants = Tenants(self.recorded, self.namespaces_on)
-        means = Means(self.recorded, derived, self._folder, self.signing_key, tenants)
-        return Erasing(self.nodes, means)
+        derived = Derived(self.recorded, self.indexes, self.outbox, self.links, self.seen)
+        return Erasing(self.nodes, derived, self.signing_key, self.namespaces_on)
 
     def log(self, actor: str) -> "Log":
         from perdure.engine.versions import Log
@@ -199,11 +193,6 @@ class Context(Closing):
 
         return check_memory(self.config, caller)
 
-    def costs(self, by: str, since: "datetime | None") -> "tuple[Cost, ...]":
-        from perdure.app.llm import costs
-
-        return costs(self.config, by, since)
-
     def warnings(self) -> str:
         """Return, once, what was quarantined or could not be finished; empty if nothing was."""
         aside = self.indexes.way.told() if "indexes" in vars(self) else ""
@@ -212,9 +201,16 @@ class Context(Closing):
 
     @cached_property
     def indexes(self) -> "Indexes":
-        from perdure.app.indexes import Indexes
+        from perdure.app.embedding import embedder_for, reopened, settings_of
+        from perdure.engine.indexes import Embedders, Indexes
 
-        indexes = Indexes(self.recorded, self._folder, self.config, self._embedder)
+        config, given = self.config, self._embedder
+        embedders = Embedders(
+            lambda: embedder_for(config) if given is None else given,
+            partial(settings_of, config, given),
+            partial(reopened, config=config),
+        )
+        indexes = Indexes(self.recorded, self._folder, config, embedders)
         return self._closing.enter_context(closing(indexes))
 
     @cached_property
@@ -264,20 +260,6 @@ class Context(Closing):
                 return  # somebody is at it
             except (PerdureError, OSError) as error:
                 self._unfinished = f"what was to be erased is not erased yet: {error}"
-
-    def identify(self, folder: str) -> "Identity":
-        from perdure.harness.projects import identity_at
-
-        return identity_at(folder)
-
-    def checkout(self, folder: str) -> "Checkout | None":
-        from perdure.harness.projects import top_of
-
-        if top_of(folder) is None:
-            return None
-        from perdure.harness.checkout import working_tree
-
-        return working_tree(folder, self.home / "hooks" / "ancestry.json")
 
     def close(self) -> None:
         with self._lock:

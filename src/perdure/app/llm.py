@@ -8,7 +8,7 @@ from perdure.config import COMMAND_LINE, Config, LanguageModelSettings, load_con
 from perdure.engine.llm.asking import ATTEMPTS, Asking
 from perdure.engine.llm.contract import LLM, Completer
 from perdure.engine.llm.counter import ledger_file
-from perdure.engine.llm.ledger import Budget, Cost, Ledger, Metered
+from perdure.engine.llm.ledger import Budget, Cost, Ledger, Metered, costs
 from perdure.engine.llm.wire import Service
 from perdure.errors import ConfigError
 from perdure.plugins import Group, create
@@ -29,18 +29,9 @@ def language_model_for(config: Config) -> tuple[LLM, Ledger] | None:
     return Asking(metered, attempts=attempts), ledger
 
 
-def costs(config: Config, by: str, since: datetime | None = None) -> tuple[Cost, ...]:
-    """Return what models have used in a home, by `day` or `model`."""
-    file = ledger_file(config.home)
-    if not file.exists():
-        return ()
-    with Ledger(str(file)) as ledger:
-        return tuple(ledger.totals(by, since))
-
-
 def costs_here(environ: Mapping[str, str], by: str, since: datetime | None) -> tuple[Cost, ...]:
-    """As `costs`, for the config of this user; no memory is opened."""
-    return costs(load_config(environ), by, since)
+    """Return what models have used in this user's home, by `day` or `model`; opens no memory."""
+    return costs(load_config(environ).home, by, since)
 
 
 def _completer(settings: LanguageModelSettings, home: Path) -> Completer:

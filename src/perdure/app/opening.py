@@ -29,15 +29,11 @@ _KEY_NAME = "perdure"
 """It stands in every proof that is given away, so it says nothing of the owner."""
 
 
-def signing_key_file(home: Path) -> Path:
-    return home / "signing-key"
-
-
 def signing_key(config: Config) -> "SigningKey":
     """Return the key; the first time makes it."""
     from perdure.artifacts.keys import SigningKey
 
-    return SigningKey.load_or_make(signing_key_file(config.home), _KEY_NAME)
+    return SigningKey.load_or_make(config.home / "signing-key", _KEY_NAME)
 
 
 ACCOUNT = "local"
@@ -46,9 +42,6 @@ PLACES = "places.sqlite"
 """The table of which note holds which node, beside the history."""
 DERIVED = ("index", "vectors", "abstracts", "past")
 """The folders beside a history that can be thrown away; the last two hold what was paid for."""
-
-SEEN = "seen.sqlite"
-"""The table beside a history of what was last seen of each text; it can be thrown away, too."""
 
 
 def open_storage(
@@ -237,11 +230,7 @@ def open_log(environ: Mapping[str, str], *, texts: bool = True) -> "Iterator[Log
 
 def find_history(environ: Mapping[str, str]) -> Path:
     """Return the folder of the history, also if it is not there or its vault can't be opened."""
-    return history_of(load_config(environ))
-
-
-def history_of(config: Config) -> Path:
-    return store_of(config).folder
+    return store_of(load_config(environ)).folder
 
 
 def store_of(config: Config) -> Store:

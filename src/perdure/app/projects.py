@@ -9,18 +9,23 @@ from typing import NamedTuple
 from perdure.app.opening import recorded_of, storage_of
 from perdure.config import Config, load_config
 from perdure.errors import PerdureError, StateUnavailableError, StorageSelectionError
-from perdure.harness import (
-    Device,
+from perdure.harness.plans import Plan, PlanText, list_plans, resolve_active_plan
+from perdure.harness.projects import (
     Project,
+    identity_at,
+    project_locator,
+    project_root,
+    resolve_project,
+)
+from perdure.harness.repo_registry import Repo, list_repos
+from perdure.harness.state import (
+    LOCAL,
+    Device,
     StateDir,
     harness_state_dir,
-    resolve_project,
+    marked_mode,
     state_mode,
 )
-from perdure.harness.plans import Plan, PlanText, list_plans, resolve_active_plan
-from perdure.harness.projects import identity_at, project_locator, project_root
-from perdure.harness.repo_registry import Repo, list_repos
-from perdure.harness.state import LOCAL, marked_mode
 from perdure.model.aliases import Identity
 from perdure.model.uri import slug_of
 from perdure.storage import StorageBackend

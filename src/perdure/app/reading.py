@@ -16,8 +16,6 @@ from perdure.storage.wrappers.read_only import ReadOnly
 
 _DATABASE = f"{ACCOUNT}.sqlite"
 AGENT = "default"
-LEXICAL = "lexical"
-"""Begins the name of an index of words, without vectors."""
 
 
 class Reading(NamedTuple):

@@ -10,7 +10,7 @@ from contextlib import suppress
 from itertools import islice
 
 from perdure.app.identity import Store, name_layout, open_store
-from perdure.app.opening import PLACES, SEEN, laid_out, recorded_of
+from perdure.app.opening import PLACES, laid_out, recorded_of
 from perdure.app.setup import alone_in, configure_layout
 from perdure.artifacts import Change
 from perdure.config import LAYOUTS, Config, load_config
@@ -22,6 +22,7 @@ from perdure.errors import StorageError, StorageFaultError
 from perdure.files import write_whole
 from perdure.storage import Locator, StorageBackend, select_backend
 from perdure.storage.history import Circumstances, History
+from perdure.storage.seen import SEEN
 from perdure.storage.sweep import record_edits
 
 __all__ = ["LAYOUTS", "Relaid", "change_layout"]

@@ -10,14 +10,14 @@ from perdure.storage.contract import Layout
 
 
 @lru_cache(maxsize=64)
-def user_file(account: str, user: str, name: str = FILE, root: str = "") -> Locator:
-    """Return where a text of a user is, below the key of a root."""
-    return Locator(root).child(Uri(account, ("users", user)).key, name)
+def user_file(account: str, user: str, name: str = FILE) -> Locator:
+    """Return where a text of a user is."""
+    return Locator(Uri(account, ("users", user)).key).child(name)
 
 
-def read_aliases(backend: StorageBackend, account: str, user: str, root: str = "") -> Aliases:
+def read_aliases(backend: StorageBackend, account: str, user: str) -> Aliases:
     """Return a user's table; `ProjectError` if it can't be understood."""
-    file = user_file(account, user, FILE, root)
+    file = user_file(account, user)
     inner = getattr(backend, "inner", backend)
     if isinstance(inner, Layout) and inner.text_at(file.key) is None:
         return Aliases()  # without asking whether a folder is there

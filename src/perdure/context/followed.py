@@ -37,15 +37,13 @@ _TABLES = Tables(
     without="it is made anew from the history",
 )
 _LEADING = "SELECT DISTINCT folder FROM link WHERE account = ? AND name = ? ORDER BY folder"
-_ROOT = Locator("")
 
 
 class FollowedLinks:
     """The links of all nodes by the names that they say, as of the newest version of each."""
 
-    def __init__(self, history: History, path: str, root: Locator = _ROOT) -> None:
+    def __init__(self, history: History, path: str) -> None:
         self._history = history
-        self._prefix = f"{root.key}/" if root.key else ""
         self._file = DerivedFile(path, _TABLES, _check)
 
     def leading_to(self, place: Uri, called: Iterable[str] = ()) -> list[Uri]:
@@ -115,8 +113,8 @@ class FollowedLinks:
         return int(row[1]) if row and row[0] == self._history.store.history else None
 
     def _take(self, database: sqlite3.Connection, event: Event) -> None:
-        folder, _, part = event.key.removeprefix(self._prefix).rpartition("/")
-        if part not in {CONTENT, RELATIONS} or not event.key.startswith(self._prefix):
+        folder, _, part = event.key.rpartition("/")
+        if part not in {CONTENT, RELATIONS}:
             return
         place = Uri.of_key(folder)
         names = None if place is None else self._names(event, place)

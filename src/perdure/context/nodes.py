@@ -28,11 +28,10 @@ from perdure.errors import (
 from perdure.model import ContextNode, NodeStatus, RequestContext, Uri, slugify
 from perdure.model.node import unreadable_times
 from perdure.model.values import JSON
-from perdure.storage import Locator, TransactionalBackend
+from perdure.storage import TransactionalBackend
 from perdure.storage.contract import UNREADABLE, Text
 
 _ATTEMPTS = 20
-_ROOT = Locator("")
 
 
 class Nodes(NodeReader):
@@ -44,16 +43,15 @@ class Nodes(NodeReader):
         outbox: OutboxStore,
         *,
         backlinks: Backlinks | None = None,
-        root: Locator = _ROOT,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        super().__init__(backend, root)
+        super().__init__(backend)
         self._changing = backend
         self._outbox = outbox
         self._is_followed = False
         self._backlinks = backlinks or ScannedLinks(self)
         self._clock = clock
-        self._deletions = Deletions(backend, root)
+        self._deletions = Deletions(backend)
 
     def because(self, reason: str = "", **more: JSON) -> Self:
         """Return the same nodes, for changes that are made for this reason."""
@@ -391,7 +389,7 @@ class Nodes(NodeReader):
     def _refuse_sessions(self, draft: Draft, ctx: RequestContext) -> None:
         """Refuse to change a session that became somebody else's since the caller was let in."""
         for folder in {each.parent for each in draft.changes if "/sessions/" in each.key}:
-            place = Uri.of_key(folder.key.removeprefix(f"{self.root.key}/"))
+            place = Uri.of_key(folder.key)
             if place is not None and not self.reach.may_see(place, ctx):
                 raise ctx.refuse(place)
 

@@ -71,9 +71,8 @@ Read = Callable[[Locator], Found]
 class Reach:
     """Says no before anything is looked at, so that a refusal tells nothing of what is there."""
 
-    def __init__(self, backend: StorageBackend, root: Locator) -> None:
+    def __init__(self, backend: StorageBackend) -> None:
         self._backend = backend
-        self._root = root
         inner = getattr(backend, "inner", backend)
         self._layout = cast("NotesLayout", inner) if isinstance(inner, Layout) else None
 
@@ -96,7 +95,7 @@ class Reach:
         """Refuse to change a note of its owner's, to those who may see that it is one."""
         if self._layout is None or place.path[:1] != ("resources",) or not ctx.may_see(place):
             return
-        if path := self._layout.own_note(self._root.child(place.key).key):
+        if path := self._layout.own_note(place.key):
             raise AccessRefusedError(
                 f"{path!a} is a note of its owner's, which Perdure reads and does not change. "
                 "Nothing was changed. Fix: edit it in its editor, or save a memory beside it with "
@@ -121,7 +120,7 @@ class Reach:
         return bool(owner) and owner in {own, f"account:{reader.account}"}
 
     def owner_file(self, place: Uri) -> Locator:
-        return self._root.child(Uri(place.account, place.path[:2]).key, OWNER)
+        return _ROOT.child(Uri(place.account, place.path[:2]).key, OWNER)
 
     def _session_open(self, place: Uri, ctx: RequestContext) -> bool:
         if ctx.governs:
@@ -168,17 +167,15 @@ class Stored:
 class NodeReader:
     """Reads nodes from a backend, be it the present or a view of the past."""
 
-    def __init__(self, backend: StorageBackend, root: Locator = _ROOT) -> None:
+    def __init__(self, backend: StorageBackend) -> None:
         self.backend = backend
-        self.root = root
-        self.reach = Reach(backend, root)
+        self.reach = Reach(backend)
         inner = getattr(backend, "inner", backend)
         self._layout = cast("NotesLayout", inner) if isinstance(inner, Layout) else None
         self.is_laid_out = self._layout is not None
         self._is_past = inner.is_past
         self._past_names: dict[str, dict[str, list[Uri]]] = {}
         self._committed = backend.committed if isinstance(backend, TransactionalBackend) else None
-        self._prefix = f"{root.key}/" if root.key else ""
         self._parsed: dict[str, tuple[object, Stored]] = {}
         """Nodes by their folders, each with what its files said; the last ones that were read."""
 
@@ -316,7 +313,7 @@ class NodeReader:
     def file_of(self, place: Uri) -> tuple[str, str] | None:
         """Return the name and the text of the file with the content; None if it can't be read."""
         if self._layout:
-            path, said = self._files([place]).get(self._prefix + place.key, ("", None))
+            path, said = self._files([place]).get(place.key, ("", None))
         else:
             path, said = self.file(place, CONTENT).key, self.look(place, CONTENT)
         return (path, said) if isinstance(said, str) else None
@@ -391,7 +388,7 @@ class NodeReader:
 
     def _loaded(self, place: Uri, files: RealFiles) -> Stored | None:
         """Return a node; it is parsed only if what its files say is not what they last said."""
-        key = self._prefix + place.key
+        key = place.key
         said: object
         if self._layout is None:
             said = self.backend.read_all(self.folder(place), _META_FIRST)
@@ -437,7 +434,7 @@ class NodeReader:
     def _files(self, places: Iterable[Uri]) -> RealFiles:
         if self._layout is None:
             return {}
-        return self._layout.files_of([self._prefix + place.key for place in places])
+        return self._layout.files_of([place.key for place in places])
 
     def _texts(self, key: str, path: str, real: Text) -> Files:
         if not isinstance(real, str) or self._layout is None:
@@ -518,10 +515,10 @@ class NodeReader:
 
     # ------------------------------------------------------------ places
     def folder(self, place: Uri) -> Locator:
-        return self.root.child(place.key)
+        return _ROOT.child(place.key)
 
     def file(self, place: Uri, name: str) -> Locator:
-        return self.root.child(place.key, name)
+        return _ROOT.child(place.key, name)
 
     def marker(self, place: Uri) -> Locator:
         """Return the mark in the folder above that a node is put away."""

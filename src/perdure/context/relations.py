@@ -25,13 +25,7 @@ class RelationReader:
 
     def get_edges(self, uri: str, ctx: RequestContext) -> list[RelationEdge]:
         stored = self._reader.visible([uri], ctx)[uri]
-        return [] if stored is None else self.edges_of(stored.node, ctx)
-
-    def edges_of(self, node: ContextNode, ctx: RequestContext) -> list[RelationEdge]:
-        """As `get_edges`, of a node that was read."""
-        written = {edge.identity: edge for edge in [*self._mentions(node), *node.relations]}
-        may_see = self._reader.reach.may_see
-        return [edge for edge in written.values() if may_see(Uri.parse(edge.to_uri), ctx)]
+        return [] if stored is None else edges_of(stored.node, self._reader, ctx)
 
     def get_one_hop(
         self, uri: str, ctx: RequestContext, limit: int = ONE_HOP
@@ -50,18 +44,26 @@ class RelationReader:
         )
         return sorted(found, key=lambda edge: edge.identity)
 
-    def _mentions(self, node: ContextNode) -> Iterator[RelationEdge]:
-        targets = dict.fromkeys(links.targets(node.content))
-        if not targets:
-            return
-        places = KnownPlaces(self._reader)
-        places.look(targets, node.place)
-        for target in targets:
-            place = links.resolve(target, node.place, places)
-            if place is not None:
-                yield RelationEdge(
-                    node.uri, str(place), MENTIONS, MENTION_WEIGHT, created_at=node.updated_at
-                )
+
+def edges_of(node: ContextNode, reader: NodeReader, ctx: RequestContext) -> list[RelationEdge]:
+    """Return the edges of a node that was read, as far as the caller may see where they lead."""
+    written = {edge.identity: edge for edge in [*_mentions(node, reader), *node.relations]}
+    may_see = reader.reach.may_see
+    return [edge for edge in written.values() if may_see(Uri.parse(edge.to_uri), ctx)]
+
+
+def _mentions(node: ContextNode, reader: NodeReader) -> Iterator[RelationEdge]:
+    targets = dict.fromkeys(links.targets(node.content))
+    if not targets:
+        return
+    places = KnownPlaces(reader)
+    places.look(targets, node.place)
+    for target in targets:
+        place = links.resolve(target, node.place, places)
+        if place is not None:
+            yield RelationEdge(
+                node.uri, str(place), MENTIONS, MENTION_WEIGHT, created_at=node.updated_at
+            )
 
 
 def heaviest(edges: list[RelationEdge], limit: int = ONE_HOP) -> list[RelationEdge]:

@@ -21,9 +21,9 @@ _BATCH = 250
 class Deletions:
     """Notes of deletions under way: while one lies there, nothing is written to what it names."""
 
-    def __init__(self, backend: StorageBackend, root: Locator = _ROOT) -> None:
+    def __init__(self, backend: StorageBackend) -> None:
         self._backend = backend
-        self._folder = root.child("accounts", _FOLDER)
+        self._folder = _ROOT.child("accounts", _FOLDER)
 
     def begin(self, account_id: str, owner_space: str) -> None:
         said = {"account_id": account_id, "owner_space": owner_space}
@@ -85,32 +85,28 @@ class Deletions:
 class NodeData:
     """Removes all texts of an account, or of one user or agent; may be done again and at once."""
 
-    def __init__(self, backend: TransactionalBackend, root: Locator = _ROOT) -> None:
+    def __init__(self, backend: TransactionalBackend) -> None:
         self._backend = backend
-        self._root = root
-        self._reach = Reach(backend, root)
+        self._reach = Reach(backend)
 
     def delete_account_data(self, account_id: str) -> int:
-        return self._remove(self._root.child(Uri(account_id).key))
+        return self._remove(_ROOT.child(Uri(account_id).key))
 
     def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
         kind, _, owner = owner_space.partition(":")
         own = Uri(account_id, (f"{kind}s", owner))
-        removed = self._remove(self._root.child(own.key))
+        removed = self._remove(_ROOT.child(own.key))
         return removed + sum(map(self._remove, self._sessions(account_id, owner_space)))
 
     def _sessions(self, account_id: str, owner_space: str) -> list[Locator]:
         """Return the folders of the sessions that belong to an owner, and those left empty."""
-        every = self._backend.list(self._root.child(Uri(account_id, ("sessions",)).key))
+        every = self._backend.list(_ROOT.child(Uri(account_id, ("sessions",)).key))
         return [
             folder
             for folder in every
-            if (place := Uri.of_key(self._below_root(folder))) is not None
+            if (place := Uri.of_key(folder.key)) is not None
             and (self._reach.session_owner(place) == owner_space or not self._backend.list(folder))
         ]
-
-    def _below_root(self, locator: Locator) -> str:
-        return locator.key[len(self._root.key) + 1 :] if self._root.key else locator.key
 
     def _remove(self, folder: Locator) -> int:
         """Remove every text below a folder; return how many nodes that were.

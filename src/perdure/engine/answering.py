@@ -7,7 +7,8 @@ from perdure.artifacts import CID
 from perdure.context.files import FILES
 from perdure.dataclass import dataclass, replace
 from perdure.engine.edits import notice_edits, unrecorded
-from perdure.engine.parts import Parts, Present
+from perdure.engine.indexes import Present
+from perdure.engine.parts import Parts
 from perdure.engine.recall.recalling import Question
 from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult, rebuilt
 from perdure.engine.worker import Unfinished, Worker

@@ -32,9 +32,13 @@ from perdure.model.values import JSON, shortened, words_key
 from perdure.times import read_moment
 
 if TYPE_CHECKING:
+    from perdure.engine.actions import Action
     from perdure.engine.occasions import Occasion
+    from perdure.model.anchors import Checkout
 
 BUDGET = 294
+SECONDS = 0.02
+"""All lines that are shown at one moment are checked against the checkout within this time."""
 _LOOKED_AT = 600
 """Records of a project that are looked at, the newest first."""
 _HALF_LIFE = 180.0
@@ -129,6 +133,8 @@ class Scope:
     index: KeptIndex
     ctx: RequestContext
     names: Sequence[str]
+    checkout: "Checkout | None" = None
+    """The working tree that statements are checked against."""
 
     @property
     def projects(self) -> tuple[str, ...]:
@@ -139,6 +145,41 @@ class Scope:
 
     def confirming(self) -> Confirming:
         return Confirming(self.reader, self.ctx, self.projects)
+
+    # ------------------------------------------------------------ as `Memory` describes them
+    def briefing(
+        self,
+        *,
+        known: str | Sequence[InstructionFile] = "",
+        budget_tokens: int = BUDGET,
+        kinds: Collection[str] = (),
+        seconds: float = SECONDS,
+        leaves_out: "Callable[[BriefingItem], bool]" = lambda _item: False,
+    ) -> "Briefing":
+        tree = self.checkout
+        return brief(
+            self,
+            known=known,
+            kinds=kinds,
+            budget=budget_tokens,
+            leaves_out=leaves_out,
+            check=None if tree is None else lambda stated: tree.checked(stated, seconds),
+        )
+
+    def checked(
+        self, lines: Iterable[tuple[str, int | None, str]], *, seconds: float = SECONDS
+    ) -> tuple[Verdict, ...]:
+        from perdure.engine.freshness import verdicts_on  # noqa: PLC0415 - who has lines pays
+
+        return verdicts_on(list(lines), self.checkout, self.reader, self.ctx, seconds)
+
+    def repeated(
+        self, occasion: "Action | str", *, session: str = ""
+    ) -> "tuple[BriefingItem, ...]":
+        from perdure.engine.occasions import of_action, of_prompt  # noqa: PLC0415 - as above
+
+        asked = of_prompt(occasion) if isinstance(occasion, str) else of_action(occasion)
+        return repeated(self, asked, session=session)
 
 
 def brief(  # noqa: PLR0913 - for whom, and how much
@@ -549,7 +590,6 @@ _REPEATED = frozenset({"rule", "rejected", "preference"})
 def repeated(
     scope: Scope,
     occasion: "Occasion",
-    check: Callable[[Sequence[tuple[str, int | None, str]]], Sequence[Verdict]],
     *,
     session: str = "",
 ) -> tuple[BriefingItem, ...]:
@@ -569,7 +609,7 @@ def repeated(
     newest = sorted(found, key=_by_age)
     first = {(each.uri, each.message): each for each in reversed(newest)}
     newest.sort(key=lambda each: first[each.uri, each.message] is not each)
-    verdicts = check([(each.uri, each.message, each.bare) for each in newest])
+    verdicts = scope.checked([(each.uri, each.message, each.bare) for each in newest])
     pairs = zip(newest, verdicts, strict=True)
     return tuple(replace(each, verdict=one) for each, one in pairs if not one.held_back)
 

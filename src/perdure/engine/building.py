@@ -17,6 +17,7 @@ from perdure.index.contract import KeptIndex
 from perdure.index.filters import stamp
 from perdure.model import IndexRecord, Uri
 from perdure.model.uri import name_of
+from perdure.storage import Locator
 from perdure.storage.history import History
 
 BATCH = 200
@@ -73,7 +74,7 @@ class Logged:
         named = self._history.store.catalogue.named_since(after, until)
         keys = [key for key in named if key.startswith(below)]
         folders: dict[Uri, None] = {}
-        for place in filter(None, map(self._place_at, dict.fromkeys(map(_folder, keys)))):
+        for place in filter(None, map(Uri.of_key, dict.fromkeys(map(_folder, keys)))):
             places[place] = None
             if self._folders:
                 folders[place.parent] = None
@@ -91,8 +92,7 @@ class Logged:
 
     def absent(self, nodes: Iterable[Uri], position: int) -> set[Uri]:
         """Return which of these nodes had no meta as of then, so that there was none."""
-        root = f"{self._reader.root.key}/" if self._reader.root.key else ""
-        metas = {f"{root}{place.key}/{META}": place for place in nodes}
+        metas = {f"{place.key}/{META}": place for place in nodes}
         said = self._history.store.catalogue.contents(list(metas), position)
         return {metas[key] for key, cid in said.items() if cid is None}
 
@@ -127,11 +127,7 @@ class Logged:
         return self._reader.folder(Uri(account_id)).key + "/"
 
     def _place(self, key: str) -> Uri | None:
-        return self._place_at(_folder(key))
-
-    def _place_at(self, folder: str) -> Uri | None:
-        root = len(self._reader.root.key) + 1 if self._reader.root.key else 0
-        return Uri.of_key(folder[root:])
+        return Uri.of_key(_folder(key))
 
 
 def _folder(key: str) -> str:
@@ -242,7 +238,7 @@ class Building:
 
 
 def accounts_of(reader: NodeReader) -> Iterator[str]:
-    for folder in reader.backend.list(reader.root.child("accounts")):
+    for folder in reader.backend.list(Locator("accounts")):
         account = name_of(folder.name)
         if account is not None:
             yield account

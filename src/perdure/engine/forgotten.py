@@ -336,7 +336,7 @@ def _narrowest(tokens: Sequence[Token], words: frozenset[str], count: int) -> tu
 # ---------------------------------------------------------------- the file
 def load(reader: NodeReader, account_id: str, user_id: str) -> ForgottenList:
     """Return what a user forgot; `BrokenNodeError` if the list can't be read."""
-    locator = user_file(account_id, user_id, FORGOTTEN, reader.root.key)
+    locator = user_file(account_id, user_id, FORGOTTEN)
     found = found_at(locator, reader.backend)
     if found is None:
         return ForgottenList("")
@@ -389,7 +389,7 @@ def changed(
         before = ForgottenList(blake2b(owner, digest_size=16).hexdigest())
     after = change(before)
     if after.entries != before.entries:
-        locator = user_file(account_id, user_id, FORGOTTEN, reader.root.key)
+        locator = user_file(account_id, user_id, FORGOTTEN)
         found = found_at(locator, reader.backend)
         draft.put(locator, after.to_text() + "\n", found)
     return before, after

@@ -17,9 +17,6 @@ from perdure.model.anchors import (
 )
 from perdure.model.uri import kind_of
 
-SECONDS = 0.02
-"""All lines that are shown at one moment are checked within this time."""
-
 Lines = Sequence[tuple[str, int | None, str]]
 """Statements, each by its URI, its message if it is of a session, and its text."""
 

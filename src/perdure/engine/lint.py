@@ -24,7 +24,7 @@ from perdure.model.record import VALID_FROM, VALID_UNTIL
 from perdure.model.values import shown
 from perdure.patterns import later
 from perdure.storage import Finding, FindingKind, Locator
-from perdure.storage.contract import is_directory
+from perdure.storage.contract import ROOT, is_directory
 from perdure.times import read_moment
 
 
@@ -294,7 +294,7 @@ def _between(reader: NodeReader, ctx: RequestContext, place: Uri) -> Iterator[Pr
         return not another and child.name not in FILES and is_directory(backend, child)
 
     whole = not place.path and ctx.role is Role.ROOT
-    pending = [reader.root if whole else reader.folder(place)]
+    pending = [ROOT if whole else reader.folder(place)]
     while pending:
         folder = pending.pop()
         if not may_look(folder):

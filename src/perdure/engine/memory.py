@@ -157,7 +157,7 @@ class Readable:
     @property
     def _aliases(self) -> Aliases:
         reader, who = self._reader, (self.caller.account_id, self.caller.user_id)
-        return read_aliases(reader.backend, *who, reader.root.key)
+        return read_aliases(reader.backend, *who)
 
     def _named(self, project: str) -> str:
         slug = slug_of(encodable(project, "project"))
@@ -267,9 +267,10 @@ class Memory(Readable):
     def projects(self) -> "Projects":
         """The caller's projects: which there are, and naming, merging, splitting, moving them."""
         from perdure.engine.projects import Projects
+        from perdure.harness.projects import identity_at
 
         parts = self._parts
-        return Projects(parts.reader, lambda: parts.nodes, self.caller, parts.identify, self.settle)
+        return Projects(parts.reader, lambda: parts.nodes, self.caller, identity_at, self.settle)
 
     def for_caller(
         self,
@@ -393,7 +394,7 @@ class Memory(Readable):
     def _forgot_something(self) -> bool:
         """Whether the user ever forgot something; else nothing is read of a list."""
         reader, caller = self._parts.reader, self.caller
-        file = user_file(caller.account_id, caller.user_id, FORGOTTEN, reader.root.key)
+        file = user_file(caller.account_id, caller.user_id, FORGOTTEN)
         return found_at(file, reader.backend) is not None
 
     @property
@@ -450,7 +451,6 @@ class Memory(Readable):
         not checked within `seconds` is shown as it is. `kinds` limits it to some kinds, as `rule`
         and `rejected`.
         """
-        from perdure.engine.briefing import brief
         from perdure.engine.edits import notice_edits
         from perdure.engine.uses import unused_in
 
@@ -459,14 +459,12 @@ class Memory(Readable):
         noticed = notice_edits(self._parts, seconds=self._parts.check_seconds)
         if noticed.recorded:
             self.settle()
-        checkout = self._checkout
-        found = brief(
-            self._scope,
+        found = self._scope.briefing(
             known=known,
+            budget_tokens=budget_tokens,
             kinds=kinds,
-            budget=budget_tokens,
+            seconds=seconds,
             leaves_out=unused_in(self.home),
-            check=None if checkout is None else lambda stated: checkout.checked(stated, seconds),
         )
         return replace(found, hints=noticed.hints)
 
@@ -478,21 +476,28 @@ class Memory(Readable):
         A line is the URI of a memory, or of a session with the index of a message, and the text of
         the statement. What is not reached in that time, and all without a checkout, is unknown.
         """
-        from perdure.engine.freshness import verdicts_on
-
-        where = self._checkout, self._parts.reader, self.caller
-        return verdicts_on(list(lines), *where, seconds)
+        return self._scope.checked(lines, seconds=seconds)
 
     @property
     def _scope(self) -> "Scope":
         from perdure.engine.briefing import Scope
 
         index = self._parts.present(self.caller.account_id).following.index
-        return Scope(self._parts.reader, index, self.caller, self._names(self.project))
+        names = self._names(self.project)
+        return Scope(self._parts.reader, index, self.caller, names, self._checkout)
 
     @property
     def _checkout(self) -> "Checkout | None":
-        return self._parts.checkout(self._identity.folder)
+        return self._checkout_at(self._identity.folder)
+
+    def _checkout_at(self, folder: str) -> "Checkout | None":
+        from perdure.harness.projects import top_of
+
+        if top_of(folder) is None:
+            return None
+        from perdure.harness.checkout import working_tree
+
+        return working_tree(folder, self.home / "hooks" / "ancestry.json")
 
     def shown(
         self,
@@ -554,11 +559,7 @@ class Memory(Readable):
         Those say themselves when they hold, or use the words of the call; the newest come first.
         What was stated in the `session` itself, or does not hold any more, is left out.
         """
-        from perdure.engine.briefing import repeated
-        from perdure.engine.occasions import of_action, of_prompt
-
-        asked = of_prompt(occasion) if isinstance(occasion, str) else of_action(occasion)
-        return repeated(self._scope, asked, self.checked, session=session)
+        return self._scope.repeated(occasion, session=session)
 
     def fix_for(self, command: str, output: str) -> "Fix | None":
         """Return the command that worked after a command failed in the same way in this project.
@@ -729,7 +730,7 @@ class Memory(Readable):
         from perdure.model.anchors import Origin
 
         known = origin or Origin(self._identity.folder)
-        checkout = cache(lambda: self._parts.checkout(known.folder))
+        checkout = cache(lambda: self._checkout_at(known.folder))
 
         def anchored(text: str, when: datetime | None) -> "Anchors | None":
             found = checkout()
@@ -1428,7 +1429,9 @@ class Memory(Readable):
         It is that of all accounts and memories of this home; only for callers who govern theirs.
         """
         self.caller.demand_governing("see what language models cost")
-        return self._parts.costs(by, since)
+        from perdure.engine.llm.ledger import costs
+
+        return costs(self.home, by, since)
 
     @property
     def index(self) -> "IndexUpkeep":

@@ -3,77 +3,25 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from perdure.dataclass import dataclass
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from datetime import datetime
-
     from perdure.artifacts.keys import SigningKey
     from perdure.context.nodes import Nodes
     from perdure.context.outbox.events import OutboxStore
     from perdure.context.reading import NodeReader
     from perdure.context.relations import RelationReader, Relations
     from perdure.engine.erasing.erasing import Erasing
-    from perdure.engine.indexing import Following
+    from perdure.engine.indexes import Indexes, Present
     from perdure.engine.llm.contract import LLM
-    from perdure.engine.llm.ledger import Cost
     from perdure.engine.namespaces import NamespaceManager
     from perdure.engine.past import Pasts
-    from perdure.engine.recall.recalling import Recaller
-    from perdure.engine.recall.result import Hint, Sources
     from perdure.engine.repair import Repair
-    from perdure.engine.summaries import Summaries
-    from perdure.engine.upkeep import Checkup, ListedIndex, StatusPart, Upkeep
+    from perdure.engine.upkeep import Checkup, StatusPart
     from perdure.engine.versions import Log
     from perdure.engine.watcher import ChangeWatcher
-    from perdure.index.contract import Embedder
     from perdure.model import RequestContext
-    from perdure.model.aliases import Identity
-    from perdure.model.anchors import Checkout
     from perdure.model.trust import AgentSettings
     from perdure.storage.seen import Seen
     from perdure.storage.wrappers.recorded import Recorded
-
-
-@dataclass(frozen=True, slots=True)
-class Present:
-    """What answers about now: an index that follows the log, and who searches it."""
-
-    following: "Following"
-    sources: "Sources"
-    hints: "Callable[[], Sequence[Hint]]" = tuple
-    """Returns why it is this one, if another would have been better."""
-    meanwhile: bool = False
-    """Whether it answers only until the one that is wanted is made."""
-    otherwise: "Present | None" = None
-    """Who answers if this one is not made yet, and can't be now."""
-
-    @property
-    def recaller(self) -> "Recaller":
-        from perdure.engine.recall.recalling import Recaller  # noqa: PLC0415 - a briefing needs none
-
-        return Recaller(self.sources)
-
-
-class IndexSet(Protocol):
-    """The indexes of a memory, one for each embedder that it has had."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def embedder(self) -> "Embedder | None": ...
-    @property
-    def upkeep(self) -> "Upkeep":
-        """What verifies and rebuilds the index of the configured embedder."""
-
-    @property
-    def summaries(self) -> "Summaries": ...
-    def progress(self, account_id: str) -> tuple[int, int]:
-        """Return how many places that index has by now, and of how many."""
-
-    def listed(self, account_id: str) -> "list[ListedIndex]": ...
-    def prune(self) -> list[tuple[str, int]]: ...
 
 
 class Parts(Protocol):
@@ -89,12 +37,6 @@ class Parts(Protocol):
     @property
     def agents(self) -> "AgentSettings":
         """Which sessions of agents may use memory and contribute to it."""
-
-    def identify(self, folder: str) -> "Identity":
-        """Return the identity of a folder's project; an empty one for none."""
-
-    def checkout(self, folder: str) -> "Checkout | None":
-        """Return the working tree that a folder is in; None if it is in none."""
 
     @property
     def recorded(self) -> "Recorded":
@@ -135,7 +77,7 @@ class Parts(Protocol):
     @property
     def repair(self) -> "Repair": ...
     @property
-    def indexes(self) -> IndexSet: ...
+    def indexes(self) -> "Indexes": ...
     @property
     def erasing(self) -> "Erasing": ...
 
@@ -156,8 +98,6 @@ class Parts(Protocol):
     def status(self, caller: "RequestContext", *, exact: bool) -> "tuple[StatusPart, ...]": ...
 
     def doctor(self, caller: "RequestContext") -> "Checkup": ...
-
-    def costs(self, by: str, since: "datetime | None") -> "tuple[Cost, ...]": ...
 
     def warnings(self) -> str: ...
 

@@ -1,22 +1,28 @@
 """The index of a moment, made out of one that is near, by what differs between the two."""
 
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
-from typing import NamedTuple, Protocol, TypeVar
+from pathlib import Path
+from time import time
+from typing import NamedTuple, TypeVar
 
 from perdure.artifacts import IndexState
+from perdure.config import SQLITE
 from perdure.context.links import ScannedLinks
 from perdure.context.reading import NodeReader
 from perdure.context.relations import RelationReader
 from perdure.dataclass import dataclass, field, replace
 from perdure.engine.building import BATCH, batched, with_folders
+from perdure.engine.index_folders import open_installed, remove_tree
 from perdure.engine.indexing import Following, Indexer
 from perdure.engine.recall.recalling import Question, Recaller
 from perdure.engine.recall.result import NO_MODEL, Hint, HintKind, RecallResult, Sources, rebuilt
 from perdure.errors import DamageError, PerdureError, StorageError
+from perdure.files import Way
 from perdure.index.contract import Embedder, KeptIndex
 from perdure.index.filters import stamp
 from perdure.index.memo import VectorMemo
@@ -25,6 +31,8 @@ from perdure.model import RequestContext, Uri
 from perdure.storage.history import History
 from perdure.storage.wrappers.view import View
 
+KEPT = 4
+"""So many moments are kept at hand."""
 _MUCH = 8.0
 """To take a place away costs one part in so many of what it costs to make one."""
 
@@ -36,29 +44,96 @@ class Origin:
     """Then it is made of files, and not of what the log says of them."""
 
 
-class Moments(Protocol):
-    """Where the indexes of moments are kept."""
+_UNFINISHED = ".unfinished"
+_AN_HOUR = 3600
+
+
+class Moments:
+    """The indexes of moments in files, beside that of the present."""
+
+    def __init__(
+        self, folder: Path, present: Path, way: Way | None = None, provider: str = SQLITE
+    ) -> None:
+        self._folder = folder
+        self._provider = provider
+        self._present = present
+        self._way = way or Way(folder)
 
     def open(self, position: int) -> KeptIndex:
-        """Open the index of a moment; of an account that it was not finished for, its cursor is 0.
+        """Open the index of a moment, and throw away those that nobody asked for in a while.
 
-        Those that nobody asked for in a while may go.
+        Of an account that it was not finished for, its cursor is 0.
         """
+        folder = self._at(position)
+        self._way.free(folder)
+        with suppress(OSError):  # then it is read, if it is there
+            self._tidy(folder)
+        if self._provider != SQLITE:
+            return open_installed(self._provider, folder)
+        return SqliteIndex(str(folder), self._way)
 
     def unkept(self) -> KeptIndex:
         """Return an empty index that lasts as long as the process, for want of a better place."""
+        return SqliteIndex.in_memory()
 
-    def near(self, account_id: str, position: int) -> Sequence[Origin]:
-        """Return the indexes of an account that are finished, the nearest to a moment first."""
+    def _tidy(self, folder: Path) -> None:
+        """Make the folder of a moment, and remove what nobody needs any more."""
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.utime(folder)
+        every = [path for path in self._folder.iterdir() if path.name.isdigit()]
+        others = [path for path in every if path != folder]
+        others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+        for old in others[KEPT - 1 :]:
+            remove_tree(old)
+        for left in folder.glob(f"*{_UNFINISHED}"):
+            if left.stat().st_mtime < time() - _AN_HOUR:
+                remove_tree(left)
 
-    def duplicated(
-        self, account_id: str, origin: Origin, position: int
-    ) -> AbstractContextManager[SqliteIndex]:
+    def near(self, account_id: str, position: int) -> list[Origin]:
+        """Return the finished built-in indexes of an account, the nearest to a position first."""
+        if self._provider != SQLITE:
+            return []
+        others = [each for each in self._folder.glob("[0-9]*") if each != self._at(position)]
+        found = [
+            Origin(int(folder.name))
+            for folder in others
+            if folder.name == str(_cursor(folder, account_id))
+        ]
+        if now := _cursor(self._present, account_id):
+            found.append(Origin(now, is_present=True))
+        return sorted(found, key=lambda origin: abs(origin.position - position))
+
+    @contextmanager
+    def duplicated(self, account_id: str, origin: Origin, position: int) -> Iterator[SqliteIndex]:
         """Give a duplicate of an index, which may be further by now.
 
         If its user ends well, it becomes the index of the moment, unless somebody else has made
         one meanwhile. If not, or if the power goes before, there is nothing of it.
         """
+        source = self._present if origin.is_present else self._at(origin.position)
+        work = self._at(position) / f"{os.urandom(8).hex()}{_UNFINISHED}"
+        try:
+            with SqliteIndex(str(source)) as index:
+                made = index.duplicate(account_id, str(work))
+            with made:
+                yield made
+                is_finished = made.cursor(account_id) == position
+            if is_finished:
+                SqliteIndex(str(self._at(position))).adopt(account_id, made)
+        finally:
+            remove_tree(work)
+
+    def _at(self, position: int) -> Path:
+        return self._folder / str(position)
+
+
+def _cursor(folder: Path, account_id: str) -> int:
+    """Return how far the index in a folder is; 0 also if it can't be read."""
+    try:
+        with SqliteIndex(str(folder)) as index:
+            return index.cursor(account_id)
+    except PerdureError:
+        return 0
 
 
 class _UnlikeError(Exception):
@@ -128,9 +203,6 @@ class Copying:
 
 Answer = TypeVar("Answer")
 
-KEPT = 4
-"""So many moments are kept at hand."""
-
 _EPOCH = datetime.fromtimestamp(0, UTC)
 When = IndexState | int | datetime | date | str
 """A state, a position of the log, or a time; a text is a position, a date or a time."""
@@ -178,9 +250,7 @@ class Pasts:
         return Past(state, kept, unkept, copying, self.quarantined)
 
     def _answering(self, state: IndexState, indexer: Indexer, index: KeptIndex) -> "_Answering":
-        reader = indexer.reader
-        relations = RelationReader(reader, ScannedLinks(reader))
-        sources = Sources(reader, relations, index, self.embedder, self.why_words)
+        sources = Sources(indexer.reader, index, self.embedder, self.why_words)
         time = self.history.store.catalogue.commit_at(state.position)[1]
         # a commit is timed in whole milliseconds: whatever it says of "now" is no later than this
         moment = _EPOCH + timedelta(milliseconds=time, microseconds=999)

@@ -215,7 +215,7 @@ class Projects:
     # ------------------------------------------------------------ what they have in common
     def aliases(self) -> Aliases:
         who = self._caller.account_id, self._caller.user_id
-        return read_aliases(self._reader.backend, *who, self._reader.root.key)
+        return read_aliases(self._reader.backend, *who)
 
     def _known(self, project: str) -> str:
         """Return a project by its name, or a former one; `ProjectError` if there is none."""
@@ -252,7 +252,7 @@ class Projects:
     ) -> Reassigned:
         """Write the table, and the nodes that are given other metadata, in one commit."""
         nodes = self._nodes()
-        file = user_file(self._caller.account_id, self._caller.user_id, root=nodes.root.key)
+        file = user_file(self._caller.account_id, self._caller.user_id)
         moved: list[Uri] = []
 
         def plan(draft: Draft) -> None:

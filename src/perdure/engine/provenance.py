@@ -10,7 +10,8 @@ from perdure.context.files import CONTENT, META, Meta
 from perdure.context.nodes import Nodes
 from perdure.context.relations import RelationReader
 from perdure.dataclass import dataclass, replace
-from perdure.engine.freshness import SECONDS, stated_in
+from perdure.engine.briefing import SECONDS
+from perdure.engine.freshness import stated_in
 from perdure.engine.importing.importers import SOURCE, SOURCE_ID, SOURCE_LINES
 from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import (

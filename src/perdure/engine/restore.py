@@ -150,8 +150,7 @@ class Restoring:
 
     def _place(self, key: str) -> Uri:
         """Return the place of a content file; its node may have been moved since."""
-        root = f"{self.nodes.root.key}/" if self.nodes.root.key else ""
-        place = Uri.of_key(key.removeprefix(root).removesuffix(f"/{CONTENT}"))
+        place = Uri.of_key(key.removesuffix(f"/{CONTENT}"))
         if place is None:
             raise NodeNotFoundError(f"{key!a} is no node. Fix: choose another version.")
         return place

@@ -26,7 +26,8 @@ from perdure.errors import (
 from perdure.model import OutboxEvent, RequestContext, Role, Uri
 
 if TYPE_CHECKING:
-    from perdure.engine.parts import Parts, Present
+    from perdure.engine.indexes import Present
+    from perdure.engine.parts import Parts
 
 BATCH = 500
 """How many events are taken at once; their texts are embedded together."""

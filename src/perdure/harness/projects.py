@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import re
+import struct
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -17,7 +18,7 @@ from perdure.model.aliases import BORN, Aliases, Identity
 from perdure.model.uri import SLUG, check_slug, slugify
 from perdure.patterns import later
 from perdure.storage import Locator, StorageBackend
-from perdure.storage.confined import DIRECTORY, FILE, opened, read_all
+from perdure.storage.confined import DIRECTORY, FILE, identify, opened, read_all
 
 _MOST_BYTES = 1 << 16
 _MOST_PACKED = 1 << 24
@@ -317,15 +318,10 @@ def _births(*folders: Path) -> tuple[str, ...]:
 
 def _born(folder: Path) -> str:
     """Return when a folder was made, and its inode; "" if the system can't tell."""
-    import ctypes  # noqa: PLC0415 - only what has no commits or no remote needs it
-
-    with suppress(OSError, ValueError, TypeError, AttributeError):  # no folder, libc or statx
-        found, told = folder.stat(), ctypes.create_string_buffer(256)
-        at = getattr(found, "st_birthtime", "")
-        if not at:  # as on Linux
-            ctypes.CDLL(None).statx(-100, os.fsencode(folder), 0, 0x800, told)
-            at = told.raw[80:92].strip(b"\0").hex()
-        return f"{at} {found.st_ino}" if at else ""
+    with suppress(OSError, ValueError):  # no such folder
+        _, inode, birth = identify(str(folder))
+        at = struct.pack("<qI", *divmod(birth, 1_000_000_000)).strip(b"\0").hex()
+        return f"{at} {inode}" if at else ""
     return ""
 
 

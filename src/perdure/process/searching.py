@@ -1,16 +1,24 @@
-"""What memory answers to a question, for whoever works on a project."""
+"""What memory answers to a question, for whoever works on a project. Nothing is written."""
 
 from collections.abc import Iterable
+from contextlib import closing, suppress
+from itertools import islice
 
+from perdure.app.embedding import embedder_for
 from perdure.app.opening import ACCOUNT
-from perdure.app.searching import open_searcher
+from perdure.app.reading import Reading
+from perdure.context.reading import NodeReader
 from perdure.engine.recall.packing import Tier, entry, packed, tokens_in
-from perdure.engine.recall.recalling import Question
-from perdure.engine.recall.result import Hit
-from perdure.errors import DamageError, StorageError
-from perdure.index.account.schema import Note
-from perdure.model import RequestContext
+from perdure.engine.recall.recalling import Question, Recaller
+from perdure.engine.recall.result import Hit, Sources
+from perdure.errors import DamageError, PerdureError, StorageError
+from perdure.index.account.schema import FORMAT, LEXICAL, Note
+from perdure.index.contract import Embedder
+from perdure.index.memo import embedder_id
+from perdure.index.stores.sqlite import SqliteIndex
+from perdure.model import RequestContext, Uri
 from perdure.process.notes import MOST_WAITING, Recalled, Scope, notes_for, shown_by, tiers_of
+from perdure.sqlite import ReadOnlyFile
 
 _MOST_HITS = 50
 _ATTEMPTS = 5
@@ -47,15 +55,11 @@ def _hits(scope: Scope, query: str) -> tuple[list[Hit], Iterable[str]]:
     waiting = scope.reading.waiting(MOST_WAITING + 1)
     reasons = [_behind(waiting)]
     for _ in range(_ATTEMPTS):
-        searcher = open_searcher(scope.reading)
-        try:
-            result = searcher.recaller.recall(question, asker)
-            if searcher.is_undisturbed:
-                return list(result.hits), [*reasons, searcher.reason]
-        except (DamageError, StorageError):
-            continue
-        finally:
-            searcher.index.close()
+        opened, recaller, reason = open_index(scope.reading)
+        with closing(opened) as index, suppress(DamageError, StorageError):
+            result = recaller.recall(question, asker)
+            if index.is_undisturbed(ACCOUNT):  # all that was found was as of one moment
+                return list(result.hits), [*reasons, reason]
     return [], [*reasons, "the index is written again and again. Fix: ask again."]
 
 
@@ -64,3 +68,56 @@ def _behind(waiting: list[str] | None) -> str:
         return ""
     changes = "1 change is" if len(waiting) == 1 else f"{len(waiting)} changes are"
     return f"{changes} not in the index yet. Fix: run `perdure worker --once`."
+
+
+# ---------------------------------------------------------------- which index answers
+def open_index(reading: Reading) -> tuple[SqliteIndex, Recaller, str]:
+    """Return who searches: the index of the embedder, else the furthest one, else a small one.
+
+    Where no index is finished, one of a few nodes is made in memory; if there are more, of none.
+    The text says why it may not know of all.
+    """
+    embedder, reason = _embedder(reading)
+    reader = NodeReader(reading.backend)
+    name, index = _kept(reading, embedder)
+    if index is None:
+        index, reason = _made(reader)
+    wanted = embedder if name == _name(embedder) else None
+    return index, Recaller(Sources(reader, index, wanted, why_words=None)), reason
+
+
+def _made(reader: NodeReader) -> tuple[SqliteIndex, str]:
+    """Return an index in memory, if there is little to index, and else an empty one with why."""
+    from perdure.engine.indexing import FEW, Indexer  # noqa: PLC0415 - who has no index pays
+
+    index = SqliteIndex.in_memory()
+    places = list(islice(reader.walk(Uri(ACCOUNT)), FEW + 1))
+    if len(places) > FEW:
+        return index, "there is no index yet. Fix: run `perdure index rebuild`."
+    index.replace(ACCOUNT, Indexer(reader, None).make(places).records, cursor=1)
+    return index, ""
+
+
+def _kept(reading: Reading, embedder: Embedder | None) -> tuple[str, SqliteIndex | None]:
+    """Return the index to ask, with its name; the others are let go."""
+    found: list[tuple[bool, int, str, SqliteIndex]] = []
+    for path in reading.databases():
+        index, name = SqliteIndex(str(path.parent), kind=ReadOnlyFile), path.parent.name
+        with suppress(DamageError, StorageError):  # what is damaged answers nothing
+            found.append((name == _name(embedder), index.cursor(ACCOUNT), name, index))
+    finished = sorted(each for each in found if each[1])
+    for *_, index in finished[:-1]:
+        index.close()
+    return finished[-1][2:] if finished else ("", None)
+
+
+def _name(embedder: Embedder | None) -> str:
+    return f"{LEXICAL if embedder is None else embedder_id(embedder)}-{FORMAT}"
+
+
+def _embedder(reading: Reading) -> tuple[Embedder | None, str]:
+    """Return who makes vectors; without, words are compared, and it is said why."""
+    try:
+        return embedder_for(reading.config), ""
+    except PerdureError as error:
+        return None, f"only words were compared: {error}"

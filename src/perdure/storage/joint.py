@@ -622,12 +622,9 @@ class Joint:
         data = self.history.store.get(cid)
         return None if data is None else decoded(data, str(cid))
 
-    def _bound_at(
-        self, locators: Sequence[Locator], position: int | None = None
-    ) -> dict[Locator, CID | None]:
-        at = self.history.position() if position is None else position
+    def _bound_at(self, locators: Sequence[Locator]) -> dict[Locator, CID | None]:
         keys = [locator.key for locator in locators]
-        contents = self.history.store.catalogue.contents(keys, at)
+        contents = self.history.store.catalogue.contents(keys, self.history.position())
         return {locator: contents[locator.key] for locator in locators}
 
 

@@ -23,6 +23,8 @@ from perdure.storage.confined import modified_in
 from perdure.storage.contract import ROOT, Skip, Stamp, StorageBackend, refuse_loss
 from perdure.storage.locator import Locator
 
+SEEN = "seen.sqlite"
+"""The file of the table, beside a history."""
 _BATCH = 256
 
 UNKNOWN: Final = b""

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from perdure.app.erasing import Derived
-from perdure.app.indexes import Indexes
 from perdure.artifacts.store import ArtifactStore
 from perdure.context.followed import FollowedLinks
 from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.engine.erasing import erasing, planning, tracing
+from perdure.engine.erasing.derived import Derived
 from perdure.engine.erasing.planning import Tasks
 from perdure.engine.erasing.tracing import Lineage
+from perdure.engine.indexes import Indexes
 from perdure.index.stores.sqlite import SqliteIndex
 from perdure.model import Uri
 from tests.bites import FAILED

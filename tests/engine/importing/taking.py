@@ -9,6 +9,7 @@ from perdure.engine.importing.importers import State
 from perdure.engine.importing.importing import FORMATS, Imported, Importing, Wishes
 from perdure.engine.importing.sources import Source
 from perdure.model import RequestContext, Role
+from perdure.storage import Locator
 from perdure.testing.importer import laid_out
 from tests.engine.importing import samples
 from tests.engine.importing.samples import as_json, as_lines
@@ -97,7 +98,5 @@ def contents(context: Context) -> dict[str, str]:
     history = context.recorded.history
     names = history.store.catalogue.names("", history.position())
     return {
-        name: context.reader.backend.read(context.reader.root.child(name))
-        for name in names
-        if name.endswith(".md")
+        name: context.reader.backend.read(Locator(name)) for name in names if name.endswith(".md")
     }

@@ -7,11 +7,11 @@ from typing import cast
 import pytest
 
 from perdure.errors import RepoRegistryError, SlugTakenError
-from perdure.harness import (
+from perdure.harness.projects import project_locator
+from perdure.harness.repo_registry import (
     Repo,
     find_repo,
     list_repos,
-    project_locator,
     register_repo,
     registry_locator,
     unregister_repo,

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import islice
-from pathlib import Path
-from typing import NamedTuple, Protocol
 
 from perdure.artifacts import CID
 from perdure.artifacts.entry import Sweep
@@ -20,10 +18,11 @@ from perdure.context.files import META, OWNER
 from perdure.context.layouts.notes import NotesLayout
 from perdure.context.nodes import Nodes
 from perdure.context.reading import absent
+from perdure.context.tenants import Deletions
 from perdure.dataclass import dataclass, replace
+from perdure.engine.erasing.derived import Derived
 from perdure.engine.erasing.hiding import Hidden, Hiding, Target, hide, loaded
 from perdure.engine.erasing.planning import (
-    DerivedTraces,
     Erased,
     ErasurePlan,
     Forgotten,
@@ -34,6 +33,7 @@ from perdure.engine.erasing.planning import (
 )
 from perdure.engine.erasing.receipts import Receipt
 from perdure.engine.erasing.tracing import Span, Trace, Until, removed_by, texts_in
+from perdure.engine.namespaces import NamespaceManager
 from perdure.errors import (
     InvalidValueError,
     LockTimeout,
@@ -54,37 +54,25 @@ _BATCH = 250
 _LOCK = "erasing-lock"
 
 
-class Owners(Protocol):
-    def delete(
-        self, backend: Recorded, account_id: str, owner_space: str, ctx: RequestContext
-    ) -> None:
-        """Delete one; `NodeNotFoundError` if nothing is there."""
-
-    def is_begun(self, account_id: str, owner_space: str) -> bool:
-        """Whether one is being deleted, or was and it was interrupted."""
-
-
-class Means(NamedTuple):
-    recorded: Recorded
-    derived: DerivedTraces
-    folder: Path
-    """Beside the history; notes and receipts are kept there."""
-    key: Callable[[], SigningKey]
-    """Returns the key of the owner; `ProofError` if nothing can be signed."""
-    owners: Owners
-
-
 class Erasing:
     """Erases on behalf of somebody who may: history is one for all accounts, so that is ROOT."""
 
-    def __init__(self, nodes: Nodes, means: Means) -> None:
+    def __init__(
+        self,
+        nodes: Nodes,
+        derived: Derived,
+        signing_key: Callable[[], SigningKey],
+        tenants_on: Callable[[Recorded], NamespaceManager],
+    ) -> None:
         self._nodes = nodes
-        self._recorded = means.recorded
-        self._history = means.recorded.history
-        self._means = means
-        self._receipts = means.folder / "receipts"
-        self._planner = Planner(nodes, self._history, means.derived, self._receipts)
-        self._tasks = Tasks(means.folder / "erasing")
+        self._recorded = derived.recorded
+        self._history = self._recorded.history
+        self._derived = derived
+        self._signing_key = signing_key
+        self._tenants_on = tenants_on
+        self._receipts = derived.folder / "receipts"
+        self._planner = Planner(nodes, self._history, derived, self._receipts)
+        self._tasks = Tasks(derived.folder / "erasing")
 
     # ------------------------------------------------------------ verbs
     def plan(self, uri: str, ctx: RequestContext) -> tuple[ErasurePlan, Hidden]:
@@ -139,7 +127,7 @@ class Erasing:
             held.release()
 
     def _demand_key(self) -> SigningKey:
-        key = self._means.key()
+        key = self._signing_key()
         key.sign(b"can a receipt be signed?")
         return key
 
@@ -157,7 +145,7 @@ class Erasing:
         self._recorded.erase(chosen, f"erased: {task.reason}" if task.reason else "erased")
         found = self._with_sessions(task, self._planner.trace(task.spans, until))
         places = self._planner.places(found)
-        derived = self._means.derived.forget(task.account_id, task.owners, places)
+        derived = self._derived.forget(task.account_id, task.owners, places)
         erased = self._receipted(task, found, derived, key)
         self._tasks.end(task)
         return erased
@@ -184,10 +172,13 @@ class Erasing:
         removed = removed_by(self._history.changes(after=task.begun), task.id)
         first = min(removed.values(), default=None)
         marked = self._recorded.because(actor=task.actor, reason=task.reason, erasure=task.id)
-        owner, owners = task.owner_space, self._means.owners
-        if owner and (first is None or owners.is_begun(task.account_id, owner)):
+        kind, _, name = task.owner_space.partition(":")
+        is_begun = Deletions(self._recorded).is_begun(task.account_id, task.owner_space)
+        if name and (first is None or is_begun):
+            tenants = self._tenants_on(marked)
+            delete = tenants.delete_user if kind == "user" else tenants.delete_agent
             with suppress(NodeNotFoundError):  # only history knows of them
-                owners.delete(marked, task.account_id, owner, ctx)
+                delete(task.account_id, name, ctx)
         texts = (text for text in texts_in(task.spans, self._nodes) if self._was_there(text, first))
         while batch := list(islice(texts, _BATCH)):
             if isinstance(layout := self._recorded.inner, NotesLayout):
@@ -206,7 +197,7 @@ class Erasing:
     def _clear(self, spans: Iterable[Span]) -> None:
         for span in spans:
             self._clear_below(Locator(span.prefix), deep=span.deep)
-            place = self._planner.place(span.prefix)
+            place = Uri.of_key(span.prefix)
             if place is not None:
                 with suppress(InvalidValueError):
                     self._nodes.clear(place)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from perdure import frontmatter
 from perdure.artifacts import CID
@@ -20,6 +20,7 @@ from perdure.context.files import CONTENT, FILES, META
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader
 from perdure.dataclass import asdict, dataclass, replace
+from perdure.engine.erasing.derived import Derived
 from perdure.engine.erasing.hiding import NOTHING_HIDDEN, Hidden, Target, loaded, sessions_of
 from perdure.engine.erasing.receipts import Receipt, erased_versions
 from perdure.engine.erasing.tracing import (
@@ -237,26 +238,11 @@ _MOST_READ = 2_000
 """Of so many contents it is looked up who else says what they do."""
 
 
-class DerivedTraces(Protocol):
-    """All that was made of memories and can be made again, or must not be."""
-
-    def told(self, account_id: str, owners: Iterable[str], places: Iterable[Uri]) -> dict[str, int]:
-        """Return how much of each kind would go."""
-
-    def forget(
-        self, account_id: str, owners: Iterable[str], places: Iterable[Uri]
-    ) -> dict[str, int]:
-        """Let all of it go, down to the last byte; what others need is made anew."""
-
-    def elsewhere(self, contents: Iterable[CID]) -> list[str]:
-        """Return what else may hold the same, and is not touched."""
-
-
 @dataclass(frozen=True, slots=True)
 class Planner:
     nodes: Nodes
     history: History
-    derived: DerivedTraces
+    derived: Derived
     receipts: Path
 
     def trace(self, spans: Sequence[Span], until: Until | None = None) -> Trace:
@@ -330,7 +316,7 @@ class Planner:
         said: dict[Uri, list[str]] = defaultdict(list)
         for event in self.trace(task.spans).versions:
             folder, _, name = event.key.rpartition("/")
-            place = self.place(folder) if name == CONTENT and event.cid is not None else None
+            place = Uri.of_key(folder) if name == CONTENT and event.cid is not None else None
             if place is not None and place.is_node and event.cid is not None:
                 data = self.history.store.get(event.cid) or b""
                 said[place].append(frontmatter.split(data.decode(errors="replace"))[1])
@@ -406,7 +392,7 @@ class Planner:
         size, said = self._read(contents)[0], self._read(own)[1]
         for target in self.targets(task) if task.message else ():
             said |= {each for text in target.texts for each in sentences(text)}
-        gone = [place for span in task.spans if (place := self.place(span.prefix)) is not None]
+        gone = [place for span in task.spans if (place := Uri.of_key(span.prefix)) is not None]
         return ErasurePlan(
             task.uris,
             tuple(str(each) for each in places if not self._is_asked(task, each)),
@@ -485,12 +471,8 @@ class Planner:
     def places(self, found: Trace, files: Iterable[str] = ()) -> list[Uri]:
         """Return the places that texts were in, wherever they were moved."""
         keys = dict.fromkeys((*(event.key for event in found.versions), *files))
-        places = (self.place(key.rpartition("/")[0]) for key in keys)
+        places = (Uri.of_key(key.rpartition("/")[0]) for key in keys)
         return list(dict.fromkeys(place for place in places if place is not None))
-
-    def place(self, folder: str) -> Uri | None:
-        root = len(self.nodes.root.key) + 1 if self.nodes.root.key else 0
-        return Uri.of_key(folder[root:])
 
     def _owners(self, owner: str, places: Sequence[Uri]) -> list[str]:
         """Return whose derived things may tell of it: of who has, or had, one of the places."""

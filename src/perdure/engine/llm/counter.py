@@ -3,8 +3,8 @@
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
 
+from perdure.config import LanguageModelSettings
 from perdure.dataclass import dataclass
 from perdure.errors import StorageError
 from perdure.sqlite import read_only
@@ -12,17 +12,6 @@ from perdure.sqlite import read_only
 _TODAY = """
     SELECT count(*), coalesce(sum(input_tokens + output_tokens), 0) FROM calls WHERE day = ?"""
 _PATIENCE_SECONDS = 0.05
-
-
-class Allowance(Protocol):
-    """What the config allows: `LanguageModelSettings` says it."""
-
-    @property
-    def background(self) -> bool: ...
-    @property
-    def runs_per_day(self) -> int: ...
-    @property
-    def tokens_per_day(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +29,7 @@ def ledger_file(home: Path) -> Path:
     return home / "llm" / "ledger.sqlite"
 
 
-def background_usage(home: Path, settings: Allowance) -> BackgroundUsage:
+def background_usage(home: Path, settings: LanguageModelSettings) -> BackgroundUsage:
     """Return today's counter; a ledger that is absent, busy or unreadable counts as zero."""
     runs, tokens = 0, 0
     file = ledger_file(home)

@@ -8,10 +8,12 @@ import json
 import sqlite3
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from string import ascii_letters
 
 from perdure.dataclass import dataclass
 from perdure.engine.llm.contract import Completer, Reply, Request, Usage
+from perdure.engine.llm.counter import ledger_file
 from perdure.errors import (
     InvalidValueError,
     LanguageModelError,
@@ -165,6 +167,15 @@ def _check(db: sqlite3.Connection, day: str, wanted: int, budget: Budget) -> Non
 
 def _micros(time: datetime) -> int:
     return (time - _EPOCH) // _MICROSECOND
+
+
+def costs(home: Path, by: str, since: datetime | None = None) -> tuple[Cost, ...]:
+    """Return what models have used in a home, by `day` or `model`."""
+    file = ledger_file(home)
+    if not file.exists():
+        return ()
+    with Ledger(str(file)) as ledger:
+        return tuple(ledger.totals(by, since))
 
 
 class Metered:

@@ -89,7 +89,7 @@ class Recaller:
         self._embedder = sources.embedder
         self._why_words = sources.why_words
         self._config = RetrievalConfig()
-        self._retriever = Retriever(sources.index, sources.relations, self._config)
+        self._retriever = Retriever(sources.index, sources.reader, self._config)
         self._clock = clock
 
     def recall(self, question: Question, ctx: RequestContext) -> RecallResult:

@@ -10,7 +10,6 @@ from perdure.errors import DamageError
 
 if TYPE_CHECKING:
     from perdure.context.reading import NodeReader, Stored
-    from perdure.context.relations import RelationReader
     from perdure.index.contract import Embedder, KeptIndex
 
 _WORDS_OF_AN_INSTRUCTION = 3
@@ -208,7 +207,6 @@ class Sources:
     """What a recall searches and confirms with."""
 
     reader: "NodeReader"
-    relations: "RelationReader"
     index: "KeptIndex"
     embedder: "Embedder | None" = None
     why_words: Hint | None = NO_MODEL

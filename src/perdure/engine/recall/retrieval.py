@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from perdure.context.relations import RelationReader, heaviest
+from perdure.context.reading import NodeReader
+from perdure.context.relations import edges_of, heaviest
 from perdure.engine.recall import scoring
 from perdure.engine.recall.confirming import Confirming
 from perdure.engine.recall.planning import Plan, around, content_words
@@ -37,11 +38,9 @@ Embed = Callable[[str], Sequence[float]]
 class Retriever:
     """Ranks what an index has to say to a question. What it finds is not confirmed yet."""
 
-    def __init__(
-        self, index: KeptIndex, relations: RelationReader, config: RetrievalConfig
-    ) -> None:
+    def __init__(self, index: KeptIndex, reader: NodeReader, config: RetrievalConfig) -> None:
         self._index = index
-        self._relations = relations
+        self._reader = reader
         self._config = config
 
     def rank(  # noqa: PLR0913 - what is asked, and all that is known of it
@@ -211,7 +210,7 @@ class Retriever:
             stored = nodes.known[uri]
             if stored is None or not (stored.node.relations or "[" in stored.node.content):
                 continue
-            for edge in heaviest(self._relations.edges_of(stored.node, nodes.ctx)):
+            for edge in heaviest(edges_of(stored.node, self._reader, nodes.ctx)):
                 share = self._config.relation * edge.weight * candidates[0].score
                 for each in by_uri.get(edge.to_uri) or self._first(edge.to_uri, found, filters):
                     each.parts["relation"] = max(each.parts.get("relation", 0.0), share)

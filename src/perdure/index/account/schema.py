@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 FORMAT = 7
 """Changes when the same node would give other records."""
+LEXICAL = "lexical"
+"""Begins the name of an index of words, without vectors."""
 
 
 VERSION = 6

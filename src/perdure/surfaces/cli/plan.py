@@ -10,20 +10,17 @@ import click
 
 from perdure.app.projects import ProjectState, changing_state, open_state, to_read
 from perdure.errors import HarnessError, PlanNameError
-from perdure.harness import (
+from perdure.harness.plans import (
     DEFAULT,
     Plan,
     PlanText,
-    clear_plan,
     list_plans,
     named_plan,
-    path_in,
     read_plan,
     resolve_active_plan,
-    start_plan,
-    switch_plan,
 )
-from perdure.harness.state import read_in
+from perdure.harness.state import path_in, read_in
+from perdure.harness.state_writing import clear_plan, start_plan, switch_plan
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json
 from perdure.surfaces.telling import counted, picked, shown

@@ -6,15 +6,8 @@ import click
 
 from perdure.app import open_recorded, open_texts
 from perdure.errors import AbsentError
-from perdure.harness import (
-    Repo,
-    list_repos,
-    register_repo,
-    remote_of,
-    resolve_project,
-    unregister_repo,
-)
-from perdure.harness.projects import roots_of
+from perdure.harness.projects import remote_of, resolve_project, roots_of
+from perdure.harness.repo_registry import Repo, list_repos, register_repo, unregister_repo
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json
 from perdure.surfaces.telling import picked, shown

@@ -1,19 +1,21 @@
 """The indexes of one memory: one for each embedder that it has had, and those of the past."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from perdure.app.embedding import embedder_for, reopened, settings_of
-from perdure.app.index_folders import (
+from perdure.config import SQLITE, Config, EmbeddingSettings
+from perdure.context.contract import TenantData
+from perdure.context.reading import NodeReader
+from perdure.dataclass import dataclass, replace
+from perdure.engine.index_folders import (
     Abstracts,
     AbstractsData,
     EveryIndex,
     PastData,
     Shelf,
-    SqliteMoments,
     keep_settings,
     kept_settings,
     last_used,
@@ -21,19 +23,12 @@ from perdure.app.index_folders import (
     removed,
     suffix_of,
 )
-from perdure.app.reading import LEXICAL
-from perdure.config import SQLITE, Config
-from perdure.context.contract import TenantData
-from perdure.context.links import ScannedLinks
-from perdure.context.reading import NodeReader
-from perdure.context.relations import RelationReader
-from perdure.dataclass import replace
 from perdure.engine.indexing import FEW, Alone, Following, Indexer
-from perdure.engine.parts import Present
 from perdure.engine.recall.result import NO_MODEL, Hint, HintKind, Sources, quarantined, rebuilt
 from perdure.engine.summaries import Summaries
 from perdure.errors import DamageError, EmbeddingError, PerdureError
 from perdure.files import Way
+from perdure.index.account.schema import LEXICAL
 from perdure.index.contract import Embedder
 from perdure.index.memo import MemoData, VectorMemo, embedder_id
 from perdure.model.uri import name_of
@@ -41,22 +36,53 @@ from perdure.storage.wrappers.recorded import Recorded
 
 if TYPE_CHECKING:
     from perdure.engine.past import Pasts
+    from perdure.engine.recall.recalling import Recaller
     from perdure.engine.upkeep import ListedIndex, Upkeep
 
 _NOT_YET = Hint(HintKind.VECTORS_PENDING, "only words were compared")
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """What answers about now: an index that follows the log, and who searches it."""
+
+    following: Following
+    sources: Sources
+    hints: Callable[[], Sequence[Hint]] = tuple
+    """Returns why it is this one, if another would have been better."""
+    meanwhile: bool = False
+    """Whether it answers only until the one that is wanted is made."""
+    otherwise: "Present | None" = None
+    """Who answers if this one is not made yet, and can't be now."""
+
+    @property
+    def recaller(self) -> "Recaller":
+        from perdure.engine.recall.recalling import Recaller
+
+        return Recaller(self.sources)
+
+
+class Embedders(NamedTuple):
+    """The embedder that is wanted, and those that indexes were once made with."""
+
+    wanted: Callable[[], Embedder | None]
+    settings: Callable[[], EmbeddingSettings | None]
+    """Returns what reopens the wanted one, without its key; None for one that a program gave."""
+    reopened: Callable[[EmbeddingSettings], Embedder]
+    """Returns an earlier one; an error says why it can't be had."""
 
 
 class Indexes:
     """Chooses who answers, and keeps what is derived in its place."""
 
     def __init__(
-        self, recorded: Recorded, folder: Path, config: Config, embedder: Embedder | None = None
+        self, recorded: Recorded, folder: Path, config: Config, embedders: Embedders
     ) -> None:
         self._history = recorded.history
         self._reader = NodeReader(recorded)
         self._folder = folder
         self._config = config
-        self._given = embedder
+        self._embedders = embedders
         self.way = Way(folder)
         self._shelf = Shelf(folder / "index", self.way)
         self._presents: dict[str, Present] = {}
@@ -77,7 +103,7 @@ class Indexes:
     # ------------------------------------------------------------ who answers
     @cached_property
     def embedder(self) -> Embedder | None:
-        return embedder_for(self._config) if self._given is None else self._given
+        return self._embedders.wanted()
 
     @cached_property
     def memo(self) -> VectorMemo | None:
@@ -186,7 +212,7 @@ class Indexes:
         if self.name not in self._presents:
             why = None if self._config.embedding.provider == "none" else NO_MODEL
             index = self._shelf.open(self.name)
-            sources = Sources(*self._canonical, index, self.embedder, why)
+            sources = Sources(self._reader, index, self.embedder, why)
             self._presents[self.name] = self._answering(sources, self.memo, self._making)
             if (self._shelf.folder / self.name).is_dir():
                 self._keep_settings()
@@ -197,19 +223,19 @@ class Indexes:
         name = self._lexical_name
         if name not in self._presents:
             index = self._shelf.open(name)
-            sources = Sources(*self._canonical, index, why_words=_NOT_YET)
+            sources = Sources(self._reader, index, why_words=_NOT_YET)
             self._presents[name] = self._answering(sources, None, index.making)
         return self._presents[name]
 
     def _earlier(self, name: str) -> Present:
         if name not in self._presents:
-            embedder = reopened(kept_settings(self._shelf.folder / name), self._config)
+            embedder = self._embedders.reopened(kept_settings(self._shelf.folder / name))
             if index_name(embedder, self._config.index) != name:
                 raise EmbeddingError("their model is another by now. Fix: make new vectors.")
             index = self._shelf.open(name)
             memo = VectorMemo(self.memo_folder, embedder, self.way)
             self._memos.append(memo)
-            sources = Sources(*self._canonical, index, embedder)
+            sources = Sources(self._reader, index, embedder)
             self._presents[name] = self._answering(sources, memo, index.making)
         return self._presents[name]
 
@@ -221,14 +247,10 @@ class Indexes:
             yield ours
 
     def _keep_settings(self) -> None:
-        settings = settings_of(self._config, self._given)
+        settings = self._embedders.settings()
         if self.embedder is not None and settings is not None:
             with suppress(OSError):  # then words answer one day, where this could have
                 keep_settings(self._shelf.folder / self.name, settings)
-
-    @property
-    def _canonical(self) -> tuple[NodeReader, RelationReader]:
-        return self._reader, RelationReader(self._reader, ScannedLinks(self._reader))
 
     def _answering(self, sources: Sources, memo: VectorMemo | None, alone: Alone) -> Present:
         self._sources[self._shelf.name_of(sources.index)] = memo, sources
@@ -254,13 +276,13 @@ class Indexes:
 
     def pasts(self, account_id: str) -> "Pasts":
         """Return who answers about an account as it was: with the embedder that answers now."""
-        from perdure.engine.past import Pasts
+        from perdure.engine.past import Moments, Pasts
 
         index = self.present(account_id).following.index
         name = self._shelf.name_of(index)
         if name not in self._pasts:
             past = self._folder / "past" / name
-            moments = SqliteMoments(past, self._shelf.folder / name, self.way, self._config.index)
+            moments = Moments(past, self._shelf.folder / name, self.way, self._config.index)
             memo, sources = self._sources[name]
             self._pasts[name] = Pasts(
                 self._history,

@@ -3,16 +3,14 @@
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
-from os import utime
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from time import time
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol, cast
 
 from perdure.config import SQLITE, EmbeddingSettings
 from perdure.context.reading import Reach
-from perdure.errors import DamageError, NotTextError, PerdureError, PluginError
+from perdure.errors import DamageError, NotTextError, PluginError
 from perdure.files import Way, write_whole
 from perdure.index.account.file import SUFFIX, turn
 from perdure.index.account.schema import FORMAT
@@ -23,9 +21,6 @@ from perdure.model.uri import name_of, segment_of
 from perdure.plugins import Group, create, offered
 from perdure.storage import Locator
 from perdure.storage.backends.device_local import DeviceLocalBackend
-
-if TYPE_CHECKING:
-    from perdure.engine.past import Origin
 
 FILE = "embedder.json"
 _MOST = 10_000
@@ -212,94 +207,6 @@ def removed(folder: Path) -> int:
 
 def _size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-
-
-_UNFINISHED = ".unfinished"
-_AN_HOUR = 3600
-
-
-class SqliteMoments:
-    """The indexes of moments in files, beside that of the present."""
-
-    def __init__(
-        self, folder: Path, present: Path, way: Way | None = None, provider: str = SQLITE
-    ) -> None:
-        self._folder = folder
-        self._provider = provider
-        self._present = present
-        self._way = way or Way(folder)
-
-    def open(self, position: int) -> KeptIndex:
-        """Open the index of a moment, and throw away those that nobody asked for in a while."""
-        folder = self._at(position)
-        self._way.free(folder)
-        with suppress(OSError):  # then it is read, if it is there
-            self._tidy(folder)
-        if self._provider != SQLITE:
-            return open_installed(self._provider, folder)
-        return SqliteIndex(str(folder), self._way)
-
-    def unkept(self) -> KeptIndex:
-        return SqliteIndex.in_memory()
-
-    def _tidy(self, folder: Path) -> None:
-        """Make the folder of a moment, and remove what nobody needs any more."""
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        utime(folder)
-        every = [path for path in self._folder.iterdir() if path.name.isdigit()]
-        others = [path for path in every if path != folder]
-        others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
-        from perdure.engine.past import KEPT
-
-        for old in others[KEPT - 1 :]:
-            remove_tree(old)
-        for left in folder.glob(f"*{_UNFINISHED}"):
-            if left.stat().st_mtime < time() - _AN_HOUR:
-                remove_tree(left)
-
-    def near(self, account_id: str, position: int) -> "list[Origin]":
-        """Return the finished built-in indexes of an account, the nearest to a position first."""
-        from perdure.engine.past import Origin
-
-        if self._provider != SQLITE:
-            return []
-        others = [each for each in self._folder.glob("[0-9]*") if each != self._at(position)]
-        found = [
-            Origin(int(folder.name))
-            for folder in others
-            if folder.name == str(_cursor(folder, account_id))
-        ]
-        if now := _cursor(self._present, account_id):
-            found.append(Origin(now, is_present=True))
-        return sorted(found, key=lambda origin: abs(origin.position - position))
-
-    @contextmanager
-    def duplicated(self, account_id: str, origin: "Origin", position: int) -> Iterator[SqliteIndex]:
-        """Give a duplicate of an index; when all went well, it becomes that of the moment."""
-        source = self._present if origin.is_present else self._at(origin.position)
-        work = self._at(position) / f"{os.urandom(8).hex()}{_UNFINISHED}"
-        try:
-            with SqliteIndex(str(source)) as index:
-                made = index.duplicate(account_id, str(work))
-            with made:
-                yield made
-                is_finished = made.cursor(account_id) == position
-            if is_finished:
-                SqliteIndex(str(self._at(position))).adopt(account_id, made)
-        finally:
-            remove_tree(work)
-
-    def _at(self, position: int) -> Path:
-        return self._folder / str(position)
-
-
-def _cursor(folder: Path, account_id: str) -> int:
-    """Return how far the index in a folder is; 0 also if it can't be read."""
-    try:
-        with SqliteIndex(str(folder)) as index:
-            return index.cursor(account_id)
-    except PerdureError:
-        return 0
 
 
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
