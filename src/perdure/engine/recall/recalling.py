@@ -11,7 +11,7 @@ from perdure.engine.recall.holding import Holding
 from perdure.engine.recall.packing import Packed, Tier, compose
 from perdure.engine.recall.planning import Plan, plan
 from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult, Sources, Step, hit_of
-from perdure.engine.recall.retrieval import ByWords, Retriever
+from perdure.engine.recall.retrieval import Retriever
 from perdure.engine.recall.scoring import Candidate, RetrievalConfig
 from perdure.errors import (
     InvalidValueError,
@@ -20,7 +20,7 @@ from perdure.errors import (
 from perdure.index.contract import Embedder
 from perdure.index.memo import embed
 from perdure.index.words import stems
-from perdure.model import SUPERSEDED_BY, ContextType, RequestContext, Uri
+from perdure.model import SUPERSEDED_BY, ContextType, RequestContext, SeedHit, Uri
 from perdure.model.record import ACCOUNT, OWNER_SPACE, PROJECT, VALID_AT
 from perdure.model.values import JSON, counted, encodable, moment
 
@@ -148,7 +148,7 @@ class Recaller:
 
     def _by_words(
         self, question: Question, asked: Plan, ctx: RequestContext
-    ) -> tuple[dict[str, JSON], ByWords]:
+    ) -> tuple[dict[str, JSON], list[SeedHit]]:
         filters = self._filters(question, ctx)
         return filters, self._retriever.by_words(asked, filters, project=question.project)
 
@@ -176,11 +176,12 @@ class _Embedding:
         self.hints: list[Hint] = []
         self.took_part = False
 
-    def vector(self, text: str) -> Sequence[float]:
+    def vector(self, question: Callable[[], str]) -> Sequence[float]:
         if self._embedder is None:
             self.hints += filter(None, [self._why_words])
             return ()
         try:
+            text = question()
             vector = embed(self._embedder, [text])[0] if text.strip() else []
         except PerdureError as error:
             text = f"only words were compared, because the model failed: {error}"
@@ -264,13 +265,13 @@ def _hit(candidate: Candidate, stored: Stored) -> Hit:
         uri=candidate.hit.uri,
         cid=stored.cid,
         title=stored.node.title,
-        date=candidate.date,
+        date=candidate.told.date,
         snippet=candidate.hit.text,
         score=candidate.score,
         parts=dict(candidate.parts),
         lines=_lines(payload["lines"]) if "lines" in payload else None,
-        speaker=candidate.speaker,
-        role=candidate.role,
+        speaker=candidate.told.speaker,
+        role=candidate.told.role,
         session_id=session,
         message_indexes=indexes,
         evidence=tuple((session, each) for each in indexes)

@@ -166,7 +166,9 @@ LAST_CHANGE = "SELECT seq, token, rows, cursor, gone, seal FROM changes ORDER BY
 CHANGES_FROM = (
     "SELECT seq, token, rows, cursor, gone, seal FROM changes WHERE seq >= ? ORDER BY seq"
 )
+CHANGE_AT = "SELECT token FROM changes WHERE seq = ?"
 NAME_OF = "SELECT name FROM names WHERE value = ?"
+NAMES_OF = "SELECT name FROM names WHERE value IN (SELECT value FROM json_each(?))"
 COUNT = "SELECT count(*) FROM records"
 COUNT_STAMPS = "SELECT count(*) FROM stamps"
 COUNT_PASSAGES = "SELECT count(*) FROM records WHERE level = 2"
@@ -195,6 +197,7 @@ HITS_OF = (
     "JOIN names ON name = uri"
 )
 HITS = f"{HITS_OF} WHERE row {_ROWS}"
+THERE = f"SELECT row FROM records WHERE row {_ROWS} AND {{}}"
 URIS = (
     "SELECT row, id, value FROM texts JOIN records USING (row) JOIN names ON name = uri "
     f"WHERE row {_ROWS}"
@@ -244,7 +247,7 @@ BEST_BY_WORDS_OF = (
     "ORDER BY score LIMIT :most"
 )
 """As the other, but only of those to which a condition applies."""
-LOOK = f"{HITS_OF} WHERE id IN (SELECT value FROM json_each(:ids)) AND {{}} ORDER BY id"
+LOOK = f"{HITS_OF} WHERE id IN (SELECT value FROM json_each(:ids)) AND {{}}"
 
 # ---------------------------------------------------------------- checks
 CHECK_FILE = "PRAGMA integrity_check(1)"

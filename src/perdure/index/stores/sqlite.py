@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from itertools import repeat
 from pathlib import Path
 from types import ModuleType
 from typing import Self, TypeVar
@@ -27,14 +26,13 @@ from perdure.index.account.file import (
 )
 from perdure.index.account.rows import (
     Change,
+    KnownRows,
     Prepared,
     Scored,
     Wanted,
     best,
-    hits,
-    hits_of,
+    hit_of,
     last_change,
-    matches,
     owners,
     prepare,
     read,
@@ -200,10 +198,13 @@ class SqliteIndex(Closing):
     def search_by_text(
         self, words: Sequence[str], filters: Filters, top_k: int, *, context_weight: float = 1.0
     ) -> list[SeedHit]:
-        return self._by_words(words, filters, top_k, check_weight(context_weight), hits) or []
+        return (
+            self._by_words(words, filters, top_k, check_weight(context_weight), KnownRows.hits)
+            or []
+        )
 
     def match(self, words: Sequence[str], filters: Filters, top_k: int) -> dict[str, float]:
-        return self._by_words(words, filters, top_k, 1.0, matches) or {}
+        return self._by_words(words, filters, top_k, 1.0, KnownRows.matches) or {}
 
     def _by_words(
         self,
@@ -211,7 +212,7 @@ class SqliteIndex(Closing):
         filters: Filters,
         top_k: int,
         weight: float,
-        told: Callable[[sqlite3.Connection, Scored], Told],
+        told: Callable[[KnownRows, sqlite3.Connection, Scored], Told],
     ) -> Told | None:
         """Tell of the best by words; None if there is nothing to look for, or to look in."""
         wanted, most = sought(filters), counted(top_k, "number of hits")
@@ -219,9 +220,10 @@ class SqliteIndex(Closing):
         if not expression or not most:
             return None
 
-        def find(_: AccountFile, db: sqlite3.Connection, __: Change) -> Told | None:
+        def find(file: AccountFile, db: sqlite3.Connection, last: Change) -> Told | None:
             asked = {"words": expression, "weight": weight}
-            return told(db, _best_by_words(db, asked, wanted_in(db, wanted), most))
+            file.known.follow(db, last)
+            return told(file.known, db, _best_by_words(db, asked, wanted_in(db, wanted), most))
 
         return self._ask(wanted.account, find, None)
 
@@ -236,7 +238,8 @@ class SqliteIndex(Closing):
         def find(file: AccountFile) -> list[SeedHit]:
             with file.reading() as db:
                 scored = nearest.nearest(file, db, query, wanted_in(db, wanted, parent), most)
-                found = hits(db, scored)
+                file.known.follow(db, last_change(db, file.account))
+                found = file.known.hits(db, scored)
             if self._keeps_copies:
                 nearest.keep_copy(file, len(query))
             return found
@@ -298,7 +301,13 @@ class SqliteIndex(Closing):
         return self._ask(account_id, told, 0.0)
 
     def look(self, ids: Sequence[str], filters: Filters) -> list[SeedHit]:
-        return self._unscored(schema.LOOK, filters, ids=json.dumps(list(ids)))
+        wanted = sought(filters)
+
+        def told(file: AccountFile, db: sqlite3.Connection, last: Change) -> list[SeedHit]:
+            file.known.follow(db, last)
+            return file.known.look(db, ids, wanted_in(db, wanted).condition or "1")
+
+        return self._ask(wanted.account, told, [])
 
     def noted(
         self, filters: Filters, top_k: int, names: Collection[str] | None = None
@@ -313,8 +322,7 @@ class SqliteIndex(Closing):
 
         def told(_: AccountFile, db: sqlite3.Connection, __: Change) -> list[SeedHit]:
             condition = wanted_in(db, wanted).condition or "1"
-            rows = db.execute(query.format(condition), asked).fetchall()
-            return hits_of(rows, repeat(0.0, len(rows)))
+            return [hit_of(row) for row in db.execute(query.format(condition), asked)]
 
         return self._ask(wanted.account, told, [])
 
