@@ -138,6 +138,8 @@ def _check_id(text: str) -> None:
 
 
 def _level(level: object) -> Level:
+    if type(level) is Level:
+        return level
     if isinstance(level, int) and not isinstance(level, bool) and level in set(Level):
         return Level(level)
     raise InvalidValueError(f"{shown(level)} is no level. Fix: use 0, 1 or 2.")

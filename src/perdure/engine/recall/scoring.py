@@ -146,7 +146,7 @@ class Facts(NamedTuple):
 
 
 def _facts(payload: Mapping[str, JSON]) -> Facts:
-    said = dict(payload).get
+    said = dict(payload.items()).get
     message, passage, date, lasting = (
         said("message"),
         said("passage"),

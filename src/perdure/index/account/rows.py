@@ -3,7 +3,7 @@
 import json
 import os
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, ItemsView, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -268,9 +268,13 @@ class Payload(Mapping[str, JSON]):
     @property
     def _read(self) -> dict[str, JSON]:
         if self._said is None:
-            said = dict(json.loads(self._text)).items()
-            self._said = {name: tuple(v) if type(v) is list else v for name, v in said}
+            self._said = dict(self.items())
         return self._said
+
+    def items(self) -> ItemsView[str, JSON]:
+        """Return all that it says, which is not remembered."""
+        said = dict(json.loads(self._text)).items()
+        return {name: tuple(v) if type(v) is list else v for name, v in said}.items()
 
     def __getitem__(self, name: str) -> JSON:
         return self._read[name]
