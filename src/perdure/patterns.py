@@ -89,5 +89,5 @@ def _below(item: Item) -> frozenset[str]:
 
 
 def _has_flags(item: Item) -> bool:
-    """Whether a part of a pattern is compared otherwise than the rest, as without regard to case."""
+    """Whether a part of a pattern is compared otherwise than the rest, as by IGNORECASE."""
     return str(item[0]) == "SUBPATTERN" and bool(item[1][1])

@@ -247,6 +247,8 @@ BEST_BY_WORDS_OF = (
     "ORDER BY score LIMIT :most"
 )
 """As the other, but only of those to which a condition applies."""
+BEST_BY_WORDS_AMONG = BEST_BY_WORDS.replace("ORDER", "AND +rowid IN ({condition}) ORDER")
+ROWS_OF_LEVEL = "SELECT row FROM records WHERE {} AND level = ?"
 LOOK = f"{HITS_OF} WHERE id IN (SELECT value FROM json_each(:ids)) AND {{}}"
 
 # ---------------------------------------------------------------- checks

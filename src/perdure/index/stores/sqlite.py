@@ -39,7 +39,15 @@ from perdure.index.account.rows import (
     wanted_in,
 )
 from perdure.index.contract import Filters
-from perdure.index.filters import LEVEL, Sought, check_cursor, check_nodes, check_unlogged, sought
+from perdure.index.filters import (
+    LEVEL,
+    URI,
+    Sought,
+    check_cursor,
+    check_nodes,
+    check_unlogged,
+    sought,
+)
 from perdure.index.vectors import quantised
 from perdure.index.words import any_of, check_weight, check_words, idf, stems
 from perdure.model import IndexRecord, SeedHit, Uri, check_owner_space
@@ -391,16 +399,20 @@ def _best_by_words(
     of_levels = wanted.numbers.get(LEVEL)
     for kind, levels in schema.KINDS.items():
         if of_levels is None or not of_levels.isdisjoint(levels):
-            found += _best_of_kind(db, kind, asked, wanted.among(levels).condition, most)
+            condition = wanted.among(levels).condition
+            query = schema.BEST_BY_WORDS_OF if condition else schema.BEST_BY_WORDS
+            if URI in wanted.numbers:  # to find the rows of few takes less than to look at all
+                few = db.execute(schema.ROWS_OF_LEVEL.format(condition), levels[:1])
+                query = schema.BEST_BY_WORDS_AMONG
+                condition = ", ".join([str(row) for (row,) in few])
+            found += _best_of_kind(db, query.format(kind=kind, condition=condition), asked, most)
     return best(db, found, most) if len(found) > most else found
 
 
 def _best_of_kind(
-    db: sqlite3.Connection, kind: str, asked: Mapping[str, object], condition: str, most: int
+    db: sqlite3.Connection, query: str, asked: Mapping[str, object], most: int
 ) -> Scored:
     """Return the best of one kind, and all that are as good as the last of them."""
-    template = schema.BEST_BY_WORDS_OF if condition else schema.BEST_BY_WORDS
-    query = template.format(kind=kind, condition=condition)
     limit = min(most, _MOST) + _SOME_MORE
     found = db.execute(query, {**asked, "most": limit}).fetchall()
     if len(found) == limit and found[-1][1] == found[most - 1][1]:
