@@ -178,7 +178,10 @@ NAME = "SELECT value FROM names WHERE name = ?"
 UNLOGGED = "SELECT uri, value FROM unlogged LEFT JOIN names ON name = uri"
 ANY_UNLOGGED = "SELECT 1 FROM unlogged LIMIT 1"
 STAMPS = "SELECT value, stamp FROM stamps JOIN names ON name = uri"
-STAMPS_WITH_OVERVIEW = f"{STAMPS} WHERE uri IN (SELECT uri FROM records WHERE level = 1)"
+STAMPS_WITH_OVERVIEW = (  # of what has passages too, nothing is a folder
+    f"{STAMPS} WHERE uri IN (SELECT uri FROM records WHERE level = 1 "
+    "EXCEPT SELECT uri FROM records WHERE level = 2)"
+)
 ROWS_OF_OWNER = "SELECT row, uri FROM records WHERE owner_space = ?"
 ROWS_OF_URIS = (
     "SELECT row, uri FROM records WHERE uri IN "
