@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from perdure.context.relations import RelationReader, heaviest
 from perdure.engine.recall import scoring
@@ -32,6 +32,11 @@ Embed = Callable[[Callable[[], str]], Sequence[float]]
 """Returns the vector of a question, which is asked for if there is a model; else an empty one."""
 
 
+class Gathered(NamedTuple):
+    found: Candidates
+    steps: list[Step]
+
+
 class Retriever:
     """Ranks what an index has to say to a question. What it finds is not confirmed yet."""
 
@@ -42,20 +47,10 @@ class Retriever:
         self._relations = relations
         self._config = config
 
-    def rank(  # noqa: PLR0913 - what is asked, and all that is known of it
-        self,
-        plan: Plan,
-        embed: Embed,
-        filters: Filters,
-        nodes: Confirming,
-        by_words: Sequence[SeedHit],
-        *,
-        project: str = "",
-    ) -> tuple[Iterator[Candidate], list[Step]]:
-        """Return what is worth reading, best first; without a vector, by words alone.
-
-        What belongs to `project` comes before what is as good and does not.
-        """
+    def gather(
+        self, plan: Plan, by_words: Sequence[SeedHit], embed: Embed, filters: Filters, project: str
+    ) -> Gathered:
+        """Return the candidates, with what they and those around them are worth."""
         config, found, steps = self._config, Candidates(), list[Step]()
         most = config.candidates_in_project if project else config.candidates
         found.add_by_words(by_words)
@@ -77,6 +72,18 @@ class Retriever:
             scoring.by_whole(every, wholes, best / trusted, config)
         if parents:
             self._by_parents(every, parents)
+        steps.append(Step("ranking", f"{len(every)} candidates, {len(wholes)} nodes as a whole"))
+        return Gathered(found, steps)
+
+    def rank(
+        self, plan: Plan, gathered: Gathered, filters: Filters, nodes: Confirming, project: str
+    ) -> Iterator[Candidate]:
+        """Return what is worth reading, best first; without a vector, by words alone.
+
+        What belongs to `project` comes before what is as good and does not.
+        """
+        config, found = self._config, gathered.found
+        every = found.all
         if plan.times:
             scoring.by_date(every, plan.times, config)
         if plan.events:
@@ -92,9 +99,7 @@ class Retriever:
             scoring.by_former(every, config)
         if project:
             scoring.by_project(every, project, config)
-        ranked = self._by_relations(found, filters, nodes)
-        steps.append(Step("ranking", f"{len(every)} candidates, {len(wholes)} nodes as a whole"))
-        return scoring.distinct(ranked), steps
+        return scoring.distinct(self._by_relations(found, filters, nodes))
 
     def passage(self, uri: str, text: str, filters: Filters) -> Candidate | None:
         """Return the passage of a node that is most like a text; None if filters leave it out."""

@@ -8,11 +8,11 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from perdure.dataclass import dataclass
 from perdure.engine.recall.planning import Plan
+from perdure.index.account.rows import Payload
 from perdure.model import ContextType, SeedHit, Uri
 from perdure.model.values import JSON
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 _SHORT = 35
 """Messages of more words than that lend and borrow less."""
-_MOST_FACTS = 16_384
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +140,8 @@ class Facts(NamedTuple):
     near: tuple[int, ...]
     """Where the message before begins, the one after, and the one after that; no other is one."""
     date: datetime | None
+    lines: tuple[int, int] | None
+    cid: JSON
     project: JSON
     lasting: float | None
 
@@ -164,20 +165,27 @@ def _facts(payload: Mapping[str, JSON]) -> Facts:
         asks=said("asks") is True,
         near=tuple(number for number in near if number >= 0),  # type: ignore[misc,union-attr,operator] # as before
         date=datetime.fromisoformat(date) if isinstance(date, str) else None,
+        lines=_lines(said("lines")),
+        cid=said("cid"),
         project=said("project"),
         lasting=lasting if isinstance(lasting, float) else None,
     )
 
 
-_known_facts = lru_cache(maxsize=_MOST_FACTS)(_facts)
+def _lines(value: JSON) -> tuple[int, int] | None:
+    match value:
+        case (int(first), int(last)):
+            return first, last
+    return None
 
 
 def facts_of(payload: Mapping[str, JSON]) -> Facts:
-    """Return what a payload says; of one that can be hashed, it is remembered."""
-    try:
-        return _known_facts(payload)
-    except TypeError:
+    """Return what a payload says; one that an index keeps remembers it."""
+    if type(payload) is not Payload:
         return _facts(payload)
+    if not isinstance(payload.derived, Facts):
+        payload.derived = _facts(payload)
+    return payload.derived
 
 
 class Candidate:

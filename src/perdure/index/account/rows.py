@@ -254,22 +254,15 @@ def read(account: str, row: Row) -> Whole:
 
 
 class Payload(Mapping[str, JSON]):
-    """What a payload says, read when it is asked for: that takes as long as all else about a hit.
+    """What a payload says, read when asked for: that takes as long as all else about a hit."""
 
-    Equal texts are equal payloads, so that what is derived from one can be remembered.
-    """
-
-    __slots__ = ("_said", "_text")
+    __slots__ = ("_said", "_text", "derived")
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._said: dict[str, JSON] | None = None
-
-    @property
-    def _read(self) -> dict[str, JSON]:
-        if self._said is None:
-            self._said = dict(self.items())
-        return self._said
+        self.derived: object = None
+        """What its reader derived from it, and need not derive again."""
 
     def items(self) -> ItemsView[str, JSON]:
         """Return all that it says, which is not remembered."""
@@ -277,21 +270,15 @@ class Payload(Mapping[str, JSON]):
         return {name: tuple(v) if type(v) is list else v for name, v in said}.items()
 
     def __getitem__(self, name: str) -> JSON:
-        return self._read[name]
+        if self._said is None:
+            self._said = dict(self.items())
+        return self._said[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._read)
+        return (name for name, _ in self.items())
 
     def __len__(self) -> int:
-        return len(self._read)
-
-    def __hash__(self) -> int:
-        return hash(self._text)
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, Payload):
-            return self._text == other._text
-        return isinstance(other, Mapping) and self._read == dict(other)
+        return len(self.items())
 
 
 class KnownRows:
