@@ -405,6 +405,8 @@ def _best_by_words(
                 few = db.execute(schema.ROWS_OF_LEVEL.format(condition), levels[:1])
                 query = schema.BEST_BY_WORDS_AMONG
                 condition = ", ".join([str(row) for (row,) in few])
+                if not condition:
+                    continue
             found += _best_of_kind(db, query.format(kind=kind, condition=condition), asked, most)
     return best(db, found, most) if len(found) > most else found
 
