@@ -16,16 +16,16 @@ def lines_in(*paths: Path) -> int:
 
 BUDGETS = {
     "agents": 4_641,
-    "app": 3_986,
-    "artifacts": 7_107,
+    "app": 3_982,
+    "artifacts": 7_119,
     "context": 5_720,
-    "engine": 30_446,
+    "engine": 30_596,
     "harness": 2_118,
-    "index": 4_349,
-    "model": 3_092,
+    "index": 4_456,
+    "model": 3_110,
     "process": 526,
     "storage": 6_010,
-    "surfaces": 7_272,
+    "surfaces": 7_271,
     "testing": 4_360,
 }
 
@@ -41,8 +41,8 @@ def test_every_package_has_a_budget() -> None:
 
 def test_learning_keeps_to_its_budget_with_its_tables() -> None:
     files = [file for file in (PACKAGE / "engine" / "learn").iterdir() if file.is_file()]
-    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_877
+    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_894
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_776
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 79_096
