@@ -34,6 +34,8 @@ Embed = Callable[[Callable[[], str]], Sequence[float]]
 
 class Gathered(NamedTuple):
     found: Candidates
+    wholes: int
+    """How many nodes match as a whole."""
     steps: list[Step]
 
 
@@ -72,8 +74,7 @@ class Retriever:
             scoring.by_whole(every, wholes, best / trusted, config)
         if parents:
             self._by_parents(every, parents)
-        steps.append(Step("ranking", f"{len(every)} candidates, {len(wholes)} nodes as a whole"))
-        return Gathered(found, steps)
+        return Gathered(found, len(wholes), steps)
 
     def rank(
         self, plan: Plan, gathered: Gathered, filters: Filters, nodes: Confirming, project: str
@@ -99,7 +100,10 @@ class Retriever:
             scoring.by_former(every, config)
         if project:
             scoring.by_project(every, project, config)
-        return scoring.distinct(self._by_relations(found, filters, nodes))
+        ranked = self._by_relations(found, filters, nodes)
+        told = f"{len(every)} candidates, {gathered.wholes} nodes as a whole"
+        gathered.steps.append(Step("ranking", told))
+        return scoring.distinct(ranked)
 
     def passage(self, uri: str, text: str, filters: Filters) -> Candidate | None:
         """Return the passage of a node that is most like a text; None if filters leave it out."""
