@@ -15,7 +15,7 @@ from recalling.building import Built, built, tell_what_dominates
 from recalling.corpus import Corpus, Note, Session
 from recalling.memories import ACCOUNT, StandIn, folder, of_account, opened, write
 from recalling.models import of_a_question
-from recalling.peers import PLAIN, peers
+from recalling.peers import PLAIN, peers, plain_fts5
 from recalling.readers import throughput
 from recalling.timing import Ask, Goal, Taken, in_turns
 
@@ -29,6 +29,7 @@ _READ = 10_000
 LARGE = 100_000
 _TIMES_PLAIN, _TIMES_MEDIAN, _TIMES_FASTER, _TIMES_PRESENT = 4.0, 3.0, 20.0, 1.5
 _IN_ACCOUNT, _ASKED = 1_000, 5
+_WORDS_GOALS = {1_000: 15.0, 10_000: 3.0, 100_000: 1.3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,24 @@ def measured(size: int, model: Embedder | None) -> tuple[AtSize, list[Goal]]:
         commit = _committing(hybrid.memory, corpus)
         print(f"  commit a session of 20 messages {commit * 1e3:.1f} ms", flush=True)
     return AtSize(size, taken, seconds, commit), goals
+
+
+def words_alone(size: int) -> tuple[Mapping[str, Taken], Goal]:
+    """Ask a memory that compares words, and plain FTS5; count the CPU time of this thread."""
+    corpus = Corpus()
+    said = list(corpus.passages(size))
+    questions = corpus.questions(QUESTIONS)
+    with folder() as home, opened(home) as context:
+        write(context, said)
+        context.indexes.upkeep.rebuild(ACCOUNT)
+        texts = [text for each in said for text in each.texts]
+        memory = of_account(context, ACCOUNT)
+        asked = {WORDS: memory.recall, PLAIN: plain_fts5(texts, questions, home)}
+        taken = in_turns(asked, questions, clock=time.thread_time)
+    times = taken[WORDS].p50 / taken[PLAIN].p50
+    for name, each in taken.items():
+        print(f"  {name:24} {each} of CPU  {each.p50 / taken[PLAIN].p50:7.1f}x", flush=True)
+    return taken, Goal(f"words / plain FTS5, CPU, {size:,} passages", times, _WORDS_GOALS[size])
 
 
 def _written(

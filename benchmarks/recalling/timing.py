@@ -55,13 +55,14 @@ class Goal:
 @dataclass(slots=True)
 class _Turn:
     ask: Ask
+    clock: Callable[[], float]
     runs: list[list[float]] = field(default_factory=list)
     spent: float = 0.0
 
     def take(self, at: int, question: str) -> None:
-        begun = time.perf_counter()
+        begun = self.clock()
         self.ask(question)
-        seconds = time.perf_counter() - begun
+        seconds = self.clock() - begun
         self.spent += seconds
         if at == len(self.runs):
             self.runs.append([])
@@ -69,13 +70,16 @@ class _Turn:
 
 
 def in_turns(
-    asked: Mapping[str, Ask], questions: Sequence[str], hurried: Collection[str] = ()
+    asked: Mapping[str, Ask],
+    questions: Sequence[str],
+    hurried: Collection[str] = (),
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, Taken]:
     """Ask everybody the same questions in turns, so that whatever the machine does hits all.
 
     Who is hurried and has taken long is asked no more new questions.
     """
-    turns = {name: _Turn(ask) for name, ask in asked.items()}
+    turns = {name: _Turn(ask, clock) for name, ask in asked.items()}
     for turn in turns.values():
         for question in questions[:_WARM_UP]:
             turn.ask(question)

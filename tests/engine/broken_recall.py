@@ -239,9 +239,8 @@ def asks_for_all_words(patch: Patch) -> None:
     by_words = Retriever.by_words
 
     def strictly(self: Retriever, plan: Any, *given: Any, **more: Any) -> object:  # noqa: ANN401 - a plan
-        found, wholes = by_words(self, plan, *given, **more)
-        held = [hit for hit in found if all(word in hit.text.lower() for word in plan.words)]
-        return held, wholes
+        found = by_words(self, plan, *given, **more)
+        return [hit for hit in found if all(word in hit.text.lower() for word in plan.words)]
 
     patch.setattr(Retriever, "by_words", strictly)
 

@@ -268,7 +268,8 @@ def test_a_moment_that_turns_out_to_be_damaged_is_made_anew(
     state = changed(context)
     of(context).recall("tabs", at=state)
     with closing(sqlite3.connect(next(tmp_path.rglob("past/*/*/local.sqlite")))) as db:
-        db.execute("DELETE FROM texts")
+        db.execute("DELETE FROM texts")  # which are remembered, but for this
+        db.execute("UPDATE changes SET token = token + 1")
         db.commit()
 
     result = of(context).recall("tabs", at=state, top_k=50)

@@ -224,10 +224,8 @@ def test_erasing_leaves_nothing_in_the_table(context: Context, tmp_path: Path) -
 class TestWatcher:
     @pytest.fixture
     def watched(self, context: Context) -> Context:
-        pytest.importorskip("watchfiles")
-        context.keep_watch()
-        assert context._watching is not None
-        context._watching.join()
+        for _ in range(2):
+            context.keep_watch(lambda: edits.folders(context.recorded.inner))
         assert context.watcher is not None
         return context
 
@@ -259,13 +257,11 @@ class TestWatcher:
         (folder / "content.md").write_text("An okapi.\n")
         assert found(watched, "okapi")[0].endswith("/deep")
 
-    def test_one_that_is_dead_is_not_believed(
-        self, watched: Context, memories: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_one_that_is_dead_is_not_believed(self, watched: Context, memories: Path) -> None:
         found(watched, "tabs")
         telling = watched.watcher
         assert telling is not None
-        monkeypatch.setattr(watcher, "_LONGEST_ANSWER", 0.0)
+        telling.close()
         file = memories / "preference" / "indentation" / "content.md"
         file.write_text("A zebra is here.\n")
 
@@ -277,15 +273,43 @@ class TestWatcher:
     ) -> None:
         monkeypatch.setattr(watcher, "_disk_of", lambda _: "nfs4")
 
-        assert watcher.change_watcher(str(tmp_path), tmp_path / "own") is None
+        assert watcher.change_watcher(str(tmp_path), lambda: [""]) is None
 
     def test_it_starts_where_looking_takes_long(
         self, context: Context, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        context.memory.keep_watch()
         monkeypatch.setattr(edits, "WORTH_WATCHING", 1e9)
         found(context, "tabs")
-        assert context._watching is None
+        found(context, "tabs")
+        assert context.watcher is None
         monkeypatch.setattr(edits, "WORTH_WATCHING", 0.0)
         found(context, "tabs")
-        assert context._watching is not None
+        assert context.watcher is None
+        found(context, "tabs")
+        assert context.watcher is not None
+
+    def test_a_child_does_not_take_what_its_parent_is_told(self, watched: Context) -> None:
+        telling = watched.watcher
+        assert telling is not None
+        telling._pid += 1
+
+        assert telling.changes() is None
+
+    def test_it_is_not_believed_for_long(
+        self, watched: Context, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(watcher, "_TRUSTED_SECONDS", 0.0)
+        telling = watched.watcher
+        assert telling is not None
+        changes = telling.changes()
+        assert changes is not None
+        telling.settle(changes)
+
+        assert not telling.is_settled(changes)
+
+    def test_too_many_folders_are_not_watched(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(watcher, "MOST_FOLDERS", 1)
+
+        assert watcher.change_watcher(str(tmp_path), lambda: ["", ""]) is None

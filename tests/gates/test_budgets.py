@@ -16,16 +16,16 @@ def lines_in(*paths: Path) -> int:
 
 BUDGETS = {
     "agents": 4_470,
-    "app": 2_842,
-    "artifacts": 7_107,
+    "app": 2_837,
+    "artifacts": 7_119,
     "context": 5_711,
-    "engine": 29_925,
+    "engine": 30_080,
     "harness": 2_027,
-    "index": 4_236,
-    "model": 3_092,
+    "index": 4_343,
+    "model": 3_110,
     "process": 583,
     "storage": 6_009,
-    "surfaces": 7_246,
+    "surfaces": 7_245,
     "testing": 4_348,
 }
 
@@ -41,8 +41,8 @@ def test_every_package_has_a_budget() -> None:
 
 def test_learning_keeps_to_its_budget_with_its_tables() -> None:
     files = [file for file in (PACKAGE / "engine" / "learn").iterdir() if file.is_file()]
-    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_443
+    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_460
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 76_907
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_231

@@ -1,6 +1,6 @@
 """The parts that work on one memory."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, closing
 from functools import cached_property, partial
 from pathlib import Path
@@ -16,8 +16,6 @@ from perdure.model import RequestContext
 from perdure.storage.wrappers.recorded import Recorded
 
 if TYPE_CHECKING:
-    from threading import Thread
-
     from perdure.artifacts.keys import SigningKey
     from perdure.context.contract import TenantData
     from perdure.context.followed import FollowedLinks
@@ -39,6 +37,9 @@ if TYPE_CHECKING:
     from perdure.model.aliases import Identity
     from perdure.model.trust import AgentSettings
     from perdure.storage.seen import Seen
+
+_LOOKS_BEFORE_WATCHING = 2
+"""So often a process looks at all files before a watcher tells it whether some changed."""
 
 
 class Context(Closing):
@@ -65,9 +66,9 @@ class Context(Closing):
         self._lock = Lock()
         self._memories = 0
         self._is_closed = False
-        self.leaves_checks = self.may_watch = False
+        self.leaves_checks = False
         self.watcher: ChangeWatcher | None = None
-        self._watching: Thread | None = None
+        self._looks = 0
         self._closing = ExitStack()
         self._closing.callback(recorded.close)
 
@@ -79,18 +80,14 @@ class Context(Closing):
     def agents(self) -> "AgentSettings":
         return self.config.agents
 
-    def keep_watch(self) -> None:
-        from threading import Thread
-
+    def keep_watch(self, folders: Callable[[], Iterable[str]]) -> None:
         with self._lock:
-            if self._watching is None and not self._is_closed:
-                self._watching = Thread(target=self._watch, name="perdure watcher", daemon=True)
-                self._watching.start()
+            self._looks += 1
+            if self._looks != _LOOKS_BEFORE_WATCHING or self._is_closed:
+                return
+            from perdure.engine.watcher import change_watcher
 
-    def _watch(self) -> None:
-        from perdure.engine.watcher import change_watcher
-
-        self.watcher = change_watcher(self.recorded.identity, self._folder / "watching")
+            self.watcher = change_watcher(self.recorded.identity, folders)
 
     @property
     def check_seconds(self) -> float:
@@ -264,8 +261,6 @@ class Context(Closing):
     def close(self) -> None:
         with self._lock:
             self._is_closed = True
-        if self._watching is not None:
-            self._watching.join()
         if self.watcher is not None:
             self.watcher.close()
         self._closing.close()

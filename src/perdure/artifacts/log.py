@@ -23,9 +23,11 @@ from perdure.artifacts.segment import (
     Head,
     Header,
     Reader,
+    Window,
     damaged_puts,
     decode_header,
     encode_head,
+    placed,
     records_checksum,
     salt_of,
     seal,
@@ -264,7 +266,9 @@ class Log:
         file = self.file(frame.segment)
         stop = frame.offset + frame.head.length
         ending = frame.offset + frame.head.seal_offset + SEAL_BYTES
-        if any(file.read(ending, stop - ending)) or damaged_puts(file, frame, self.hash):
+        window = Window(file, ending - SEAL_BYTES)
+        padding = file.read(ending, stop - ending)
+        if any(padding) or damaged_puts(window, frame, placed(frame), self.hash):
             raise DamageError("the payload of the last frame is not whole")
         if not is_doubtful:  # it was read from the disk itself; writing it could only harm it
             return

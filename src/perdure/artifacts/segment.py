@@ -19,14 +19,14 @@ frame is never taken for one, whoever wrote it.
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import NamedTuple, Protocol
 
 from google_crc32c import extend as extend_crc32c
 from google_crc32c import value as crc32c
 
-from perdure.artifacts.cid import CID, Hash
+from perdure.artifacts.cid import Hash
 from perdure.artifacts.entry import raw_puts, unpack_puts
 from perdure.errors import DamageError
 
@@ -413,12 +413,22 @@ def is_erased(window: Window, put: Placed) -> bool:
     return found == put.length
 
 
-def damaged_puts(file: Readable, frame: Frame, algorithm: Hash) -> list[CID]:
-    """Return what the frame puts and its payload does not hold as it was."""
-    stop = frame.payload + frame.head.payload_length
-    window = Window(file, stop)
-    return [
-        CID.from_bytes(put.cid)
-        for put in placed(frame)
-        if put.place + put.length > stop or not is_whole(window, put, algorithm)
-    ]
+def damaged_puts(
+    window: Window, frame: Frame, puts: Iterable[Placed], algorithm: Hash
+) -> list[Placed]:
+    """Return those of a frame's puts that its payload does not hold as they were."""
+    start, size = frame.payload, frame.head.payload_length
+    if size > SLICE or algorithm is not Hash.SHA2_256:
+        stop = start + size
+        return [
+            put
+            for put in puts
+            if put.place + put.length > stop or not is_whole(window, put, algorithm)
+        ]
+    payload, found = window.read(start, size), list[Placed]()
+    for put in puts:  # a call less for each of them is a tenth of the time
+        _, cid, checksum, place, length = put
+        data = payload[place - start : place - start + length]
+        if sha256(data).digest() != cid[4:] or len(data) != length or crc32c(data) != checksum:
+            found.append(put)
+    return found

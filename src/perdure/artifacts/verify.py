@@ -20,9 +20,9 @@ from perdure.artifacts.segment import (
     Reader,
     Window,
     apart,
+    damaged_puts,
     decode_header,
     is_erased,
-    is_whole,
     placed,
     segment_name,
     segment_number,
@@ -174,16 +174,14 @@ class _Verification:
         self._entries += head.entries
         if not self._broken:
             self._position = last
-        stop = frame.payload + head.payload_length
-        ending = stop + SEAL_BYTES
+        ending = frame.payload + head.payload_length + SEAL_BYTES
         if ending % ALIGNMENT and any(window.read(ending, -ending % ALIGNMENT)):
             where = f"{segment_name(frame.segment)} at byte {ending}"
             self._faults.append(Fault("what fills up a commit is not empty", where, self._position))
         puts, others = apart(frame, _JUDGED)  # to decode all takes five times as long as the rest
-        for put in puts:
-            if put.place + put.length <= stop and is_whole(window, put, algorithm):
-                self._contents += 1
-                continue
+        damaged = damaged_puts(window, frame, puts, algorithm)
+        self._contents += len(puts) - len(damaged)
+        for put in damaged:
             cid = CID.from_bytes(put.cid)
             place = f"{segment_name(frame.segment)} at byte {put.place}"
             fault = Fault("the content is not what was put", place, put.position, cid)

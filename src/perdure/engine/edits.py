@@ -1,7 +1,7 @@
 """Edits that were made outside Perdure, recorded before anything is answered."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 NODES = Locator("accounts")
 """Where all texts of nodes are, in the layout `agfs`."""
-WORTH_WATCHING = 0.02
-"""Seconds of a check, above which a process that lives long has a watcher instead."""
+WORTH_WATCHING = 0.0005
+"""Seconds of a check, above which a process that asks again has a watcher instead."""
 INLINE_TEXTS = 2_000
 """So many texts are looked at while an agent waits, which takes 8 ms; more, in the background."""
 _OTHER_HASH = b"-"
@@ -48,7 +48,7 @@ def notice_edits(parts: "Parts", *, seconds: float | None, first_waits: bool = F
         return Noticed(0, 1, (unchecked,))
     watcher = parts.watcher
     changes = None if watcher is None else watcher.changes()
-    if watcher is not None and changes is not None and changes == watcher.settled:
+    if watcher is not None and watcher.is_settled(changes):
         return Noticed()
     began, now = time.monotonic(), time.time()
     files, seen = parts.recorded, parts.seen
@@ -64,13 +64,13 @@ def notice_edits(parts: "Parts", *, seconds: float | None, first_waits: bool = F
         return Noticed(0, 1, (Hint(HintKind.TEXTS_GONE, str(error)),))
     except StorageError as error:
         return Noticed(0, 1, (unrecorded(error),))
-    if parts.may_watch and time.monotonic() - began > WORTH_WATCHING:
-        parts.keep_watch()
+    if watcher is None and time.monotonic() - began > WORTH_WATCHING:
+        parts.keep_watch(lambda: folders(files.inner))
     with suppress(StorageError):  # then the next check looks at the same texts again
         settle(parts.seen, checked, now if seconds is None else None)
     if not checked.left and not checked.closed:
         if watcher is not None and changes is not None:
-            watcher.settled = changes
+            watcher.settle(changes)
         return Noticed(recorded)
     text = (
         f"{checked.closed:,} folder{'s' * (checked.closed > 1)} may not be read, such as "
@@ -155,6 +155,15 @@ def look_for_edits(  # noqa: PLR0913 - what is compared with what, and within wh
         known=known,
         accept_removals=accept_removals,
     )
+
+
+def folders(backend: StorageBackend) -> Iterator[str]:
+    """Yield the keys of the folders whose texts are looked at for edits."""
+    if isinstance(backend, Layout):
+        found = backend.inner.scan(skip=backend.skips)
+    else:
+        found = backend.scan(NODES, skip=_is_hidden)
+    return (listing.directory.key for listing in found)
 
 
 def look_at_notes(

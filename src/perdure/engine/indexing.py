@@ -1,6 +1,7 @@
 """From nodes to what an index holds of them, and keeping the two in step."""
 
 import re
+import threading
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 FEW = 200
 """So many places are indexed while somebody waits; more is left to a worker."""
 _ATTEMPTS = 20
+_LONGEST_TURN = 10.0
+"""Seconds."""
 _TEXTS = 128
 """About how many texts are embedded before somebody can stop."""
 _DOUBTS = 3
@@ -245,6 +248,7 @@ class Following:
         self._firsts = indexer.firsts(index)
         self._hopeless: set[str] = set()
         """What can't be indexed, though it is just what the log says."""
+        self._turn = threading.Lock()
 
     def early(self, account_id: str) -> list[Uri]:
         """Return some of the places that were indexed before their files were written.
@@ -275,7 +279,19 @@ class Following:
         return len(list(islice(self.every(account_id), FEW + 1))) <= FEW
 
     def catch_up(self, account_id: str, also: Iterable[Uri] = ()) -> Caught:
-        """Index what changed since, and some more places that somebody asks for."""
+        """Index what changed since, and some more places that somebody asks for.
+
+        Threads take turns, so that who waits finds its change indexed with that of others. One that
+        waits for long goes on: nothing depends on it.
+        """
+        is_ours = self._turn.acquire(timeout=_LONGEST_TURN)
+        try:
+            return self._catch_up(account_id, also)
+        finally:
+            if is_ours:
+                self._turn.release()
+
+    def _catch_up(self, account_id: str, also: Iterable[Uri]) -> Caught:
         for _ in range(_ATTEMPTS):
             cursor, now = self.index.cursor(account_id), self._history.store.current().position
             if cursor == 0:

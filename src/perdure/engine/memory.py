@@ -1463,14 +1463,6 @@ class Memory(Readable):
 
         return work(self._parts, self.caller, ending or threading.Event(), report, once=once)
 
-    def keep_watch(self) -> None:
-        """Let a watcher tell of edits, so that recalls look at files only after some changed.
-
-        For a process that lives long. It starts once looking takes longer than watching is worth.
-        Where none can be had, as on a network mount, every recall goes on looking.
-        """
-        self._parts.may_watch = True
-
     def watch(self, ending: threading.Event) -> "Iterator[WatchReport]":
         """Take in edits of files as soon as they are saved, until `ending` is set.
 

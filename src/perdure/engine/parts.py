@@ -1,5 +1,6 @@
 """What a memory works with, as the composition root provides it."""
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -52,11 +53,9 @@ class Parts(Protocol):
 
     leaves_checks: bool
     """Whether somebody waits, so that many texts are looked at for edits in the background."""
-    may_watch: bool
-    """Whether a watcher may be started once looking at all files takes long."""
 
-    def keep_watch(self) -> None:
-        """Let a watcher tell of changes from soon on, if one can; twice is once."""
+    def keep_watch(self, folders: Callable[[], Iterable[str]]) -> None:
+        """Let a watcher tell of changes in folders, from the second call on and if one can."""
 
     @property
     def check_seconds(self) -> float:

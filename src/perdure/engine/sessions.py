@@ -300,7 +300,8 @@ def screened(
             continue
         found = kept(each)
         said = forgotten.masked(found.message.content)
-        messages.append(replace(found.message, content=said.text))
+        is_same = said.text == found.message.content
+        messages.append(found.message if is_same else replace(found.message, content=said.text))
         kinds |= {at: found.kinds} if found.kinds else {}
         hidden += said.hidden
     return Screened(messages, kinds, hidden)

@@ -1,75 +1,134 @@
-"""What tells a process that lives long whether files changed since they were looked at."""
+"""What tells a process whether files changed since they were looked at."""
 
-import shutil
-import tempfile
+import ctypes
+import errno
+import os
+import struct
 import threading
 import time
+from collections.abc import Callable, Iterable
+from itertools import islice
 from pathlib import Path
 
 from perdure.files import Closing
+from perdure.storage.confined import system_library
 
-_GATHERED, _LONGEST_SILENCE = 20, 200
-"""Milliseconds."""
-_LONGEST_ANSWER = 1.0
+MOST_FOLDERS = 4_096
+_TRUSTED_SECONDS = 10.0
+"""For so long files are not looked at: an edit through a hard link elsewhere is not told of."""
 _LOCAL_DISKS = frozenset(
     {"bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "tmpfs", "xfs", "zfs"}
 )
+_EVENT = struct.Struct("iIII")
+_READ_BYTES = 65_536
+_MODIFIED, _ATTRIBUTES, _CLOSED, _MOVED, _CREATED, _DELETED = 0x2, 0x4, 0x8, 0xC0, 0x100, 0x200
+_GONE, _OVERFLOW, _ONLY_FOLDER, _NO_LINK, _IS_FOLDER = 0xC00, 0x4000, 1 << 24, 1 << 25, 1 << 30
+_WANTED = _MODIFIED | _ATTRIBUTES | _CLOSED | _MOVED | _CREATED | _DELETED | _GONE
+_OTHER_FOLDERS = _OVERFLOW | _IS_FOLDER
 
 
 class ChangeWatcher(Closing):
-    """Tells whether anything below a folder changed, so that it need not be looked at again.
+    """Tells whether anything in some folders changed, so that they need not be looked at again.
 
-    The system tells of changes in their order. So a file of our own is made, in another folder that
-    is watched too; once the system tells of it, it has told of all that was done before.
+    The kernel queues an event before the call that changes a file returns. So if the queue is
+    empty, nothing changed.
     """
 
-    def __init__(self, root: str, own: Path) -> None:
-        from watchfiles._rust_notify import RustNotify  # noqa: PLC0415 - an extra
-
-        own.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._own = Path(tempfile.mkdtemp(dir=own))
+    def __init__(self, root: str, folders: Callable[[], Iterable[str]]) -> None:
+        self._root = root
+        self._folders = folders
         self._lock = threading.Lock()
-        self._changes = self._marks = 0
-        self._is_dead = False
-        self.settled = -1
-        """As of which count everything was looked at."""
-        self._notify = RustNotify([root, str(self._own)], False, False, 0, True, False)  # noqa: FBT003 - it takes no names
+        self._pid = os.getpid()
+        self._changes = 0
+        self._settled = (-1, 0.0)
+        self._identity = _identity(root)
+        self._queue: int | None = _checked(
+            system_library().inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        )
+        try:
+            self._watch()
+        except OSError:
+            self.close()
+            raise
 
     def changes(self) -> int | None:
         """Return a count that grows with every change so far; None if nobody can tell."""
         with self._lock:
-            if self._is_dead:
+            if self._queue is None or self._pid != os.getpid():
                 return None
-            self._marks += 1
-            mark = self._own / str(self._marks)
-            mark.touch()
-            deadline = time.monotonic() + _LONGEST_ANSWER
-            while time.monotonic() < deadline:
-                told = self._notify.watch(_GATHERED, 1, _LONGEST_SILENCE, None)
-                paths = set() if isinstance(told, str) else {path for _, path in told}
-                self._changes += any(Path(path).parent != self._own for path in paths)
-                if str(mark) in paths:
-                    mark.unlink(missing_ok=True)
-                    return self._changes
-            self._is_dead = True  # its thread is gone, as after a fork
-            return None
+            try:
+                events = self._read()
+                if events & _OTHER_FOLDERS:
+                    self._watch()
+                if _identity(self._root) != self._identity:
+                    return None
+            except OSError:
+                return None
+            self._changes += bool(events)
+            return self._changes
+
+    def is_settled(self, changes: int | None) -> bool:
+        """Whether everything was looked at as of a count, and not too long ago."""
+        settled, until = self._settled
+        return changes == settled and time.monotonic() < until
+
+    def settle(self, changes: int) -> None:
+        """Remember that everything was looked at after this count was returned."""
+        self._settled = changes, time.monotonic() + _TRUSTED_SECONDS
 
     def close(self) -> None:
-        self._is_dead = True
-        self._notify.close()
-        shutil.rmtree(self._own, ignore_errors=True)
+        with self._lock:
+            if self._queue is not None:
+                os.close(self._queue)
+            self._queue = None
+
+    def _read(self) -> int:
+        """Return what the events in the queue are of, all in one; 0 if there is none."""
+        found = 0
+        while True:
+            try:
+                told = os.read(self._queue or -1, _READ_BYTES)
+            except BlockingIOError:
+                return found
+            at = 0
+            while at < len(told):
+                _, mask, _, length = _EVENT.unpack_from(told, at)
+                found |= mask
+                at += _EVENT.size + length
+
+    def _watch(self) -> None:
+        """Watch every folder; one that is watched already stays so."""
+        folders = list(islice(self._folders(), MOST_FOLDERS + 1))
+        if len(folders) > MOST_FOLDERS:
+            raise OSError(errno.ENOSPC, "there are too many folders to be watched")
+        for folder in folders:
+            path = os.fsencode(Path(self._root, folder))
+            wanted = _WANTED | _ONLY_FOLDER | _NO_LINK
+            _checked(system_library().inotify_add_watch(self._queue, path, wanted))
 
 
-def change_watcher(root: str, own: Path) -> ChangeWatcher | None:
-    """Return who watches a folder; None if nobody can: no package, no local disk, too many folders.
+def _checked(result: int) -> int:
+    if result < 0:
+        raise OSError(ctypes.get_errno(), "a folder can't be watched")
+    return result
 
-    Of a disk that other machines write to, the system does not tell.
+
+def _identity(path: str) -> tuple[int, int]:
+    found = os.stat(path)  # noqa: PTH116 - each recall asks it
+    return found.st_dev, found.st_ino
+
+
+def change_watcher(root: str, folders: Callable[[], Iterable[str]]) -> ChangeWatcher | None:
+    """Return who watches folders below a root; None if nobody can.
+
+    That is so on another system than Linux, on a disk that is not local (of what other machines
+    write there, the system does not tell), and if there are too many folders or watchers.
     """
     if _disk_of(root) not in _LOCAL_DISKS:
         return None
     try:
-        return ChangeWatcher(root, own)
-    except (ImportError, OSError, RuntimeError):
+        return ChangeWatcher(root, folders)
+    except (AttributeError, OSError):
         return None
 
 

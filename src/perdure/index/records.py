@@ -13,7 +13,7 @@ from perdure.model import ContextNode, ContextType, IndexRecord, Level, Uri
 from perdure.model.record import ACCOUNT, OWNER_SPACE, VALID_FROM, VALID_UNTIL, record_id
 from perdure.model.speech import SAID, Kind, speech_of
 from perdure.model.transcript import HIDDEN, Said, parse
-from perdure.model.values import JSON, MAX_ABSTRACT, shortened
+from perdure.model.values import JSON, MAX_ABSTRACT, extended, frozen, shortened
 from perdure.times import read_moment
 
 CHARACTERS = 900
@@ -148,7 +148,8 @@ def records_of(node: ContextNode, cid: str, names: Sequence[str] = ()) -> list[I
     """
     called = _called(node, names)
     pieces = list(_pieces(node, called))
-    payload = _payload(node, cid)
+    payload = frozen(_payload(node, cid), "payload")
+    below = _filters(node, node.place.parent)
     texts = {
         record_id(node.uri, Level.ABSTRACT): (Level.ABSTRACT, node.abstract),
         record_id(node.uri, Level.OVERVIEW): (Level.OVERVIEW, node.overview),
@@ -161,15 +162,15 @@ def records_of(node: ContextNode, cid: str, names: Sequence[str] = ()) -> list[I
             level=level,
             text=text,
             context="" if id_ == whole_id(node.uri) else _joined(called),
-            filters=_filters(node, node.place.parent, None),
+            filters=below,
             payload=payload,
         )
         for id_, (level, text) in texts.items()
         if text.strip()
     ]
-    units = _units(pieces)
+    units, of_node = _units(pieces), (payload, _filters(node, node.place))
     for number, piece in enumerate(pieces):
-        found.append(_passage(node, payload, piece, number, units))
+        found.append(_passage(node.uri, of_node, piece, number, units))
     return found
 
 
@@ -292,10 +293,18 @@ def _near(number: int, units: Sequence[int]) -> list[JSON]:
 
 
 def _passage(
-    node: ContextNode, of_node: Mapping[str, JSON], piece: Piece, number: int, units: Sequence[int]
+    uri: str,
+    of_node: tuple[Mapping[str, JSON], Mapping[str, JSON]],
+    piece: Piece,
+    number: int,
+    units: Sequence[int],
 ) -> IndexRecord:
+    """Return the record of a passage; `of_node` has the payload and the filters of its node.
+
+    What somebody said holds from when it was said.
+    """
+    of_all, filters = of_node
     payload: dict[str, JSON] = {
-        **of_node,
         "lines": [piece.first_line, piece.last_line],
         "passage": number,
         "near": _near(number, units),
@@ -314,14 +323,16 @@ def _passage(
         payload["under"] = " · ".join(piece.headings)
     if piece.date is not None:
         payload["date"] = piece.date.isoformat()
+        if piece.said is not None and VALID_FROM not in filters:
+            filters = extended(filters, {VALID_FROM: payload["date"]}, "filters")
     return IndexRecord(
-        id=record_id(node.uri, Level.CONTENT, number),
-        uri=node.uri,
+        id=record_id(uri, Level.CONTENT, number),
+        uri=uri,
         level=Level.CONTENT,
         text=piece.text,
         context=_joined(piece.context),
-        filters=_filters(node, node.place, piece.date if piece.said else None),
-        payload=payload,
+        filters=filters,
+        payload=extended(of_all, payload, "payload"),
     )
 
 
@@ -340,9 +351,9 @@ def _payload(node: ContextNode, cid: str) -> dict[str, JSON]:
     return payload
 
 
-def _filters(node: ContextNode, parent: Uri, said_at: datetime | None) -> dict[str, JSON]:
-    """Return what a record is filed under. What somebody said holds from when it was said."""
-    valid_from = read_moment(node.metadata.get(VALID_FROM)) or said_at
+def _filters(node: ContextNode, parent: Uri) -> Mapping[str, JSON]:
+    """Return what the records of a node are filed under."""
+    valid_from = read_moment(node.metadata.get(VALID_FROM))
     valid_until = read_moment(node.metadata.get(VALID_UNTIL))
     filters: dict[str, JSON] = {
         ACCOUNT: node.account_id,
@@ -356,7 +367,7 @@ def _filters(node: ContextNode, parent: Uri, said_at: datetime | None) -> dict[s
     for name, time in ((VALID_FROM, valid_from), (VALID_UNTIL, valid_until)):
         if time is not None:
             filters[name] = time.isoformat()
-    return filters
+    return frozen(filters, "filters")
 
 
 def _joined(context: Iterable[str]) -> str:

@@ -99,15 +99,20 @@ class SeedHit:
 
     @classmethod
     def of_record(
-        cls, id_: str, uri: str, level: Level, score: float, said: tuple[str, Mapping[str, JSON]]
+        cls, id_: str, uri: str, level: Level, text: str, payload: Mapping[str, JSON]
     ) -> "SeedHit":
-        """Return a hit quickly, of a record that an index checked; `said`: its text and payload.
+        """Return a hit without a score quickly, of a record that an index checked.
 
         Nobody may change the payload.
         """
-        text, payload = said
         hit = object.__new__(cls)
-        hit.__dict__.update(id=id_, uri=uri, level=level, score=score, text=text, payload=payload)
+        hit.__dict__.update(id=id_, uri=uri, level=level, score=0.0, text=text, payload=payload)
+        return hit
+
+    def scored(self, score: float) -> "SeedHit":
+        """Return the same hit with a score, quickly."""
+        hit = object.__new__(SeedHit)
+        hit.__dict__.update(self.__dict__, score=score)
         return hit
 
 
@@ -133,6 +138,8 @@ def _check_id(text: str) -> None:
 
 
 def _level(level: object) -> Level:
+    if type(level) is Level:
+        return level
     if isinstance(level, int) and not isinstance(level, bool) and level in set(Level):
         return Level(level)
     raise InvalidValueError(f"{shown(level)} is no level. Fix: use 0, 1 or 2.")

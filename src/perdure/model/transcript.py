@@ -8,6 +8,7 @@ node goes on in the next one, as `^m0.1`.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 
 from perdure.dataclass import dataclass, replace
 from perdure.errors import InvalidValueError
@@ -90,7 +91,7 @@ def render(title: str, said: Iterable[tuple[int, int, Message]]) -> str:
 
 def abstract_of(text: str) -> str:
     """Say who speaks at the beginning of a text, when, and what; "" if nobody does."""
-    said = [each.message for each in parse(text[:_BEGINNING])]
+    said = _first_said(text[:_BEGINNING])
     if not said:
         return ""
     speakers = ", ".join(dict.fromkeys(each.speaker for each in said))
@@ -102,10 +103,16 @@ def abstract_of(text: str) -> str:
 
 def beginning(text: str) -> tuple[str, str]:
     """Return the day of the first message of a session, and how its user begins; "" if unknown."""
-    said = [each.message for each in parse(text[:_BEGINNING])]
+    said = _first_said(text[:_BEGINNING])
     day = next((each.time.date().isoformat() for each in said if each.time), "")
     words = (" ".join(each.content.split()) for each in said if each.role == "user")
     return day, shortened(next(filter(None, words), ""), _MAX_WORDS).removesuffix("…")
+
+
+@lru_cache(maxsize=64)
+def _first_said(text: str) -> tuple[Message, ...]:
+    """Return the messages of a beginning, which is the same when a session grows."""
+    return tuple(each.message for each in parse(text))
 
 
 def section(index: int, piece: int, message: Message) -> str:
@@ -116,7 +123,11 @@ def section(index: int, piece: int, message: Message) -> str:
 def parse(text: str) -> list[Said]:
     """Return the messages of a text, in its order; what stands above the first is left out."""
     lines = text.split("\n")
-    found = [(at, match) for at, line in enumerate(lines) if (match := _HEADING.fullmatch(line))]
+    found = [
+        (at, match)
+        for at, line in enumerate(lines)
+        if line.startswith("## ") and (match := _HEADING.fullmatch(line))
+    ]
     starts = [*(at for at, _ in found), len(lines)]
     return [
         _said(match, lines, at, end) for (at, match), end in zip(found, starts[1:], strict=True)

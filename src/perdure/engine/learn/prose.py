@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from perdure.model.speech import Kind, speech_of
 from perdure.model.transcript import Message
 from perdure.model.values import WORD as _WORD
 from perdure.model.values import shortened, words_key
-from perdure.patterns import later
+from perdure.patterns import later, needed
 
 LONGEST_SENTENCE = 600
 """Characters. A longer stretch without an end is not a sentence that someone wrote."""
@@ -194,7 +194,7 @@ def _own_lines(text: str, quoted: Collection[str]) -> Iterator[tuple[int, str]]:
         if (is_log and number > _MANY_LINES) or _HEADER.match(line):
             return
         is_others = is_dialogue and _SPEAKER.match(line)
-        if pasted or is_others or foreign[number] or words_key(line) in quoted:
+        if pasted or is_others or foreign[number] or (quoted and words_key(line) in quoted):
             pasted = pasted and bool(line.strip())
             continue
         pasted = _PASTE_LEAD.search(line) is not None
@@ -225,6 +225,7 @@ def _split(start: int, line: str) -> Iterator[tuple[int, int]]:
         begin = end
 
 
+_MOST_WORDS = 8192
 _LONG_MESSAGE = 12
 """Sentences. A message with more is a description of a task rather than a remark."""
 _CASED = frozenset({"capitals", "code"})
@@ -313,12 +314,28 @@ def kind_of(seen: frozenset[str]) -> str:
 
 
 def matched(plain: str) -> frozenset[str]:
-    small = plain.lower()
+    small, patterns = plain.lower(), _compiled("patterns")
+    possible = _CASED.union(*map(_possible, small.split()))
     return frozenset(
-        name
-        for name, pattern in _compiled("patterns").items()
-        if pattern.search(plain if name in _CASED else small)
+        name for name in possible if patterns[name].search(plain if name in _CASED else small)
     )
+
+
+@lru_cache(maxsize=_MOST_WORDS)
+def _possible(word: str) -> frozenset[str]:
+    """Return the patterns that may match where this word is, by what each of their matches has."""
+    return frozenset(name for name, parts in _parts().items() if any(map(word.__contains__, parts)))
+
+
+@cache
+def _parts() -> dict[str, tuple[str, ...]]:
+    """Return for each pattern a word, or part of one, of each text that its matches need."""
+    return {
+        name: tuple(
+            max(text.split(), key=len, default="") for text in needed(pattern.pattern) or ("",)
+        )
+        for name, pattern in _compiled("patterns").items()
+    }
 
 
 def features(sentence: Sentence, seen: frozenset[str] | None = None) -> dict[str, float]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from perdure.context.reading import NodeReader, Stored
 from perdure.model import RequestContext, SeedHit
+from perdure.model.values import JSON
 from perdure.patterns import later
 
 _ESCAPED = later(r"^\\(?=\\*## )", re.MULTILINE)
@@ -25,10 +26,13 @@ class Confirming:
         self._projects = projects
         self.known: dict[str, Stored | None] = {}
 
-    def confirmed(self, hit: SeedHit) -> Stored | None:
-        """Return the node of what an index found, if it still says so; else None."""
+    def confirmed(self, hit: SeedHit, cid: JSON = None) -> Stored | None:
+        """Return the node of what an index found, if it still says so; else None.
+
+        `cid` is the one of its payload, if that was read.
+        """
         stored = self.known[hit.uri] if hit.uri in self.known else self.stored(hit.uri)
-        if stored is None or stored.cid != hit.payload.get("cid"):
+        if stored is None or stored.cid != (cid or hit.payload.get("cid")):
             return None
         node = stored.node
         content = node.content if node.content.strip() else node.frontmatter or ""

@@ -11,16 +11,16 @@ from perdure.engine.recall.holding import Holding
 from perdure.engine.recall.packing import Packed, Tier, compose
 from perdure.engine.recall.planning import Plan, plan
 from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult, Sources, Step, hit_of
-from perdure.engine.recall.retrieval import ByWords, Retriever
+from perdure.engine.recall.retrieval import Gathered, Retriever
 from perdure.engine.recall.scoring import Candidate, RetrievalConfig
 from perdure.errors import (
     InvalidValueError,
     PerdureError,
 )
-from perdure.index.contract import Embedder
+from perdure.index.contract import Embedder, Filters
 from perdure.index.memo import embed
 from perdure.index.words import stems
-from perdure.model import SUPERSEDED_BY, ContextType, RequestContext, Uri
+from perdure.model import SUPERSEDED_BY, ContextType, RequestContext, SeedHit, Uri
 from perdure.model.record import ACCOUNT, OWNER_SPACE, PROJECT, VALID_AT
 from perdure.model.values import JSON, counted, encodable, moment
 
@@ -96,14 +96,25 @@ class Recaller:
         """Return the best hits that the caller may see, each as canonical state has it now."""
         now = self._clock()
         asked = plan(question.text, now)
-        filters, by_words = self._index.at_once(
-            ctx.account_id, lambda: self._by_words(question, asked, ctx)
-        )
         embedding = _Embedding(self._embedder, self._why_words)
+        retriever, project = self._retriever, question.project
+
+        def gather() -> tuple[Filters, Sequence[SeedHit], Gathered | None]:
+            filters = self._filters(question, ctx)
+            found = retriever.by_words(asked, filters, project=project)
+            if self._embedder is not None:  # which is not asked while others wait
+                return filters, found, None
+            return (
+                filters,
+                found,
+                retriever.gather(asked, found, embedding.vector, filters, project),
+            )
+
+        filters, found, gathered = self._index.at_once(ctx.account_id, gather)
+        if gathered is None:
+            gathered = retriever.gather(asked, found, embedding.vector, filters, project)
         confirming = ConfirmedHits(self._reader, ctx, question.projects, together=question.top_k)
-        candidates, steps = self._retriever.rank(
-            asked, embedding.vector, filters, confirming, by_words, project=question.project
-        )
+        candidates = retriever.rank(asked, gathered, filters, confirming, project)
 
         def passage(uri: str, text: str) -> Candidate | None:
             return self._retriever.passage(uri, text, filters)
@@ -118,7 +129,7 @@ class Recaller:
         confirmed = confirming.hits(candidates)
         ordered = holding.ordered(confirmed) if question.valid_at is None else confirmed
         hits = tuple(islice(_distinct(ordered), question.top_k))
-        steps = [_plan_step(asked), *steps, *holding.steps(), confirming.step()]
+        steps = [_plan_step(asked), *gathered.steps, *holding.steps(), confirming.step()]
         budget = question.budget_tokens
         packed = None if budget is None else self._packed(question, budget, hits, confirming)
         return RecallResult(
@@ -146,12 +157,6 @@ class Recaller:
         ]
         return compose(tiers, budget)
 
-    def _by_words(
-        self, question: Question, asked: Plan, ctx: RequestContext
-    ) -> tuple[dict[str, JSON], ByWords]:
-        filters = self._filters(question, ctx)
-        return filters, self._retriever.by_words(asked, filters, project=question.project)
-
     def _filters(self, question: Question, ctx: RequestContext) -> dict[str, JSON]:
         spaces = self._index.owner_spaces(ctx.account_id)
         seen = sorted(space for space in spaces if ctx.reaches(space))
@@ -176,11 +181,12 @@ class _Embedding:
         self.hints: list[Hint] = []
         self.took_part = False
 
-    def vector(self, text: str) -> Sequence[float]:
+    def vector(self, question: Callable[[], str]) -> Sequence[float]:
         if self._embedder is None:
-            self.hints += filter(None, [self._why_words])
+            self.hints = [*filter(None, [self._why_words])]
             return ()
         try:
+            text = question()
             vector = embed(self._embedder, [text])[0] if text.strip() else []
         except PerdureError as error:
             text = f"only words were compared, because the model failed: {error}"
@@ -211,7 +217,7 @@ class ConfirmedHits(Confirming):
         while some := list(islice(rest, self._together)):
             self.read(candidate.hit.uri for candidate in some)
             for candidate in some:
-                stored = self.confirmed(candidate.hit)
+                stored = self.confirmed(candidate.hit, candidate.told.cid)
                 if stored is not None:
                     yield _hit(candidate, stored)
                 elif self.known[candidate.hit.uri] is not None:
@@ -256,21 +262,20 @@ class ConfirmedHits(Confirming):
 
 
 def _hit(candidate: Candidate, stored: Stored) -> Hit:
-    payload = candidate.hit.payload
-    message = payload.get("message")
+    told = candidate.told
     session = stored.node.place.session
-    indexes = (message,) if isinstance(message, int) else ()
+    indexes = (told.key[1],) if told.key else ()
     return Hit(
         uri=candidate.hit.uri,
         cid=stored.cid,
         title=stored.node.title,
-        date=candidate.date,
+        date=told.date,
         snippet=candidate.hit.text,
         score=candidate.score,
         parts=dict(candidate.parts),
-        lines=_lines(payload["lines"]) if "lines" in payload else None,
-        speaker=candidate.speaker,
-        role=candidate.role,
+        lines=told.lines,
+        speaker=told.speaker,
+        role=told.role,
         session_id=session,
         message_indexes=indexes,
         evidence=tuple((session, each) for each in indexes)
@@ -293,13 +298,6 @@ def _evidence(stored: Stored, passage: str) -> tuple[tuple[str, int], ...]:
     support = support_of(stored.node)
     found = (support[each.cid] for each in statements(passage) if each.cid in support)
     return tuple(dict.fromkeys(mention.key for each in found for mention in each.mentions))
-
-
-def _lines(value: JSON) -> tuple[int, int] | None:
-    match value:
-        case (int(first), int(last)):
-            return first, last
-    return None
 
 
 def _distinct(hits: Iterable[Hit]) -> Iterator[Hit]:

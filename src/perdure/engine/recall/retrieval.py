@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from perdure.context.reading import NodeReader
 from perdure.context.relations import edges_of, heaviest
@@ -12,7 +12,7 @@ from perdure.engine.recall import scoring
 from perdure.engine.recall.confirming import Confirming
 from perdure.engine.recall.planning import Plan, around, content_words
 from perdure.engine.recall.result import Step
-from perdure.engine.recall.scoring import Candidate, Candidates, RetrievalConfig, key_of
+from perdure.engine.recall.scoring import Candidate, Candidates, RetrievalConfig
 from perdure.index.contract import Filters, KeptIndex
 from perdure.index.words import stems
 from perdure.model import Level, SeedHit
@@ -29,10 +29,15 @@ _SUMMARIES = {"level": (Level.ABSTRACT.value, Level.OVERVIEW.value)}
 if TYPE_CHECKING:
     from perdure.engine.recall.times import Span
 
-ByWords = tuple[list[SeedHit], dict[str, float]]
-"""Passages that were found by words, and how well whole nodes match."""
-Embed = Callable[[str], Sequence[float]]
-"""Returns the vector of a question; an empty one if there is no model."""
+Embed = Callable[[Callable[[], str]], Sequence[float]]
+"""Returns the vector of a question, which is asked for if there is a model; else an empty one."""
+
+
+class Gathered(NamedTuple):
+    found: Candidates
+    wholes: int
+    """How many nodes match as a whole."""
+    steps: list[Step]
 
 
 class Retriever:
@@ -43,37 +48,42 @@ class Retriever:
         self._reader = reader
         self._config = config
 
-    def rank(  # noqa: PLR0913 - what is asked, and all that is known of it
-        self,
-        plan: Plan,
-        embed: Embed,
-        filters: Filters,
-        nodes: Confirming,
-        by_words: "ByWords",
-        *,
-        project: str = "",
-    ) -> tuple[Iterator[Candidate], list[Step]]:
-        """Return what is worth reading, best first; without a vector, by words alone.
-
-        What belongs to `project` comes before what is as good and does not.
-        """
+    def gather(
+        self, plan: Plan, by_words: Sequence[SeedHit], embed: Embed, filters: Filters, project: str
+    ) -> Gathered:
+        """Return the candidates, with what they and those around them are worth."""
         config, found, steps = self._config, Candidates(), list[Step]()
         most = config.candidates_in_project if project else config.candidates
-        passages, wholes = by_words
-        found.add_by_words(passages)
+        found.add_by_words(by_words)
         every = found.all  # and what is found later
         steps.append(Step("words", f"{len(every)} passages have one of {', '.join(plan.words)}"))
-        vector = embed(_as_asked_by_themselves(plan.question, every))
+        vector = embed(lambda: _as_asked_by_themselves(plan.question, every))
         parents = self._by_meaning(found, vector, filters, most, steps) if vector else {}
         trusted = self._trust(every, plan, filters) if vector else 1.0
         best = scoring.by_relevance(every, trusted, config)
         lenders = config.lenders_in_project if project else config.lenders
-        self._add_neighbours(found, filters, lenders)
+
+        def around() -> dict[str, float]:
+            self._add_neighbours(found, filters, lenders)
+            return self._wholes(plan, every, filters) if trusted else {}
+
+        wholes = self._index.at_once(str(filters[ACCOUNT]), around)
         scoring.by_neighbours(every, config)
         if trusted:
             scoring.by_whole(every, wholes, best / trusted, config)
         if parents:
             self._by_parents(every, parents)
+        return Gathered(found, len(wholes), steps)
+
+    def rank(
+        self, plan: Plan, gathered: Gathered, filters: Filters, nodes: Confirming, project: str
+    ) -> Iterator[Candidate]:
+        """Return what is worth reading, best first; without a vector, by words alone.
+
+        What belongs to `project` comes before what is as good and does not.
+        """
+        config, found = self._config, gathered.found
+        every = found.all
         if plan.times:
             scoring.by_date(every, plan.times, config)
         if plan.events:
@@ -90,8 +100,9 @@ class Retriever:
         if project:
             scoring.by_project(every, project, config)
         ranked = self._by_relations(found, filters, nodes)
-        steps.append(Step("ranking", f"{len(every)} candidates, {len(wholes)} nodes as a whole"))
-        return scoring.distinct(ranked), steps
+        told = f"{len(every)} candidates, {gathered.wholes} nodes as a whole"
+        gathered.steps.append(Step("ranking", told))
+        return scoring.distinct(ranked)
 
     def passage(self, uri: str, text: str, filters: Filters) -> Candidate | None:
         """Return the passage of a node that is most like a text; None if filters leave it out."""
@@ -101,27 +112,34 @@ class Retriever:
         words = content_words(text)[:_MOST_WORDS]
         of_node = {**filters, **_PASSAGES, "uri": uri}
         hit = next(iter(self._index.search_by_text(words, of_node, 1)), first[0])
-        return Candidate(key_of(hit), hit)
+        return Candidate.of(hit)
 
     # ------------------------------------------------------------ words
-    def by_words(self, plan: Plan, filters: Filters, *, project: str = "") -> "ByWords":
-        """Return the passages that have one of the words, and the nodes, by all that they say."""
-        config, wholes = self._config, {**filters, **_WHOLES}
-        most = config.candidates_in_project if project else config.candidates
-        passages = self._index.search_by_text(plan.words, {**filters, **_PASSAGES}, most)
-        return passages, self._index.match(plan.words, wholes, config.wholes)
+    def by_words(self, plan: Plan, filters: Filters, *, project: str = "") -> list[SeedHit]:
+        """Return the passages that have one of the words."""
+        most = self._config.candidates_in_project if project else self._config.candidates
+        return self._index.search_by_text(plan.words, {**filters, **_PASSAGES}, most)
+
+    def _wholes(
+        self, plan: Plan, found: Collection[Candidate], filters: Filters
+    ) -> dict[str, float]:
+        """Return how well the nodes of candidates match by all that they say."""
+        uris = tuple(dict.fromkeys([each.hit.uri for each in found]))
+        if not uris:
+            return {}
+        return self._index.match(plan.words, {**filters, **_WHOLES, "uri": uris}, len(uris))
 
     def _trust(self, found: Collection[Candidate], plan: Plan, filters: Filters) -> float:
         """Return how far words can be trusted; those of a date are not expected in a text."""
         best = max(found, key=lambda each: (each.words, each.hit.id), default=None)
         if best is None or not best.words:
             return 0.0
-        said = {*stems(best.hit.text), *stems(best.speaker)}
+        said = {*stems(best.hit.text), *stems(best.told.speaker)}
         held = [word for word in plan.words if said.issuperset(stems(word))]
         account = str(filters[ACCOUNT])
         ceiling = self._index.ceiling(account, plan.timeless) or best.words
         covered = max(best.words, self._index.ceiling(account, held)) / ceiling
-        more = 0.0 if best.role else self._config.cover_of_note
+        more = 0.0 if best.told.role else self._config.cover_of_note
         return scoring.trust(covered - more, len(held), plan, self._config)
 
     def _around_events(self, plan: Plan, filters: Filters) -> "list[Span]":
@@ -184,14 +202,13 @@ class Retriever:
     # ------------------------------------------------------------ around
     def _add_neighbours(self, found: Candidates, filters: Filters, lenders: int) -> None:
         """Add the messages beside the best ones, which may say what was asked for."""
-        if all(number < 0 for each in found.all for number in each.near):
+        if not any(each.told.near for each in found.all):
             return
-        best = sorted(found.all, key=lambda each: (-scoring.lent(each, self._config), each.hit.id))
+        best = sorted((-scoring.lent(each), each.hit.id, each) for each in found.all)
         wanted = {
             record_id(candidate.hit.uri, Level.CONTENT, number)
-            for candidate in best[:lenders]
-            for number in candidate.near
-            if number >= 0
+            for _, _, candidate in best[:lenders]
+            for number in candidate.told.near
         }
         for hit in self._index.look(sorted(wanted), filters) if wanted else ():
             found.add(hit)
@@ -224,7 +241,7 @@ class Retriever:
 
 def _as_asked_by_themselves(question: str, found: Collection[Candidate]) -> str:
     """Return a question about speakers as if they asked it: they say "I" of themselves."""
-    names = sorted({name for candidate in found for name in candidate.party} - set(ROLES))
+    names = sorted({name for candidate in found for name in candidate.told.party} - set(ROLES))
     if not names:
         return question
     named = re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})('s)?\b")

@@ -8,14 +8,19 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from perdure.dataclass import dataclass
 from perdure.engine.recall.planning import Plan
+from perdure.index.account.rows import Payload
 from perdure.model import ContextType, SeedHit, Uri
+from perdure.model.values import JSON
 
 if TYPE_CHECKING:
     from perdure.engine.recall.times import Span
+
+_SHORT = 35
+"""Messages of more words than that lend and borrow less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +33,6 @@ class RetrievalConfig:
 
     candidates: int = 150
     """Passages that each search looks at."""
-    wholes: int = 200
-    """Nodes that are compared as a whole."""
 
     vector: float = 0.2
     """What nearness in meaning counts where words can be trusted; where they can't, it counts 1."""
@@ -56,8 +59,6 @@ class RetrievalConfig:
     """... of the one after it."""
     second_before: float = 0.15
     """... of the one before the one before it."""
-    short: int = 35
-    """Messages of more words than that lend and borrow less."""
     lenders: int = 50
     """So many of the best are asked what is beside them."""
 
@@ -122,45 +123,91 @@ Key = tuple[str, int]
 """A session and which message of it, or a node and which passage of it."""
 
 
+class Facts(NamedTuple):
+    """What a payload says that candidates are scored by."""
+
+    key: Key | None
+    """Which message it is of; None if it is of a note."""
+    passage: int
+    speaker: str
+    role: str
+    party: tuple[str, ...]
+    """Who speaks in its session."""
+    short: float
+    """The share that a message lends and borrows: all of it, or less if it is long."""
+    asks: bool
+    """Whether the message ends with a question."""
+    near: tuple[int, ...]
+    """Where the message before begins, the one after, and the one after that; no other is one."""
+    date: datetime | None
+    lines: tuple[int, int] | None
+    cid: JSON
+    project: JSON
+    lasting: float | None
+
+
+def _facts(payload: Mapping[str, JSON]) -> Facts:
+    said = dict(payload.items()).get
+    message, passage, date, lasting = (
+        said("message"),
+        said("passage"),
+        said("date"),
+        said("lasting"),
+    )
+    near, length = said("near") or (), max(1, int(said("length") or 1))  # type: ignore[arg-type] # as it was put
+    return Facts(
+        key=(f"{said('session_id')}#", message) if isinstance(message, int) else None,
+        passage=passage if isinstance(passage, int) else 0,
+        speaker=str(said("speaker") or ""),
+        role=str(said("role") or ""),
+        party=tuple(said("party") or ()),  # type: ignore[arg-type] # of texts, as it was put
+        short=min(1.0, _SHORT / length),
+        asks=said("asks") is True,
+        near=tuple(number for number in near if number >= 0),  # type: ignore[misc,union-attr,operator] # as before
+        date=datetime.fromisoformat(date) if isinstance(date, str) else None,
+        lines=_lines(said("lines")),
+        cid=said("cid"),
+        project=said("project"),
+        lasting=lasting if isinstance(lasting, float) else None,
+    )
+
+
+def _lines(value: JSON) -> tuple[int, int] | None:
+    match value:
+        case (int(first), int(last)):
+            return first, last
+    return None
+
+
+def facts_of(payload: Mapping[str, JSON]) -> Facts:
+    """Return what a payload says; one that an index keeps remembers it."""
+    if type(payload) is not Payload:
+        return _facts(payload)
+    if not isinstance(payload.derived, Facts):
+        payload.derived = _facts(payload)
+    return payload.derived
+
+
 class Candidate:
     """A message, or a passage of a note, that may be an answer."""
 
-    __slots__ = (
-        "asks",
-        "cosine",
-        "date",
-        "hit",
-        "key",
-        "length",
-        "near",
-        "parts",
-        "party",
-        "role",
-        "speaker",
-        "words",
-    )
+    __slots__ = ("cosine", "hit", "key", "parts", "told", "words")
 
-    def __init__(self, key: Key, hit: SeedHit) -> None:
-        told = hit.payload.get
+    def __init__(self, key: Key, hit: SeedHit, told: Facts) -> None:
         self.key = key
         self.hit = hit
         """The passage that speaks best for it."""
+        self.told = told
         self.words = 0.0
         """How well it matches by words."""
         self.cosine: float | None = None
         """How near it is in meaning; None if it is not among the nearest."""
         self.parts: dict[str, float] = {}
-        self.speaker = str(told("speaker") or "")
-        self.role = str(told("role") or "")
-        self.party: tuple[str, ...] = tuple(told("party") or ())  # type: ignore[arg-type] # of texts, as it was put
-        """Who speaks in its session."""
-        self.length = max(1, int(told("length") or 1))  # type: ignore[arg-type] # as before
-        self.asks = told("asks") is True
-        """Whether the message ends with a question."""
-        self.near: tuple[int, ...] = tuple(told("near") or ())  # type: ignore[arg-type] # as before
-        """Where the message before begins, the one after, and the one after that; -1 is none."""
-        said = told("date")
-        self.date = datetime.fromisoformat(said) if isinstance(said, str) else None
+
+    @classmethod
+    def of(cls, hit: SeedHit) -> "Candidate":
+        told = facts_of(hit.payload)
+        return cls(told.key or (hit.uri, told.passage), hit, told)
 
     @property
     def score(self) -> float:
@@ -189,18 +236,12 @@ class Candidates:
                     candidate.hit = hit
 
     def add(self, hit: SeedHit) -> Candidate:
-        key = key_of(hit)
+        told = facts_of(hit.payload)
+        key = told.key or (hit.uri, told.passage)
         found = self._by_key.get(key)
         if found is None:
-            found = self._by_key[key] = Candidate(key, hit)
+            found = self._by_key[key] = Candidate(key, hit, told)
         return found
-
-
-def key_of(hit: SeedHit) -> Key:
-    message, passage = hit.payload.get("message"), hit.payload.get("passage")
-    if isinstance(message, int):
-        return f"{hit.payload.get('session_id')}#", message
-    return hit.uri, passage if isinstance(passage, int) else 0
 
 
 _DAY = timedelta(days=1)
@@ -242,15 +283,15 @@ def by_relevance(found: Collection[Candidate], trusted: float, config: Retrieval
     return best
 
 
-def lent(candidate: Candidate, config: RetrievalConfig) -> float:
+def lent(candidate: Candidate) -> float:
     """Return how much of its relevance a message lends to those beside it."""
-    own = candidate.parts.get("words", 0.0) + candidate.parts.get("meaning", 0.0)
-    return own * min(1.0, config.short / candidate.length)
+    parts = candidate.parts
+    return (parts.get("words", 0.0) + parts.get("meaning", 0.0)) * candidate.told.short
 
 
 def by_neighbours(found: Collection[Candidate], config: RetrievalConfig) -> None:
     """Let a message borrow from those around it: an answer stands after its question."""
-    lending = {each.key: (lent(each, config), each.asks) for each in found if each.parts}
+    lending = {each.key: (lent(each), each.told.asks) for each in found if each.parts}
     nothing = (0.0, False)
     for candidate in found:
         node, number = candidate.key
@@ -259,7 +300,7 @@ def by_neighbours(found: Collection[Candidate], config: RetrievalConfig) -> None
         borrowed += config.after * lending.get((node, number + 1), nothing)[0]
         borrowed += config.second_before * lending.get((node, number - 2), nothing)[0]
         if borrowed:
-            candidate.parts["neighbours"] = borrowed * min(1.0, config.short / candidate.length)
+            candidate.parts["neighbours"] = borrowed * candidate.told.short
 
 
 def by_whole(
@@ -281,7 +322,7 @@ def by_whole(
 def by_date(found: Collection[Candidate], times: Sequence["Span"], config: RetrievalConfig) -> None:
     """Score candidates that are from a time that the question names."""
     for candidate in found:
-        date = candidate.date
+        date = candidate.told.date
         if date is not None:
             fit = max(_fits(date, span, config) for span in times)
             if fit > _LEAST:
@@ -293,7 +334,7 @@ def by_event(
 ) -> None:
     """Score candidates that are from the right side of an event, which is a hint and no more."""
     for candidate in found if times else ():
-        date = candidate.date
+        date = candidate.told.date
         if date is not None and any(_is_within(date, span) for span in times):
             candidate.parts["event"] = config.event
 
@@ -332,17 +373,19 @@ def _in_the_year_of(date: datetime, span: "Span") -> tuple[datetime | None, date
 
 def by_speaker(found: Collection[Candidate], plan: Plan, config: RetrievalConfig) -> None:
     """Score what is said by somebody whom the question names, and where they take part."""
-    parties = {candidate.party for candidate in found}
-    named = {name for party in parties for name in party if _names(plan.question, name)}
+    parties = {candidate.told.party for candidate in found}
+    names = {name for party in parties for name in party}
+    named = {name for name in names if _names(plan.question, name)}
     if not named:
         return
     there = {party: len(named.intersection(party)) for party in parties}
     most = max(there.values())
     for candidate in found:
-        if candidate.speaker in named:
+        told = candidate.told
+        if told.speaker in named:
             candidate.parts["speaker"] = config.speaker
-        if there[candidate.party]:
-            candidate.parts["party"] = config.party * there[candidate.party] / most
+        if there[told.party]:
+            candidate.parts["party"] = config.party * there[told.party] / most
 
 
 def _names(question: str, name: str) -> bool:
@@ -357,7 +400,7 @@ def by_role(found: Collection[Candidate], plan: Plan, config: RetrievalConfig) -
     if plan.to_assistant:
         return
     for candidate in found:
-        if candidate.role == "assistant" == candidate.speaker:
+        if candidate.told.role == "assistant" == candidate.told.speaker:
             candidate.parts["role"] = -config.assistant
 
 
@@ -380,8 +423,8 @@ def by_hotness(found: Collection[Candidate], config: RetrievalConfig) -> None:
 
     A message is as old as the conversation that it was part of, and no worse for it.
     """
-    notes = [candidate for candidate in found if not candidate.role]
-    dates = {candidate.key: candidate.date for candidate in notes}
+    notes = [candidate for candidate in found if not candidate.told.role]
+    dates = {candidate.key: candidate.told.date for candidate in notes}
     newest = max((date for date in dates.values() if date is not None), default=None)
     for candidate in notes:
         date = dates[candidate.key]
@@ -407,14 +450,14 @@ def by_project(found: Collection[Candidate], project: str, config: RetrievalConf
     decisions and corrections.
     """
     for candidate in found:
-        parts, told = candidate.parts, candidate.hit.payload.get
-        if told("project") == project:
+        parts, told = candidate.parts, candidate.told
+        if told.project == project:
             parts["project"] = config.project
-        elif not candidate.role and "/memories/" in candidate.hit.uri:
+        elif not told.role and "/memories/" in candidate.hit.uri:
             parts["project"] = config.person
-        if isinstance(lasting := told("lasting"), float):
-            parts["lasting"] = config.lasting * lasting
-        if candidate.role == "assistant":
+        if told.lasting is not None:
+            parts["lasting"] = config.lasting * told.lasting
+        if told.role == "assistant":
             parts.pop("role", None)
             parts["role"] = -(1 - config.agent) * candidate.score
 

@@ -76,7 +76,7 @@ def masked(text: str) -> tuple[str, list[Secret]]:
 
     Neither a value nor its length is left.
     """
-    found = secrets_in(text)
+    found = secrets_in(text) if text else []
     if not found:
         return text, found
     result = _without(text, found)

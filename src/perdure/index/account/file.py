@@ -23,6 +23,7 @@ from perdure.errors import (
 )
 from perdure.files import Way, set_aside
 from perdure.index.account import schema
+from perdure.index.account.rows import KnownRows
 from perdure.model.uri import name_of, segment_of
 from perdure.sqlite import DatabaseFile, InMemory
 
@@ -138,6 +139,7 @@ class AccountFile:
         self.path = path
         self.matrices: dict[int, Matrix] = {}
         """By dimension. Whoever reads may change it: there is one reader at a time."""
+        self.known = KnownRows()
         self.passages: tuple[Change, int] | None = None
         """How many there were, as of a change."""
         self._file = kind(str(path), schema.TABLES)

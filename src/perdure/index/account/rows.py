@@ -3,10 +3,8 @@
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Collection, ItemsView, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from perdure.errors import DamageError
@@ -28,7 +26,10 @@ Scored = list[tuple[int, float]]
 _encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=entries_of).encode
 BELOW = "below"
 _LEVELS = {each.value: each for each in Level}
-_MOST_PAYLOADS = 4096
+_FEW_NAMES = 4
+"""So many are looked up one by one, which is quicker."""
+_MOST_KNOWN = 16_384
+"""So many rows are remembered; of the benchmark's messages, these are 14 MB."""
 
 
 class Change(NamedTuple):
@@ -105,6 +106,13 @@ class Names:
                 return None
             known = self._known[value] = int(row[0])
         return known
+
+    def find_all(self, values: Collection[str]) -> frozenset[int]:
+        """Return the numbers of those texts that some record ever said."""
+        if len(values) <= _FEW_NAMES:
+            return frozenset(number for value in values if (number := self.find(value)) is not None)
+        found = self._db.execute(schema.NAMES_OF, (json.dumps(list(values)),))
+        return frozenset(number for (number,) in found)
 
     def number(self, value: str) -> int:
         known = self.find(value)
@@ -245,41 +253,100 @@ def read(account: str, row: Row) -> Whole:
     )
 
 
-def hits(db: sqlite3.Connection, scored: Scored) -> list[SeedHit]:
-    """Return hits for rows and their scores, the best first, equal ones by their ids."""
-    scores = dict(scored)
-    found = _best_first(db, schema.HITS, scores)
-    return hits_of(found, [scores[row[0]] for row in found])
+class Payload(Mapping[str, JSON]):
+    """What a payload says, read when asked for: that takes as long as all else about a hit."""
+
+    __slots__ = ("_said", "_text", "derived")
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._said: dict[str, JSON] | None = None
+        self.derived: object = None
+        """What its reader derived from it, and need not derive again."""
+
+    def items(self) -> ItemsView[str, JSON]:
+        """Return all that it says, which is not remembered."""
+        said = dict(json.loads(self._text)).items()
+        return {name: tuple(v) if type(v) is list else v for name, v in said}.items()
+
+    def __getitem__(self, name: str) -> JSON:
+        if self._said is None:
+            self._said = dict(self.items())
+        return self._said[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, _ in self.items())
+
+    def __len__(self) -> int:
+        return len(self.items())
 
 
-def matches(db: sqlite3.Connection, scored: Scored) -> dict[str, float]:
-    """Return the URIs of rows, each with its best score, in the order of `hits`."""
-    scores, best = dict(scored), dict[str, float]()
-    for row, _, uri in _best_first(db, schema.URIS, scores):
-        best.setdefault(uri, scores[row])
-    return best
+class KnownRows:
+    """Rows that were read before: a row never changes, and its number is never used again.
+
+    All is forgotten where the file does not know of the transaction that was last seen in it.
+    """
+
+    def __init__(self) -> None:
+        self._seen = Change()
+        self._hits: dict[int, SeedHit] = {}
+        self._rows: dict[str, int] = {}
+        self._names: dict[int, tuple[str, str]] = {}
+
+    def follow(self, db: sqlite3.Connection, last: Change) -> None:
+        """Forget what may not be so any more; whoever asks has done this first."""
+        if not last.is_same(self._seen):
+            seen, self._seen = self._seen, last
+            if db.execute(schema.CHANGE_AT, (seen.seq,)).fetchone() != (seen.token,):
+                self._clear()
+        if max(len(self._hits), len(self._names)) > _MOST_KNOWN:
+            self._clear()
+
+    def hits(self, db: sqlite3.Connection, scored: Scored) -> list[SeedHit]:
+        """Return hits for rows and their scores, the best first, equal ones by their ids."""
+        known = self._hits
+        if missing := [row for row, _ in scored if row not in known]:
+            self._add(db.execute(schema.HITS, {"rows": json.dumps(missing)}))
+        best = sorted([(-score, known[row].id, row) for row, score in scored])
+        return [known[row].scored(-score) for score, _, row in best]
+
+    def matches(self, db: sqlite3.Connection, scored: Scored) -> dict[str, float]:
+        """Return the URIs of rows, each with its best score, in the order of `hits`."""
+        names = self._names
+        if missing := [row for row, _ in scored if row not in names]:
+            found = db.execute(schema.URIS, {"rows": json.dumps(missing)})
+            names |= {row: (id_, uri) for row, id_, uri in found}
+        best = dict[str, float]()
+        for score, (_, uri) in sorted([(-score, names[row]) for row, score in scored]):
+            best.setdefault(uri, -score)
+        return best
+
+    def look(self, db: sqlite3.Connection, ids: Sequence[str], condition: str) -> list[SeedHit]:
+        """Return the records with these ids to which a condition applies, by id."""
+        known, rows = self._hits, self._rows
+        asked = json.dumps([rows[id_] for id_ in ids if id_ in rows])
+        there = db.execute(schema.THERE.format(condition), {"rows": asked})
+        found = {hit.id: hit for hit in [known[row] for (row,) in there]}
+        if missing := [id_ for id_ in ids if id_ not in found]:
+            more = db.execute(schema.LOOK.format(condition), {"ids": json.dumps(missing)})
+            found |= {hit.id: hit for hit in self._add(more)}
+        return [found[id_] for id_ in sorted(found)]
+
+    def _add(self, rows: Iterable[Row]) -> list[SeedHit]:
+        found = [(row[0], hit_of(row)) for row in rows]
+        self._hits |= dict(found)
+        self._rows |= {hit.id: row for row, hit in found}
+        return [hit for _, hit in found]
+
+    def _clear(self) -> None:
+        for each in (self._hits, self._rows, self._names):
+            each.clear()
 
 
-def _best_first(db: sqlite3.Connection, query: str, scores: Mapping[int, float]) -> list[Row]:
-    found = db.execute(query, {"rows": json.dumps(list(scores))}).fetchall()
-    if len(found) != len(scores):
-        raise LookupError("rows that were found are not there")
-    return sorted(found, key=lambda each: (-scores[each[0]], each[1]))
-
-
-def hits_of(rows: Sequence[Row], scores: Iterable[float]) -> list[SeedHit]:
-    """Make hits of rows of `schema.HITS`."""
-    return [
-        SeedHit.of_record(id_, uri, _LEVELS[level], score, (text, _payload(payload)))
-        for (_, id_, uri, level, text, payload), score in zip(rows, scores, strict=True)
-    ]
-
-
-@lru_cache(maxsize=_MOST_PAYLOADS)
-def _payload(text: str) -> Mapping[str, JSON]:
-    """Return what a payload says; to read it takes as long as all else about a hit."""
-    said = dict(json.loads(text)).items()
-    return MappingProxyType({name: tuple(v) if type(v) is list else v for name, v in said})
+def hit_of(row: Row) -> SeedHit:
+    """Make a hit without a score of a row of `schema.HITS`."""
+    _, id_, uri, level, text, payload = row
+    return SeedHit.of_record(id_, uri, _LEVELS[level], text, Payload(payload))
 
 
 def best(db: sqlite3.Connection, scored: Scored, most: int) -> Scored:
@@ -324,10 +391,7 @@ def wanted_in(db: sqlite3.Connection, wanted: Sought, below: str | None = None) 
     """Look the filters up; what no record ever said has no number, and lets nothing through."""
     names = Names(db)
     texts = dict(wanted.texts) | ({} if below is None else {BELOW: frozenset({below})})
-    numbers = {
-        column: frozenset(number for value in values if (number := names.find(value)) is not None)
-        for column, values in texts.items()
-    }
+    numbers = {column: names.find_all(values) for column, values in texts.items()}
     if set(owners(db, len(numbers[OWNER_SPACE]))) <= numbers[OWNER_SPACE]:
         del numbers[OWNER_SPACE]  # nobody is left out
     if wanted.levels is not None:

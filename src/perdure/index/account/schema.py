@@ -168,7 +168,9 @@ LAST_CHANGE = "SELECT seq, token, rows, cursor, gone, seal FROM changes ORDER BY
 CHANGES_FROM = (
     "SELECT seq, token, rows, cursor, gone, seal FROM changes WHERE seq >= ? ORDER BY seq"
 )
+CHANGE_AT = "SELECT token FROM changes WHERE seq = ?"
 NAME_OF = "SELECT name FROM names WHERE value = ?"
+NAMES_OF = "SELECT name FROM names WHERE value IN (SELECT value FROM json_each(?))"
 COUNT = "SELECT count(*) FROM records"
 COUNT_STAMPS = "SELECT count(*) FROM stamps"
 COUNT_PASSAGES = "SELECT count(*) FROM records WHERE level = 2"
@@ -178,7 +180,10 @@ NAME = "SELECT value FROM names WHERE name = ?"
 UNLOGGED = "SELECT uri, value FROM unlogged LEFT JOIN names ON name = uri"
 ANY_UNLOGGED = "SELECT 1 FROM unlogged LIMIT 1"
 STAMPS = "SELECT value, stamp FROM stamps JOIN names ON name = uri"
-STAMPS_WITH_OVERVIEW = f"{STAMPS} WHERE uri IN (SELECT uri FROM records WHERE level = 1)"
+STAMPS_WITH_OVERVIEW = (  # of what has passages too, nothing is a folder
+    f"{STAMPS} WHERE uri IN (SELECT uri FROM records WHERE level = 1 "
+    "EXCEPT SELECT uri FROM records WHERE level = 2)"
+)
 ROWS_OF_OWNER = "SELECT row, uri FROM records WHERE owner_space = ?"
 ROWS_OF_URIS = (
     "SELECT row, uri FROM records WHERE uri IN "
@@ -197,6 +202,7 @@ HITS_OF = (
     "JOIN names ON name = uri"
 )
 HITS = f"{HITS_OF} WHERE row {_ROWS}"
+THERE = f"SELECT row FROM records WHERE row {_ROWS} AND {{}}"
 URIS = (
     "SELECT row, id, value FROM texts JOIN records USING (row) JOIN names ON name = uri "
     f"WHERE row {_ROWS}"
@@ -249,7 +255,9 @@ BEST_BY_WORDS_OF = (
     "ORDER BY score LIMIT :most"
 )
 """As the other, but only of those to which a condition applies."""
-LOOK = f"{HITS_OF} WHERE id IN (SELECT value FROM json_each(:ids)) AND {{}} ORDER BY id"
+BEST_BY_WORDS_AMONG = BEST_BY_WORDS.replace("ORDER", "AND +rowid IN ({condition}) ORDER")
+ROWS_OF_LEVEL = "SELECT row FROM records WHERE {} AND level = ?"
+LOOK = f"{HITS_OF} WHERE id IN (SELECT value FROM json_each(:ids)) AND {{}}"
 
 # ---------------------------------------------------------------- checks
 CHECK_FILE = "PRAGMA integrity_check(1)"

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from itertools import repeat
 from pathlib import Path
 from types import ModuleType
 from typing import Self, TypeVar
@@ -27,21 +26,28 @@ from perdure.index.account.file import (
 )
 from perdure.index.account.rows import (
     Change,
+    KnownRows,
     Prepared,
     Scored,
     Wanted,
     best,
-    hits,
-    hits_of,
+    hit_of,
     last_change,
-    matches,
     owners,
     prepare,
     read,
     wanted_in,
 )
 from perdure.index.contract import Filters
-from perdure.index.filters import LEVEL, Sought, check_cursor, check_nodes, check_unlogged, sought
+from perdure.index.filters import (
+    LEVEL,
+    URI,
+    Sought,
+    check_cursor,
+    check_nodes,
+    check_unlogged,
+    sought,
+)
 from perdure.index.vectors import quantised
 from perdure.index.words import any_of, check_weight, check_words, idf, stems
 from perdure.model import IndexRecord, SeedHit, Uri, check_owner_space
@@ -200,10 +206,13 @@ class SqliteIndex(Closing):
     def search_by_text(
         self, words: Sequence[str], filters: Filters, top_k: int, *, context_weight: float = 1.0
     ) -> list[SeedHit]:
-        return self._by_words(words, filters, top_k, check_weight(context_weight), hits) or []
+        return (
+            self._by_words(words, filters, top_k, check_weight(context_weight), KnownRows.hits)
+            or []
+        )
 
     def match(self, words: Sequence[str], filters: Filters, top_k: int) -> dict[str, float]:
-        return self._by_words(words, filters, top_k, 1.0, matches) or {}
+        return self._by_words(words, filters, top_k, 1.0, KnownRows.matches) or {}
 
     def _by_words(
         self,
@@ -211,7 +220,7 @@ class SqliteIndex(Closing):
         filters: Filters,
         top_k: int,
         weight: float,
-        told: Callable[[sqlite3.Connection, Scored], Told],
+        told: Callable[[KnownRows, sqlite3.Connection, Scored], Told],
     ) -> Told | None:
         """Tell of the best by words; None if there is nothing to look for, or to look in."""
         wanted, most = sought(filters), counted(top_k, "number of hits")
@@ -219,9 +228,10 @@ class SqliteIndex(Closing):
         if not expression or not most:
             return None
 
-        def find(_: AccountFile, db: sqlite3.Connection, __: Change) -> Told | None:
+        def find(file: AccountFile, db: sqlite3.Connection, last: Change) -> Told | None:
             asked = {"words": expression, "weight": weight}
-            return told(db, _best_by_words(db, asked, wanted_in(db, wanted), most))
+            file.known.follow(db, last)
+            return told(file.known, db, _best_by_words(db, asked, wanted_in(db, wanted), most))
 
         return self._ask(wanted.account, find, None)
 
@@ -236,7 +246,8 @@ class SqliteIndex(Closing):
         def find(file: AccountFile) -> list[SeedHit]:
             with file.reading() as db:
                 scored = nearest.nearest(file, db, query, wanted_in(db, wanted, parent), most)
-                found = hits(db, scored)
+                file.known.follow(db, last_change(db, file.account))
+                found = file.known.hits(db, scored)
             if self._keeps_copies:
                 nearest.keep_copy(file, len(query))
             return found
@@ -298,7 +309,13 @@ class SqliteIndex(Closing):
         return self._ask(account_id, told, 0.0)
 
     def look(self, ids: Sequence[str], filters: Filters) -> list[SeedHit]:
-        return self._unscored(schema.LOOK, filters, ids=json.dumps(list(ids)))
+        wanted = sought(filters)
+
+        def told(file: AccountFile, db: sqlite3.Connection, last: Change) -> list[SeedHit]:
+            file.known.follow(db, last)
+            return file.known.look(db, ids, wanted_in(db, wanted).condition or "1")
+
+        return self._ask(wanted.account, told, [])
 
     def noted(
         self, filters: Filters, top_k: int, names: Collection[str] | None = None
@@ -313,8 +330,7 @@ class SqliteIndex(Closing):
 
         def told(_: AccountFile, db: sqlite3.Connection, __: Change) -> list[SeedHit]:
             condition = wanted_in(db, wanted).condition or "1"
-            rows = db.execute(query.format(condition), asked).fetchall()
-            return hits_of(rows, repeat(0.0, len(rows)))
+            return [hit_of(row) for row in db.execute(query.format(condition), asked)]
 
         return self._ask(wanted.account, told, [])
 
@@ -383,16 +399,22 @@ def _best_by_words(
     of_levels = wanted.numbers.get(LEVEL)
     for kind, levels in schema.KINDS.items():
         if of_levels is None or not of_levels.isdisjoint(levels):
-            found += _best_of_kind(db, kind, asked, wanted.among(levels).condition, most)
+            condition = wanted.among(levels).condition
+            query = schema.BEST_BY_WORDS_OF if condition else schema.BEST_BY_WORDS
+            if URI in wanted.numbers:  # to find the rows of few takes less than to look at all
+                few = db.execute(schema.ROWS_OF_LEVEL.format(condition), levels[:1])
+                query = schema.BEST_BY_WORDS_AMONG
+                condition = ", ".join([str(row) for (row,) in few])
+                if not condition:
+                    continue
+            found += _best_of_kind(db, query.format(kind=kind, condition=condition), asked, most)
     return best(db, found, most) if len(found) > most else found
 
 
 def _best_of_kind(
-    db: sqlite3.Connection, kind: str, asked: Mapping[str, object], condition: str, most: int
+    db: sqlite3.Connection, query: str, asked: Mapping[str, object], most: int
 ) -> Scored:
     """Return the best of one kind, and all that are as good as the last of them."""
-    template = schema.BEST_BY_WORDS_OF if condition else schema.BEST_BY_WORDS
-    query = template.format(kind=kind, condition=condition)
     limit = min(most, _MOST) + _SOME_MORE
     found = db.execute(query, {**asked, "most": limit}).fetchall()
     if len(found) == limit and found[-1][1] == found[most - 1][1]:

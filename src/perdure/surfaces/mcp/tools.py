@@ -107,7 +107,6 @@ class Tools:
             if self._opened is None:
                 project = identity_at(self._folder)
                 self._opened = open_memory(self._environ, self._caller, project=project)
-                self._opened.keep_watch()
             return self._opened
 
     def __enter__(self) -> Self:
