@@ -13,7 +13,17 @@ from functools import cached_property, lru_cache, partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from perdure.context.files import ARCHIVED, CONTENT, FILES, LEARNED, META, OWNER, Meta
+from perdure.context.files import (
+    ABSTRACT,
+    ARCHIVED,
+    CONTENT,
+    FILES,
+    LEARNED,
+    META,
+    OWNER,
+    Meta,
+    derived_abstract,
+)
 from perdure.context.layouts import notefile
 from perdure.context.layouts.names import (
     MARKDOWN,
@@ -47,8 +57,9 @@ from perdure.errors import (
     StorageError,
 )
 from perdure.files import Closing
-from perdure.frontmatter import frontmatter
+from perdure.frontmatter import frontmatter, split
 from perdure.model.anchors import FIRST_NODE
+from perdure.model.node import title_of
 from perdure.model.values import JSON, MAX_NOTE
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.conflicts import (
@@ -1056,7 +1067,9 @@ def _described(place: str, texts: notefile.Texts) -> tuple[str, str, str]:
 
         began, words = beginning(texts.get(CONTENT, ""))
         title, day = title or words, began or day
-    title = title or meta.title
+    if not title and (node := node_at(place)):
+        _, body = split(texts.get(CONTENT, ""))
+        title = title_of(body, texts.get(ABSTRACT) or derived_abstract(node, body), node)
     if title.endswith("…"):  # the line that it is the beginning of
         lines = (line.strip("-*# ") for line in texts.get(CONTENT, "").splitlines())
         title = next((line for line in lines if line.startswith(title[:-1])), title)
