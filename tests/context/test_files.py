@@ -62,9 +62,12 @@ def test_a_meta_has_a_line_for_each_thing_that_it_says() -> None:
 
 
 def test_a_meta_without_parts_names_only_what_is_not_the_default() -> None:
-    meta = Meta(NodeStatus.ACTIVE, 1, "", NOW, NOW, {}, {})
+    meta = Meta(NodeStatus.ACTIVE, 1, "", NOW, NOW, {}, {}, "5891b5b522d5")
 
-    assert meta.text() == '{"created_at": "2026-03-02T10:00:00.123456Z"}\n'
+    assert json.loads(meta.text()) == {
+        "created_at": "2026-03-02T10:00:00.123456Z",
+        "content": "5891b5b522d5",
+    }
     assert Meta.parse(meta.text()) == meta
 
 
@@ -120,6 +123,7 @@ HOSTILE_METAS = (
     changed(version="1"),
     changed(version=10**30),
     changed(owner_space=7),
+    changed(content=7),
     changed(owner_space="\ud800"),
     changed(created_at="yesterday"),
     changed(created_at="2026-02-30T10:00:00Z"),

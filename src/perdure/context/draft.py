@@ -16,6 +16,7 @@ from perdure.context.files import (
     Meta,
     cid_of,
     said_at,
+    short_hash,
     texts_of,
 )
 from perdure.context.reading import NodeReader, Stored
@@ -66,6 +67,7 @@ class Draft:
             final.updated_at,
             {} if in_one else {name: cid_of(text) for name, text in texts.items()},
             final.metadata,
+            short_hash(texts[CONTENT]) if in_one else "",
         )
         folder = self.reader.folder(final.place)
         for name in PARTS:

@@ -72,6 +72,7 @@ _DEFAULTS: Mapping[str, JSON] = {
     "owner_space": "",
     "parts": {},
     "metadata": {},
+    "content": "",
 }
 """What a meta that names no parts leaves out."""
 _json = json.JSONEncoder(ensure_ascii=False, default=entries_of).encode
@@ -97,6 +98,8 @@ class Meta(NamedTuple):
     parts: Mapping[str, str]
     """The CID of each part, by its file's name; empty where one file has all of the node."""
     metadata: Mapping[str, JSON]
+    content: str = ""
+    """The short hash of the content where no parts are named, so that no two nodes share a meta."""
 
     def text(self) -> str:
         fields: dict[str, JSON] = {
@@ -110,6 +113,7 @@ class Meta(NamedTuple):
             "metadata": self.metadata,
         }
         if not self.parts:
+            fields |= {"content": self.content}
             fields = {name: each for name, each in fields.items() if each != _DEFAULTS.get(name)}
             if self.updated_at == self.created_at:
                 del fields["updated_at"]
@@ -135,6 +139,7 @@ class Meta(NamedTuple):
                 read_time(said["updated_at"]),
                 {name: _text(cid) for name, cid in _mapping(said["parts"]).items()},
                 frozen(_mapping(said["metadata"]), "metadata"),
+                _text(said.get("content", "")),
             )
         except KeyError as error:
             _refuse(f"it does not say {error.args[0]!a}")
@@ -263,7 +268,9 @@ def laid_out(texts: Mapping[str, str], place: Uri, *, in_one: bool) -> Mapping[s
         parts = {name: text for name, text in parts.items() if text != EMPTY.get(name)}
     owner = "" if in_one and not place.session else place.owner_space or meta.owner_space
     cids = {} if in_one else {name: cid_of(text) for name, text in parts.items()}
-    meta = meta._replace(version=meta.version + is_edited, owner_space=owner, parts=cids)
+    content = short_hash(parts.get(CONTENT, "")) if in_one else ""
+    meta = meta._replace(owner_space=owner, parts=cids, content=content)
+    meta = meta._replace(version=meta.version + is_edited)
     return {**parts, META: meta.text()}
 
 
@@ -280,6 +287,10 @@ def statement_cid(text: str) -> str:
     """Return the CID of a text in base 32, by which a node keeps what its statements rest on."""
     digest = bytes.fromhex(cid_of(text)[1:])
     return f"b{b32encode(digest).decode().rstrip('=').lower()}"
+
+
+def short_hash(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:12]
 
 
 def cid_of(text: str) -> str:

@@ -25,6 +25,7 @@ from perdure.context.files import (
     RELATIONS,
     Meta,
     read_time,
+    short_hash,
     statement_cid,
     written_time,
 )
@@ -172,7 +173,8 @@ def _split_node(file: NoteFile, node: Uri, owner: str) -> dict[str, str]:
     if ours.get("node") is not False:
         texts = _parts(file, node, own, ours)
         _put(texts, {name: each for name, each in literal.items() if name in PARTS})
-        texts[META] = _meta(file, _metadata(file, node, own, ours), owner).text()
+        metadata = _metadata(file, node, own, ours)
+        texts[META] = _meta(file, texts.get(CONTENT, ""), metadata, owner).text()
         if _status(file) is NodeStatus.ARCHIVED:
             texts[ARCHIVED] = f"{node}\n"
     if node.session and node.path[2:] == ("messages",):
@@ -237,7 +239,7 @@ def _status(file: NoteFile) -> NodeStatus:
     return NodeStatus(said) if said in NodeStatus.__members__ else NodeStatus.ACTIVE
 
 
-def _meta(file: NoteFile, metadata: Mapping[str, JSON], owner: str) -> Meta:
+def _meta(file: NoteFile, content: str, metadata: Mapping[str, JSON], owner: str) -> Meta:
     version = file.value(_VERSION)
     created = _time(file.value(_CREATED)) or _time(file.value("date"))
     updated = _time(file.value(_UPDATED))
@@ -250,6 +252,7 @@ def _meta(file: NoteFile, metadata: Mapping[str, JSON], owner: str) -> Meta:
         read_time(updated) if updated else begun,
         {},
         metadata,
+        short_hash(content),
     )
 
 
@@ -314,6 +317,7 @@ def split_in_place(real: str, place: str, name: str, daily: str | None = None) -
         begun,
         {},
         {**metadata, IN_PLACE: True},
+        short_hash(real),
     )
     return {**texts, META: meta.text()}
 
