@@ -473,7 +473,11 @@ class NotesLayout(Closing, Wrapped, Layout):
             )
 
     def _refuse_text_above(self, key: str) -> None:
-        for row in self.places.among([key[:at] for at in _slashes(key)]):
+        self._refuse_texts(self.places.among([key[:at] for at in _slashes(key)]))
+
+    def _refuse_texts(self, rows: Iterable[Row]) -> None:
+        """Refuse that something is to lie below one of these, if it is a text."""
+        for row in rows:
             if self._has(part_of(row.place)):
                 raise FileAboveError(
                     f"{row.place!a} is a text, so nothing can lie below it. "
@@ -483,14 +487,21 @@ class NotesLayout(Closing, Wrapped, Layout):
     def refuse(self, changes: Changes) -> None:
         self._prepare()
         parts = {locator: part_of(locator.key) for locator in changes}
-        rows = {row.place: row for row in self.places.among(part.place for part in parts.values())}
+        above: dict[str, str] = {}
+        for locator, text in changes.items():
+            place = parts[locator].place
+            above |= {} if text is None else {place[:at]: place for at in _slashes(place)}
+        asked = (*above, *(part.place for part in parts.values()))
+        rows = {row.place: row for row in self.places.among(asked)}
         for locator, text in changes.items():
             part = parts[locator]
             row = rows.get(part.place)
-            if row is None or self._is_memory(row.path):
-                continue
-            if self._note_of(row).texts.get(part.name) != text:
-                raise _not_ours(row)
+            if row is not None and not self._is_memory(row.path):
+                if self._note_of(row).texts.get(part.name) != text:
+                    raise _not_ours(row)
+            elif row is None and text is not None and part.name not in FILES:
+                self._refuse_directory(locator, _NO_NOTE)
+        self._refuse_texts(row for place, row in rows.items() if place in above)
 
     def _step(
         self, place: str, note: _Note, texts: notefile.Texts, paths: Collection[str]
@@ -519,8 +530,8 @@ class NotesLayout(Closing, Wrapped, Layout):
         unsure = [step.after._replace(unsure=True) for step in steps if step.moves]
         self.places.change(unsure)
         write(
-            {Locator(step.after.path): step.real for step in steps},
-            expect={Locator(step.after.path): step.guard for step in steps},
+            {trusted(step.after.path): step.real for step in steps},
+            expect={trusted(step.after.path): step.guard for step in steps},
         )
         gone = [step for step in steps if step.real is None]
         self.places.change([step.after for step in steps if step.real is not None])
@@ -543,11 +554,12 @@ class NotesLayout(Closing, Wrapped, Layout):
         stem = self._names.stem(place, title, day)
         apart = told_apart(stem, place)
         for name in (stem, apart, told_apart(apart, folder.key)):
-            path = folder.child(f"{name}{MARKDOWN}").key
+            file = folder.child(f"{name}{MARKDOWN}")
+            path = file.key
             taken = self.places.at_path(path)
             if folded(path) in paths or (taken is not None and taken.place != place):
                 continue
-            if not self.inner.exists(Locator(path)) or self._place_in(path) == place:
+            if not self.inner.exists(file) or self._place_in(path) == place:
                 return path
         raise ConcurrentModificationError(
             f"other notes have every name that {place!a} could have in {folder.key!a}. "

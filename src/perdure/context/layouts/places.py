@@ -110,11 +110,13 @@ class Places(Closing):
     # ------------------------------------------------------------ reading
     def at(self, place: str) -> Row | None:
         asked = f"{_ROWS} WHERE folder.name = ? AND note.name = ?"
-        return next(iter(self._asked(asked, *_halves(place))), None)
+        return next(iter(self._asked(asked, *place.rpartition("/")[::2])), None)
 
     def among(self, places: Iterable[str]) -> list[Row]:
         """Return the rows of those places that have one, in one question."""
-        return self._asked(_AMONG, json.dumps([_halves(each) for each in dict.fromkeys(places)]))
+        return self._asked(
+            _AMONG, json.dumps([each.rpartition("/")[::2] for each in dict.fromkeys(places)])
+        )
 
     def below(self, place: str) -> list[str]:
         """Return a place and all below it that have a row, each before those below it."""
@@ -126,7 +128,7 @@ class Places(Closing):
     def at_path(self, path: str) -> Row | None:
         """Return the row of a file; else that of one whose name differs only by case."""
         name = folded(path)
-        found = self._asked(f"{_ROWS} WHERE folded = ?", _sum(name))
+        found = self._asked(f"{_ROWS} WHERE folded = ?", crc32(name.encode()))
         found = [row for row in found if folded(row.path) == name]
         return min(found, key=lambda row: row.path != path, default=None)
 
@@ -148,7 +150,7 @@ class Places(Closing):
     def named(self, name: str) -> list[str]:
         """Return the places of notes that have a name or an alias."""
         name = folded(name)
-        found = self._asked(f"{_ROWS} WHERE stem = ?", _sum(name))
+        found = self._asked(f"{_ROWS} WHERE stem = ?", crc32(name.encode()))
         with self._database.reading() as db:
             aliases = db.execute("SELECT place FROM alias WHERE name = ?", (name,)).fetchall()
         return sorted({row.place for row in found if row.stem == name} | {a for (a,) in aliases})
@@ -200,7 +202,7 @@ class Places(Closing):
         if not (put or drop or complete):
             return
         with self._changing() as db:
-            folders = {(_halves(row.place)[0],) for row in put}
+            folders = {(row.place.rpartition("/")[0],) for row in put}
             db.executemany("INSERT OR IGNORE INTO folder (name) VALUES (?)", folders)
             db.executemany(_PUT, map(_values, put))
             changed = ((place,) for place in (*drop, *(row.place for row in put)))
@@ -208,7 +210,7 @@ class Places(Closing):
             aliases = ((name, r.place) for r in put if r.aliases for name in r.names)
             db.executemany("INSERT OR IGNORE INTO alias VALUES (?, ?)", aliases)
             if drop:
-                db.executemany(_DROP, map(_halves, drop))
+                db.executemany(_DROP, (place.rpartition("/")[::2] for place in drop))
                 db.execute("DELETE FROM folder WHERE id NOT IN (SELECT folder FROM note)")
             if complete and not db.execute("SELECT 1 FROM state").fetchone():
                 db.execute("INSERT INTO state VALUES (1)")
@@ -250,11 +252,6 @@ class ReadOnlyPlaces(Places):
         )
 
 
-def _halves(place: str) -> tuple[str, str]:
-    folder, _, name = place.rpartition("/")
-    return folder, name
-
-
 def _joined(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name
 
@@ -264,12 +261,9 @@ def _inside(place: str) -> tuple[str, str]:
     return (f"{place}/", f"{place}0") if place else ("", "\U0010ffff")
 
 
-def _sum(text: str) -> int:
-    return crc32(text.encode())
-
-
 def _values(row: Row) -> tuple[object, ...]:
-    return (*_halves(row.place), row.path, _sum(folded(row.path)), _sum(row.stem), *row[2:])
+    sums = (crc32(name.encode()) for name in (folded(row.path), row.stem))
+    return (*row.place.rpartition("/")[::2], row.path, *sums, *row[2:])
 
 
 def _children(db: Connection, place: str) -> list[str]:
