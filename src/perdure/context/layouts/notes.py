@@ -397,6 +397,8 @@ class NotesLayout(Closing, Wrapped, Layout):
         return locator
 
     def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
+        check_changes(changes, expect)
+        self.refuse(changes)
         self._write(changes, expect, self.inner.write_all)
 
     @property
@@ -404,6 +406,7 @@ class NotesLayout(Closing, Wrapped, Layout):
         return self.inner.defers_sync
 
     def write_unsynced(self, changes: Changes, *, expect: Conditions = None) -> None:
+        """Do so for a history, which asks `refuse` first."""
         self._write(changes, expect, self.inner.write_unsynced)
 
     def sync(self, locators: Iterable[Locator]) -> None:
@@ -428,14 +431,8 @@ class NotesLayout(Closing, Wrapped, Layout):
             place: self._note(place) for place in dict.fromkeys(p.place for p in parts.values())
         }
         texts = {place: dict(note.texts) for place, note in notes.items()}
-        bare = {place for place in notes if not self._has_below(place)}
-        for place, note in notes.items():
-            if note.row is None and any(texts is not None for _, texts, _ in wanted):
-                self._refuse_text_above(place)
         for locator, data, expect in wanted:
             part = parts[locator]
-            if part.place not in bare or part.name == ARCHIVED:
-                self._refuse_directory(locator, notes[part.place])
             self._compare(locator, data, expect, notes[part.place])
             if data is None:
                 texts[part.place].pop(part.name, None)
@@ -461,13 +458,8 @@ class NotesLayout(Closing, Wrapped, Layout):
             return
         check_found(None if text is None else text.encode(), expect, locator)
 
-    def _has_below(self, place: str) -> bool:
-        self._settle(place)
-        return self.places.has_below(place)
-
-    def _refuse_directory(self, locator: Locator, note: _Note) -> None:
-        is_text = note.real is UNREADABLE or part_of(locator.key).name in note.texts
-        if not is_text and self._is_directory(locator.key):
+    def _refuse_directory(self, locator: Locator) -> None:
+        if not self._has(part_of(locator.key)) and self._is_directory(locator.key):
             raise DirectoryInTheWayError(
                 f"{locator.key!a} is a directory. Fix: name a text below it."
             )
@@ -499,8 +491,8 @@ class NotesLayout(Closing, Wrapped, Layout):
             if row is not None and not self._is_memory(row.path):
                 if self._note_of(row).texts.get(part.name) != text:
                     raise _not_ours(row)
-            elif row is None and text is not None and part.name not in FILES:
-                self._refuse_directory(locator, _NO_NOTE)
+            elif part.name not in FILES:  # no name of a node is one of those
+                self._refuse_directory(locator)
         self._refuse_texts(row for place, row in rows.items() if place in above)
 
     def _step(
