@@ -202,6 +202,7 @@ class Places(Closing):
         if not (put or drop or complete):
             return
         with self._changing() as db:
+            db.executemany(_DROP, (place.rpartition("/")[::2] for place in drop))
             folders = {(row.place.rpartition("/")[0],) for row in put}
             db.executemany("INSERT OR IGNORE INTO folder (name) VALUES (?)", folders)
             db.executemany(_PUT, map(_values, put))
@@ -210,7 +211,6 @@ class Places(Closing):
             aliases = ((name, r.place) for r in put if r.aliases for name in r.names)
             db.executemany("INSERT OR IGNORE INTO alias VALUES (?, ?)", aliases)
             if drop:
-                db.executemany(_DROP, (place.rpartition("/")[::2] for place in drop))
                 db.execute("DELETE FROM folder WHERE id NOT IN (SELECT folder FROM note)")
             if complete and not db.execute("SELECT 1 FROM state").fetchone():
                 db.execute("INSERT INTO state VALUES (1)")
