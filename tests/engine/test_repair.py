@@ -108,7 +108,7 @@ def meta_unreadable(memory: Opened, plant: Planter) -> None:
 
 
 def meta_of_another_format(memory: Opened, plant: Planter) -> None:
-    plant.meta(ONE, format=1)
+    plant.meta(ONE, format=2)
 
 
 def broken(memory: Opened, plant: Planter) -> None:

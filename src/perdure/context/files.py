@@ -64,7 +64,7 @@ METADATA = (
 )
 """The metadata that Perdure itself writes or reads, in the order of a meta; others follow."""
 
-_FORMAT = 2
+_FORMAT = 1
 _DEFAULTS: Mapping[str, JSON] = {
     "format": _FORMAT,
     "status": NodeStatus.ACTIVE.value,

@@ -260,7 +260,7 @@ class EditTests(ContextSuite):
             good.replace('"version": 1', '"version": 0'),
             good.replace('"metadata": {}', '"metadata": {"a": NaN}'),
             good.replace('"metadata": {}', '"metadata": {"a": 1, "a": 2}'),
-            good.replace('"format": 2', '"format": 3'),
+            good.replace('"format": 1', '"format": 2'),
         ):
             assert text != good
             subject.seam.edit(TABS, META, text)
