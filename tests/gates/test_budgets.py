@@ -17,7 +17,7 @@ def lines_in(*paths: Path) -> int:
 BUDGETS = {
     "agents": 4_641,
     "app": 4_022,
-    "artifacts": 7_250,
+    "artifacts": 7_237,
     "context": 5_766,
     "engine": 30_422,
     "harness": 2_118,
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_896
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_883

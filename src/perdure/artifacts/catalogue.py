@@ -208,8 +208,7 @@ class Catalogue:
         """
 
         def first(database: Database) -> list[str]:
-            every = _children(database, folder, position)
-            found = {name for some in every for name, _ in islice(some, most)}
+            found = {name for name, _ in _children(database, folder, position, most)}
             early = {
                 name[:end]
                 for name in found
@@ -229,9 +228,7 @@ class Catalogue:
         A folder is there while a name below it stands for something. Once that is known, what
         else is below it is passed over.
         """
-        return self._answer(
-            lambda database: sorted(set(chain(*_children(database, folder, position))))
-        )
+        return self._answer(lambda database: sorted({*_children(database, folder, position)}))
 
     def any_below(self, folder: str, position: int) -> bool:
         return self._answer(lambda database: any(_names(database, _inside(folder), position)))
@@ -467,46 +464,27 @@ def _after(prefix: str) -> str | bytes:
     return f"{prefix[:-1]}0" if prefix else _AFTER_EVERY_TEXT
 
 
-def _names(database: Database, prefix: str, position: int) -> Iterator[str]:
-    """Yield the names with this beginning that stood for something, folder by folder."""
-    for span in _spans(database, prefix):
-        yield from _in_span(database, span, position)
-
-
 Span = tuple[int, str, str, str | bytes]
 """A folder, its name, and from where to where names in it are meant."""
 
 
-def _spans(database: Database, prefix: str) -> Iterator[Span]:
-    yield from _own_span(database, prefix)
-    for folder, name in database.ask(_FOLDERS, (prefix, _after(prefix))):
-        yield folder, name, "", _AFTER_EVERY_TEXT
+def _names(database: Database, prefix: str, position: int) -> Iterator[str]:
+    """Yield the names with this beginning that stood for something, folder by folder."""
+    for span in (*_own(database, prefix), *_below(database, prefix)):
+        yield from _in_span(database, span, position)
 
 
-def _own_span(database: Database, prefix: str) -> Iterator[Span]:
+def _own(database: Database, prefix: str) -> Iterator[Span]:
     """Yield where the texts are that lie directly in a folder: in the one above, with its name."""
-    above, name = halves(f"{prefix}-") if prefix else ("", "")
+    above, name = halves(f"{prefix}-")
     for (folder,) in database.ask("SELECT id FROM folders WHERE name = ?", (above,)):
         if prefix:
             yield folder, above, name[:-1], f"{name[:-2]}0"
 
 
-def _children(
-    database: Database, folder: str, position: int
-) -> tuple[Iterator[tuple[str, bool]], ...]:
-    """Return the texts in a folder, and twice the folders in it, each in the order of its names."""
-    prefix = _inside(folder)
-    return (
-        _texts(database, prefix, position),
-        _near_folders(database, prefix, position),
-        _far_folders(database, prefix, position),
-    )
-
-
-def _texts(database: Database, prefix: str, position: int) -> Iterator[tuple[str, bool]]:
-    for span in _own_span(database, prefix):
-        for name in _in_span(database, span, position):
-            yield name, False
+def _below(database: Database, prefix: str) -> Iterator[Span]:
+    for folder, name in database.ask(_FOLDERS, (prefix, _after(prefix))):
+        yield folder, name, "", _AFTER_EVERY_TEXT
 
 
 def _in_span(database: Database, span: Span, position: int) -> Iterator[str]:
@@ -517,30 +495,39 @@ def _in_span(database: Database, span: Span, position: int) -> Iterator[str]:
             yield f"{above}{name}"
 
 
-def _near_folders(database: Database, prefix: str, position: int) -> Iterator[tuple[str, bool]]:
-    """Yield the folders that texts lie in directly; and of the root, the texts in it."""
-    for (folder,) in database.ask("SELECT id FROM folders WHERE name = ?", (prefix,)):
-        start, is_done = "", False
-        while not is_done:
-            span, is_done = (folder, prefix, start, _AFTER_EVERY_TEXT), True
-            for name in _in_span(database, span, position):
-                child, slash, _ = name[len(prefix) :].partition("/")
-                yield f"{prefix}{child}", bool(slash)
-                if slash:
-                    start, is_done = f"{child}0", False
-                    break
+def _children(
+    database: Database, folder: str, position: int, most: int | None = None
+) -> Iterator[tuple[str, bool]]:
+    """Yield what lies directly in a folder, and whether it is a folder.
 
-
-def _far_folders(database: Database, prefix: str, position: int) -> Iterator[tuple[str, bool]]:
-    """Yield the folders that hold folders with texts."""
+    Of texts, and of folders with texts, the first ones by their whole keys, if `most` says so.
+    """
+    prefix = _inside(folder)
+    for span in _own(database, prefix):
+        texts = islice(_in_span(database, span, position), most)
+        yield from ((name, False) for name in texts)
     last = ""
-    for folder, name in database.ask(_FOLDERS, (prefix, _after(prefix))):
-        child, slash, _ = name[len(prefix) :].partition("/")
-        if slash and child != last:
-            span = folder, name, "", _AFTER_EVERY_TEXT
-            if any(_in_span(database, span, position)):
-                last = child
-                yield f"{prefix}{child}", True
+    for span in _below(database, prefix):
+        child = span[1][len(prefix) :].partition("/")[0]
+        if not child:
+            yield from islice(_near(database, span, position), most)
+        elif child != last and any(_in_span(database, span, position)):
+            last = child
+            yield f"{prefix}{child}", True
+
+
+def _near(database: Database, span: Span, position: int) -> Iterator[tuple[str, bool]]:
+    """Yield the folders right below one that have texts; of the root, the texts in it, too."""
+    folder, prefix, begin, stop = span
+    start: str | None = begin
+    while start is not None:
+        begin, start = start, None
+        for name in _in_span(database, (folder, prefix, begin, stop), position):
+            child, slash, _ = name[len(prefix) :].partition("/")
+            yield f"{prefix}{child}", bool(slash)
+            if slash:
+                start = f"{child}0"
+                break
 
 
 def _position_at(database: Database, milliseconds: int) -> int:
