@@ -500,7 +500,8 @@ def _children(
 ) -> Iterator[tuple[str, bool]]:
     """Yield what lies directly in a folder, and whether it is a folder.
 
-    Of texts, and of folders with texts, the first ones by their whole keys, if `most` says so.
+    Of texts, and of folders with texts, the first ones by their whole keys, if `most` says so; a
+    name may be both.
     """
     prefix = _inside(folder)
     for span in _own(database, prefix):
@@ -510,7 +511,7 @@ def _children(
     for span in _below(database, prefix):
         child = span[1][len(prefix) :].partition("/")[0]
         if not child:
-            yield from islice(_near(database, span, position), most)
+            yield from islice(_near(database, span, position), most and 2 * most)
         elif child != last and any(_in_span(database, span, position)):
             last = child
             yield f"{prefix}{child}", True
