@@ -16,15 +16,15 @@ def lines_in(*paths: Path) -> int:
 
 BUDGETS = {
     "agents": 4_641,
-    "app": 4_022,
-    "artifacts": 7_237,
+    "app": 4_016,
+    "artifacts": 7_240,
     "context": 5_766,
-    "engine": 30_422,
+    "engine": 30_443,
     "harness": 2_118,
-    "index": 4_346,
+    "index": 4_349,
     "model": 3_092,
     "process": 526,
-    "storage": 5_935,
+    "storage": 6_021,
     "surfaces": 7_272,
     "testing": 4_360,
 }
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_883
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_993
