@@ -18,8 +18,8 @@ BUDGETS = {
     "agents": 4_641,
     "app": 4_016,
     "artifacts": 7_240,
-    "context": 5_766,
-    "engine": 30_443,
+    "context": 5_765,
+    "engine": 30_435,
     "harness": 2_118,
     "index": 4_349,
     "model": 3_092,
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_993
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_984

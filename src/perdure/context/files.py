@@ -268,9 +268,8 @@ def laid_out(texts: Mapping[str, str], place: Uri, *, in_one: bool) -> Mapping[s
         parts = {name: text for name, text in parts.items() if text != EMPTY.get(name)}
     owner = "" if in_one and not place.session else place.owner_space or meta.owner_space
     cids = {} if in_one else {name: cid_of(text) for name, text in parts.items()}
-    content = short_hash(parts.get(CONTENT, "")) if in_one else ""
-    meta = meta._replace(owner_space=owner, parts=cids, content=content)
-    meta = meta._replace(version=meta.version + is_edited)
+    content, version = short_hash(parts.get(CONTENT, "")), meta.version + is_edited
+    meta = meta._replace(owner_space=owner, parts=cids, version=version, content=content)
     return {**parts, META: meta.text()}
 
 
