@@ -242,16 +242,14 @@ def short(digest: bytes) -> int:
 
 def _said(circumstances: Mapping[str, Value]) -> tuple[int, bytes]:
     """Return the number of some circumstances, and how they are encoded."""
-    items = tuple((name, type(each), each) for name, each in circumstances.items())
-    try:
-        return _encoded(items)
-    except TypeError:  # a list is among them
-        return _encoded.__wrapped__(items)
+    items = tuple(circumstances.items())
+    is_plain = all(type(each) is str for _, each in items)  # else some that are equal may differ
+    return _encoded(items) if is_plain else _encoded.__wrapped__(items)
 
 
 @lru_cache(maxsize=256)
-def _encoded(items: tuple[tuple[str, type, Value], ...]) -> tuple[int, bytes]:
-    encoded = canonical.encode({name: each for name, _, each in items})
+def _encoded(items: tuple[tuple[str, Value], ...]) -> tuple[int, bytes]:
+    encoded = canonical.encode(dict(items))
     return short(sha256(encoded).digest()), encoded
 
 
