@@ -181,7 +181,7 @@ def test_a_vault_that_is_gone_leaves_the_rest(folder: Path, memory: Path) -> Non
     code, said = status()
 
     assert (code, broken(said)) == (1, {"storage", "nodes", "edits"})
-    assert said["history"]["versions"] == 18
+    assert said["history"]["versions"] == 9
 
 
 def test_a_model_that_cant_be_had_is_told_of(folder: Path) -> None:
