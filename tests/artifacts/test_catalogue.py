@@ -93,6 +93,8 @@ def check(catalogue: Catalogue, pages: Pages) -> None:
         for folder in {"", *folders_of(every)}:
             assert catalogue.children(folder, position) == children_of(folder, expected)
             assert catalogue.any_below(folder, position) == bool(children_of(folder, expected))
+            first = sorted({name for name, _ in children_of(folder, expected)})[:2]
+            assert catalogue.first_children(folder, position, 2) == first
 
 
 def folders_of(names: set[str]) -> set[str]:
@@ -105,7 +107,22 @@ def children_of(folder: str, names: dict[str, CID]) -> list[tuple[str, bool]]:
     return sorted({(prefix + rest.partition("/")[0], "/" in rest) for rest in below})
 
 
-NAMES = st.sampled_from(["a", "a.b", "a-b", "a0", "a/b", "a/b/c", "a/b/d", "a/é", "b/x", "é/y"])
+NAMES = st.sampled_from(
+    [
+        "a",
+        "a.b",
+        "a-b",
+        "a0",
+        "a/b",
+        "a/b/c",
+        "a/b/d",
+        "a/é",
+        "b/x",
+        "é/y",
+        "a/b/c-d/e",
+        "a/b/c/d/e",
+    ]
+)
 COMMITS = st.lists(
     st.lists(
         st.builds(Bind, NAMES, st.sampled_from([ONE, TWO, None]), st.just({})),

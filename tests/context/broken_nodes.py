@@ -14,7 +14,7 @@ import pytest
 from perdure import frontmatter, markdown
 from perdure.context import draft, files, links, nodes, reading, relations
 from perdure.context.draft import Draft
-from perdure.context.files import CONTENT, META, Look, Parts
+from perdure.context.files import CONTENT, META, Look, Parts, cid_of
 from perdure.context.followed import FollowedLinks
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader, Reach, Stored, absent
@@ -100,8 +100,7 @@ def takes_contents_for_frontmatter(patch: Patch) -> None:
 
 
 def writes_summaries_first(patch: Patch) -> None:
-    texts_of = files.texts_of
-    patch.setattr(draft, "texts_of", lambda *given: dict(reversed(list(texts_of(*given).items()))))
+    patch.setattr(draft, "PARTS", files.PARTS[::-1])
 
 
 class WritesOneByOne(Nodes):
@@ -449,17 +448,17 @@ class LeavesFolders(Nodes):
 # ---------------------------------------------------------------- frontmatter and edits
 
 
-def writes_no_title(patch: Patch) -> None:
-    for module in (draft, reading):
-        patch.setattr(module, "generated_lines", lambda _: "")
+def writes_a_title(patch: Patch) -> None:
+    healthy = draft._content_file
 
+    def titled(node: ContextNode, stored: Stored | None) -> str:
+        return f"---\ntitle: {node.title}\n---\n{healthy(node, stored)}"
 
-def keeps_the_old_title(patch: Patch) -> None:
-    patch.setattr(draft, "_titled", lambda lines, *_: lines)
+    patch.setattr(draft, "_content_file", titled)
 
 
 def drops_lines_that_it_did_not_write(patch: Patch) -> None:
-    patch.setattr(draft, "_titled", lambda _lines, _old, title: files.generated_lines(title))
+    patch.setattr(draft, "_content_file", lambda node, _stored: node.content)
 
 
 def knows_plain_fences_only(patch: Patch) -> None:
@@ -517,7 +516,9 @@ def looks_at_the_content_only(patch: Patch) -> None:
 
 
 def compares_with_the_meta_only(patch: Patch) -> None:
-    patch.setattr(Stored, "keeps", lambda self, name, cid: self.meta.parts.get(name) == cid)
+    patch.setattr(
+        Stored, "keeps", lambda self, name, text: self.meta.parts.get(name) == cid_of(text)
+    )
 
 
 class AdoptsNothing(Nodes):

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from perdure.context.layouts.notes import NotesLayout
 from perdure.engine.repair import State
 from perdure.errors import (
     ConcurrentModificationError,
@@ -22,6 +23,7 @@ from perdure.errors import (
 )
 from perdure.model import ContextNode, RelationEdge, Uri
 from perdure.storage import Locator
+from perdure.storage.sweep import record_edits
 from perdure.testing.storage.processes import start
 from tests.context.opened import (
     ADMIN,
@@ -51,8 +53,13 @@ def fill(memory: Opened) -> None:
     two = replace(note("two", "as in [[one]]"), relations=(EDGE,))
     memory.nodes.write_nodes([two, note("away"), note("edited")], ANA)
     memory.nodes.archive_node(AWAY, ANA)
-    content = memory.nodes.file(note("edited").place, "content.md")
-    memory.backend.inner.write(content, "by hand\n")  # behind its back
+    edited = note("edited").place
+    if isinstance(layout := memory.backend.inner, NotesLayout):
+        path = Locator(memory.nodes.path_of(edited))
+        said = layout.inner.read(path)
+        layout.inner.write(path, said.replace(note("edited").content, "by hand\n"))
+    else:
+        layout.write(memory.nodes.file(edited, "content.md"), "by hand\n")  # behind its back
 
 
 def update(memory: Opened) -> None:
@@ -207,6 +214,8 @@ def check_repair(memory: Opened, ground: Ground, watched: Watched, moment: str) 
     assert {finding.state for finding in ran} <= AFTER_A_KILL, moment
     registered = {event.uri for event in memory.events() if event not in events}
     assert registered <= {finding.uri for finding in ran}, moment
+    if memory.nodes.is_laid_out:
+        record_edits(memory.backend)  # in a note an edit is a version when it is noticed
     check_logged(memory, watched.index.contents("acme"), watched.position, moment)
     assert memory.repair.run(ADMIN) == [], moment
     assert memory.repair.examine(ADMIN) == [], moment

@@ -13,7 +13,7 @@ from perdure.model import NodeStatus, RelationEdge
 from perdure.model.values import JSON
 
 NOW = datetime(2026, 3, 2, 10, 0, 0, 123_456, tzinfo=UTC)
-META = Meta(NodeStatus.ACTIVE, 3, "user:ana", NOW, NOW, "Tabs", {"content.md": "f0155"}, {"a": 1})
+META = Meta(NodeStatus.ACTIVE, 3, "user:ana", NOW, NOW, {"content.md": "f0155"}, {"a": 1})
 START = "ctx://acme/users/ana/memories/preference/a"
 TARGET = "ctx://acme/users/ana/memories/preference/b"
 
@@ -35,13 +35,17 @@ TIMES = st.datetimes(timezones=st.just(UTC))
     st.sampled_from(NodeStatus),
     st.integers(1, 2**40),
     TIMES,
-    st.text(max_size=20),
+    st.sampled_from([META.parts, {}]),
     st.dictionaries(st.text(max_size=8), VALUES, max_size=3),
 )
 def test_a_meta_is_read_as_it_was_written(
-    status: NodeStatus, version: int, time: datetime, title: str, metadata: dict[str, JSON]
+    status: NodeStatus,
+    version: int,
+    time: datetime,
+    parts: dict[str, str],
+    metadata: dict[str, JSON],
 ) -> None:
-    meta = META._replace(status=status, version=version, created_at=time, title=title)
+    meta = META._replace(status=status, version=version, created_at=time, parts=parts)
     written = meta._replace(metadata=metadata)
     read = Meta.parse(written.text())
 
@@ -55,6 +59,16 @@ def test_a_meta_has_a_line_for_each_thing_that_it_says() -> None:
     assert lines[0] == "{"
     assert lines[2] == '  "status": "ACTIVE",'
     assert len(lines) == len(json.loads(META.text())) + 2
+
+
+def test_a_meta_without_parts_names_only_what_is_not_the_default() -> None:
+    meta = Meta(NodeStatus.ACTIVE, 1, "", NOW, NOW, {}, {}, "5891b5b522d5")
+
+    assert json.loads(meta.text()) == {
+        "created_at": "2026-03-02T10:00:00.123456Z",
+        "content": "5891b5b522d5",
+    }
+    assert Meta.parse(meta.text()) == meta
 
 
 @given(
@@ -109,8 +123,8 @@ HOSTILE_METAS = (
     changed(version="1"),
     changed(version=10**30),
     changed(owner_space=7),
-    changed(title=None),
-    changed(title="\ud800"),
+    changed(content=7),
+    changed(owner_space="\ud800"),
     changed(created_at="yesterday"),
     changed(created_at="2026-02-30T10:00:00Z"),
     changed(created_at="2026-03-02T10:00:00"),

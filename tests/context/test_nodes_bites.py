@@ -176,11 +176,10 @@ BITES = (
     Bite(broken.LeavesFolders, "test_what_was_deleted_is_not_listed"),
     Bite(broken.ListsWhateverIsThere, "test_what_others_put_there_is_not_listed"),
     # frontmatter
-    Bite(broken.writes_no_title, "test_a_file_begins_with_a_title_that_is_only_for_display"),
-    Bite(broken.keeps_the_old_title, "test_the_title_is_the_one_of_today"),
+    Bite(broken.writes_a_title, "test_a_file_has_the_content_and_nothing_else"),
     Bite(
         broken.drops_lines_that_it_did_not_write,
-        "test_lines_that_somebody_added_stay_below_the_title",
+        "test_lines_that_somebody_added_stay",
     ),
     Bite(
         broken.drops_lines_that_it_did_not_write,

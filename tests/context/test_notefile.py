@@ -16,8 +16,7 @@ from perdure.context.files import (
     META,
     OWNER,
     Meta,
-    cid_of,
-    generated_lines,
+    short_hash,
     texts_of,
 )
 from perdure.context.layouts.names import MARKDOWN, Names, id_of, key_of, part_of
@@ -142,20 +141,16 @@ def written(draw: st.DrawFn) -> tuple[str, dict[str, str]]:
         version=draw(st.integers(1, 3)),
         owner_space="user:ana" if uri.session else "",
     )
-    own = draw(st.sampled_from([generated_lines(node.title), ""])) + draw(lines)
-    content = join(own, node.content)
-    parts = texts_of(
-        node, content, dict.fromkeys((*[".relations.json", ".abstract.md"], ".overview.md"))
-    )
+    parts = texts_of(node, join(draw(lines), node.content), sparse=draw(st.booleans()))
     meta = Meta(
         status,
         node.version,
-        node.owner_space,
+        node.owner_space if uri.session else "",
         NOON,
         draw(st.sampled_from([NOON, NOON.replace(hour=13, microsecond=0)])),
-        draw(st.sampled_from([node.title, "another"])),
-        {name: cid_of(text) for name, text in parts.items()},
+        draw(st.sampled_from([{}, {CONTENT: "f0155"}])),
         node.metadata,
+        draw(st.sampled_from(["", short_hash(parts[CONTENT])])),
     )
     found = {**parts, META: meta.text()}
     if status is NodeStatus.ARCHIVED:
@@ -247,8 +242,7 @@ def test_a_change_of_metadata_keeps_every_byte_of_a_person(real: str) -> None:
 def test_a_change_of_the_content_keeps_the_persons_properties() -> None:
     before = split(PERSONS, PLACE)
     content = before[CONTENT].replace("tabs", "spaces")
-    meta = Meta.parse(before[META])
-    meta = meta._replace(title="Prefers spaces.", parts={**meta.parts, CONTENT: cid_of(content)})
+    meta = Meta.parse(before[META])._replace(content=short_hash(content))
     wanted = {**before, CONTENT: content, META: meta.text()}
 
     after = compose(wanted, PLACE, PERSONS)
@@ -262,8 +256,7 @@ def test_a_memory_looks_as_a_person_would_write_it() -> None:
     uri = Uri.of_key(PLACE)
     assert uri is not None
     node = ContextNode(uri=str(uri), content="- Prefers tabs over spaces.\n")
-    content = join(generated_lines(node.title), node.content)
-    parts = texts_of(node, content, {})
+    parts = texts_of(node, node.content, sparse=True)
     cid = str(CID.of(b"Prefers tabs over spaces."))
     said = [
         {
@@ -276,12 +269,12 @@ def test_a_memory_looks_as_a_person_would_write_it() -> None:
     meta = Meta(
         NodeStatus.ACTIVE,
         1,
-        "user:ana",
+        "",
         NOON,
         NOON,
-        node.title,
-        {name: cid_of(text) for name, text in parts.items()},
+        {},
         {"kind": "preference", "project": "acme-web", "statements": statements},
+        short_hash(node.content),
     )
     assert compose({**parts, META: meta.text()}, PLACE, None) == (
         "---\nid: preference/indentation\nkind: preference\nproject: acme-web\n"

@@ -116,3 +116,23 @@ class TestLayout:
 
         (vault / "One.md").unlink()
         assert layout.in_use(places[:1]) == {places[0]: False}
+
+
+def test_a_row_that_takes_the_place_of_a_dropped_one_stays(tmp_path: Path) -> None:
+    with Places(str(tmp_path / "places.sqlite")) as places:
+        places.change([Row("a/b", "One.md", unsure=True)])
+        places.change([Row("a/b", "One.md")], ["a/b"])
+
+        assert places.rows() == [Row("a/b", "One.md")]
+
+
+def test_nothing_is_left_of_a_place_that_was_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "places.sqlite"
+    with Places(str(path)) as places:
+        places.change([Row("secret-folder/b", "One.md", aliases="secret-alias"), Row("c", "C.md")])
+        places.change([], ["secret-folder/b"])
+        places.wipe()
+
+        assert places.children("") == ["c"]
+        assert places.named("secret-alias") == []
+    assert b"secret" not in path.read_bytes()

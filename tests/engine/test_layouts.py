@@ -353,7 +353,7 @@ def test_a_store_changes_its_layout_and_back(
     memory.close()
     with perdure.open() as again:
         again.recall("tabs")  # an index logs what it was made of
-        position = again.position
+        versions = [each.cid for each in again.history("preference/indentation")]
     config = place.parent / "home" / "config.toml"
     config.write_text(config.read_text().replace(f'layout = "{layout}"\n', ""))
     files = {path for path in place.rglob("*") if path.is_file()}
@@ -363,7 +363,8 @@ def test_a_store_changes_its_layout_and_back(
         change_layout(environ, wanted)
         with perdure.open() as again:
             assert snapshot(again) == before
-            assert again.position == position
+            position = again.position
+            assert [each.cid for each in again.history("preference/indentation")] == versions
             assert not again.repair().findings
             assert again.edits() == ()
             assert again.position == position

@@ -181,7 +181,7 @@ class TestTiers:
         every = self.tiers(context).changed_since(0)
         newest = max(context.recorded.info(text).mtime for text in every)
 
-        assert len(every) == 20
+        assert len(every) == 8
         assert self.tiers(context).changed_since(newest) == []
 
     def test_changed_since_names_an_edit_by_hand(self, context: Context, tmp_path: Path) -> None:

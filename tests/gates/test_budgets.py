@@ -16,15 +16,15 @@ def lines_in(*paths: Path) -> int:
 
 BUDGETS = {
     "agents": 4_470,
-    "app": 2_837,
-    "artifacts": 7_119,
-    "context": 5_711,
-    "engine": 30_080,
+    "app": 2_867,
+    "artifacts": 7_250,
+    "context": 5_756,
+    "engine": 30_069,
     "harness": 2_027,
     "index": 4_343,
     "model": 3_110,
     "process": 583,
-    "storage": 6_009,
+    "storage": 6_020,
     "surfaces": 7_245,
     "testing": 4_348,
 }
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_231
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_437

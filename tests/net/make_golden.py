@@ -88,6 +88,7 @@ class Golden:
             "USER": OWNER,
             "NO_COLOR": "1",
             "TZ": "UTC",
+            "PERDURE_LAYOUT": "agfs",
         }
 
     def run(self, *words: str, typed: str = "") -> str:

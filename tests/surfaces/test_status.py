@@ -70,7 +70,7 @@ def test_status_counts_what_there_is(folder: Path, memory: Path) -> None:
     assert nodes["categories"] == {"habit": 1, "preference": 1, "profile": 1}
     assert (nodes["memories"], nodes["sessions"], nodes["resources"]) == (3, 1, 0)
     assert said["storage"]["where"] == str(memory)
-    assert said["history"]["versions"] == 5 * 3 + 3  # a session has content, meta and owner
+    assert said["history"]["versions"] == 2 * 3 + 3  # a session has content, meta and owner
     outbox = said["outbox"]
     assert (outbox["waiting"], outbox["dead"], outbox["since"][:2]) == (1, 0, "20")
     assert said["disk"]["source"]["bytes"] == sum(map(len, seen(memory).values()))
@@ -181,7 +181,7 @@ def test_a_vault_that_is_gone_leaves_the_rest(folder: Path, memory: Path) -> Non
     code, said = status()
 
     assert (code, broken(said)) == (1, {"storage", "nodes", "edits"})
-    assert said["history"]["versions"] == 18
+    assert said["history"]["versions"] == 9
 
 
 def test_a_model_that_cant_be_had_is_told_of(folder: Path) -> None:

@@ -1,7 +1,8 @@
 """Let the nodes of a store lie in the other layout: all texts are written, compared, then switched.
 
-The texts are taken from history, which does not change. A note beside the history says that this is
-under way; as long as it is there nobody opens the memory, and to do it again ends it.
+The texts are taken from history, which gets those that differ in the other layout. A note beside
+the history says that this is under way; as long as it is there nobody opens the memory, and to do
+it again ends it.
 """
 
 import json
@@ -14,12 +15,15 @@ from perdure.app.opening import PLACES, laid_out, recorded_of
 from perdure.app.setup import alone_in, configure_layout
 from perdure.artifacts import Change
 from perdure.config import LAYOUTS, Config, load_config
+from perdure.context.files import FILES
+from perdure.context.files import laid_out as in_layout
 from perdure.context.layouts.names import is_state
 from perdure.context.layouts.notes import NotesLayout
 from perdure.dataclass import dataclass, replace
 from perdure.engine.arriving import note_of
 from perdure.errors import StorageError, StorageFaultError
 from perdure.files import write_whole
+from perdure.model import Uri
 from perdure.storage import Locator, StorageBackend, select_backend
 from perdure.storage.history import Circumstances, History
 from perdure.storage.seen import SEEN
@@ -88,7 +92,7 @@ def _relaid(
     )
     notes = _in_place(old)
     with History.open(str(store.folder)) as history:
-        texts = dict(_texts(history, notes))
+        texts = _converted(history, dict(_texts(history, notes)), layout)
     places = iter(texts.items())
     while batch := dict(islice(places, _BATCH)):
         new.write_all(batch)
@@ -101,7 +105,9 @@ def _relaid(
     if notes:
         _leave_out(store, notes, layout)
     name_layout(backend, layout, store.owner or config.user)
-    _remove(old, [each for each in texts if not is_state(each.key)])  # it lies there in both
+    gone = {each for each in texts if not is_state(each.key)}  # that lies there in both
+    gone |= {each.parent.child(name) for each in gone if each.name in FILES for name in FILES}
+    _remove(old, sorted(gone, key=lambda each: each.key))
     notes = notes or _in_place(new)
     for each in (old, new):
         if isinstance(each, NotesLayout):
@@ -110,6 +116,30 @@ def _relaid(
         for ending in ("", "-wal", "-shm"):
             (store.folder / f"{PLACES}{ending}").unlink(missing_ok=True)
     return len(texts), len(notes)
+
+
+def _converted(history: History, texts: Mapping[Locator, str], layout: str) -> dict[Locator, str]:
+    """Return the texts as a layout has them, once history has what differs."""
+    nodes: dict[Locator, dict[str, str]] = {}
+    for locator, text in texts.items():
+        if locator.name in FILES:
+            nodes.setdefault(locator.parent, {})[locator.name] = text
+    every: dict[Locator, str | None] = {**texts}
+    for folder, found in nodes.items():
+        place = Uri.of_key(folder.key)
+        if place is not None and place.is_node:
+            after = in_layout(found, place, in_one=layout == "notes")
+            every |= {folder.child(name): after.get(name) for name in {**found, **after}}
+    said = Circumstances(reason=f"as the layout {layout} has it").to_mapping()
+    changed = {each: text for each, text in every.items() if text != texts.get(each)}
+    if changed:
+        history.record(
+            [
+                Change(each.key, None if text is None else text.encode(), said)
+                for each, text in changed.items()
+            ]
+        )
+    return {each: text for each, text in every.items() if text is not None}
 
 
 def _in_place(layout: StorageBackend) -> frozenset[str]:

@@ -9,14 +9,21 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from perdure.artifacts import canonical
 from perdure.artifacts.artifact import SID, literal_structure
 from perdure.artifacts.cid import CID
-from perdure.artifacts.database import Database, Facts, MemoryDatabase
+from perdure.artifacts.database import (
+    Database,
+    Facts,
+    MemoryDatabase,
+    halves,
+    literal_sid,
+    short,
+)
 from perdure.artifacts.state import Binding, IndexState, Logged
 from perdure.errors import (
     DamageError,
@@ -27,27 +34,37 @@ from perdure.errors import (
 )
 from perdure.sqlite import discard
 
-_BINDINGS = """SELECT name, position, "commit", time, cid, circumstances FROM binds
-    WHERE name = :name AND position <= :at AND "commit" <= :at ORDER BY position"""
+_BINDINGS = """SELECT position, "commit",
+        (SELECT time FROM commits WHERE position = binds."commit"), cid,
+        (SELECT said FROM circumstances WHERE id = binds.circumstances) FROM binds
+    WHERE folder = (SELECT id FROM folders WHERE name = :folder) AND name = :name
+        AND position <= :at AND "commit" <= :at ORDER BY position"""
 _LAST = f"{_BINDINGS} DESC LIMIT 1"
-_EACH_LAST = """WITH asked(name) AS (VALUES {}) SELECT name, (
-        SELECT cid FROM binds WHERE name = asked.name AND position <= ? AND "commit" <= ?
+_EACH_LAST = """WITH asked(folder, name) AS (VALUES {}) SELECT asked.folder || asked.name, (
+        SELECT cid FROM binds WHERE folder = (SELECT id FROM folders WHERE name = asked.folder)
+            AND name = asked.name AND position <= ? AND "commit" <= ?
         ORDER BY position DESC LIMIT 1) FROM asked"""
-# It steps from name to name, however many versions each has.
+# It steps from name to name in one folder, however many versions each has.
 _NAMES = """WITH RECURSIVE step(name) AS (
-        SELECT min(name) FROM binds WHERE name >= :start AND name < :stop
+        SELECT min(name) FROM binds WHERE folder = :folder AND name >= :start AND name < :stop
         UNION ALL
-        SELECT (SELECT min(name) FROM binds WHERE name > step.name AND name < :stop)
+        SELECT (SELECT min(name) FROM binds
+            WHERE folder = :folder AND name > step.name AND name < :stop)
         FROM step WHERE step.name IS NOT NULL)
     SELECT name FROM step WHERE name IS NOT NULL AND (
-        SELECT cid FROM binds WHERE name = step.name AND position <= :at AND "commit" <= :at
+        SELECT cid FROM binds WHERE folder = :folder AND name = step.name
+            AND position <= :at AND "commit" <= :at
         ORDER BY position DESC LIMIT 1) IS NOT NULL"""
+_FOLDERS = "SELECT id, name FROM folders WHERE name >= ? AND name < ? ORDER BY name"
+_LITERALS = """SELECT cid FROM literals WHERE sid = :sid AND cid IS NOT NULL UNION ALL
+    SELECT binds.cid FROM literals CROSS JOIN binds INDEXED BY binds_by_position
+    WHERE sid = :sid AND literals.cid IS NULL AND binds.position > literals.position
+        AND binds.position <= (SELECT min(position) FROM commits
+            WHERE position >= literals.position)"""
 _COMMIT = "SELECT position, time FROM commits WHERE position <= ? ORDER BY position DESC LIMIT 1"
 _AFTER_EVERY_TEXT = b""  # to SQLite, bytes come after text
 _BATCH = 20_000
 _MOST_ASKED = 500
-_CID_BYTES = 36
-"""No structure that is encoded is as short."""
 _ATTEMPTS = 3
 _NO_END = 2**63 - 1
 
@@ -144,7 +161,7 @@ class Catalogue:
 
     def content(self, name: str, position: int) -> CID | None:
         """Return what `name` stood for; None if nothing."""
-        wanted = {"name": name, "at": position}
+        wanted = _named(name, position)
         return self._answer(lambda database: _content(database.ask(_LAST, wanted)))
 
     def contents(self, names: Sequence[str], position: int) -> dict[str, CID | None]:
@@ -159,8 +176,10 @@ class Catalogue:
         return self._bindings(_BINDINGS, name, position)
 
     def _bindings(self, query: str, name: str, position: int) -> list[Binding]:
-        wanted = {"name": name, "at": position}
-        return self._answer(lambda database: [_binding(r) for r in database.ask(query, wanted)])
+        wanted = _named(name, position)
+        return self._answer(
+            lambda database: [_binding(name, row) for row in database.ask(query, wanted)]
+        )
 
     def count_versions(self, position: int) -> int:
         """Return how often something was said of any name."""
@@ -170,15 +189,16 @@ class Catalogue:
 
     def names(self, prefix: str, position: int) -> list[str]:
         """Return the names with this beginning that stood for something, in key order."""
-        return [name for (name,) in self._ask(_NAMES, _range(prefix, position))]
+        return self._answer(lambda database: sorted(_names(database, prefix, position)))
 
     def ever_named(self, prefix: str, position: int) -> bool:
         """Whether something was said of a name with this beginning, by the order of the log."""
         query = (
-            "SELECT 1 FROM binds INDEXED BY binds_by_position "
-            "WHERE position <= :at AND name >= :start AND name < :stop LIMIT 1"
+            "SELECT 1 FROM binds INDEXED BY binds_by_position CROSS JOIN folders ON id = folder "
+            "WHERE position <= ? AND folders.name || binds.name >= ? "
+            "AND folders.name || binds.name < ? LIMIT 1"
         )
-        return bool(self._ask(query, _range(prefix, position)))
+        return bool(self._ask(query, (position, prefix, _after(prefix))))
 
     def first_children(self, folder: str, position: int, most: int) -> list[str]:
         """Return the first names that lie directly in a folder, in the order of `children`.
@@ -188,7 +208,7 @@ class Catalogue:
         """
 
         def first(database: Database) -> list[str]:
-            found = {name for name, _ in islice(_children(database, folder, position), most)}
+            found = {name for name, _ in _children(database, folder, position, most)}
             early = {
                 name[:end]
                 for name in found
@@ -196,7 +216,7 @@ class Catalogue:
                 if name[end] < "/"
             }
             for name in early:
-                if database.ask(f"{_NAMES} LIMIT 1", _range(_inside(name), position)):
+                if any(_names(database, _inside(name), position)):
                     found.add(name)
             return sorted(found)[:most]
 
@@ -208,10 +228,10 @@ class Catalogue:
         A folder is there while a name below it stands for something. Once that is known, what
         else is below it is passed over.
         """
-        return self._answer(lambda database: sorted(_children(database, folder, position)))
+        return self._answer(lambda database: sorted({*_children(database, folder, position)}))
 
     def any_below(self, folder: str, position: int) -> bool:
-        return bool(self._ask(f"{_NAMES} LIMIT 1", _range(_inside(folder), position)))
+        return self._answer(lambda database: any(_names(database, _inside(folder), position)))
 
     def named_since(self, position: int, until: int | None = None) -> list[str]:
         """Return the names of which something was said after a position, in key order.
@@ -220,7 +240,10 @@ class Catalogue:
         """
         if self.last_named() <= position:
             return []
-        query = "SELECT DISTINCT name FROM binds WHERE position > ? AND position <= ? ORDER BY name"
+        query = (
+            "SELECT DISTINCT folders.name || binds.name FROM binds INDEXED BY binds_by_position "
+            "CROSS JOIN folders ON id = folder WHERE position > ? AND position <= ? ORDER BY 1"
+        )
         last = _NO_END if until is None else until
         return [name for (name,) in self._ask(query, (position, last))]
 
@@ -238,11 +261,11 @@ class Catalogue:
     def structure(self, sid: SID) -> bytes | None:
         query = "SELECT encoded FROM structures WHERE sid = ? ORDER BY position LIMIT 1"
         rows = self._ask(query, (bytes(sid),))
-        if not rows:
-            return None
-        encoded: bytes = rows[0][0]
-        is_cid = len(encoded) == _CID_BYTES
-        return literal_structure(CID.from_bytes(encoded)).encoded if is_cid else encoded
+        if rows:
+            encoded: bytes = rows[0][0]
+            return encoded
+        found = self._answer(lambda database: _literal(database, sid))
+        return None if found is None else literal_structure(found).encoded
 
     def results(self, sid: SID) -> list[tuple[CID, int]]:
         """Return each different content that a structure gave, and the position that first said so.
@@ -259,7 +282,11 @@ class Catalogue:
         return {CID.from_bytes(sid): CID.from_bytes(cid) for sid, cid, _ in rows}
 
     def registered(self, sids: Sequence[SID]) -> set[SID]:
-        return self._among("structures", sids)
+        known = self._among("structures", sids)
+        others = [sid for sid in sids if sid not in known]
+        return known | self._answer(
+            lambda database: {sid for sid in others if _literal(database, sid) is not None}
+        )
 
     def made(self, sids: Sequence[SID]) -> set[SID]:
         return self._among("results", sids)
@@ -382,8 +409,8 @@ def _batches(log: Iterable[Logged]) -> Iterator[list[Logged]]:
         yield batch[:whole]
 
 
-def _binding(row: tuple[Any, ...]) -> Binding:
-    name, position, commit, when, _, encoded = row
+def _binding(name: str, row: tuple[Any, ...]) -> Binding:
+    position, commit, when, _, encoded = row
     content = _content([row])
     try:
         circumstances = canonical.decode(encoded)
@@ -395,12 +422,22 @@ def _binding(row: tuple[Any, ...]) -> Binding:
 
 
 def _content(rows: list[tuple[Any, ...]]) -> CID | None:
-    return _cid(rows[0][4]) if rows else None
+    return _cid(rows[0][3]) if rows else None
+
+
+def _literal(database: Database, sid: SID) -> CID | None:
+    """Return the content whose literal a SID names, if it was ever put."""
+    for (content,) in database.ask(_LITERALS, {"sid": short(bytes(sid))}):
+        cid = _cid(content)
+        if cid is not None and literal_sid(cid.hash, content) == bytes(sid):
+            return cid
+    return None
 
 
 def _contents(database: Database, names: Sequence[str], position: int) -> dict[str, CID | None]:
-    query = _EACH_LAST.format(",".join(["(?)"] * len(names)))
-    rows = database.ask(query, (*names, position, position))
+    query = _EACH_LAST.format(",".join(["(?, ?)"] * len(names)))
+    asked = chain.from_iterable(map(halves, names))
+    rows = database.ask(query, (*asked, position, position))
     return {name: _cid(content) for name, content in rows}
 
 
@@ -415,29 +452,83 @@ def _inside(folder: str) -> str:
     return f"{folder}/" if folder else ""
 
 
-def _range(prefix: str, position: int) -> dict[str, object]:
-    """Return what selects the names with this beginning."""
-    stop: str | bytes = _AFTER_EVERY_TEXT
-    if prefix.endswith("/"):
-        stop = f"{prefix[:-1]}0"  # which follows on the slash
-    elif prefix:
+def _named(name: str, position: int) -> dict[str, object]:
+    folder, name = halves(name)
+    return {"folder": folder, "name": name, "at": position}
+
+
+def _after(prefix: str) -> str | bytes:
+    """Return what comes after all names with this beginning: the slash is followed by the 0."""
+    if prefix and not prefix.endswith("/"):
         raise ValueError("names are asked for by folder. Fix: end the prefix with a slash.")
-    return {"start": prefix, "stop": stop, "at": position}
+    return f"{prefix[:-1]}0" if prefix else _AFTER_EVERY_TEXT
 
 
-def _children(database: Database, folder: str, position: int) -> Iterator[tuple[str, bool]]:
+Span = tuple[int, str, str, str | bytes]
+"""A folder, its name, and from where to where names in it are meant."""
+
+
+def _names(database: Database, prefix: str, position: int) -> Iterator[str]:
+    """Yield the names with this beginning that stood for something, folder by folder."""
+    for span in (*_own(database, prefix), *_below(database, prefix)):
+        yield from _in_span(database, span, position)
+
+
+def _own(database: Database, prefix: str) -> Iterator[Span]:
+    """Yield where the texts are that lie directly in a folder: in the one above, with its name."""
+    above, name = halves(f"{prefix}-")
+    for (folder,) in database.ask("SELECT id FROM folders WHERE name = ?", (above,)):
+        if prefix:
+            yield folder, above, name[:-1], f"{name[:-2]}0"
+
+
+def _below(database: Database, prefix: str) -> Iterator[Span]:
+    for folder, name in database.ask(_FOLDERS, (prefix, _after(prefix))):
+        yield folder, name, "", _AFTER_EVERY_TEXT
+
+
+def _in_span(database: Database, span: Span, position: int) -> Iterator[str]:
+    folder, above, start, stop = span
+    wanted = {"folder": folder, "start": start, "stop": stop, "at": position}
+    with database.reading() as db:
+        for (name,) in db.execute(_NAMES, wanted):
+            yield f"{above}{name}"
+
+
+def _children(
+    database: Database, folder: str, position: int, most: int | None = None
+) -> Iterator[tuple[str, bool]]:
+    """Yield what lies directly in a folder, and whether it is a folder.
+
+    Of texts, and of folders with texts, the first ones by their whole keys, if `most` says so; a
+    name may be both.
+    """
     prefix = _inside(folder)
-    wanted = _range(prefix, position)
-    while True:
-        with database.reading() as db:
-            for (name,) in db.execute(_NAMES, wanted):
-                child, slash, _ = name[len(prefix) :].partition("/")
-                yield f"{prefix}{child}", bool(slash)
-                if slash:
-                    wanted["start"] = f"{prefix}{child}0"
-                    break
-            else:
-                return
+    for span in _own(database, prefix):
+        texts = islice(_in_span(database, span, position), most)
+        yield from ((name, False) for name in texts)
+    last = ""
+    for span in _below(database, prefix):
+        child = span[1][len(prefix) :].partition("/")[0]
+        if not child:
+            yield from islice(_near(database, span, position), most and 2 * most)
+        elif child != last and any(_in_span(database, span, position)):
+            last = child
+            yield f"{prefix}{child}", True
+
+
+def _near(database: Database, span: Span, position: int) -> Iterator[tuple[str, bool]]:
+    """Yield the folders right below one that have texts; of the root, the texts in it, too."""
+    folder, prefix, begin, stop = span
+    start: str | None = begin
+    while start is not None:
+        begin, start = start, None
+        for name in _in_span(database, (folder, prefix, begin, stop), position):
+            child, slash, _ = name[len(prefix) :].partition("/")
+            yield f"{prefix}{child}", bool(slash)
+            if slash:
+                start = f"{child}0"
+                break
 
 
 def _position_at(database: Database, milliseconds: int) -> int:

@@ -10,13 +10,15 @@ forks and opens the file for itself believes that it has them too, and loses wha
 import os
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache, partial
+from functools import cache, lru_cache, partial
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 from perdure.artifacts import canonical
 from perdure.artifacts.artifact import literal_structure
+from perdure.artifacts.canonical import Value
 from perdure.artifacts.cid import CID, Hash
 from perdure.artifacts.disk import FolderLock, boot_name, take_in_time
 from perdure.artifacts.entry import Bind, Lift, Put, Register, Result, Sweep, Tombstone
@@ -24,17 +26,23 @@ from perdure.artifacts.state import Logged
 from perdure.errors import DamageError, LockTimeout
 from perdure.sqlite import DatabaseFile, InMemory, Tables, discard, transaction
 
-_VERSION = 3
+_VERSION = 4
 _TABLES = Tables(
     name="the catalogue",
     version=_VERSION,
     statements=(
-        """CREATE TABLE binds (name TEXT, position INTEGER, "commit" INTEGER, time INTEGER,
-       cid BLOB, circumstances BLOB, PRIMARY KEY (name, position)) WITHOUT ROWID""",
+        # A name is in two: its last two segments, and the folder that they are in.
+        "CREATE TABLE folders (id INTEGER PRIMARY KEY, name TEXT UNIQUE)",
+        """CREATE TABLE binds (folder INTEGER, name TEXT, position INTEGER, "commit" INTEGER,
+       cid BLOB, circumstances INTEGER, PRIMARY KEY (folder, name, position)) WITHOUT ROWID""",
         # For what was said since a position; otherwise every name is looked at.
         "CREATE INDEX binds_by_position ON binds (position)",
-        # Of a literal, the CID instead of what is encoded.
+        # By the first bytes of their hash; most binds say the same.
+        "CREATE TABLE circumstances (id INTEGER PRIMARY KEY, said BLOB)",
         """CREATE TABLE structures (sid BLOB, position INTEGER, encoded BLOB,
+       PRIMARY KEY (sid, position)) WITHOUT ROWID""",
+        # By the first bytes of the SID. Without a CID, a bind of the same commit has it.
+        """CREATE TABLE literals (sid INTEGER, position INTEGER, cid BLOB,
        PRIMARY KEY (sid, position)) WITHOUT ROWID""",
         """CREATE TABLE results (sid BLOB, position INTEGER, cid BLOB,
        PRIMARY KEY (sid, position)) WITHOUT ROWID""",
@@ -48,8 +56,9 @@ _TABLES = Tables(
     without="it is made again from the log",
 )
 _INSERTS = {
-    "binds": 'INSERT INTO binds (position, name, "commit", time, cid, circumstances) '
-    "VALUES (?, ?, ?, ?, ?, ?)",
+    "binds": 'INSERT INTO binds (position, folder, name, "commit", cid, circumstances) '
+    "VALUES (?, (SELECT id FROM folders WHERE name = ?), ?, ?, ?, ?)",
+    "literals": "INSERT INTO literals (position, sid, cid) VALUES (?, ?, ?)",
     "structures": "INSERT INTO structures (position, sid, encoded) VALUES (?, ?, ?)",
     "results": "INSERT INTO results (position, sid, cid) VALUES (?, ?, ?)",
     "commits": "INSERT INTO commits (position, time) VALUES (?, ?)",
@@ -58,6 +67,7 @@ _INSERTS = {
 _TOTALS = """SELECT sum(rows), sum(total) FROM (
     SELECT count("commit") AS rows, coalesce(sum(position), 0) AS total FROM binds
     UNION ALL SELECT count(*), coalesce(sum(position), 0) FROM structures
+    UNION ALL SELECT count(*), coalesce(sum(position), 0) FROM literals
     UNION ALL SELECT count(*), coalesce(sum(position), 0) FROM results
     UNION ALL SELECT count(*), coalesce(sum(position), 0) FROM commits
     UNION ALL SELECT count(*), coalesce(sum(position), 0) FROM hidings)"""
@@ -189,8 +199,18 @@ class MemoryDatabase(InMemory, Database):
         yield
 
 
+def halves(name: str) -> tuple[str, str]:
+    """Return the folder of a name, with a slash at its end, and its last two segments."""
+    at = name.rfind("/", 0, max(name.rfind("/"), 0)) + 1
+    return name[:at], name[at:]
+
+
 def _add(db: sqlite3.Connection, entries: list[Logged], facts: Facts) -> Facts:
-    rows = _rows(entries)
+    said: dict[int, bytes] = {}
+    rows = _rows(entries, said)
+    folders = {(folder,) for _, folder, *_ in rows.get("binds", ())}
+    db.executemany("INSERT OR IGNORE INTO folders (name) VALUES (?)", folders)
+    db.executemany("INSERT OR IGNORE INTO circumstances VALUES (?, ?)", said.items())
     for table, values in rows.items():
         db.executemany(_INSERTS[table], values)
     added = [row[0] for values in rows.values() for row in values]
@@ -215,7 +235,25 @@ def _boot() -> str:
     return boot_name() or os.urandom(16).hex()
 
 
-def _literal_sid(algorithm: Hash, content: bytes) -> bytes:
+def short(digest: bytes) -> int:
+    """Return the number that the last bytes of a hash, or of what ends with it, are."""
+    return int.from_bytes(digest[-8:], "big", signed=True)
+
+
+def _said(circumstances: Mapping[str, Value]) -> tuple[int, bytes]:
+    """Return the number of some circumstances, and how they are encoded."""
+    items = tuple(circumstances.items())
+    is_plain = all(type(each) is str for _, each in items)  # else some that are equal may differ
+    return _encoded(items) if is_plain else _encoded.__wrapped__(items)
+
+
+@lru_cache(maxsize=256)
+def _encoded(items: tuple[tuple[str, Value], ...]) -> tuple[int, bytes]:
+    encoded = canonical.encode(dict(items))
+    return short(sha256(encoded).digest()), encoded
+
+
+def literal_sid(algorithm: Hash, content: bytes) -> bytes:
     """Return what `literal_structure` says, many times as fast."""
     named, encoded = _literal_beginning(algorithm)
     return named + algorithm.digest(encoded + content)
@@ -229,20 +267,22 @@ def _literal_beginning(algorithm: Hash) -> tuple[bytes, bytes]:
     return bytes(literal.sid)[:-32], literal.encoded[: -len(bytes(content))]
 
 
-def _rows(entries: Iterable[Logged]) -> dict[str, list[Row]]:
-    """Return what to add to the tables that get anything."""
+def _rows(entries: Sequence[Logged], said: dict[int, bytes]) -> dict[str, list[Row]]:
+    """Return what to add to the tables that get anything, and put circumstances into `said`."""
     rows: defaultdict[str, list[Row]] = defaultdict(list)
+    bound = {(each.commit, each.entry.cid) for each in entries if isinstance(each.entry, Bind)}
     for logged in entries:
         position = logged.position
         match logged.entry:
             case Bind(name, cid, circumstances):
                 content = None if cid is None else bytes(cid)
-                encoded = canonical.encode(circumstances)
-                row = (position, name, logged.commit, logged.time, content, encoded)
-                rows["binds"].append(row)
+                number, said[number] = _said(circumstances)
+                rows["binds"].append((position, *halves(name), logged.commit, content, number))
             case Put(cid, _, _, _):  # which registers the literal of that content
                 content = bytes(cid)
-                rows["structures"].append((position, _literal_sid(cid.hash, content), content))
+                sid = short(literal_sid(cid.hash, content))
+                is_bound = (logged.commit, cid) in bound
+                rows["literals"].append((position, sid, None if is_bound else content))
             case Register(sid, encoded):
                 rows["structures"].append((position, bytes(sid), encoded))
             case Result(sid, cid):

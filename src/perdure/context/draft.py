@@ -10,12 +10,13 @@ from perdure.context.files import (
     LEARNED,
     META,
     METADATA,
+    PARTS,
     Files,
     Found,
     Meta,
     cid_of,
-    generated_lines,
     said_at,
+    short_hash,
     texts_of,
 )
 from perdure.context.reading import NodeReader, Stored
@@ -55,27 +56,30 @@ class Draft:
         final = self._final(node, stored, status)
         if not dated:
             final = replace(final, updated_at=node.updated_at)
-        title = final.title
         before = files if stored is None else stored.files
-        texts = texts_of(final, _content_file(final, stored, title), before)
-        parts = {name: cid_of(text) for name, text in texts.items()}
+        in_one, in_session = self.reader.is_laid_out, bool(final.place.session)
+        texts = texts_of(final, _content_file(final, stored), sparse=in_one or in_session)
         meta = Meta(
             final.status,
             final.version,
-            final.owner_space,
+            final.owner_space if in_session or not in_one else "",
             final.created_at,
             final.updated_at,
-            title,
-            parts,
+            {} if in_one else {name: cid_of(text) for name, text in texts.items()},
             final.metadata,
+            short_hash(texts[CONTENT]) if in_one else "",
         )
         folder = self.reader.folder(final.place)
-        for name, text in {**texts, META: meta.text()}.items():
-            found = before[name]
+        for name in PARTS:
+            text, found = texts.get(name), before[name]
             # A part that stays the same is let be, also where somebody broke its file. One that
             # was edited by hand is written again as it is, so that history has it.
-            if stored is None or found is None or not stored.keeps(name, parts.get(name, "")):
+            if text is None:
+                if found is not None:
+                    self.put(folder.child(name), None, found)
+            elif stored is None or found is None or not stored.keeps(name, text):
                 self.put(folder.child(name), text, found)
+        self.put(folder.child(META), meta.text(), before[META])
         self.written.append(final)
 
     def remove(self, place: Uri, files: Files) -> None:
@@ -150,24 +154,14 @@ def ordered(metadata: Mapping[str, JSON]) -> list[str]:
     return [name for name in names if metadata[name] is not None]
 
 
-def _content_file(node: ContextNode, stored: Stored | None, title: str) -> str:
-    if stored is None:
-        known = old = generated_lines(title)
-    else:
-        known, old = stored.lines, generated_lines(stored.meta.title)
+def _content_file(node: ContextNode, stored: Stored | None) -> str:
+    known = "" if stored is None else stored.lines
     lines = known if node.frontmatter is None else node.frontmatter
     if lines != known:
         frontmatter.properties(lines)
     if lines and not lines.endswith("\n"):
         lines += "\n"
-    return frontmatter.join(_titled(lines, old, title), node.content)
-
-
-def _titled(lines: str, generated: str, title: str) -> str:
-    """Return the lines with the title of today; what their owner wrote stays."""
-    if not lines.startswith(generated):
-        return lines
-    return generated_lines(title) + lines.removeprefix(generated)
+    return frontmatter.join(lines, node.content)
 
 
 class Marks:

@@ -17,7 +17,7 @@ from perdure.errors import (
     LinkRefusedError,
     NotTextError,
 )
-from perdure.frontmatter import quoted, split
+from perdure.frontmatter import split
 from perdure.model import ContextNode, NodeStatus, RelationEdge, Uri
 from perdure.model.values import (
     JSON,
@@ -44,8 +44,8 @@ META = ".meta.json"
 PARTS = (CONTENT, RELATIONS, ABSTRACT, OVERVIEW)
 """In the order in which they are written; the meta comes after them."""
 FILES = (*PARTS, META)
-_EMPTY = {RELATIONS: "[]\n", ABSTRACT: "", OVERVIEW: ""}
-"""What a part says that has no file. Nodes of sessions have none where it would say just that."""
+EMPTY = {RELATIONS: "[]\n", ABSTRACT: "", OVERVIEW: ""}
+"""What an absent part says. A node in one file, or of a session, has none that would say that."""
 
 ARCHIVED = ".archived"
 """The folder with a mark for each archived node beside it, so that listing need not read them."""
@@ -65,6 +65,16 @@ METADATA = (
 """The metadata that Perdure itself writes or reads, in the order of a meta; others follow."""
 
 _FORMAT = 1
+_DEFAULTS: Mapping[str, JSON] = {
+    "format": _FORMAT,
+    "status": NodeStatus.ACTIVE.value,
+    "version": 1,
+    "owner_space": "",
+    "parts": {},
+    "metadata": {},
+    "content": "",
+}
+"""What a meta that names no parts leaves out."""
 _json = json.JSONEncoder(ensure_ascii=False, default=entries_of).encode
 _TIME = later(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 Found = Text
@@ -85,11 +95,11 @@ class Meta(NamedTuple):
     owner_space: str
     created_at: datetime
     updated_at: datetime
-    title: str
-    """As it was generated into the frontmatter."""
     parts: Mapping[str, str]
-    """The CID of each part, by its file's name."""
+    """The CID of each part, by its file's name; empty where one file has all of the node."""
     metadata: Mapping[str, JSON]
+    content: str = ""
+    """The short hash of the content where no parts are named, so that no two nodes share a meta."""
 
     def text(self) -> str:
         fields: dict[str, JSON] = {
@@ -99,10 +109,15 @@ class Meta(NamedTuple):
             "owner_space": self.owner_space,
             "created_at": written_time(self.created_at),
             "updated_at": written_time(self.updated_at),
-            "title": self.title,
             "parts": self.parts,
             "metadata": self.metadata,
         }
+        if not self.parts:
+            fields |= {"content": self.content}
+            fields = {name: each for name, each in fields.items() if each != _DEFAULTS.get(name)}
+            if self.updated_at == self.created_at:
+                del fields["updated_at"]
+            return _json(fields) + "\n"
         lines = (f"  {_json(name)}: {_json(value)}" for name, value in fields.items())
         return "{\n" + ",\n".join(lines) + "\n}\n"
 
@@ -111,6 +126,8 @@ class Meta(NamedTuple):
     def parse(cls, text: str) -> "Meta":
         """Read what `text` gives; `InvalidValueError` if it is something else."""
         said = _object(text)
+        if "parts" not in said:
+            said = {**_DEFAULTS, "updated_at": said.get("created_at"), **said}
         if said.get("format") != _FORMAT:
             _refuse(f"its format is {said.get('format')!r}, and {_FORMAT} is known")
         try:
@@ -120,9 +137,9 @@ class Meta(NamedTuple):
                 _text(said["owner_space"]),
                 read_time(said["created_at"]),
                 read_time(said["updated_at"]),
-                _text(said["title"]),
                 {name: _text(cid) for name, cid in _mapping(said["parts"]).items()},
                 frozen(_mapping(said["metadata"]), "metadata"),
+                _text(said.get("content", "")),
             )
         except KeyError as error:
             _refuse(f"it does not say {error.args[0]!a}")
@@ -224,22 +241,36 @@ def _refuse(what: str) -> NoReturn:
     raise InvalidValueError(f"{what}. Fix: correct the file, or run `perdure repair`.")
 
 
-def texts_of(node: ContextNode, content_file: str, before: Files) -> dict[str, str]:
-    """Return what the parts say; for a node of a session, without those that need no file."""
+def texts_of(node: ContextNode, content_file: str, *, sparse: bool) -> dict[str, str]:
+    """Return what the parts say; if they are `sparse`, without those that are empty."""
     texts = {
         CONTENT: content_file,
         RELATIONS: relations_text(node.relations),
         ABSTRACT: node.abstract,
         OVERVIEW: node.overview,
     }
-    if not node.place.session:
+    if not sparse:
         return texts
-    if node.abstract == derived_abstract(node.place, node.content):
+    if node.place.session and node.abstract == derived_abstract(node.place, node.content):
         texts[ABSTRACT] = ""
-    needless = {
-        name for name, text in _EMPTY.items() if texts[name] == text and before[name] is None
-    }
-    return {name: text for name, text in texts.items() if name not in needless}
+    return {name: text for name, text in texts.items() if text != EMPTY.get(name)}
+
+
+def laid_out(texts: Mapping[str, str], place: Uri, *, in_one: bool) -> Mapping[str, str]:
+    """Return the texts of a node as they are in one file, or in five; as they are if it is none."""
+    try:
+        meta = Meta.parse(texts.get(META, ""))
+    except InvalidValueError:
+        return texts
+    parts = {name: text for name in PARTS if (text := texts.get(name, EMPTY.get(name))) is not None}
+    is_edited = not Look.at(meta, {name: texts.get(name) for name in FILES}).whole
+    if in_one or place.session:
+        parts = {name: text for name, text in parts.items() if text != EMPTY.get(name)}
+    owner = "" if in_one and not place.session else place.owner_space or meta.owner_space
+    cids = {} if in_one else {name: cid_of(text) for name, text in parts.items()}
+    content, version = short_hash(parts.get(CONTENT, "")), meta.version + is_edited
+    meta = meta._replace(owner_space=owner, parts=cids, version=version, content=content)
+    return {**parts, META: meta.text()}
 
 
 def derived_abstract(place: Uri, content: str) -> str:
@@ -255,6 +286,10 @@ def statement_cid(text: str) -> str:
     """Return the CID of a text in base 32, by which a node keeps what its statements rest on."""
     digest = bytes.fromhex(cid_of(text)[1:])
     return f"b{b32encode(digest).decode().rstrip('=').lower()}"
+
+
+def short_hash(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:12]
 
 
 def cid_of(text: str) -> str:
@@ -276,7 +311,7 @@ class Look(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        return self.cids == self.meta.parts
+        return not self.meta.parts or self.cids == self.meta.parts
 
     @property
     def basis(self) -> str:
@@ -328,10 +363,10 @@ class Parts:
         self, name: str, written: Callable[[str], Part], edited: Callable[[str | None], Part]
     ) -> Part:
         """Return what a part says: read as `written` by us, or as `edited` by somebody else."""
-        said = self._look.files[name]
-        if said is None and name in _EMPTY and name not in self._look.meta.parts:
-            return written(_EMPTY[name])
-        if isinstance(said, str) and self._look.cids[name] == self._look.meta.parts.get(name):
+        said, parts = self._look.files[name], self._look.meta.parts
+        if said is None and name in EMPTY and name not in parts:
+            return written(EMPTY[name])
+        if isinstance(said, str) and (not parts or self._look.cids[name] == parts.get(name)):
             return written(said)
         try:
             value = edited(None if said is None else text_of(said))
@@ -363,11 +398,6 @@ def edited_content(said: str | None) -> tuple[str, str]:
         raise InvalidValueError("it is gone. Fix: restore it, or delete the node.")
     lines, body = split(said)
     return lines, _within(body, MAX_CONTENT)
-
-
-def generated_lines(title: str) -> str:
-    """Return the frontmatter that lets a note be shown, and linked to, by its title."""
-    return f"title: {quoted(title)}\naliases:\n  - {quoted(title)}\n"
 
 
 def edited_abstract(said: str | None) -> str:

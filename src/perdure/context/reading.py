@@ -23,12 +23,12 @@ from perdure.context.files import (
     Look,
     Meta,
     Parts,
+    cid_of,
     derived_abstract,
     edited_abstract,
     edited_content,
     edited_overview,
     found_at,
-    generated_lines,
     said_at,
 )
 from perdure.context.layouts.names import folded
@@ -159,9 +159,11 @@ class Stored:
             said = frontmatter.join(self.lines, self.node.content)
         return str(CID.of(said.encode()))
 
-    def keeps(self, name: str, cid: str) -> bool:
+    def keeps(self, name: str, text: str) -> bool:
         """Whether a part need not be written to be this: it is, or only its file is broken."""
-        return name not in self.by_hand and self.meta.parts.get(name) == cid
+        if not self.meta.parts:
+            return self.files[name] == text
+        return name not in self.by_hand and self.meta.parts.get(name) == cid_of(text)
 
 
 class NodeReader:
@@ -502,7 +504,7 @@ class NodeReader:
             abstract=parts.take(ABSTRACT, str, edited_abstract) or derived_abstract(place, body),
             overview=parts.take(OVERVIEW, str, edited_overview),
             metadata=meta.metadata,
-            frontmatter=None if _is_generated(lines, meta) else lines,
+            frontmatter=lines or None,
             status=meta.status,
             version=meta.version + bool(parts.edited),
             owner_space=meta.owner_space if place.session else "",  # else its name says it
@@ -573,10 +575,6 @@ class NodeReader:
 
     def _holds_something(self, folder: Uri | None, ctx: RequestContext) -> bool:
         return folder is not None and bool(self.list_children(str(folder), ctx))
-
-
-def _is_generated(lines: str, meta: Meta) -> bool:
-    return lines == generated_lines(meta.title) and not meta.metadata.get("in_place")
 
 
 def absent(place: Uri) -> NodeNotFoundError:

@@ -32,7 +32,6 @@ class Code(Enum):
     """What may be wrong, by the name that people and programs know it by."""
 
     CONTENT_EMPTY = "content-empty"
-    TITLE_MISSING = "title-missing"
     NAME_DIFFERS = "name-differs"
     """The frontmatter calls it otherwise than its folder does."""
     NAME_UNUSABLE = "name-unusable"
@@ -60,7 +59,6 @@ class Code(Enum):
 
 _WARNINGS = {
     Code.FRONTMATTER_UNREADABLE,
-    Code.TITLE_MISSING,
     Code.NAME_DIFFERS,
     Code.DATE_FUTURE,
     Code.SUPERSESSION_FORK,
@@ -163,15 +161,11 @@ def line_with(text: str, words: str) -> int:
 
 # ---------------------------------------------------------------- fields
 def fields(note: Note) -> Iterator[Problem]:
-    """Expect that a note says something, and has a title if somebody wrote a frontmatter."""
+    """Expect that a note says something."""
     if not note.node.content.strip():
         remove = "remove the file" if note.is_own else f"`perdure delete` {note.node.uri}"
         fix = f"write something, or {remove}"
         yield note.problem(Code.CONTENT_EMPTY, CONTENT, 1, "it says nothing", fix)
-    said = _frontmatter(note)
-    if said and not note.is_own and not str(said.get("title") or "").strip():
-        what, fix = "its frontmatter has no title", "add a line such as `title: A name`"
-        yield note.problem(Code.TITLE_MISSING, CONTENT, 1, what, fix)
 
 
 def names(note: Note) -> Iterator[Problem]:
@@ -204,7 +198,7 @@ def _parsing(file: tuple[str, str] | None, uri: str) -> Iterator[Problem]:
 
 
 def _frontmatter(note: Note) -> Mapping[str, object]:
-    """Return what its owner wrote above the body; what we generated is right by itself."""
+    """Return what its owner wrote above the body."""
     lines = note.node.frontmatter
     if not lines or not lines.strip():
         return {}
@@ -403,10 +397,8 @@ class Lint:
             self._places.active.add(place)
             note = _note(stored, folder)
             seen[str(place)] = _Seen(folder, tuple(note.links()), tuple(_edges(stored)))
-            for problem in (each for check in ALONE for each in check(note)):
-                is_named = self._reader.is_laid_out  # by its file
-                if not (is_named and problem.code == Code.TITLE_MISSING.value):
-                    yield problem
+            for check in ALONE:
+                yield from check(note)
             yield from dates(note, self._now)
             yield from _parsing(self._reader.file_of(place), str(place))
 

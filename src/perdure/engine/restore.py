@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from perdure.artifacts import CID, IndexState
-from perdure.context.files import CONTENT, META, Meta, generated_lines
+from perdure.context.files import CONTENT, META, Meta
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader
 from perdure.dataclass import dataclass, replace
@@ -46,30 +46,26 @@ def _next(now: ContextNode, then: ContextNode) -> ContextNode | None:
     """Return the version after `now` that says what `then` does; None if it does."""
     if _said(now) == _said(then):
         return None
-    is_ours = now.frontmatter is None and then.frontmatter is None
-    return as_it_was(now, then, None if is_ours else _lines(then))
+    return as_it_was(now, then)
 
 
-def as_it_was(now: ContextNode, then: ContextNode, lines: str | None) -> ContextNode:
-    """Return the version after `now` that says what `then` does, below these lines."""
+def as_it_was(now: ContextNode, then: ContextNode) -> ContextNode:
+    """Return the version after `now` that says what `then` does."""
     gone = dict.fromkeys(now.metadata.keys() - then.metadata.keys())
     return now.revised(
         content=then.content,
         abstract=then.abstract,
         overview=then.overview,
         relations=then.relations,
-        frontmatter=lines,
+        frontmatter=then.frontmatter or "",
         metadata={**then.metadata, **gone},
     )
 
 
 def _said(node: ContextNode) -> tuple[object, ...]:
     edges = {(edge.to_uri, edge.relation_type, edge.weight, edge.reason) for edge in node.relations}
-    return node.content, node.abstract, node.overview, edges, dict(node.metadata), _lines(node)
-
-
-def _lines(node: ContextNode) -> str:
-    return generated_lines(node.title) if node.frontmatter is None else node.frontmatter
+    lines = node.frontmatter or ""
+    return node.content, node.abstract, node.overview, edges, dict(node.metadata), lines
 
 
 def _cid(wanted: object) -> CID | None:
@@ -295,7 +291,7 @@ class Unmerging:
                 view = NodeReader(View(self._history, IndexState(0, version.commit)))
                 with suppress(NodeNotFoundError):  # it may have been elsewhere then
                     then = view.read_node(page.uri, ctx)
-                    return as_it_was(page, then, then.frontmatter)
+                    return as_it_was(page, then)
         return None
 
     def _version(self, change: Version) -> int | None:

@@ -44,9 +44,10 @@ if TYPE_CHECKING:
     from perdure.artifacts.log import Cut
     from perdure.engine.past import When
 
-_BOUND_TO = """SELECT name, position, (SELECT count(*) FROM binds AS earlier
-        WHERE earlier.name = binds.name AND earlier.position <= binds.position)
-    FROM binds WHERE cid = ? ORDER BY name, position"""
+_BOUND_TO = """SELECT folders.name || binds.name, position, (SELECT count(*) FROM binds AS earlier
+        WHERE earlier.folder = binds.folder AND earlier.name = binds.name
+            AND earlier.position <= binds.position)
+    FROM binds JOIN folders ON id = folder WHERE cid = ? ORDER BY 1, position"""
 
 
 class TextDiff(NamedTuple):

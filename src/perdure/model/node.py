@@ -122,7 +122,7 @@ class ContextNode:
     metadata: Mapping[str, JSON] = field(default_factory=dict)
     """The owner's own; kept through every rewrite. A value of None takes a key away."""
     frontmatter: str | None = None
-    """The lines that a human sees above the content, if they are not only the generated ones."""
+    """The lines above the content in its file; None if there are none, or they are to stay."""
     status: NodeStatus = NodeStatus.PENDING
     version: int = 1
     owner_space: str = ""

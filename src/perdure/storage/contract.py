@@ -429,7 +429,8 @@ class Layout(StorageBackend):
     def refuse(self, changes: Changes) -> None:
         """Raise `AccessRefusedError` if one of these changes is of a file that is not written here.
 
-        It is asked before history has anything of them.
+        Texts that can't be, as one above is a text or a directory is there, are refused like by a
+        write. It is asked before history has anything of them.
         """
 
     @abstractmethod

@@ -109,14 +109,18 @@ def _is_key(name: str) -> bool:
 class Places:
     """The places of one commit. Each directory above them is looked at once."""
 
-    def __init__(self, inner: StorageBackend) -> None:
+    def __init__(self, inner: StorageBackend, known: Mapping[Locator, Text]) -> None:
         self._inner = inner
+        self._known = known
+        """Texts that were looked at together, by a layout that looks at what is above them, too."""
         self._directories: dict[Locator, bool] = {}
         """Whether they are there."""
 
     def found(self, locator: Locator, wanted: str | None, expect: Expectation) -> Text:
         """Return what is there, if it is as expected and the wanted text can be there."""
-        text = self._text(locator, wanted)
+        text = self._known.get(locator, UNREADABLE)
+        if text is UNREADABLE:
+            text = self._text(locator, wanted)
         if text is not UNREADABLE:
             check_found(None if text is None else text.encode(), expect, locator)
         elif expect is not None:
@@ -259,6 +263,8 @@ class Joint:
     def __init__(self, inner: StorageBackend, history: History) -> None:
         self.inner = inner
         self.history = history
+        self._synced = 0
+        """A position that the mark has passed."""
         self._followed: _Followed | None = None
         """None, or as of a position up to which all is settled; only while the fence is held."""
 
@@ -317,8 +323,10 @@ class Joint:
             fence.settle(position)
             return
         fence.apply(position)
-        if position - fence.settled() > _MOST_UNSYNCED:
-            self.sync()
+        if position - self._synced > _MOST_UNSYNCED:
+            self._synced = fence.settled()
+            if position - self._synced > _MOST_UNSYNCED:
+                self.sync()
 
     def sync(self) -> None:
         """Make the files of all commits durable, and move the mark. Needs the lock."""
@@ -348,8 +356,6 @@ class Joint:
             self.history.fence.settle_durably(0)  # so that a lost mark is not taken for a new store
         again = Circumstances(origin=EXTERNAL, more={DURING: state.position})
         parts = self._parts(wanted)
-        if isinstance(self.inner, Layout):
-            self.inner.refuse({locator: wish.content for locator, wish in wanted.items()})
         for attempt in range(_ATTEMPTS):
             said = again if attempt else _EXTERNAL
             changes = [change for part in parts for change in part.changes(circumstances, said)]
@@ -380,11 +386,15 @@ class Joint:
     def _parts(self, wanted: Mapping[Locator, Wanted]) -> list[_Part]:
         names = [locator.key for locator in wanted]
         bound = self._now().contents(names)
-        places = Places(self.inner)
-        return [
+        is_layout = isinstance(self.inner, Layout)
+        places = Places(self.inner, look_all(self.inner, list(wanted)) if is_layout else {})
+        parts = [
             _Part(locator, wish, places.found(locator, *wish), bound[locator.key])
             for locator, wish in wanted.items()
         ]
+        if isinstance(self.inner, Layout):
+            self.inner.refuse({locator: wish.content for locator, wish in wanted.items()})
+        return parts
 
     def _write(self, parts: Sequence[_Part], *, guarded: bool) -> None:
         """Write the files, unless somebody who does not ask us changed one since we looked."""

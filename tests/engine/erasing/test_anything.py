@@ -38,11 +38,6 @@ def no_syncs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fdatasync", lambda _: None)
 
 
-def written(text: str) -> str:
-    """Return the file that is written for a text; so by hand it is the same content."""
-    return f'---\ntitle: "{text}"\naliases:\n  - "{text}"\n---\n{text}'
-
-
 @dataclass
 class Play:
     """Somebody who does anything to three names, and keeps in mind what each ever said."""
@@ -112,7 +107,7 @@ class Play:
 
     def edit(self, name: str) -> None:
         if self.text(name):
-            (self.folder(name) / "content.md").write_text(written(self.some()))
+            (self.folder(name) / "content.md").write_text(self.some())
 
     def move(self, name: str) -> None:
         target = self.random.choice(NAMES)

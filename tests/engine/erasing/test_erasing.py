@@ -302,7 +302,7 @@ def test_a_dry_run_changes_nothing_and_says_what_would_go(context: Context, home
     plan = root(context).forget(uri, erase=True, dry_run=True).plan
 
     assert plan is not None
-    assert len(plan.files) == 5
+    assert len(plan.files) == 2
     assert plan.size > 2 * len(SECRET)
     assert plan.derived["index records"] == 1
     assert plan.derived["indexes of past moments"] == 1

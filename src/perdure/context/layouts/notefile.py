@@ -14,6 +14,7 @@ from perdure.context.files import (
     ABSTRACT,
     ARCHIVED,
     CONTENT,
+    EMPTY,
     FILES,
     LEARNED,
     META,
@@ -23,10 +24,8 @@ from perdure.context.files import (
     PARTS,
     RELATIONS,
     Meta,
-    cid_of,
-    derived_abstract,
-    generated_lines,
     read_time,
+    short_hash,
     statement_cid,
     written_time,
 )
@@ -174,7 +173,8 @@ def _split_node(file: NoteFile, node: Uri, owner: str) -> dict[str, str]:
     if ours.get("node") is not False:
         texts = _parts(file, node, own, ours)
         _put(texts, {name: each for name, each in literal.items() if name in PARTS})
-        texts[META] = _meta(file, node, texts, _metadata(file, node, own, ours), owner).text()
+        metadata = _metadata(file, node, own, ours)
+        texts[META] = _meta(file, texts.get(CONTENT, ""), metadata, owner).text()
         if _status(file) is NodeStatus.ARCHIVED:
             texts[ARCHIVED] = f"{node}\n"
     if node.session and node.path[2:] == ("messages",):
@@ -215,15 +215,8 @@ def _parts(file: NoteFile, node: Uri, own: list[str], ours: Mapping[str, JSON]) 
         OVERVIEW: _text(file.value(_OVERVIEW)),
         RELATIONS: _relations_text(file.value(_RELATIONS)),
     }
-    title = _title(node, content, said[ABSTRACT])
-    extra = _extra(file, own)
-    has_title = any(e.name in _TITLES and e.name not in own for e in file.entries)
-    is_bare = has_title or ours.get("lines") is False
-    texts = {CONTENT: join(extra if is_bare else generated_lines(title) + extra, content)}
-    for name in PARTS[1:]:
-        if not node.session or said[name] not in {"", "[]\n"}:
-            texts[name] = said[name]
-    return texts
+    texts = {CONTENT: join(_extra(file, own), content)}
+    return texts | {name: said[name] for name in PARTS[1:] if said[name] != EMPTY[name]}
 
 
 def _ends(node: Uri, *, is_learned: bool) -> bool:
@@ -233,10 +226,6 @@ def _ends(node: Uri, *, is_learned: bool) -> bool:
 
 def _text(value: JSON) -> str:
     return value if isinstance(value, str) else ""
-
-
-def _title(node: Uri, content: str, abstract: str) -> str:
-    return title_of(content, abstract or derived_abstract(node, content), node)
 
 
 def _relations_text(value: JSON) -> str:
@@ -250,10 +239,7 @@ def _status(file: NoteFile) -> NodeStatus:
     return NodeStatus(said) if said in NodeStatus.__members__ else NodeStatus.ACTIVE
 
 
-def _meta(
-    file: NoteFile, node: Uri, parts: Texts, metadata: Mapping[str, JSON], owner: str
-) -> Meta:
-    _, body = halves(parts.get(CONTENT, ""))
+def _meta(file: NoteFile, content: str, metadata: Mapping[str, JSON], owner: str) -> Meta:
     version = file.value(_VERSION)
     created = _time(file.value(_CREATED)) or _time(file.value("date"))
     updated = _time(file.value(_UPDATED))
@@ -261,12 +247,12 @@ def _meta(
     return Meta(
         _status(file),
         max(int(version), 1) if isinstance(version, int) else 1,
-        owner if node.session else node.owner_space,
+        owner,
         begun,
         read_time(updated) if updated else begun,
-        _title(node, body, parts.get(ABSTRACT, "")),
-        {name: cid_of(parts[name]) for name in PARTS if name in parts},
+        {},
         metadata,
+        short_hash(content),
     )
 
 
@@ -326,12 +312,12 @@ def split_in_place(real: str, place: str, name: str, daily: str | None = None) -
     meta = Meta(
         NodeStatus.ACTIVE,
         1,
-        node.owner_space,
+        "",
         begun,
         begun,
-        title_of("" if abstract else found.body, abstract, node),
-        {part: cid_of(text) for part, text in texts.items()},
+        {},
         {**metadata, IN_PLACE: True},
+        short_hash(real),
     )
     return {**texts, META: meta.text()}
 
@@ -471,19 +457,15 @@ def _composed(texts: Texts, node: Uri, old: NoteFile | None, literal: Mapping[st
     if apart := {n: metadata.pop(n) for n in more if not _is_property(n, lines)}:
         ours["values"] = apart
     values = _properties(texts, node, meta, metadata, body)
-    title = _title(node, body, texts.get(ABSTRACT, ""))
     if CONTENT in texts and _ends(node, is_learned=_EVIDENCE in values):
         end = old.line_end if old else "\n"
         ours |= {} if body.endswith(end) else {"ends": False}
         body = body.removesuffix(end)
-    extra, is_generated = _owners_lines(lines, title)
-    if not is_generated and _TITLES.isdisjoint(e.name for e in entries(extra)):
-        ours["lines"] = False
     if literal:
         ours["texts"] = literal
     if ours:
         values[_OURS] = ours
-    return _spliced(old, values, _own_names(node, ours), extra, body).text()
+    return _spliced(old, values, _own_names(node, ours), lines, body).text()
 
 
 def _understood(said: str | None) -> Meta | None:
@@ -500,12 +482,6 @@ def _content(texts: Texts, literal: Mapping[str, JSON]) -> tuple[str, str]:
     if CONTENT not in texts or CONTENT in literal:
         return "", ""
     return halves(texts[CONTENT])
-
-
-def _owners_lines(lines: str, title: str) -> tuple[str, bool]:
-    """Return the lines of a content without the generated ones, and whether they were there."""
-    generated = generated_lines(title)
-    return lines.removeprefix(generated), lines.startswith(generated)
 
 
 def _is_property(name: str, lines: str) -> bool:

@@ -13,7 +13,17 @@ from functools import cached_property, lru_cache, partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from perdure.context.files import ARCHIVED, CONTENT, FILES, LEARNED, META, OWNER, Meta
+from perdure.context.files import (
+    ABSTRACT,
+    ARCHIVED,
+    CONTENT,
+    FILES,
+    LEARNED,
+    META,
+    OWNER,
+    Meta,
+    derived_abstract,
+)
 from perdure.context.layouts import notefile
 from perdure.context.layouts.names import (
     MARKDOWN,
@@ -47,8 +57,9 @@ from perdure.errors import (
     StorageError,
 )
 from perdure.files import Closing
-from perdure.frontmatter import frontmatter
+from perdure.frontmatter import frontmatter, split
 from perdure.model.anchors import FIRST_NODE
+from perdure.model.node import title_of
 from perdure.model.values import JSON, MAX_NOTE
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.conflicts import (
@@ -386,6 +397,8 @@ class NotesLayout(Closing, Wrapped, Layout):
         return locator
 
     def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
+        check_changes(changes, expect)
+        self.refuse(changes)
         self._write(changes, expect, self.inner.write_all)
 
     @property
@@ -393,6 +406,7 @@ class NotesLayout(Closing, Wrapped, Layout):
         return self.inner.defers_sync
 
     def write_unsynced(self, changes: Changes, *, expect: Conditions = None) -> None:
+        """Do so for a history, which asks `refuse` first."""
         self._write(changes, expect, self.inner.write_unsynced)
 
     def sync(self, locators: Iterable[Locator]) -> None:
@@ -417,14 +431,8 @@ class NotesLayout(Closing, Wrapped, Layout):
             place: self._note(place) for place in dict.fromkeys(p.place for p in parts.values())
         }
         texts = {place: dict(note.texts) for place, note in notes.items()}
-        bare = {place for place in notes if not self._has_below(place)}
-        for place, note in notes.items():
-            if note.row is None and any(texts is not None for _, texts, _ in wanted):
-                self._refuse_text_above(place)
         for locator, data, expect in wanted:
             part = parts[locator]
-            if part.place not in bare or part.name == ARCHIVED:
-                self._refuse_directory(locator, notes[part.place])
             self._compare(locator, data, expect, notes[part.place])
             if data is None:
                 texts[part.place].pop(part.name, None)
@@ -450,19 +458,18 @@ class NotesLayout(Closing, Wrapped, Layout):
             return
         check_found(None if text is None else text.encode(), expect, locator)
 
-    def _has_below(self, place: str) -> bool:
-        self._settle(place)
-        return self.places.has_below(place)
-
-    def _refuse_directory(self, locator: Locator, note: _Note) -> None:
-        is_text = note.real is UNREADABLE or part_of(locator.key).name in note.texts
-        if not is_text and self._is_directory(locator.key):
+    def _refuse_directory(self, locator: Locator) -> None:
+        if not self._has(part_of(locator.key)) and self._is_directory(locator.key):
             raise DirectoryInTheWayError(
                 f"{locator.key!a} is a directory. Fix: name a text below it."
             )
 
     def _refuse_text_above(self, key: str) -> None:
-        for row in self.places.among([key[:at] for at in _slashes(key)]):
+        self._refuse_texts(self.places.among([key[:at] for at in _slashes(key)]))
+
+    def _refuse_texts(self, rows: Iterable[Row]) -> None:
+        """Refuse that something is to lie below one of these, if it is a text."""
+        for row in rows:
             if self._has(part_of(row.place)):
                 raise FileAboveError(
                     f"{row.place!a} is a text, so nothing can lie below it. "
@@ -472,14 +479,21 @@ class NotesLayout(Closing, Wrapped, Layout):
     def refuse(self, changes: Changes) -> None:
         self._prepare()
         parts = {locator: part_of(locator.key) for locator in changes}
-        rows = {row.place: row for row in self.places.among(part.place for part in parts.values())}
+        above: dict[str, str] = {}
+        for locator, text in changes.items():
+            place = parts[locator].place
+            above |= {} if text is None else {place[:at]: place for at in _slashes(place)}
+        asked = (*above, *(part.place for part in parts.values()))
+        rows = {row.place: row for row in self.places.among(asked)}
         for locator, text in changes.items():
             part = parts[locator]
             row = rows.get(part.place)
-            if row is None or self._is_memory(row.path):
-                continue
-            if self._note_of(row).texts.get(part.name) != text:
-                raise _not_ours(row)
+            if row is not None and not self._is_memory(row.path):
+                if self._note_of(row).texts.get(part.name) != text:
+                    raise _not_ours(row)
+            elif part.name not in FILES:  # no name of a node is one of those
+                self._refuse_directory(locator)
+        self._refuse_texts(row for place, row in rows.items() if place in above)
 
     def _step(
         self, place: str, note: _Note, texts: notefile.Texts, paths: Collection[str]
@@ -508,8 +522,8 @@ class NotesLayout(Closing, Wrapped, Layout):
         unsure = [step.after._replace(unsure=True) for step in steps if step.moves]
         self.places.change(unsure)
         write(
-            {Locator(step.after.path): step.real for step in steps},
-            expect={Locator(step.after.path): step.guard for step in steps},
+            {trusted(step.after.path): step.real for step in steps},
+            expect={trusted(step.after.path): step.guard for step in steps},
         )
         gone = [step for step in steps if step.real is None]
         self.places.change([step.after for step in steps if step.real is not None])
@@ -532,11 +546,12 @@ class NotesLayout(Closing, Wrapped, Layout):
         stem = self._names.stem(place, title, day)
         apart = told_apart(stem, place)
         for name in (stem, apart, told_apart(apart, folder.key)):
-            path = folder.child(f"{name}{MARKDOWN}").key
+            file = folder.child(f"{name}{MARKDOWN}")
+            path = file.key
             taken = self.places.at_path(path)
             if folded(path) in paths or (taken is not None and taken.place != place):
                 continue
-            if not self.inner.exists(Locator(path)) or self._place_in(path) == place:
+            if not self.inner.exists(file) or self._place_in(path) == place:
                 return path
         raise ConcurrentModificationError(
             f"other notes have every name that {place!a} could have in {folder.key!a}. "
@@ -1056,7 +1071,9 @@ def _described(place: str, texts: notefile.Texts) -> tuple[str, str, str]:
 
         began, words = beginning(texts.get(CONTENT, ""))
         title, day = title or words, began or day
-    title = title or meta.title
+    if not title and (node := node_at(place)):
+        _, body = split(texts.get(CONTENT, ""))
+        title = title_of(body, texts.get(ABSTRACT) or derived_abstract(node, body), node)
     if title.endswith("…"):  # the line that it is the beginning of
         lines = (line.strip("-*# ") for line in texts.get(CONTENT, "").splitlines())
         title = next((line for line in lines if line.startswith(title[:-1])), title)

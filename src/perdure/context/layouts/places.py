@@ -6,39 +6,56 @@ from contextlib import AbstractContextManager
 from functools import cached_property
 from sqlite3 import Connection
 from typing import NamedTuple
+from zlib import crc32
 
 from perdure.context.layouts.names import folded
 from perdure.errors import AccessRefusedError
 from perdure.files import Closing
 from perdure.sqlite import DatabaseFile, DerivedFile, ReadOnlyFile, Tables
 
-_VERSION = 3
+_VERSION = 4
 _TABLES = Tables(
     name="the table of notes",
     version=_VERSION,
     statements=(
+        "CREATE TABLE folder (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
+        # Of the path and of the name in it, as links compare them, there are only checksums.
         """CREATE TABLE note (
-            place TEXT PRIMARY KEY, path TEXT NOT NULL, folded TEXT NOT NULL,
+            id INTEGER PRIMARY KEY, folder INTEGER NOT NULL, name TEXT NOT NULL,
+            path TEXT NOT NULL, folded INTEGER NOT NULL, stem INTEGER NOT NULL,
             digest BLOB NOT NULL, archived INTEGER NOT NULL, unsure INTEGER NOT NULL,
-            claim TEXT NOT NULL, aliases TEXT NOT NULL
-        ) WITHOUT ROWID""",
-        """CREATE TABLE named (
+            claim TEXT NOT NULL, aliases TEXT NOT NULL, UNIQUE (folder, name))""",
+        """CREATE TABLE alias (
             name TEXT NOT NULL, place TEXT NOT NULL, PRIMARY KEY (name, place)) WITHOUT ROWID""",
-        "CREATE INDEX named_place ON named (place)",
+        "CREATE INDEX alias_place ON alias (place)",
         "CREATE INDEX note_folded ON note (folded)",
-        "CREATE INDEX note_archived ON note (place) WHERE archived",
-        "CREATE INDEX note_unsure ON note (place) WHERE unsure",
+        "CREATE INDEX note_stem ON note (stem)",
+        "CREATE INDEX note_archived ON note (folder) WHERE archived",
+        "CREATE INDEX note_unsure ON note (folder) WHERE unsure",
         "CREATE INDEX note_claim ON note (claim) WHERE claim != ''",
         "CREATE TABLE state (complete INTEGER NOT NULL)",
         f"PRAGMA user_version = {_VERSION}",
     ),
     without="every note is then read once more",
 )
-_ROWS = "SELECT place, path, digest, archived, unsure, claim, aliases FROM note"
-_PUT = "INSERT OR REPLACE INTO note VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-_ARCHIVED = "SELECT place FROM note WHERE archived AND place > ? AND place < ?"
-_AMONG = f"{_ROWS} WHERE place IN (SELECT value FROM json_each(?))"  # noqa: S608 - our own words
-_BELOW = "SELECT place FROM note WHERE place > ? AND place < ? ORDER BY place"
+_COLUMNS = "folder.name, note.name, note.path, digest, archived, unsure, claim, aliases"
+_JOINED = "note JOIN folder ON folder.id = note.folder"
+_ROWS = f"SELECT {_COLUMNS} FROM {_JOINED}"  # noqa: S608 - our own words, as below
+_AMONG = f"""SELECT {_COLUMNS} FROM json_each(?) AS asked
+    CROSS JOIN folder ON folder.name = json_extract(asked.value, '$[0]')
+    CROSS JOIN note ON note.folder = folder.id AND note.name = json_extract(asked.value, '$[1]')
+    """  # noqa: S608
+_PUT = """INSERT INTO note
+    VALUES (NULL, (SELECT id FROM folder WHERE name = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (folder, name) DO UPDATE SET path = excluded.path, folded = excluded.folded,
+    stem = excluded.stem, digest = excluded.digest, archived = excluded.archived,
+    unsure = excluded.unsure, claim = excluded.claim, aliases = excluded.aliases"""
+_DROP = "DELETE FROM note WHERE folder = (SELECT id FROM folder WHERE name = ?) AND name = ?"
+_ARCHIVED = f"SELECT note.name FROM {_JOINED} WHERE archived AND folder.name = ? ORDER BY 1"  # noqa: S608
+_BELOW = f"""SELECT folder.name, note.name FROM {_JOINED}
+    WHERE folder.name = ? OR (folder.name >= ? AND folder.name < ?)"""  # noqa: S608
+_FOLDERS = """SELECT name FROM folder WHERE name >= ? AND name < ?
+    AND EXISTS (SELECT 1 FROM note WHERE note.folder = folder.id)"""
 
 
 NOT_READ = b"-"
@@ -66,8 +83,11 @@ class Row(NamedTuple):
     @property
     def names(self) -> set[str]:
         """What a link may call it: the name of its file, or an alias."""
-        stem = self.path.rpartition("/")[2].rpartition(".")[0]
-        return {folded(each) for each in (stem, *self.aliases.splitlines())}
+        return {self.stem, *map(folded, self.aliases.splitlines())}
+
+    @property
+    def stem(self) -> str:
+        return folded(self.path.rpartition("/")[2].rpartition(".")[0])
 
 
 class Places(Closing):
@@ -89,36 +109,38 @@ class Places(Closing):
 
     # ------------------------------------------------------------ reading
     def at(self, place: str) -> Row | None:
-        return next(iter(self._asked(f"{_ROWS} WHERE place = ?", place)), None)
+        asked = f"{_ROWS} WHERE folder.name = ? AND note.name = ?"
+        return next(iter(self._asked(asked, *place.rpartition("/")[::2])), None)
 
     def among(self, places: Iterable[str]) -> list[Row]:
         """Return the rows of those places that have one, in one question."""
-        return self._asked(_AMONG, json.dumps(list(places)))
+        return self._asked(
+            _AMONG, json.dumps([each.rpartition("/")[::2] for each in dict.fromkeys(places)])
+        )
 
     def below(self, place: str) -> list[str]:
         """Return a place and all below it that have a row, each before those below it."""
-        above = f"{place}/" if place else ""
         with self._database.reading() as db:
-            found = [each for (each,) in db.execute(_BELOW, (above, f"{above}\U0010ffff"))]
+            found = [_joined(*each) for each in db.execute(_BELOW, (place, *_inside(place)))]
         own = [place] if self.at(place) else []
         return own + sorted(found, key=lambda each: each.split("/"))
 
     def at_path(self, path: str) -> Row | None:
         """Return the row of a file; else that of one whose name differs only by case."""
-        asked = f"{_ROWS} WHERE folded = ? ORDER BY path <> ? LIMIT 1"
-        return next(iter(self._asked(asked, folded(path), path)), None)
+        name = folded(path)
+        found = self._asked(f"{_ROWS} WHERE folded = ?", crc32(name.encode()))
+        found = [row for row in found if folded(row.path) == name]
+        return min(found, key=lambda row: row.path != path, default=None)
 
     def rows(self) -> list[Row]:
-        return self._asked(f"{_ROWS} ORDER BY place")
+        return sorted(self._asked(_ROWS))
 
     def listed(self, place: str) -> tuple[bool, list[str], bool]:
         """Return whether any row is unsure, the first names below, and if any is archived there."""
         with self._database.reading() as db:
             unsure = db.execute("SELECT 1 FROM note WHERE unsure").fetchone()
-            above = f"{place}/"
-            archived = db.execute(_ARCHIVED, (above, f"{above}\U0010ffff")) if place else ()
-            is_archived = any("/" not in found[len(above) :] for (found,) in archived)
-            return unsure is not None, _children(db, place), is_archived
+            archived = db.execute(_ARCHIVED, (place,)).fetchone()
+            return unsure is not None, _children(db, place), bool(place and archived)
 
     def children(self, place: str) -> list[str]:
         """Return the first names below a place, in order."""
@@ -127,22 +149,21 @@ class Places(Closing):
 
     def named(self, name: str) -> list[str]:
         """Return the places of notes that have a name or an alias."""
+        name = folded(name)
+        found = self._asked(f"{_ROWS} WHERE stem = ?", crc32(name.encode()))
         with self._database.reading() as db:
-            found = db.execute("SELECT place FROM named WHERE name = ?", (folded(name),))
-            return [place for (place,) in found]
+            aliases = db.execute("SELECT place FROM alias WHERE name = ?", (name,)).fetchall()
+        return sorted({row.place for row in found if row.stem == name} | {a for (a,) in aliases})
 
     def has_below(self, place: str) -> bool:
-        above = f"{place}/" if place else ""
         with self._database.reading() as db:
-            return bool(db.execute(f"{_BELOW} LIMIT 1", (above, f"{above}\U0010ffff")).fetchone())
+            asked = f"{_BELOW} LIMIT 1"
+            return db.execute(asked, (place, *_inside(place))).fetchone() is not None
 
     def archived(self, place: str) -> list[str]:
         """Return the names of archived nodes directly below a place."""
-        above = f"{place}/"
         with self._database.reading() as db:
-            found = db.execute(_ARCHIVED, (above, f"{above}\U0010ffff"))
-            names = [place.removeprefix(above) for (place,) in found]
-        return [name for name in names if "/" not in name]
+            return [name for (name,) in db.execute(_ARCHIVED, (place,))]
 
     def unsure(self, place: str) -> list[Row]:
         """Return the rows at a place and below that a writer may have left behind."""
@@ -155,7 +176,7 @@ class Places(Closing):
 
     def copies(self) -> list[Row]:
         """Return the rows of files whose id another file has."""
-        return self._asked(f"{_ROWS} WHERE claim != '' AND place < 'a'")
+        return self._asked(f"{_ROWS} WHERE claim != '' AND folder.name < 'a'")
 
     @property
     def is_complete(self) -> bool:
@@ -163,11 +184,13 @@ class Places(Closing):
         with self._database.reading() as db:
             return db.execute("SELECT 1 FROM state").fetchone() is not None
 
-    def _asked(self, statement: str, *values: str) -> list[Row]:
+    def _asked(self, statement: str, *values: str | int) -> list[Row]:
         with self._database.reading() as db:
             return [
-                Row(place, path, digest, bool(archived), bool(unsure), *more)
-                for place, path, digest, archived, unsure, *more in db.execute(statement, values)
+                Row(_joined(folder, name), path, digest, bool(archived), bool(unsure), *more)
+                for folder, name, path, digest, archived, unsure, *more in db.execute(
+                    statement, values
+                )
             ]
 
     # ------------------------------------------------------------ changing
@@ -179,12 +202,16 @@ class Places(Closing):
         if not (put or drop or complete):
             return
         with self._changing() as db:
-            db.executemany("DELETE FROM note WHERE place = ?", ((place,) for place in drop))
-            db.executemany(_PUT, ((r.place, r.path, folded(r.path), *r[2:]) for r in put))
-            changed = ((place,) for place in (*drop, *(r.place for r in put)))
-            db.executemany("DELETE FROM named WHERE place = ?", changed)
-            names = ((name, r.place) for r in put for name in r.names)
-            db.executemany("INSERT OR IGNORE INTO named VALUES (?, ?)", names)
+            db.executemany(_DROP, (place.rpartition("/")[::2] for place in drop))
+            folders = {(row.place.rpartition("/")[0],) for row in put}
+            db.executemany("INSERT OR IGNORE INTO folder (name) VALUES (?)", folders)
+            db.executemany(_PUT, map(_values, put))
+            changed = ((place,) for place in (*drop, *(row.place for row in put)))
+            db.executemany("DELETE FROM alias WHERE place = ?", changed)
+            aliases = ((name, r.place) for r in put if r.aliases for name in r.names)
+            db.executemany("INSERT OR IGNORE INTO alias VALUES (?, ?)", aliases)
+            if drop:
+                db.execute("DELETE FROM folder WHERE id NOT IN (SELECT folder FROM note)")
             if complete and not db.execute("SELECT 1 FROM state").fetchone():
                 db.execute("INSERT INTO state VALUES (1)")
 
@@ -195,7 +222,8 @@ class Places(Closing):
     def clear(self) -> None:
         with self._changing() as db:
             db.execute("DELETE FROM note")
-            db.execute("DELETE FROM named")
+            db.execute("DELETE FROM folder")
+            db.execute("DELETE FROM alias")
             db.execute("DELETE FROM state")
 
 
@@ -224,22 +252,24 @@ class ReadOnlyPlaces(Places):
         )
 
 
+def _joined(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
+
+
+def _inside(place: str) -> tuple[str, str]:
+    """Return from where to where folders are below a place; 0 follows the slash."""
+    return (f"{place}/", f"{place}0") if place else ("", "\U0010ffff")
+
+
+def _values(row: Row) -> tuple[object, ...]:
+    sums = (crc32(name.encode()) for name in (folded(row.path), row.stem))
+    return (*row.place.rpartition("/")[::2], row.path, *sums, *row[2:])
+
+
 def _children(db: Connection, place: str) -> list[str]:
     above = f"{place}/" if place else ""
-    names: dict[str, None] = {}
-    start: str | None = above
-    while start is not None:
-        rows = db.execute(_BELOW, (start, f"{above}\U0010ffff"))
-        start = _taken(names, (found[len(above) :] for (found,) in rows))
-        start = None if start is None else f"{above}{start}0"
+    asked = f"SELECT note.name FROM {_JOINED} WHERE folder.name = ?"  # noqa: S608 - our own words
+    names = {name for (name,) in db.execute(asked, (place,))}
+    folders = db.execute(_FOLDERS, _inside(place))
+    names |= {name[len(above) :].partition("/")[0] for (name,) in folders if name}
     return sorted(names)
-
-
-def _taken(names: dict[str, None], below: Iterable[str]) -> str | None:
-    """Take first names; return one of which there are many, so that the rest can be skipped."""
-    for found in below:
-        name, slash, _ = found.partition("/")
-        if slash and name in names:
-            return name  # '0', which follows '/' in the order of characters, is after all of them
-        names[name] = None
-    return None

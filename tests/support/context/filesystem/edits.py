@@ -27,41 +27,21 @@ OWN = "title: My own\n# a comment\ntags: [a, 'b']\n"
 class EditTests(ContextSuite):
     # ------------------------------------------------------------ frontmatter
     @when(ON_THE_SEAM)
-    def test_a_file_begins_with_a_title_that_is_only_for_display(self, subject: Subject) -> None:
+    def test_a_file_has_the_content_and_nothing_else(self, subject: Subject) -> None:
         node = subject.write("tabs", content='# Tabs: "hard" ones\n\nText.\n')
-        title = '"Tabs: \\"hard\\" ones"'
 
-        assert subject.seam.text(TABS, CONTENT) == (
-            f"---\ntitle: {title}\naliases:\n  - {title}\n---\n{node.content}"
-        )
+        assert subject.seam.text(TABS, CONTENT) == node.content
         assert (node.content, node.frontmatter) == ('# Tabs: "hard" ones\n\nText.\n', None)
 
     @when(ON_THE_SEAM)
-    def test_the_title_is_the_one_of_today(self, subject: Subject) -> None:
+    def test_lines_that_somebody_added_stay(self, subject: Subject) -> None:
         subject.write("tabs", content="# One")
-        subject.rewrite("tabs", content="# Two")
-        subject.nodes.move_node(TABS, uri_of("hard"), ANA)
-        renamed = subject.seam.text(uri_of("hard"), CONTENT)
-        subject.rewrite("hard", content="no heading")
-        begins = subject.seam.text(uri_of("hard"), CONTENT)
-        subject.rewrite("hard", content="")
-
-        assert renamed.startswith('---\ntitle: "Two"\naliases:\n  - "Two"\n---\n')
-        assert 'title: "no heading"' in begins
-        assert 'title: "hard"' in subject.seam.text(uri_of("hard"), CONTENT)
-
-    @when(ON_THE_SEAM)
-    def test_lines_that_somebody_added_stay_below_the_title(self, subject: Subject) -> None:
-        subject.write("tabs", content="# One")
-        subject.seam.replace(TABS, CONTENT, "---\n# One", "tags: [a] # mine\n---\n# One")
+        subject.seam.replace(TABS, CONTENT, "# One", "---\ntags: [a] # mine\n---\n# One")
         found = subject.read("tabs")
         subject.rewrite("tabs", content="# Two")
 
-        assert found.frontmatter is not None
-        assert found.frontmatter.endswith("tags: [a] # mine\n")
-        assert subject.seam.text(TABS, CONTENT) == (
-            '---\ntitle: "Two"\naliases:\n  - "Two"\ntags: [a] # mine\n---\n# Two'
-        )
+        assert found.frontmatter == "tags: [a] # mine\n"
+        assert subject.seam.text(TABS, CONTENT) == "---\ntags: [a] # mine\n---\n# Two"
 
     @when(ON_THE_SEAM)
     def test_lines_of_somebodys_own_are_kept_to_the_letter(self, subject: Subject) -> None:
