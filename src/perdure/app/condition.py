@@ -30,11 +30,11 @@ from perdure.app.opening import (
 )
 from perdure.app.reading import LEXICAL
 from perdure.config import Config, load_config
-from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.context.reading import NodeReader
 from perdure.dataclass import fields
 from perdure.engine.building import Logged
 from perdure.engine.edits import look_for_edits
+from perdure.engine.outbox import LogFeed, Outbox
 from perdure.engine.upkeep import Check, Checkup, Severity, StatusPart
 from perdure.errors import (
     ConfigError,
@@ -261,11 +261,13 @@ class Condition:
         return None
 
     def _outbox(self) -> Facts:
-        path = self._folder / "outbox.sqlite"
-        if not path.exists():
-            return {"waiting": 0, "dead": 0, "since": None}
-        with SqliteOutbox(str(path)) as outbox:
-            waiting, dead, since = outbox.count(self._request.account_id)
+        name = index_name(embedder_for(self._settings), self._settings.index)
+        with (
+            closing(open_index(self._folder / "index" / name)) as index,
+            History.open(str(self._folder)) as history,
+        ):
+            feed = LogFeed(history, NodeReader(self.backend), index.cursor)
+            waiting, dead, since = Outbox(lambda _: index, feed).count(self._request.account_id)
         return {"waiting": waiting, "dead": dead, "since": None if since is None else _utc(since)}
 
     def _model(self) -> Facts:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from perdure.context.contract import TenantData
     from perdure.context.followed import FollowedLinks
     from perdure.context.nodes import Nodes
-    from perdure.context.outbox.sqlite import SqliteOutbox
     from perdure.context.reading import NodeReader
     from perdure.context.relations import RelationReader, Relations
     from perdure.engine.erasing.erasing import Erasing
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from perdure.engine.llm.ledger import Cost
     from perdure.engine.memory import Memory
     from perdure.engine.namespaces import NamespaceManager
+    from perdure.engine.outbox import Outbox
     from perdure.engine.parts import Present
     from perdure.engine.past import Pasts
     from perdure.engine.repair import Repair
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 class Context(Closing):
     """The parts that work on one memory, each made when it is first asked for.
 
-    Who only reads needs no outbox, and is not stopped by one that is damaged.
+    What is not asked for is not opened, and a fault of it stops nobody.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Context(Closing):
     def nodes(self) -> "Nodes":
         from perdure.context.nodes import Nodes
 
-        return Nodes(self.recorded, self.outbox, backlinks=self.links)
+        return Nodes(self.recorded, backlinks=self.links)
 
     @cached_property
     def relations(self) -> "Relations":
@@ -140,12 +140,17 @@ class Context(Closing):
         return self._closing.enter_context(closing(FollowedLinks(self.recorded.history, file)))
 
     @cached_property
-    def outbox(self) -> "SqliteOutbox":
-        from perdure.context.outbox.sqlite import SqliteOutbox
+    def outbox(self) -> "Outbox":
+        from perdure.engine.outbox import LogFeed, Outbox
 
-        file = str(self._folder / "outbox.sqlite")
-        outbox = SqliteOutbox(file, siblings=self.reader.siblings)
-        return self._closing.enter_context(closing(outbox))
+        history, present = self.recorded.history, self.indexes.present
+        feed = LogFeed(
+            history,
+            self.reader,
+            lambda account: present(account).following.index.cursor(account),
+            lambda account: present(account).following.indexer.tells_folders,
+        )
+        return Outbox(self.indexes.events, feed, siblings=self.reader.siblings)
 
     @cached_property
     def namespaces(self) -> "NamespaceManager":

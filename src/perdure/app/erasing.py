@@ -11,10 +11,10 @@ from perdure.artifacts import CID, ArtifactStore
 from perdure.context.files import ABSTRACT, OVERVIEW
 from perdure.context.followed import FollowedLinks
 from perdure.context.layouts.notes import NotesLayout
-from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.context.tenants import Deletions
 from perdure.engine.building import folders_of
 from perdure.engine.namespaces import NamespaceManager
+from perdure.engine.outbox import Outbox
 from perdure.errors import PerdureError
 from perdure.index.memo import memo_folder
 from perdure.model import RequestContext, Uri
@@ -28,7 +28,7 @@ class Tiers(Protocol):
     @property
     def indexes(self) -> Indexes: ...
     @property
-    def outbox(self) -> SqliteOutbox: ...
+    def outbox(self) -> Outbox: ...
     @property
     def links(self) -> FollowedLinks: ...
     @property

@@ -79,22 +79,26 @@ class Answering:
             parts, seconds=parts.check_seconds, first_waits=not parts.leaves_checks
         )
         present, behind, hints = self._caught_up(ctx.account_id)
-        unfinished = parts.outbox.list_unfinished(ctx.account_id)
+        failed = self._failed(present, ctx.account_id)
         result = present.recaller.recall(question, ctx)
         try:
             for _ in range(_ROUNDS):
                 if not self._take_in(result, present, ctx.account_id):
                     break
-                unfinished = self._parts.outbox.list_unfinished(ctx.account_id)
+                failed = self._failed(present, ctx.account_id)
                 result = present.recaller.recall(question, ctx)
         except StorageError as error:
             hints.append(unrecorded(error))
-        lag = lag_of(unfinished, ctx)
+        lag = lag_of(failed, ctx)
         return replace(
             result,
             index_lag=max(result.index_lag, noticed.left) + behind + lag.retrying + lag.dead,
             hints=tuple(dict.fromkeys((*result.hints, *present.hints(), *hints, *noticed.hints))),
         )
+
+    def _failed(self, present: Present, account: str) -> Unfinished:
+        has_failed = present.following.has_events(account)
+        return self._parts.outbox.list_failed(account) if has_failed else ()
 
     def _caught_up(self, account: str) -> tuple[Present, int, list[Hint]]:
         """Return who answers, how far they are behind, and why; the model may be out of order."""

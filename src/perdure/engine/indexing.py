@@ -2,11 +2,12 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Protocol, cast
 
 from perdure.context.files import META
 from perdure.context.layouts.names import folded
@@ -32,6 +33,7 @@ from perdure.errors import (
     NodeNotFoundError,
     PerdureError,
 )
+from perdure.index.account import failures
 from perdure.index.contract import KeptIndex
 from perdure.index.memo import VectorMemo
 from perdure.model import IndexRecord, Uri
@@ -39,7 +41,11 @@ from perdure.model.record import OWNER_SPACE
 from perdure.storage.history import History
 
 if TYPE_CHECKING:
+    import sqlite3
+
     from perdure.engine.lasting import KnownRecords
+    from perdure.index.account.failures import EventTable
+    from perdure.model.values import JSON
 
 FEW = 200
 """So many places are indexed while somebody waits; more is left to a worker."""
@@ -50,11 +56,19 @@ _DOUBTS = 3
 """After so many failures in a row it may be the model's fault, and not the texts'."""
 
 
+Told = Mapping[str, Mapping[str, "JSON"]]
+"""The payloads of directory events, by the URI of the folder."""
+
+
 class Alone(Protocol):
     """Lets one at a time make the index of an account."""
 
     def __call__(self, account_id: str, *, wait: bool) -> AbstractContextManager[bool]:
         """Say whether it is us; who waits is, in the end."""
+
+
+def _any_event(db: "sqlite3.Connection") -> bool:
+    return db.execute(failures.ANY).fetchone() is not None
 
 
 def _nobody_else(account_id: str, *, wait: bool) -> AbstractContextManager[bool]:
@@ -79,6 +93,12 @@ class Indexer:
         """Whether folders have records: these are searched by vector only."""
         return self._memo is not None
 
+    def owner(self, place: Uri) -> str:
+        """Return whose a place is; `NodeNotFoundError` if it is of a node that is not in use."""
+        if place.is_node:
+            return self.reader.active(place).node.owner_space
+        return self._summaries.owner(place)
+
     def demand_model(self) -> None:
         """Refuse to go on if texts should be embedded, and none can be now."""
         if self._memo is not None:
@@ -86,16 +106,22 @@ class Indexer:
 
     def make(
         self,
-        places: Iterable[Uri],
+        places: Sequence[Uri],
         beginning: Beginning | None = None,
         known: "KnownRecords | None" = None,
+        told: "Told" = MappingProxyType({}),
     ) -> Made:
         """Return what an index should hold of these places as they are now.
 
         Where no node is in use, that is nothing. A folder has the summary of what is in it, if
-        there are vectors.
+        there are vectors: as an event told of it, if one did.
         """
-        made = self._read(places, beginning, known)
+        folders = [place for place in places if str(place) in told and self.tells_folders]
+        others = [place for place in places if place not in folders] if folders else places
+        made = self._read(others, beginning, known)
+        made.records |= {
+            str(place): self._summaries.records_from(told[str(place)]) for place in folders
+        }
         if self._memo is not None:
             self._embed(made, self._memo)
         return made
@@ -257,6 +283,11 @@ class Following:
             return self.logged.changed(account_id, max(0, self.index.cursor(account_id) - FEW))
         return [Uri.parse(uri) for uri in sorted(unlogged - self._hopeless)[:FEW]]
 
+    def has_events(self, account_id: str) -> bool:
+        """Whether the table of the index has events that failed, were claimed or registered."""
+        table = cast("EventTable", self.index)
+        return table.look_at_events(account_id, _any_event, absent=False)
+
     def is_settled(self, account_id: str) -> bool:
         """Whether the index has all that the log tells of, and nothing too early."""
         index, now = self.index, self._history.store.current().position
@@ -274,8 +305,13 @@ class Following:
     def is_little(self, account_id: str) -> bool:
         return len(list(islice(self.every(account_id), FEW + 1))) <= FEW
 
-    def catch_up(self, account_id: str, also: Iterable[Uri] = ()) -> Caught:
-        """Index what changed since, and some more places that somebody asks for."""
+    def catch_up(
+        self, account_id: str, also: Iterable[Uri] = (), told: Told = MappingProxyType({})
+    ) -> Caught:
+        """Index what changed since, and some more places that the caller asks for.
+
+        A folder that changed no more is described by what an event told of it.
+        """
         for _ in range(_ATTEMPTS):
             cursor, now = self.index.cursor(account_id), self._history.store.current().position
             if cursor == 0:
@@ -288,7 +324,8 @@ class Following:
             if not places and cursor == now:
                 return Caught(now)
             try:
-                return self.update(account_id, list(places), cursor, now)
+                told = {uri: each for uri, each in told.items() if Uri.parse(uri) not in changed}
+                return self.update(account_id, list(places), cursor, now, told=told)
             except ConcurrentModificationError:
                 continue
         raise ConcurrentModificationError(
@@ -354,6 +391,8 @@ class Following:
         cursor: int,
         now: int,
         gone: Collection[Uri] = frozenset(),
+        *,
+        told: Told = MappingProxyType({}),
     ) -> Caught:
         """Make the records of these places anew, and move the cursor from where it is to `now`.
 
@@ -364,7 +403,8 @@ class Following:
         unlogged: set[str] = set()
         beginnings = self._firsts.after(places)
         for batch in batched((place for place in places if place not in gone), BATCH):
-            made = self.indexer.make(batch, beginnings, partial(self.index.read, account_id))
+            known = partial(self.index.read, account_id)
+            made = self.indexer.make(batch, beginnings, known, told)
             records |= made.records
             failed |= made.failed
             differing = self.logged.differing(made.read, now)

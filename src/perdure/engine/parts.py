@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
     from perdure.artifacts.keys import SigningKey
     from perdure.context.nodes import Nodes
-    from perdure.context.outbox.events import OutboxStore
     from perdure.context.reading import NodeReader
     from perdure.context.relations import RelationReader, Relations
     from perdure.engine.erasing.erasing import Erasing
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from perdure.engine.llm.contract import LLM
     from perdure.engine.llm.ledger import Cost
     from perdure.engine.namespaces import NamespaceManager
+    from perdure.engine.outbox import Outbox
     from perdure.engine.past import Pasts
     from perdure.engine.recall.recalling import Recaller
     from perdure.engine.recall.result import Hint, Sources
@@ -127,7 +127,7 @@ class Parts(Protocol):
     @property
     def relations(self) -> "Relations": ...
     @property
-    def outbox(self) -> "OutboxStore": ...
+    def outbox(self) -> "Outbox": ...
     @property
     def namespaces(self) -> "NamespaceManager": ...
     @property

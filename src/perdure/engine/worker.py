@@ -10,7 +10,7 @@ from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING
 
-from perdure.context.outbox.events import OutboxStore, fail
+from perdure.context.outbox import fail
 from perdure.dataclass import dataclass
 from perdure.engine.building import Caught, GoesOn, Progress, accounts_of, folders_of
 from perdure.engine.edits import notice_edits
@@ -23,9 +23,10 @@ from perdure.errors import (
     NodeNotFoundError,
     PerdureError,
 )
-from perdure.model import OutboxEvent, RequestContext, Role, Uri
+from perdure.model import OutboxEvent, RequestContext, Uri
 
 if TYPE_CHECKING:
+    from perdure.engine.outbox import Outbox
     from perdure.engine.parts import Parts, Present
 
 BATCH = 500
@@ -72,12 +73,12 @@ class Worker:
 
     The log tells where to look; an event that failed before, where to look again. Records are made
     of what the nodes say when they are worked on, so it does not matter in which order events come,
-    nor how often.
+    nor how often. Events of the log need no lease: of several who index them, one moves the cursor.
     """
 
     def __init__(
         self,
-        outbox: OutboxStore,
+        outbox: "Outbox",
         following: Following,
         *,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -98,7 +99,7 @@ class Worker:
 
     def _work_through(self, account_id: str) -> Round:
         """Work on all that waits now, one batch after another: a long queue is listed once."""
-        pending = self._outbox.list_pending(account_id)
+        pending = self._due(account_id)
         total = self._work(account_id, pending[:BATCH])
         for begin in range(BATCH, len(pending), BATCH):
             total += self._work(account_id, pending[begin : begin + BATCH])
@@ -106,10 +107,16 @@ class Worker:
 
     def work(self, account_id: str) -> Round:
         """Work on one batch of events, and on what the log has beyond them."""
-        pending = self._outbox.list_pending(account_id)[:BATCH]
+        pending = self._due(account_id)[:BATCH]
         if not pending and self._following.is_settled(account_id):
             return Round()
         return self._work(account_id, pending)  # also without any: some was indexed too early
+
+    def _due(self, account_id: str) -> Leased:
+        """Return the events that failed, or that no commit tells of, and can be worked on now."""
+        if not self._following.has_events(account_id):
+            return []
+        return self._outbox.list_due(account_id)
 
     def _work(self, account_id: str, pending: Leased) -> Round:
         leased = [(uri, e) for uri, e in pending if self._outbox.try_acquire(e, uri, self.id)]
@@ -139,20 +146,14 @@ class Worker:
 
     def _remember(self, account_id: str, caught: Caught, known: set[str]) -> None:
         """See to it that what failed is tried again, also if nobody registered it."""
-        failed = caught.failed.keys() - known
-        if not failed:
-            return
-        failed -= {event.uri for _, event in self._outbox.list_unfinished(account_id)}
-        somebody = RequestContext(account_id, "worker", role=Role.ADMIN)
-        for uri in sorted(failed):
+        failed: dict[str, tuple[str, str]] = {}
+        for uri in sorted(caught.failed.keys() - known):
             with suppress(
                 BrokenNodeError, InvalidValueError, NodeNotFoundError
             ):  # that is repair's
-                stored = self._following.indexer.reader.active(Uri.parse(uri))
-                event = self._outbox.register_write(stored.node, somebody)
-                if self._outbox.try_acquire(event, uri, self.id):
-                    self._fail([(uri, event)], str(caught.failed[uri]))
-                    self._outbox.release(event, uri, worker_id=self.id)
+                failed[uri] = self._following.indexer.owner(Uri.parse(uri)), str(caught.failed[uri])
+        if failed:
+            self._outbox.fail(failed, account_id, caught.position)
 
     def _caught_up(self, account_id: str, leased: Leased) -> Caught:
         """Index what the log tells of; then what was indexed too early, and events that failed."""
@@ -160,13 +161,14 @@ class Worker:
         rest = dict.fromkeys(self._following.early(account_id))
         failing = set(caught.failed)
         if rest:
-            failing |= {event.uri for _, event in self._outbox.list_unfinished(account_id)}
+            failing |= {event.uri for _, event in self._outbox.list_failed(account_id)}
         rest = {place: None for place in rest if str(place) not in failing}
         asked = dict.fromkeys(place for _, event in leased for place in _places(event))
         rest |= {place: None for place in asked if place not in caught.places}
         if not rest:
             return caught
-        more = self._following.catch_up(account_id, also=rest)
+        told = {event.uri: event.payload for _, event in leased if "directory" in event.payload}
+        more = self._following.catch_up(account_id, also=rest, told=told)
         return Caught(more.position, caught.places | more.places, {**caught.failed, **more.failed})
 
     def _settle(self, leased: Leased, caught: Caught) -> Round:
@@ -296,7 +298,7 @@ class _Loop:
         with self._resting_after(account):
             done = Worker(self._parts.outbox, present.following).work(account)
         if done.failed or done.dead:
-            unfinished = self._parts.outbox.list_unfinished(account)
+            unfinished = self._parts.outbox.list_failed(account)
             errors = {event.uri: event.last_error for _, event in unfinished if event.last_error}
             counts = done.failed, done.dead
             self._report(WorkReport(WorkKind.EVENTS_FAILED, account, counts, errors))

@@ -13,6 +13,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from perdure.index.account import failures
 from perdure.index.words import TOKENIZER
 from perdure.sqlite import Tables, look
 
@@ -101,6 +102,7 @@ _STATEMENTS = (
         gone TEXT NOT NULL,
         seal BLOB NOT NULL)""",
     *(view for kind in KINDS for view in _searched(kind)),
+    *failures.CREATE,
     f"PRAGMA user_version = {VERSION}",
 )
 
@@ -146,6 +148,7 @@ REMOVE_ALL = (
     "DELETE FROM stamps",
     "DELETE FROM unlogged",
     "DELETE FROM changes",
+    "DELETE FROM events",
 )
 DROP_UNUSED_NAMES = (
     "DELETE FROM names WHERE name NOT IN ("
@@ -300,6 +303,19 @@ def read_notes(path: Path, project: str, most: int) -> Notes | None:
         of_project = newest(project, always=False) if project else []
         db.execute("ROLLBACK")
         return Notes(last[_CURSOR] if last else 0, always, of_project)
+
+    return look(path, TABLES, read)
+
+
+def read_failed(path: Path, most: int) -> tuple[int, list[str]] | None:
+    """Return how far an index is, and so many URIs that it failed to take in; None if unknown."""
+
+    def read(db: sqlite3.Connection) -> tuple[int, list[str]]:
+        db.execute("BEGIN")
+        last = db.execute(LAST_CHANGE).fetchone()
+        failed = [uri for (uri,) in db.execute(failures.FAILED, (most,))]
+        db.execute("ROLLBACK")
+        return last[_CURSOR] if last else 0, failed
 
     return look(path, TABLES, read)
 

@@ -14,7 +14,7 @@ from typing import Self, TypeVar
 
 from perdure.errors import DamageError, PackageMissingError
 from perdure.files import Closing, Way
-from perdure.index.account import schema
+from perdure.index.account import failures, schema
 from perdure.index.account.edit import Edit, damaged_uris, duplicate, publish
 from perdure.index.account.file import (
     TURN,
@@ -130,6 +130,31 @@ class SqliteIndex(Closing):
                 edit.finish(cursor)
 
         self._files.use(account, change)
+
+    # ------------------------------------------------------------ events
+    def look_at_events(
+        self, account_id: str, question: Callable[[sqlite3.Connection], Told], absent: Told
+    ) -> Told:
+        """Ask the table of what failed; if the account has no file, it is empty."""
+        return self._ask(account_id, lambda _, db, __: question(db), absent)
+
+    def change_events(
+        self,
+        account_id: str,
+        action: Callable[[sqlite3.Connection], Told],
+        *,
+        outlasts_power: bool = False,
+    ) -> Told:
+        """Change the table of what failed, in one transaction."""
+
+        def change(file: AccountFile) -> Told:
+            with file.changing(outlasts_power=outlasts_power) as db:
+                return action(db)
+
+        return self._files.use(check_id(account_id, "account"), change)
+
+    def wipe_events(self, account_id: str) -> None:
+        self._files.ask(check_id(account_id, "account"), AccountFile.wipe, None)
 
     def making(self, account_id: str, *, wait: bool) -> AbstractContextManager[bool]:
         """Let one process or thread at a time make an account's index; say whether it is us."""
@@ -443,6 +468,8 @@ def _forget_owner(file: AccountFile, owner_space: str) -> int:
         edit.finish()
         for statement in schema.FORGET_UNLOGGED:
             db.execute(statement)
+        asked = {"account": file.account, "owner": owner_space}
+        db.execute(failures.DELETE_OWNER, asked)
     _scrub(file)
     return count
 

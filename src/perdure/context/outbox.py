@@ -65,28 +65,29 @@ def no_siblings(_node: ContextNode, _ctx: RequestContext) -> tuple[tuple[str, st
 
 
 def of_write(node: ContextNode, ctx: RequestContext, now: datetime) -> OutboxEvent:
-    place = _place_of(node, ctx)
-    return _event(EventType.UPSERT_NODE, node.uri, node.owner_space, _described(node, place), now)
+    _place_of(node, ctx)
+    return _event(EventType.UPSERT_NODE, node.uri, node.owner_space, described(node), now)
 
 
 def of_move(from_uri: str, node: ContextNode, ctx: RequestContext, now: datetime) -> OutboxEvent:
     _check_place(_node_place(from_uri), node.owner_space, ctx)
-    place = _place_of(node, ctx)
+    _place_of(node, ctx)
     if from_uri == node.uri:
         raise InvalidValueError(
             f"{from_uri!a} was not moved: it has the name that it had. Fix: register a write."
         )
-    payload = {**_described(node, place), "from_uri": from_uri}
+    payload = {**described(node), "from_uri": from_uri}
     return _event(EventType.MOVE_NODE, node.uri, node.owner_space, payload, now)
 
 
 def of_relations(node: ContextNode, ctx: RequestContext, now: datetime) -> OutboxEvent:
     _place_of(node, ctx)
-    payload: dict[str, JSON] = {
-        "owner_space": node.owner_space,
-        "edges": [_edge(edge) for edge in node.relations],
-    }
-    return _event(EventType.UPSERT_RELATIONS, node.uri, node.owner_space, payload, now)
+    return _event(EventType.UPSERT_RELATIONS, node.uri, node.owner_space, edges_payload(node), now)
+
+
+def edges_payload(node: ContextNode) -> dict[str, JSON]:
+    edges: list[JSON] = [_edge(edge) for edge in node.relations]
+    return {"owner_space": node.owner_space, "edges": edges}
 
 
 def of_directory(
@@ -96,14 +97,21 @@ def of_directory(
     others = (pair for pair in siblings(node, ctx) if pair[0] != node.uri)
     told = [(node.uri, node.abstract), *islice(others, MAX_SIBLINGS - 1)]
     _check_in_folder(folder, [uri for uri, _ in told])
-    payload: dict[str, JSON] = {
+    payload = directory_payload(folder, node.owner_space, told)
+    return _event(EventType.UPSERT_DIRECTORY, str(folder), node.owner_space, payload, now)
+
+
+def directory_payload(
+    folder: Uri, owner: str, siblings: Iterable[tuple[str, str]]
+) -> dict[str, JSON]:
+    """Return all that an indexer needs to describe a folder."""
+    return {
         "directory": str(folder),
-        "siblings": [{"uri": uri, "abstract": abstract} for uri, abstract in told],
-        "owner_space": node.owner_space,
+        "siblings": [{"uri": uri, "abstract": abstract} for uri, abstract in siblings],
+        "owner_space": owner,
         "category": folder.category,
         "level": folder.level,
     }
-    return _event(EventType.UPSERT_DIRECTORY, str(folder), node.owner_space, payload, now)
 
 
 def of_removal(
@@ -136,8 +144,9 @@ def _new_id(now: datetime) -> str:
 
 
 # ---------------------------------------------------------------- what is told
-def _described(node: ContextNode, place: Uri) -> dict[str, JSON]:
+def described(node: ContextNode) -> dict[str, JSON]:
     """Return all of a node that a worker needs but its content, which the CID stands for."""
+    place = node.place
     return {
         "version": node.version,
         "cid": str(CID.of(node.content.encode())),
