@@ -19,16 +19,16 @@ from perdure.context.followed import FollowedLinks
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader, Reach, Stored, absent
 from perdure.context.relations import Relations
+from perdure.engine.outbox import LogFeed
 from perdure.errors import (
     AccessDeniedError,
     BrokenNodeError,
     InvalidValueError,
     NodeNotFoundError,
 )
-from perdure.model import ContextNode, RelationEdge, RequestContext, Role, Uri, slugify
+from perdure.model import ContextNode, EventType, RelationEdge, RequestContext, Role, Uri, slugify
 from perdure.storage import Locator
 from perdure.storage.wrappers.recorded import Recorded
-from tests.support.context.memory_outbox import MemoryOutbox
 from tests.support.context.seam import Seam
 
 Patch = pytest.MonkeyPatch
@@ -127,27 +127,27 @@ class WritesTheMetaFirst(WritesOneByOne):
         return list(changes.items())[::-1]
 
 
-def tells_nobody_of_writes(patch: Patch) -> None:
-    patch.setattr(MemoryOutbox, "register_writes", nothing)
+def _tells_nobody_of(kind: EventType) -> Callable[[Patch], None]:
+    def break_it(patch: Patch) -> None:
+        after = LogFeed.after
+        patch.setattr(
+            LogFeed,
+            "after",
+            lambda *asked: (event for event in after(*asked) if event.event_type is not kind),
+        )
+
+    break_it.__name__ = f"tells_nobody_of_{kind.name.lower()}"
+    return break_it
 
 
-def tells_nobody_of_moves(patch: Patch) -> None:
-    patch.setattr(MemoryOutbox, "register_move", nothing)
+tells_nobody_of_writes = _tells_nobody_of(EventType.UPSERT_NODE)
+tells_nobody_of_moves = _tells_nobody_of(EventType.MOVE_NODE)
+tells_nobody_of_archives = _tells_nobody_of(EventType.ARCHIVE_NODE)
+tells_nobody_of_relations = _tells_nobody_of(EventType.UPSERT_RELATIONS)
 
 
-def tells_nobody_of_archives(patch: Patch) -> None:
-    patch.setattr(MemoryOutbox, "register_archive", nothing)
-
-
-def tells_nobody_of_relations(patch: Patch) -> None:
-    patch.setattr(MemoryOutbox, "register_relations", nothing)
-
-
-class TellsTooEarly(Nodes):
-    def write_nodes(self, nodes: Iterable[ContextNode], ctx: RequestContext) -> None:
-        every = list(nodes)
-        self._outbox.register_writes(every, ctx)
-        super().write_nodes(every, ctx)
+def tells_of_what_was_undone(patch: Patch) -> None:
+    patch.setattr("perdure.engine.outbox.UNDONE", "never")
 
 
 # ---------------------------------------------------------------- versions
@@ -285,7 +285,7 @@ def shows_what_is_not_active(patch: Patch) -> None:
 
 class DeletesNothing(Nodes):
     def delete_node(self, uri: str, ctx: RequestContext) -> None:
-        self._outbox.register_delete(uri, ctx)
+        self.reach.changed(uri, ctx)
 
 
 class DeletesTheMetaOnly(Nodes):

@@ -10,9 +10,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from perdure.context.outbox import events as drafts
-from perdure.context.outbox.events import LEASE_SECONDS, MAX_SIBLINGS
 from perdure.context.outbox.sqlite import SqliteOutbox
+
+from perdure.context.outbox import LEASE_SECONDS, MAX_SIBLINGS
+from perdure.context.outbox import events as drafts
 from perdure.errors import LeaseError
 from perdure.model import (
     ContextNode,

@@ -5,9 +5,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-
-from perdure.context.outbox.events import Clock, OutboxStore, Siblings
 from perdure.context.outbox.sqlite import SqliteOutbox
+
+from perdure.context.outbox import Clock, OutboxStore, Siblings
 from perdure.errors import AccessDeniedError, LeaseError
 from perdure.testing import suite
 from tests.bites import Bite, repeatable_search  # noqa: F401 - the fixture is used by being here

@@ -1,9 +1,9 @@
-"""The two outboxes that ship pass the whole contract."""
+"""The outboxes that ship, and the double that tests use, pass the whole contract."""
 
 from pathlib import Path
 
-from perdure.context.outbox.events import Clock, OutboxStore, Siblings
-from perdure.context.outbox.sqlite import SqliteOutbox
+from perdure.context.outbox import Clock, OutboxStore, Siblings
+from tests.support.context.index_outbox import FileOutbox, IndexOutbox
 from tests.support.context.memory_outbox import MemoryOutbox
 from tests.support.context.outbox import CONCURRENT_WORKERS, SURVIVES_REOPENING, OutboxSuite
 
@@ -21,4 +21,12 @@ class TestSqlite(OutboxSuite):
 
     @staticmethod
     def open_outbox(place: Path, clock: Clock, siblings: Siblings) -> OutboxStore:
-        return SqliteOutbox(str(place / "home" / "outbox.db"), clock=clock, siblings=siblings)
+        return IndexOutbox(str(place / "home" / "index"), clock=clock, siblings=siblings)
+
+
+class TestFile(OutboxSuite):
+    promises = frozenset({SURVIVES_REOPENING, CONCURRENT_WORKERS})
+
+    @staticmethod
+    def open_outbox(place: Path, clock: Clock, siblings: Siblings) -> OutboxStore:
+        return FileOutbox(str(place / "home" / "failures.sqlite"), clock=clock, siblings=siblings)

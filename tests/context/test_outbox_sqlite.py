@@ -14,10 +14,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-
-from perdure.context.outbox import schema
-from perdure.context.outbox.events import utc_now
 from perdure.context.outbox.sqlite import SqliteOutbox
+
+from perdure.context.outbox import schema, utc_now
 from perdure.errors import (
     AccessDeniedError,
     AccessRefusedError,

@@ -8,10 +8,10 @@ import pytest
 from perdure.context.contract import ContextFS, RelationStore
 from perdure.context.files import META
 from perdure.context.nodes import Nodes
-from perdure.context.outbox.events import OutboxStore
-from perdure.context.outbox.sqlite import SqliteOutbox
+from perdure.context.outbox import OutboxStore
 from perdure.context.relations import Relations
 from perdure.engine.namespaces import NamespaceManager
+from perdure.engine.outbox import Outbox
 from perdure.engine.repair import Repair
 from perdure.errors import AccessDeniedError, InvalidUriError, NodeNotFoundError
 from perdure.model import ContextNode, RelationEdge, RequestContext, Role, Uri
@@ -30,7 +30,7 @@ from tests.tiers import searched
 PARTS: dict[str, tuple[type, ...]] = {
     "nodes": (ContextFS, Nodes),
     "relations": (RelationStore, Relations),
-    "outbox": (OutboxStore, MemoryOutbox, SqliteOutbox),
+    "outbox": (OutboxStore, MemoryOutbox, Outbox),
     "namespaces": (NamespaceManager,),
     "repair": (Repair,),
 }
@@ -47,7 +47,7 @@ TRUSTED = {
         *("write", "change", "owned", "archive_nodes", "plan_archive"),
     },
     # What is kept in SQLite alone is asked for beside it: in tests/context/test_outbox_sqlite.py.
-    "outbox": {"close", "count", "forget_places"},
+    "outbox": {"count", "forget_places", "fail", "list_due", "list_failed"},
     # They are asked for where texts that are no nodes are: in tests/engine/test_repair.py.
     "repair": {"notes", "make_nodes", "examine_changed"},
     "relations": {"edges_of"},  # the node was read

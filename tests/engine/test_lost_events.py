@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from perdure.context.outbox.sqlite import SqliteOutbox
 
 from perdure.app import open_context
-from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.engine.worker import Worker
 from perdure.errors import StorageFullError
 from perdure.storage.joint import Joint

@@ -12,7 +12,7 @@ import pytest
 
 import perdure
 from perdure.app import Context
-from perdure.context.outbox.events import MAX_RETRY
+from perdure.context.outbox import MAX_RETRY
 from perdure.context.reading import Stored
 from perdure.engine.building import Caught
 from perdure.engine.worker import Round, Worker

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from perdure.context.outbox.sqlite import SqliteOutbox
 
 from perdure.app import condition, find_history
-from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.storage.lock.mutex import Signature
 from tests.index.minilm_cache import installed_model
 from tests.surfaces.nodes import one, perdure, told

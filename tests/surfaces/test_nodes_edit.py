@@ -4,8 +4,8 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from perdure.context.outbox.sqlite import SqliteOutbox
+
 from perdure.errors import (
     SecretRefusedError,
     StorageFaultError,

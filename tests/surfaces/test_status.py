@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from perdure.context.outbox.sqlite import SqliteOutbox
 
 from perdure.app import condition, find_history
-from perdure.context.outbox.sqlite import SqliteOutbox
 from tests.surfaces.nodes import one, perdure, told
 
 PARTS = [

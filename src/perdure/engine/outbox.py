@@ -155,7 +155,11 @@ class LogFeed:
         """Return what commits did to nodes, oldest first; nothing of what was undone."""
         logged = Logged(self._history, self._reader)
         found: dict[tuple[int, Uri], _Change] = {}
+        moved: set[tuple[int, str]] = set()
         for event in self._history.changes(after=position):
+            source = event.circumstances.more.get(MOVED_FROM)
+            if isinstance(source, str):
+                moved.add((event.commit, source))
             place = logged.place_of(account_id, event.key)
             if place is not None and place.is_node:
                 known = found.setdefault((event.commit, place), _Change(event.commit, place, []))
@@ -163,6 +167,8 @@ class LogFeed:
         kept: list[_Change] = []
         undone: set[Uri] = set()
         for change in reversed(found.values()):
+            if any((event.commit, event.key) in moved for event in change.events):
+                continue  # the event of the place that it was moved to says so
             if any(event.origin == UNDONE for event in change.events):
                 undone.add(change.place)
             elif change.place in undone:  # what was undone
@@ -172,12 +178,12 @@ class LogFeed:
         return kept[::-1]
 
     def _event(self, change: _Change) -> OutboxEvent | None:
-        """Return what a commit did to a node; None if another event of the commit says it."""
+        """Return what a commit did to a node; None if no node was there before or after."""
         place, payload = change.place, dict[str, JSON]()
         before, after = (_load(self._at(at), place) for at in (change.commit - 1, change.commit))
         if after is None:
             kind = EventType.DELETE_NODE
-            if before is None or self._has_moved(change):
+            if before is None:
                 return None
         elif after.meta.status is NodeStatus.ARCHIVED:
             kind = EventType.ARCHIVE_NODE
@@ -205,18 +211,10 @@ class LogFeed:
     def _source(self, change: _Change) -> str | None:
         """Return the node that was moved here."""
         for event in change.events:
-            key = event.circumstances.of(event.key).more.get(MOVED_FROM)
+            key = event.circumstances.more.get(MOVED_FROM)
             if isinstance(key, str) and (found := self._place(change.place.account, key)):
                 return str(found)
         return None
-
-    def _has_moved(self, change: _Change) -> bool:
-        """Whether the commit moved the node away, which the event of the new place says."""
-        for event in change.events:
-            moved = event.circumstances.more.get(MOVED_FROM)
-            if isinstance(moved, Mapping) and event.key in moved.values():
-                return True
-        return False
 
     def _place(self, account_id: str, key: str) -> Uri | None:
         return Logged(self._history, self._reader).place_of(account_id, key)

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from perdure.context.outbox.sqlite import SqliteOutbox
 
 from perdure.app.erasing import Derived
 from perdure.app.indexes import Indexes
 from perdure.artifacts.store import ArtifactStore
 from perdure.context.followed import FollowedLinks
-from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.engine.erasing import erasing, planning, tracing
 from perdure.engine.erasing.planning import Tasks
 from perdure.engine.erasing.tracing import Lineage

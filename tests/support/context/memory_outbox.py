@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from perdure.context.outbox.events import (
+from perdure.context.outbox import (
     LEASE_SECONDS,
     Clock,
     OutboxStore,

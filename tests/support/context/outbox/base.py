@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from perdure.context.outbox.events import Clock, OutboxStore, Siblings
+from perdure.context.outbox import Clock, OutboxStore, Siblings
 from perdure.model import ContextNode, OutboxEvent, RequestContext, Uri
 from perdure.testing.suite import Suite
 

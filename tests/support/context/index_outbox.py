@@ -1,0 +1,83 @@
+"""Outboxes as they ship: beside an index, and with the log of nodes that are written."""
+
+from collections.abc import Callable
+
+from perdure.context.draft import Draft
+from perdure.context.links import Backlinks
+from perdure.context.nodes import Nodes
+from perdure.context.outbox import Clock, OutboxStore, Siblings, no_siblings, utc_now
+from perdure.context.reading import NodeReader
+from perdure.engine.outbox import LogFeed, Outbox
+from perdure.index.account.failures import EventFile
+from perdure.index.stores.sqlite import SqliteIndex
+from perdure.model import NodeStatus, RequestContext
+from perdure.model.values import JSON
+from perdure.storage import TransactionalBackend
+from perdure.storage.history import History
+
+
+class IndexOutbox(Outbox):
+    """The events in the database of an index, without a log."""
+
+    def __init__(
+        self, path: str, *, clock: Clock = utc_now, siblings: Siblings = no_siblings
+    ) -> None:
+        self.index = SqliteIndex(path)
+        super().__init__(lambda _: self.index, clock=clock, siblings=siblings)
+        self.close: Callable[[], object] = self.index.close
+
+
+class FileOutbox(Outbox):
+    """The events in a file of their own, as for an index that has no place for them."""
+
+    def __init__(
+        self, path: str, *, clock: Clock = utc_now, siblings: Siblings = no_siblings
+    ) -> None:
+        self.file = EventFile(path)
+        super().__init__(lambda _: self.file, clock=clock, siblings=siblings)
+        self.close: Callable[[], object] = self.file.close
+
+
+class LoggedOutbox(Outbox):
+    """The log of a history as events, for an index that takes in what it is told to."""
+
+    def __init__(
+        self,
+        history: History,
+        reader: NodeReader,
+        *,
+        clock: Clock = utc_now,
+        siblings: Siblings = no_siblings,
+        index: SqliteIndex | None = None,
+    ) -> None:
+        self.index = SqliteIndex.in_memory() if index is None else index
+        self._history = history
+        feed = LogFeed(history, reader, self.index.cursor)
+        super().__init__(lambda _: self.index, feed, clock=clock, siblings=siblings)
+        self.close: Callable[[], object] = self.index.close
+
+    def pass_by(self, account_id: str) -> None:
+        """Let the index have taken in all of an account, and forget its events."""
+        self.index.replace(account_id, {}, cursor=self._history.position())
+        self.delete_account_data(account_id)
+
+
+class TellingNodes(Nodes):
+    """Nodes that register what they write, so that an outbox without a log has events."""
+
+    def __init__(
+        self,
+        backend: TransactionalBackend,
+        outbox: OutboxStore,
+        *,
+        backlinks: Backlinks | None = None,
+        clock: Clock = utc_now,
+    ) -> None:
+        super().__init__(backend, backlinks=backlinks, clock=clock)
+        self._outbox = outbox
+
+    def change(self, plan: Callable[[Draft], None], ctx: RequestContext, **more: JSON) -> Draft:
+        draft = super().change(plan, ctx, **more)
+        active = [node for node in draft.written if node.status is NodeStatus.ACTIVE]
+        self._outbox.register_writes(active, ctx)
+        return draft
