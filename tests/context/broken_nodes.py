@@ -127,23 +127,25 @@ class WritesTheMetaFirst(WritesOneByOne):
         return list(changes.items())[::-1]
 
 
-def _tells_nobody_of(kind: EventType) -> Callable[[Patch], None]:
-    def break_it(patch: Patch) -> None:
-        after = LogFeed.after
-        patch.setattr(
-            LogFeed,
-            "after",
-            lambda *asked: (event for event in after(*asked) if event.event_type is not kind),
-        )
-
-    break_it.__name__ = f"tells_nobody_of_{kind.name.lower()}"
-    return break_it
+def tells_nobody_of_writes(patch: Patch, kind: EventType = EventType.UPSERT_NODE) -> None:
+    after = LogFeed.after
+    patch.setattr(
+        LogFeed,
+        "after",
+        lambda *asked: (event for event in after(*asked) if event.event_type is not kind),
+    )
 
 
-tells_nobody_of_writes = _tells_nobody_of(EventType.UPSERT_NODE)
-tells_nobody_of_moves = _tells_nobody_of(EventType.MOVE_NODE)
-tells_nobody_of_archives = _tells_nobody_of(EventType.ARCHIVE_NODE)
-tells_nobody_of_relations = _tells_nobody_of(EventType.UPSERT_RELATIONS)
+def tells_nobody_of_moves(patch: Patch) -> None:
+    tells_nobody_of_writes(patch, EventType.MOVE_NODE)
+
+
+def tells_nobody_of_archives(patch: Patch) -> None:
+    tells_nobody_of_writes(patch, EventType.ARCHIVE_NODE)
+
+
+def tells_nobody_of_relations(patch: Patch) -> None:
+    tells_nobody_of_writes(patch, EventType.UPSERT_RELATIONS)
 
 
 def tells_of_what_was_undone(patch: Patch) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from perdure.context.outbox import Clock, OutboxStore, Siblings
-from tests.support.context.index_outbox import FileOutbox, IndexOutbox
+from tests.support.context.index_outbox import FileOutbox, IndexOutbox, SqliteOutbox
 from tests.support.context.memory_outbox import MemoryOutbox
 from tests.support.context.outbox import CONCURRENT_WORKERS, SURVIVES_REOPENING, OutboxSuite
 
@@ -30,3 +30,11 @@ class TestFile(OutboxSuite):
     @staticmethod
     def open_outbox(place: Path, clock: Clock, siblings: Siblings) -> OutboxStore:
         return FileOutbox(str(place / "home" / "failures.sqlite"), clock=clock, siblings=siblings)
+
+
+class TestDatabase(OutboxSuite):
+    promises = frozenset({SURVIVES_REOPENING, CONCURRENT_WORKERS})
+
+    @staticmethod
+    def open_outbox(place: Path, clock: Clock, siblings: Siblings) -> OutboxStore:
+        return SqliteOutbox(str(place / "home" / "outbox.db"), clock=clock, siblings=siblings)

@@ -44,7 +44,7 @@ TRUSTED = {
         *("visible", "first_children"),
         *("look", "files", "file", "folder", "marker", "clear", "settle", "because"),
         # They take a plan that asks by itself.
-        *("write", "change", "owned", "archive_nodes", "plan_archive"),
+        *("change", "owned", "plan_archive"),
     },
     # What is kept in SQLite alone is asked for beside it: in tests/context/test_outbox_sqlite.py.
     "outbox": {"count", "forget_places", "fail", "list_due", "list_failed"},
@@ -126,7 +126,7 @@ class TestASessionThatBecomesSomebodysMeanwhile:
     @pytest.fixture
     def nodes(self) -> Nodes:
         inner = MemoryBackend()
-        nodes = Nodes(Recorded(inner, History.on(MemoryDisk())), MemoryOutbox())
+        nodes = Nodes(Recorded(inner, History.on(MemoryDisk())))
         read = inner.read
         pending = [
             lambda: nodes.write_node(note(self.PLACE, "secret", owner_space="user:ana"), ANA)

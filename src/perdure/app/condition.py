@@ -39,6 +39,8 @@ from perdure.engine.upkeep import Check, Checkup, Severity, StatusPart
 from perdure.errors import (
     ConfigError,
     ContextError,
+    DamageError,
+    EmbeddingError,
     PerdureError,
     StorageSelectionError,
     explain_reading,
@@ -261,13 +263,16 @@ class Condition:
         return None
 
     def _outbox(self) -> Facts:
-        name = index_name(embedder_for(self._settings), self._settings.index)
-        with (
-            closing(open_index(self._folder / "index" / name)) as index,
-            History.open(str(self._folder)) as history,
-        ):
-            feed = LogFeed(history, NodeReader(self.backend), index.cursor)
-            waiting, dead, since = Outbox(lambda _: index, feed).count(self._request.account_id)
+        waiting, dead, since = 0, 0, None
+        with suppress(DamageError, EmbeddingError, StorageSelectionError):  # told of elsewhere
+            name = index_name(embedder_for(self._settings), self._settings.index)
+            with (
+                closing(open_index(self._folder / "index" / name)) as index,
+                History.open(str(self._folder)) as history,
+            ):
+                feed = LogFeed(history, NodeReader(self.backend), index.cursor)
+                count = Outbox(lambda _: index, feed).count
+                waiting, dead, since = count(self._request.account_id)
         return {"waiting": waiting, "dead": dead, "since": None if since is None else _utc(since)}
 
     def _model(self) -> Facts:

@@ -106,7 +106,7 @@ class Indexer:
 
     def make(
         self,
-        places: Sequence[Uri],
+        places: Iterable[Uri],
         beginning: Beginning | None = None,
         known: "KnownRecords | None" = None,
         told: "Told" = MappingProxyType({}),
@@ -116,12 +116,11 @@ class Indexer:
         Where no node is in use, that is nothing. A folder has the summary of what is in it, if
         there are vectors: as an event told of it, if one did.
         """
-        folders = [place for place in places if str(place) in told and self.tells_folders]
-        others = [place for place in places if place not in folders] if folders else places
+        folders = told if self.tells_folders else {}
+        others = (place for place in places if str(place) not in folders) if folders else places
         made = self._read(others, beginning, known)
-        made.records |= {
-            str(place): self._summaries.records_from(told[str(place)]) for place in folders
-        }
+        for uri, payload in folders.items():
+            made.records[uri] = self._summaries.records_from(payload)
         if self._memo is not None:
             self._embed(made, self._memo)
         return made
@@ -325,7 +324,7 @@ class Following:
                 return Caught(now)
             try:
                 told = {uri: each for uri, each in told.items() if Uri.parse(uri) not in changed}
-                return self.update(account_id, list(places), cursor, now, told=told)
+                return self.update(account_id, list(places), (cursor, now), told=told)
             except ConcurrentModificationError:
                 continue
         raise ConcurrentModificationError(
@@ -388,23 +387,24 @@ class Following:
         self,
         account_id: str,
         places: Sequence[Uri],
-        cursor: int,
-        now: int,
-        gone: Collection[Uri] = frozenset(),
+        span: tuple[int, int],
         *,
+        gone: Collection[Uri] = frozenset(),
         told: Told = MappingProxyType({}),
     ) -> Caught:
-        """Make the records of these places anew, and move the cursor from where it is to `now`.
+        """Make the records of these places again, and move the cursor over a span of the log.
 
-        Of those that are known to be gone, nothing is read.
+        Of places that are known to be gone, nothing is read.
         """
+        cursor, now = span
         failed: dict[str, PerdureError] = {}
         records: Records = {str(place): [] for place in gone}
         unlogged: set[str] = set()
         beginnings = self._firsts.after(places)
         for batch in batched((place for place in places if place not in gone), BATCH):
             known = partial(self.index.read, account_id)
-            made = self.indexer.make(batch, beginnings, known, told)
+            here = {uri: each for uri, each in told.items() if Uri.parse(uri) in batch}
+            made = self.indexer.make(batch, beginnings, known, here)
             records |= made.records
             failed |= made.failed
             differing = self.logged.differing(made.read, now)

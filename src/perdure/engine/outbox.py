@@ -37,7 +37,7 @@ from perdure.engine.building import Logged
 from perdure.engine.summaries import Summaries
 from perdure.errors import PerdureError
 from perdure.index.account import failures
-from perdure.index.account.failures import EventTable
+from perdure.index.account.failures import OF_LOG, EventTable
 from perdure.model import (
     EventStatus,
     EventType,
@@ -53,7 +53,6 @@ from perdure.storage.wrappers.view import View
 
 Row = tuple[Any, ...]
 Listed = list[tuple[str, OutboxEvent]]
-_OF_LOG = "log-"
 _encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=entries_of).encode
 
 
@@ -239,13 +238,19 @@ def _is_about_edges(before: Stored, after: Stored) -> bool:
 
 
 def _log_id(commit: int, uri: str) -> str:
-    return f"{_OF_LOG}{commit:012x}-{sha256(uri.encode()).hexdigest()[:18]}"
+    return f"{OF_LOG}{commit:012x}-{sha256(uri.encode()).hexdigest()[:18]}"
+
+
+def _passed(account_id: str, cursor: int) -> dict[str, str]:
+    """Return what tells the events that an index has passed from the others."""
+    return {"account": account_id, "passed": f"{OF_LOG}{cursor:012x}~"}
 
 
 def _position(event_id: str) -> int | None:
     """Return the commit of an event of the log; None for one that was registered."""
-    head, _, _ = event_id.removeprefix(_OF_LOG).partition("-")
-    return int(head, 16) if event_id.startswith(_OF_LOG) else None
+    if not event_id.startswith(OF_LOG):
+        return None
+    return int(event_id.removeprefix(OF_LOG).partition("-")[0], 16)
 
 
 class Outbox(OutboxStore):
@@ -303,10 +308,8 @@ class Outbox(OutboxStore):
                 yield event
 
     def _claimed(self, account_id: str, cursor: int) -> set[str]:
-        asked = {"account": account_id, "cursor": cursor}
-
         def claimed(db: sqlite3.Connection) -> set[str]:
-            return {id_ for (id_,) in db.execute(failures.CLAIMED, asked)}
+            return {id_ for (id_,) in db.execute(failures.CLAIMED, _passed(account_id, cursor))}
 
         none: set[str] = set()
         return self._table(account_id).look_at_events(account_id, claimed, none)
@@ -430,7 +433,7 @@ class Outbox(OutboxStore):
             self._write_down(db, event, cursor)
             changed = db.execute(statement, values).rowcount
             if changed or worker_id is None:
-                db.execute(failures.DROP_DONE, {"account": event.account_id, "cursor": cursor})
+                db.execute(failures.DROP_DONE, _passed(event.account_id, cursor))
             elif db.execute(failures.HELD_BY_ANOTHER, values).fetchone():
                 raise lost(event, worker_id)
 
@@ -468,12 +471,16 @@ class Outbox(OutboxStore):
     def _of_dead(self, statement: str, account_id: str, event_ids: Iterable[str] | None) -> int:
         account = {"account": check_id(account_id, "account")}
         ids = None if event_ids is None else list(dict.fromkeys(event_ids))
+        passed = _passed(account_id, self._feed.cursor(account_id))
 
         def change(db: sqlite3.Connection) -> int:
             if ids is None:
-                return db.execute(statement, account).rowcount
-            chosen = [{"id": id_, **account} for id_ in ids]
-            return max(0, db.executemany(statement + failures.ONE_ID, chosen).rowcount)
+                changed = db.execute(statement, account).rowcount
+            else:
+                chosen = [{"id": id_, **account} for id_ in ids]
+                changed = db.executemany(statement + failures.ONE_ID, chosen).rowcount
+            db.execute(failures.DROP_DONE, passed)
+            return max(0, changed)
 
         return self._table(account_id).change_events(account_id, change, outlasts_power=True)
 

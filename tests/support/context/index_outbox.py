@@ -1,5 +1,6 @@
 """Outboxes as they ship: beside an index, and with the log of nodes that are written."""
 
+import sqlite3
 from collections.abc import Callable
 
 from perdure.context.draft import Draft
@@ -8,10 +9,13 @@ from perdure.context.nodes import Nodes
 from perdure.context.outbox import Clock, OutboxStore, Siblings, no_siblings, utc_now
 from perdure.context.reading import NodeReader
 from perdure.engine.outbox import LogFeed, Outbox
-from perdure.index.account.failures import EventFile
+from perdure.files import Closing
+from perdure.index.account import failures
+from perdure.index.account.failures import Answer, EventFile
 from perdure.index.stores.sqlite import SqliteIndex
 from perdure.model import NodeStatus, RequestContext
 from perdure.model.values import JSON
+from perdure.sqlite import DatabaseFile
 from perdure.storage import TransactionalBackend
 from perdure.storage.history import History
 
@@ -25,6 +29,41 @@ class IndexOutbox(Outbox):
         self.index = SqliteIndex(path)
         super().__init__(lambda _: self.index, clock=clock, siblings=siblings)
         self.close: Callable[[], object] = self.index.close
+
+
+class SqliteOutbox(Closing, Outbox):
+    """The events in a database of their own that nothing heals: it tells of what is wrong."""
+
+    def __init__(
+        self, path: str, *, clock: Clock = utc_now, siblings: Siblings = no_siblings
+    ) -> None:
+        super().__init__(lambda _: self, clock=clock, siblings=siblings)
+        self._file = DatabaseFile(path, failures.TABLES)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def look_at_events(
+        self, account_id: str, question: Callable[[sqlite3.Connection], Answer], absent: Answer
+    ) -> Answer:
+        del account_id, absent
+        with self._file.reading() as db:
+            return question(db)
+
+    def change_events(
+        self,
+        account_id: str,
+        action: Callable[[sqlite3.Connection], Answer],
+        *,
+        outlasts_power: bool = False,
+    ) -> Answer:
+        del account_id
+        with self._file.changing(outlasts_power=outlasts_power) as db:
+            return action(db)
+
+    def wipe_events(self, account_id: str) -> None:
+        del account_id
+        self._file.wipe()
 
 
 class FileOutbox(Outbox):

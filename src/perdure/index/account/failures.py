@@ -18,6 +18,8 @@ Answer = TypeVar("Answer")
 VERSION = 1
 WAITING, DEAD, DONE = range(3)
 """What `state` says."""
+OF_LOG = "log-"
+"""Begins the id of an event of the log; its commit follows, with a fixed number of digits."""
 
 # A lease without a worker is one of `mark_processing`. `position` is that of an event of the log;
 # `ready_at` follows from the rest: from then on the event can be worked on, if ever.
@@ -69,7 +71,9 @@ UNFINISHED = f"SELECT {_EVENT} FROM events WHERE {_OPEN} ORDER BY seq"
 BURIED = f"SELECT {_EVENT} FROM events WHERE account = :account AND state = {DEAD} ORDER BY seq"
 FAILED = f"SELECT DISTINCT uri FROM events WHERE state != {DONE} LIMIT ?"
 ANY = "SELECT 1 FROM events LIMIT 1"
-CLAIMED = "SELECT event_id FROM events WHERE account = :account AND position > :cursor"
+_AHEAD = f"event_id > :passed AND event_id < '{OF_LOG}~'"
+"""Of a commit that the index has not passed: ids of the log are in its order."""
+CLAIMED = f"SELECT event_id FROM events WHERE account = :account AND {_AHEAD}"
 
 _THIS = " WHERE event_id = :id AND account = :account"
 _MINE = f"{_THIS} AND (:worker IS NULL OR coalesce(lease_end, 0) <= :now OR worker = :worker)"
@@ -89,10 +93,7 @@ EXTEND = (
 MARK = f"UPDATE events SET worker = NULL, lease_end = :end{_THIS} AND ready_at <= :now"
 RELEASE = f"UPDATE events SET {_END_LEASE}{_MINE}"
 FINISH = f"UPDATE events SET state = {DONE}, {_END_LEASE}{_MINE}"
-DROP_DONE = (
-    f"DELETE FROM events WHERE account = :account AND state = {DONE} "
-    "AND (position IS NULL OR position <= :cursor)"
-)
+DROP_DONE = f"DELETE FROM events WHERE account = :account AND state = {DONE} AND NOT ({_AHEAD})"
 BURY = f"UPDATE events SET state = {DEAD}, {_END_LEASE}{_MINE}"
 RETRY = (
     f"UPDATE events SET retry_count = retry_count + 1, next_retry_at = :later, "
@@ -103,7 +104,7 @@ REQUEUE = (
     f"UPDATE events SET state = 0, retry_count = 0, next_retry_at = NULL, last_error = '', "
     f"position = NULL{_DEAD_OF}"
 )
-PURGE = f"DELETE FROM events{_DEAD_OF}"
+PURGE = f"UPDATE events SET state = {DONE}{_DEAD_OF}"
 ONE_ID = " AND event_id = :id"
 DELETE_ACCOUNT = "DELETE FROM events WHERE account = :account"
 DELETE_OWNER = f"{DELETE_ACCOUNT} AND owner = :owner"
