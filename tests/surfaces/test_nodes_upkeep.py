@@ -103,8 +103,6 @@ class TestTenants:
 
         assert done == "ctx://local/users/ana is deleted, with 1 node\n"
         assert perdure("list").stderr == "nothing is in memories\n"
-        assert {event["type"] for event in objects("outbox", "list")} == {"upsert", "delete"}
-        told("worker", "--once")
         assert objects("outbox", "list") == []
 
     def test_another_account_is_named(self, memory: Path) -> None:

@@ -61,9 +61,9 @@ class Reading(NamedTuple):
         take in.
         """
         found = [told for path in self.databases() if (told := read_failed(path, most))]
-        if not found and self.config.index != SQLITE:
-            return None
-        cursor, failed = max(found, key=lambda told: told[0], default=(0, []))
+        if not found:  # nobody asks an index that is not there
+            return [] if self.config.index == SQLITE else None
+        cursor, failed = max(found, key=lambda told: told[0])
         names = names_since(self.folder, cursor, _FILES * most)
         if names is None:
             return None

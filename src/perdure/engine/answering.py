@@ -13,7 +13,7 @@ from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult, rebu
 from perdure.engine.worker import Unfinished, Worker
 from perdure.errors import DamageError, EmbeddingError, StorageError
 from perdure.index.contract import Filters
-from perdure.model import EventStatus, EventType, RequestContext, Uri
+from perdure.model import EventStatus, RequestContext, Uri
 from perdure.model.record import ACCOUNT
 
 _ROUNDS = 3
@@ -31,13 +31,7 @@ class Lag:
 
 
 def lag_of(unfinished: Unfinished, caller: RequestContext) -> Lag:
-    """Return what failed of nodes that the caller reaches; folders only describe nodes."""
-    failed = [
-        event
-        for _, event in unfinished
-        if event.retry_count and event.event_type is not EventType.UPSERT_DIRECTORY
-        if caller.reaches(event.owner_space)
-    ]
+    failed = [e for _, e in unfinished if e.retry_count and caller.reaches(e.owner_space)]
     retrying = [event for event in failed if event.status is not EventStatus.DEAD]
     times = [event.next_retry_at for event in retrying if event.next_retry_at is not None]
     return Lag(len(retrying), min(times, default=None), len(failed) - len(retrying))

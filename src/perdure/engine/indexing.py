@@ -93,12 +93,6 @@ class Indexer:
         """Whether folders have records: these are searched by vector only."""
         return self._memo is not None
 
-    def owner(self, place: Uri) -> str:
-        """Return whose a place is; `NodeNotFoundError` if it is of a node that is not in use."""
-        if place.is_node:
-            return self.reader.active(place).node.owner_space
-        return self._summaries.owner(place)
-
     def demand_model(self) -> None:
         """Refuse to go on if texts should be embedded, and none can be now."""
         if self._memo is not None:

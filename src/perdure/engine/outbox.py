@@ -62,8 +62,13 @@ class Feed(Protocol):
     def cursor(self, account_id: str) -> int:
         """Return the position up to which the index has taken in the log."""
 
-    def after(self, account_id: str, position: int) -> Iterator[OutboxEvent]:
-        """Yield the events of the log after a position, oldest first, without their payload."""
+    def after(
+        self, account_id: str, position: int, *, folders: bool = False
+    ) -> Iterator[OutboxEvent]:
+        """Yield the events of the log after a position, oldest first, without their payload.
+
+        Those of folders come last, if they are asked for and the index has records of folders.
+        """
 
     def times(self, account_id: str, position: int) -> Mapping[str, int]:
         """Return the ids of the node events after a position, each with its time in ms."""
@@ -79,8 +84,10 @@ class NoFeed:
         del account_id
         return 0
 
-    def after(self, account_id: str, position: int) -> Iterator[OutboxEvent]:
-        del account_id, position
+    def after(
+        self, account_id: str, position: int, *, folders: bool = False
+    ) -> Iterator[OutboxEvent]:
+        del account_id, position, folders
         yield from ()
 
     def times(self, account_id: str, position: int) -> Mapping[str, int]:
@@ -121,9 +128,11 @@ class LogFeed:
             for change in self._changes(account_id, position)
         }
 
-    def after(self, account_id: str, position: int) -> Iterator[OutboxEvent]:
-        folders: dict[str, OutboxEvent] = {}
-        tells_folders = self._tells_folders(account_id)
+    def after(
+        self, account_id: str, position: int, *, folders: bool = False
+    ) -> Iterator[OutboxEvent]:
+        above: dict[str, OutboxEvent] = {}
+        tells_folders = folders and self._tells_folders(account_id)
         for change in self._changes(account_id, position):
             event = self._event(change)
             if event is None:
@@ -131,13 +140,13 @@ class LogFeed:
             yield event
             folder = change.place.parent
             if tells_folders and len(folder.path) > 1:
-                folders[str(folder)] = replace(
+                above[str(folder)] = replace(
                     event,
                     event_id=_log_id(change.commit, str(folder)),
                     event_type=EventType.UPSERT_DIRECTORY,
                     uri=str(folder),
                 )
-        yield from folders.values()
+        yield from above.values()
 
     def filled(self, event: OutboxEvent, position: int) -> OutboxEvent:
         place, reader = Uri.parse(event.uri), self._at(position)
@@ -151,11 +160,14 @@ class LogFeed:
         return replace(event, payload={**event.payload, **described(stored.node)})
 
     def _changes(self, account_id: str, position: int) -> list[_Change]:
-        """Return what commits did to nodes, oldest first; nothing of what was undone."""
+        """Return what commits did to nodes, oldest first; nothing of what was undone.
+
+        For an index that was never made, it is what was last done to those that are left.
+        """
         logged = Logged(self._history, self._reader)
         found: dict[tuple[int, Uri], _Change] = {}
         moved: set[tuple[int, str]] = set()
-        for event in self._history.changes(after=position):
+        for event in self._history.changes(after=max(0, position)):
             source = event.circumstances.more.get(MOVED_FROM)
             if isinstance(source, str):
                 moved.add((event.commit, source))
@@ -174,6 +186,9 @@ class LogFeed:
                 undone.discard(change.place)
             else:
                 kept.append(change)
+        if position == 0:
+            last = {change.place: change for change in reversed(kept)}.values()
+            kept = [each for each in reversed(last) if not all(e.unbound for e in each.events)]
         return kept[::-1]
 
     def _event(self, change: _Change) -> OutboxEvent | None:
@@ -283,7 +298,9 @@ class Outbox(OutboxStore):
     def list_pending(self, account_id: str) -> Listed:
         cursor = self._feed.cursor(check_id(account_id, "account"))
         waiting = [self._filled(event) for _, event in self._rows(failures.PENDING, account_id)]
-        logged = [self._filled(event) for event in self._unclaimed(account_id, cursor)]
+        logged = [
+            self._filled(event) for event in self._unclaimed(account_id, cursor, folders=True)
+        ]
         return [(event.uri, event) for event in (*waiting, *logged)]
 
     def list_unfinished(self, account_id: str) -> Listed:
@@ -300,10 +317,12 @@ class Outbox(OutboxStore):
         due = self._rows(failures.PENDING, account_id)
         return [(uri, self._filled(event)) for uri, event in due]
 
-    def _unclaimed(self, account_id: str, cursor: int) -> Iterator[OutboxEvent]:
+    def _unclaimed(
+        self, account_id: str, cursor: int, *, folders: bool = False
+    ) -> Iterator[OutboxEvent]:
         """Yield the events of the log that nobody has claimed."""
         known = self._claimed(account_id, cursor)
-        for event in self._feed.after(account_id, cursor):
+        for event in self._feed.after(account_id, cursor, folders=folders):
             if event.event_id not in known:
                 yield event
 
@@ -328,12 +347,9 @@ class Outbox(OutboxStore):
         rows = []
         for uri, (owner, error) in failed.items():
             if uri not in known:
-                place = Uri.parse(uri)
                 event = OutboxEvent(
                     event_id=_log_id(position, uri),
-                    event_type=EventType.UPSERT_NODE
-                    if place.is_node
-                    else EventType.UPSERT_DIRECTORY,
+                    event_type=EventType.UPSERT_NODE,
                     uri=uri,
                     account_id=account_id,
                     owner_space=owner,

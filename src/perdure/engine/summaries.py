@@ -53,7 +53,7 @@ class Summaries:
 
     def payload(self, folder: Uri, beginning: Beginning | None = None) -> dict[str, JSON] | None:
         """Return what a directory event tells of a folder; None if a folder has no records."""
-        owner = self.owner(folder)
+        owner = self._owner(folder)
         if folder.is_node or not owner:
             return None
         beginning = beginning or self.listed
@@ -88,7 +88,7 @@ class Summaries:
         """Whether a place is surely listed in its folder."""
         return self._reader.is_active(place)
 
-    def owner(self, folder: Uri) -> str:
+    def _owner(self, folder: Uri) -> str:
         """Return whose a folder is; empty above all owners, and for a session that is nobody's."""
         if len(folder.path) < (1 if folder.path[:1] == ("resources",) else 2):
             return ""

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from enum import Enum
@@ -47,13 +47,17 @@ class Round:
     """Places whose records were made, in an index that is finished."""
 
     @classmethod
-    def of(cls, caught: Caught) -> "Round":
+    def of(cls, caught: Caught, known: Collection[str] = ()) -> "Round":
         """Count what was indexed, unless the index is as unfinished as before.
 
         While the log is empty no index is ever finished, so files that lie there would be looked at
-        without an end.
+        without an end. Nodes are events of the log, but for those that are `known` otherwise.
         """
-        return cls(indexed=len(caught.places) if caught.position else 0)
+        if not caught.position:
+            return cls()
+        nodes = {str(place) for place in caught.places if place.is_node} - {*known}
+        failed = nodes & caught.failed.keys()
+        return cls(len(nodes - failed), len(failed), indexed=len(caught.places))
 
     @property
     def events(self) -> int:
@@ -91,19 +95,12 @@ class Worker:
 
     def drain(self, account_id: str) -> Round:
         """Work until nothing waits any more that could be worked on now."""
-        total = last = self._work_through(account_id)
-        while last.events:  # what was only indexed leaves nothing to be worked on
-            last = self._work_through(account_id)
-            total += last
-        return total
-
-    def _work_through(self, account_id: str) -> Round:
-        """Work on all that waits now, one batch after another: a long queue is listed once."""
-        pending = self._due(account_id)
-        total = self._work(account_id, pending[:BATCH])
-        for begin in range(BATCH, len(pending), BATCH):
-            total += self._work(account_id, pending[begin : begin + BATCH])
-        return total
+        total, pending = Round(), self._due(account_id)
+        while pending:  # a long queue is listed once
+            for begin in range(0, len(pending), BATCH):
+                total += self._work(account_id, pending[begin : begin + BATCH])
+            pending = self._due(account_id)
+        return total if total.events else self._work(account_id, [])
 
     def work(self, account_id: str) -> Round:
         """Work on one batch of events, and on what the log has beyond them."""
@@ -151,7 +148,8 @@ class Worker:
             with suppress(
                 BrokenNodeError, InvalidValueError, NodeNotFoundError
             ):  # that is repair's
-                failed[uri] = self._following.indexer.owner(Uri.parse(uri)), str(caught.failed[uri])
+                stored = self._following.indexer.reader.active(Uri.parse(uri))
+                failed[uri] = stored.node.owner_space, str(caught.failed[uri])
         if failed:
             self._outbox.fail(failed, account_id, caught.position)
 
@@ -172,7 +170,7 @@ class Worker:
         return Caught(more.position, caught.places | more.places, {**caught.failed, **more.failed})
 
     def _settle(self, leased: Leased, caught: Caught) -> Round:
-        outcome = Round.of(caught)
+        outcome = Round.of(caught, {event.uri for _, event in leased})
         for uri, event in leased:
             error = caught.failed.get(event.uri)
             if error is not None:

@@ -91,7 +91,8 @@ class LoggedOutbox(Outbox):
     ) -> None:
         self.index = SqliteIndex.in_memory() if index is None else index
         self._history = history
-        feed = LogFeed(history, reader, self.index.cursor)
+        # From -1 on, so that events are told as to an index that is there from the start.
+        feed = LogFeed(history, reader, lambda account: self.index.cursor(account) or -1)
         super().__init__(lambda _: self.index, feed, clock=clock, siblings=siblings)
         self.close: Callable[[], object] = self.index.close
 

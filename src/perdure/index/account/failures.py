@@ -73,7 +73,7 @@ FAILED = f"SELECT DISTINCT uri FROM events WHERE state != {DONE} LIMIT ?"
 ANY = "SELECT 1 FROM events LIMIT 1"
 _AHEAD = f"event_id > :passed AND event_id < '{OF_LOG}~'"
 """Of a commit that the index has not passed: ids of the log are in its order."""
-CLAIMED = f"SELECT event_id FROM events WHERE account = :account AND {_AHEAD}"
+CLAIMED = f"SELECT event_id FROM events WHERE +account = :account AND {_AHEAD}"
 
 _THIS = " WHERE event_id = :id AND account = :account"
 _MINE = f"{_THIS} AND (:worker IS NULL OR coalesce(lease_end, 0) <= :now OR worker = :worker)"
@@ -93,7 +93,10 @@ EXTEND = (
 MARK = f"UPDATE events SET worker = NULL, lease_end = :end{_THIS} AND ready_at <= :now"
 RELEASE = f"UPDATE events SET {_END_LEASE}{_MINE}"
 FINISH = f"UPDATE events SET state = {DONE}, {_END_LEASE}{_MINE}"
-DROP_DONE = f"DELETE FROM events WHERE account = :account AND state = {DONE} AND NOT ({_AHEAD})"
+DROP_DONE = (
+    f"DELETE FROM events WHERE account = :account AND ready_at IS NULL AND state = {DONE} "
+    f"AND NOT ({_AHEAD})"
+)
 BURY = f"UPDATE events SET state = {DEAD}, {_END_LEASE}{_MINE}"
 RETRY = (
     f"UPDATE events SET retry_count = retry_count + 1, next_retry_at = :later, "
