@@ -100,7 +100,7 @@ class Names:
         """Return the number of a text; None if no record ever said it."""
         known = self._known.get(value)
         if known is None:
-            row = self._db.execute(schema.NAME_OF, (value,)).fetchone()
+            row = self._db.execute(schema.NAME_OF, (schema.sum_of(value), value)).fetchone()
             if row is None:
                 return None
             known = self._known[value] = int(row[0])
@@ -109,7 +109,7 @@ class Names:
     def number(self, value: str) -> int:
         known = self.find(value)
         if known is None:
-            made = self._db.execute(schema.ADD_NAME, (value,)).lastrowid
+            made = self._db.execute(schema.ADD_NAME, (schema.sum_of(value), value)).lastrowid
             known = self._known[value] = int(made or 0)
         return known
 
@@ -131,8 +131,27 @@ def prepare(record: IndexRecord) -> Prepared:
     digest = digest_of((id_, int(record.level), text, context, filters, record.payload), vector)
     given = entries_of(filters)
     since, until = given.get(VALID_FROM), given.get(VALID_UNTIL)
-    said = (id_, text, context, _encoded(record.payload), since, until, digest)
+    payload = schema.packed(_encoded(record.payload), text)
+    said = (_kept_id(id_, record.uri), text, context, payload, since, until, digest)
     return Prepared(record, filing(record), above(record.uri, record.level), said, vector)
+
+
+def _kept_id(id_: str, uri: str) -> str:
+    rest = id_.removeprefix(uri)
+    return rest if rest != id_ and rest.startswith("#") else f"={id_}"
+
+
+def rows_of(db: sqlite3.Connection, names: Names, ids: Iterable[str]) -> list[tuple[int, int]]:
+    """Return the rows with these ids, each with the number of its URI."""
+    every = list(ids)
+    wanted = {
+        (names.find(uri), f"#{rest}") for uri, _, rest in (id_.rpartition("#") for id_ in every)
+    }
+    uris = {uri for uri, _ in wanted if uri is not None}
+    found = db.execute(schema.IDS_OF_URIS, (json.dumps(list(uris)),)).fetchall() if uris else []
+    rows = [(row, uri) for row, uri, id_ in found if (uri, id_) in wanted]
+    others = json.dumps([f"={id_}" for id_ in every])
+    return [*rows, *db.execute(schema.ROWS_OF_OTHERS, (others,)).fetchall()]
 
 
 def add(db: sqlite3.Connection, names: Names, records: Iterable[Prepared], first: int) -> None:
@@ -236,7 +255,7 @@ def read(account: str, row: Row) -> Whole:
         text,
         context,
         filters,
-        json.loads(payload),
+        json.loads(schema.unpacked(payload, text)),
         vector or b"",
         below or "",
         since,
@@ -270,15 +289,15 @@ def _best_first(db: sqlite3.Connection, query: str, scores: Mapping[int, float])
 def hits_of(rows: Sequence[Row], scores: Iterable[float]) -> list[SeedHit]:
     """Make hits of rows of `schema.HITS`."""
     return [
-        SeedHit.of_record(id_, uri, _LEVELS[level], score, (text, _payload(payload)))
+        SeedHit.of_record(id_, uri, _LEVELS[level], score, (text, _payload(payload, text)))
         for (_, id_, uri, level, text, payload), score in zip(rows, scores, strict=True)
     ]
 
 
 @lru_cache(maxsize=_MOST_PAYLOADS)
-def _payload(text: str) -> Mapping[str, JSON]:
+def _payload(packed: bytes, text: str) -> Mapping[str, JSON]:
     """Return what a payload says; to read it takes as long as all else about a hit."""
-    said = dict(json.loads(text)).items()
+    said = dict(json.loads(schema.unpacked(packed, text))).items()
     return MappingProxyType({name: tuple(v) if type(v) is list else v for name, v in said})
 
 
@@ -290,7 +309,7 @@ def best(db: sqlite3.Connection, scored: Scored, most: int) -> Scored:
     better = [each for each in scored if each[1] > least]
     equal = [row for row, score in scored if score == least]
     asked = {"rows": json.dumps(equal), "most": most - len(better)}
-    return [*better, *((row, least) for (row,) in db.execute(schema.FIRST_BY_ID, asked))]
+    return [*better, *((row, least) for row, *_ in db.execute(schema.FIRST_BY_ID, asked))]
 
 
 class Wanted(NamedTuple):

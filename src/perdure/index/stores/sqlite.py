@@ -27,6 +27,7 @@ from perdure.index.account.file import (
 )
 from perdure.index.account.rows import (
     Change,
+    Names,
     Prepared,
     Scored,
     Wanted,
@@ -38,6 +39,7 @@ from perdure.index.account.rows import (
     owners,
     prepare,
     read,
+    rows_of,
     wanted_in,
 )
 from perdure.index.contract import Filters
@@ -323,7 +325,15 @@ class SqliteIndex(Closing):
         return self._ask(account_id, told, 0.0)
 
     def look(self, ids: Sequence[str], filters: Filters) -> list[SeedHit]:
-        return self._unscored(schema.LOOK, filters, ids=json.dumps(list(ids)))
+        wanted = sought(filters)
+
+        def told(_: AccountFile, db: sqlite3.Connection, __: Change) -> list[SeedHit]:
+            rows = json.dumps([row for row, _ in rows_of(db, Names(db), ids)])
+            query = schema.LOOK.format(wanted_in(db, wanted).condition or "1")
+            found = db.execute(query, {"rows": rows}).fetchall()
+            return hits_of(found, repeat(0.0, len(found)))
+
+        return self._ask(wanted.account, told, [])
 
     def noted(
         self, filters: Filters, top_k: int, names: Collection[str] | None = None
@@ -346,8 +356,9 @@ class SqliteIndex(Closing):
     def read(self, account_id: str, ids: Sequence[str]) -> dict[str, IndexRecord]:
         def told(file: AccountFile) -> dict[str, IndexRecord]:
             with file.reading() as db:
-                rows = db.execute(schema.WHOLE_BY_ID, (json.dumps(list(ids)),))
-                records = [read(file.account, row).record for row in rows]
+                rows = json.dumps([row for row, _ in rows_of(db, Names(db), ids)])
+                found = db.execute(schema.WHOLE_OF, {"rows": rows})
+                records = [read(file.account, row).record for row in found]
             return {record.id: record for record in records}
 
         return self._files.ask(check_id(account_id, "account"), told, {})
@@ -357,7 +368,8 @@ class SqliteIndex(Closing):
 
         def told(file: AccountFile) -> list[tuple[IndexRecord, bytes]]:
             with file.reading() as db:
-                found = db.execute(schema.WHOLE_BY_OWNER, (owner_space,))
+                owner = Names(db).find(owner_space)
+                found = db.execute(schema.WHOLE_BY_OWNER, (owner,))
                 rows = [read(file.account, row) for row in found]
                 return [(whole.record, whole.vector) for whole in rows if whole.vector]
 
