@@ -16,16 +16,16 @@ def lines_in(*paths: Path) -> int:
 
 BUDGETS = {
     "agents": 4_641,
-    "app": 3_992,
-    "artifacts": 7_105,
-    "context": 5_720,
-    "engine": 30_425,
+    "app": 4_036,
+    "artifacts": 7_153,
+    "context": 5_313,
+    "engine": 31_057,
     "harness": 2_118,
-    "index": 4_346,
+    "index": 4_665,
     "model": 3_092,
     "process": 526,
-    "storage": 5_924,
-    "surfaces": 7_272,
+    "storage": 5_926,
+    "surfaces": 7_268,
     "testing": 4_360,
 }
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_667
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 79_297
