@@ -8,11 +8,11 @@ from perdure.context.files import CONTENT
 from perdure.context.followed import FollowedLinks
 from perdure.context.links import Backlinks, ScannedLinks
 from perdure.context.nodes import Nodes
-from perdure.context.outbox import OutboxStore
 from perdure.context.reading import NodeReader
 from perdure.context.relations import Relations
 from perdure.context.tenants import NodeData
 from perdure.engine.namespaces import NamespaceManager
+from perdure.engine.outbox import OutboxStore
 from perdure.engine.repair import Repair
 from perdure.model import Uri
 from perdure.storage import StorageBackend, TransactionalBackend

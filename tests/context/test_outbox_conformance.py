@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from perdure.context.outbox import Clock, OutboxStore, Siblings
+from perdure.context.outbox import Clock, Siblings
+from perdure.engine.outbox import OutboxStore
 from tests.support.context.index_outbox import FileOutbox, IndexOutbox, SqliteOutbox
 from tests.support.context.memory_outbox import MemoryOutbox
 from tests.support.context.outbox import CONCURRENT_WORKERS, SURVIVES_REOPENING, OutboxSuite

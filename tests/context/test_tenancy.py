@@ -8,10 +8,9 @@ import pytest
 from perdure.context.contract import ContextFS, RelationStore
 from perdure.context.files import META
 from perdure.context.nodes import Nodes
-from perdure.context.outbox import OutboxStore
 from perdure.context.relations import Relations
 from perdure.engine.namespaces import NamespaceManager
-from perdure.engine.outbox import Outbox
+from perdure.engine.outbox import OutboxStore
 from perdure.engine.repair import Repair
 from perdure.errors import AccessDeniedError, InvalidUriError, NodeNotFoundError
 from perdure.model import ContextNode, RelationEdge, RequestContext, Role, Uri
@@ -30,7 +29,7 @@ from tests.tiers import searched
 PARTS: dict[str, tuple[type, ...]] = {
     "nodes": (ContextFS, Nodes),
     "relations": (RelationStore, Relations),
-    "outbox": (OutboxStore, MemoryOutbox, Outbox),
+    "outbox": (OutboxStore, MemoryOutbox, OutboxStore),
     "namespaces": (NamespaceManager,),
     "repair": (Repair,),
 }

@@ -306,7 +306,7 @@ _WORK = """
 import os, sys
 from pathlib import Path
 from perdure.index.stores import sqlite
-from perdure.engine.outbox import Outbox
+from perdure.engine.outbox import OutboxStore
 from tests.engine.remembering import opened
 from perdure.engine.worker import Worker
 
@@ -328,7 +328,7 @@ def dying(owner, name):
 
 dying(sqlite.SqliteIndex, "replace")
 for name in ("try_acquire", "mark_done", "release"):
-    dying(Outbox, name)
+    dying(OutboxStore, name)
 with opened(Path(sys.argv[1])) as context:
     Worker(context.outbox, context.indexes.present("local").following).drain("local")
 print(seen)

@@ -421,7 +421,7 @@ def test_a_newer_schema_is_refused_and_left_alone(
 @pytest.mark.parametrize(
     "change",
     [
-        "UPDATE texts SET payload = (SELECT payload FROM texts WHERE id = '=ana-6') WHERE id = '=ana-7'",
+        "UPDATE texts SET payload = (SELECT payload FROM texts WHERE row = 2) WHERE row = 8",
         "UPDATE texts SET payload = x'7b' WHERE id = '=ana-7'",
         "UPDATE texts SET id = '=ana-x' WHERE id = '=ana-7'",
         "UPDATE texts SET valid_from = '2026-03-02T00:00:00Z' WHERE id = '=ana-7'",

@@ -34,7 +34,7 @@ from perdure.context.reading import NodeReader
 from perdure.dataclass import fields
 from perdure.engine.building import Logged
 from perdure.engine.edits import look_for_edits
-from perdure.engine.outbox import LogFeed, Outbox
+from perdure.engine.outbox import LogFeed, OutboxStore
 from perdure.engine.upkeep import Check, Checkup, Severity, StatusPart
 from perdure.errors import (
     ConfigError,
@@ -271,7 +271,7 @@ class Condition:
                 History.open(str(self._folder)) as history,
             ):
                 feed = LogFeed(history, NodeReader(self.backend), index.cursor)
-                count = Outbox(lambda _: index, feed).count
+                count = OutboxStore(lambda _: index, feed).count
                 waiting, dead, since = count(self._request.account_id)
         return {"waiting": waiting, "dead": dead, "since": None if since is None else _utc(since)}
 

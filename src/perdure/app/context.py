@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from perdure.engine.llm.ledger import Cost
     from perdure.engine.memory import Memory
     from perdure.engine.namespaces import NamespaceManager
-    from perdure.engine.outbox import Outbox
+    from perdure.engine.outbox import OutboxStore
     from perdure.engine.parts import Present
     from perdure.engine.past import Pasts
     from perdure.engine.repair import Repair
@@ -140,8 +140,8 @@ class Context(Closing):
         return self._closing.enter_context(closing(FollowedLinks(self.recorded.history, file)))
 
     @cached_property
-    def outbox(self) -> "Outbox":
-        from perdure.engine.outbox import LogFeed, Outbox
+    def outbox(self) -> "OutboxStore":
+        from perdure.engine.outbox import LogFeed, OutboxStore
 
         history, present = self.recorded.history, self.indexes.present
         feed = LogFeed(
@@ -150,7 +150,7 @@ class Context(Closing):
             lambda account: present(account).following.index.cursor(account),
             lambda account: present(account).following.indexer.tells_folders,
         )
-        return Outbox(self.indexes.events, feed, siblings=self.reader.siblings)
+        return OutboxStore(self.indexes.events, feed, siblings=self.reader.siblings)
 
     @cached_property
     def namespaces(self) -> "NamespaceManager":

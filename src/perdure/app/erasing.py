@@ -14,7 +14,7 @@ from perdure.context.layouts.notes import NotesLayout
 from perdure.context.tenants import Deletions
 from perdure.engine.building import folders_of
 from perdure.engine.namespaces import NamespaceManager
-from perdure.engine.outbox import Outbox
+from perdure.engine.outbox import OutboxStore
 from perdure.errors import PerdureError
 from perdure.index.memo import memo_folder
 from perdure.model import RequestContext, Uri
@@ -28,7 +28,7 @@ class Tiers(Protocol):
     @property
     def indexes(self) -> Indexes: ...
     @property
-    def outbox(self) -> Outbox: ...
+    def outbox(self) -> OutboxStore: ...
     @property
     def links(self) -> FollowedLinks: ...
     @property

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from hashlib import sha256
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from perdure.artifacts import IndexState
 from perdure.context.outbox import (
     LEASE_SECONDS,
+    MAX_RETRY,
     Clock,
-    OutboxStore,
     Siblings,
     backoff,
     check_event_of,
@@ -29,6 +29,11 @@ from perdure.context.outbox import (
     lost,
     micros,
     no_siblings,
+    of_directory,
+    of_move,
+    of_relations,
+    of_removal,
+    of_write,
     utc_now,
 )
 from perdure.context.reading import NodeReader, Stored
@@ -39,10 +44,12 @@ from perdure.errors import PerdureError
 from perdure.index.account import failures
 from perdure.index.account.failures import OF_LOG, EventTable
 from perdure.model import (
+    ContextNode,
     EventStatus,
     EventType,
     NodeStatus,
     OutboxEvent,
+    RequestContext,
     Uri,
     check_owner_space,
 )
@@ -54,49 +61,6 @@ from perdure.storage.wrappers.view import View
 Row = tuple[Any, ...]
 Listed = list[tuple[str, OutboxEvent]]
 _encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=entries_of).encode
-
-
-class Feed(Protocol):
-    """The changes that an index has not taken in."""
-
-    def cursor(self, account_id: str) -> int:
-        """Return the position up to which the index has taken in the log."""
-
-    def after(
-        self, account_id: str, position: int, *, folders: bool = False
-    ) -> Iterator[OutboxEvent]:
-        """Yield the events of the log after a position, oldest first, without their payload.
-
-        Those of folders come last, if they are asked for and the index has records of folders.
-        """
-
-    def times(self, account_id: str, position: int) -> Mapping[str, int]:
-        """Return the ids of the node events after a position, each with its time in ms."""
-
-    def filled(self, event: OutboxEvent, position: int) -> OutboxEvent:
-        """Return an event with the payload that history has for it as of a position."""
-
-
-class NoFeed:
-    """No log: every event is registered."""
-
-    def cursor(self, account_id: str) -> int:
-        del account_id
-        return 0
-
-    def after(
-        self, account_id: str, position: int, *, folders: bool = False
-    ) -> Iterator[OutboxEvent]:
-        del account_id, position, folders
-        yield from ()
-
-    def times(self, account_id: str, position: int) -> Mapping[str, int]:
-        del account_id, position
-        return {}
-
-    def filled(self, event: OutboxEvent, position: int) -> OutboxEvent:
-        del position
-        return event
 
 
 class _Change(NamedTuple):
@@ -268,24 +232,85 @@ def _position(event_id: str) -> int | None:
     return int(event_id.removeprefix(OF_LOG).partition("-")[0], 16)
 
 
-class Outbox(OutboxStore):
-    """An `OutboxStore` over the log, and the table of events in the database of an index.
+class OutboxStore:
+    """What happened to nodes and is not in the index yet. Events survive a restart.
 
-    A power cut may take the newest changes to the table: what events are about is in the log. What
-    is deleted of a tenant stays deleted.
+    An event waits, is leased to one worker at a time, and goes when it is done. One that failed
+    waits until `next_retry_at`. One that failed too often is in the dead-letter queue until an
+    operator takes it out. A lease that was not extended in time lapses, and the event waits again.
+    A verb that is told a `worker_id` does nothing for an event that another worker has by now, and
+    says so with `LeaseError`.
+
+    Events are those of the log, and rows of a table in the database of an index. A power cut may
+    take the newest changes to the table; what is deleted of a tenant stays deleted.
     """
 
     def __init__(
         self,
         table: Callable[[str], EventTable],
-        feed: Feed | None = None,
+        feed: LogFeed | None = None,
         *,
         clock: Clock = utc_now,
         siblings: Siblings = no_siblings,
     ) -> None:
-        super().__init__(clock=clock, siblings=siblings)
         self._table = table
-        self._feed = feed or NoFeed()
+        self._feed = feed
+        self._clock = clock
+        self._siblings = siblings
+
+    def register_write(self, node: ContextNode, ctx: RequestContext) -> OutboxEvent:
+        """Say that a node was written; after that succeeded."""
+        return self._registered(of_write(node, ctx, self._time()))
+
+    def register_writes(
+        self, nodes: Iterable[ContextNode], ctx: RequestContext
+    ) -> list[OutboxEvent]:
+        """Say it of many at once: all are registered, or none."""
+        now = self._time()
+        events = [of_write(node, ctx, now) for node in nodes]
+        self._add(events)
+        return events
+
+    def register_delete(
+        self, uri: str, ctx: RequestContext, *, owner_space: str = ""
+    ) -> OutboxEvent:
+        """Say that a node was deleted. `owner_space` is for places whose name doesn't tell."""
+        return self._registered(
+            of_removal(EventType.DELETE_NODE, uri, owner_space, ctx, self._time())
+        )
+
+    def register_archive(
+        self, uri: str, ctx: RequestContext, *, owner_space: str = ""
+    ) -> OutboxEvent:
+        """Say that a node was put away, so that no search finds it any more."""
+        return self._registered(
+            of_removal(EventType.ARCHIVE_NODE, uri, owner_space, ctx, self._time())
+        )
+
+    def register_move(self, from_uri: str, node: ContextNode, ctx: RequestContext) -> OutboxEvent:
+        """Say that a node has another name now; `node` is as it is there."""
+        return self._registered(of_move(from_uri, node, ctx, self._time()))
+
+    def register_relations(self, node: ContextNode, ctx: RequestContext) -> OutboxEvent:
+        """Say that the edges of a node changed, and nothing else of it."""
+        return self._registered(of_relations(node, ctx, self._time()))
+
+    def register_directory(self, node: ContextNode, ctx: RequestContext) -> OutboxEvent:
+        """Say that the folder of a node changed, with the abstracts of at most 20 in it."""
+        return self._registered(of_directory(node, self._siblings, ctx, self._time()))
+
+    def _registered(self, event: OutboxEvent) -> OutboxEvent:
+        self._add((event,))
+        return event
+
+    def _cursor(self, account_id: str) -> int:
+        return 0 if self._feed is None else self._feed.cursor(account_id)
+
+    def _time(self) -> datetime:
+        return moment(self._clock(), "clock's time")
+
+    def _now(self) -> int:
+        return micros(self._time())
 
     def _add(self, events: Sequence[OutboxEvent]) -> None:
         rows = [_row(event) for event in events]
@@ -296,7 +321,11 @@ class Outbox(OutboxStore):
 
     # ------------------------------------------------------------ work
     def list_pending(self, account_id: str) -> Listed:
-        cursor = self._feed.cursor(check_id(account_id, "account"))
+        """Return what can be worked on now, oldest first, each with the URI of its node.
+
+        Left out are events that are leased, dead, or to be tried later.
+        """
+        cursor = self._cursor(check_id(account_id, "account"))
         waiting = [self._filled(event) for _, event in self._rows(failures.PENDING, account_id)]
         logged = [
             self._filled(event) for event in self._unclaimed(account_id, cursor, folders=True)
@@ -304,7 +333,8 @@ class Outbox(OutboxStore):
         return [(event.uri, event) for event in (*waiting, *logged)]
 
     def list_unfinished(self, account_id: str) -> Listed:
-        cursor = self._feed.cursor(check_id(account_id, "account"))
+        """Return every event that is not done, oldest first: waiting, leased and dead ones."""
+        cursor = self._cursor(check_id(account_id, "account"))
         logged = [(event.uri, event) for event in self._unclaimed(account_id, cursor)]
         return [*self.list_failed(account_id), *logged]
 
@@ -322,9 +352,8 @@ class Outbox(OutboxStore):
     ) -> Iterator[OutboxEvent]:
         """Yield the events of the log that nobody has claimed."""
         known = self._claimed(account_id, cursor)
-        for event in self._feed.after(account_id, cursor, folders=folders):
-            if event.event_id not in known:
-                yield event
+        events = self._feed.after(account_id, cursor, folders=folders) if self._feed else ()
+        yield from (event for event in events if event.event_id not in known)
 
     def _claimed(self, account_id: str, cursor: int) -> set[str]:
         def claimed(db: sqlite3.Connection) -> set[str]:
@@ -335,7 +364,9 @@ class Outbox(OutboxStore):
 
     def _filled(self, event: OutboxEvent) -> OutboxEvent:
         position = _position(event.event_id)
-        return event if position is None else self._feed.filled(event, position)
+        if position is None or self._feed is None:
+            return event
+        return self._feed.filled(event, position)
 
     def fail(self, failed: Mapping[str, tuple[str, str]], account_id: str, position: int) -> None:
         """Note that places could not be indexed as of a position; each with its owner and error.
@@ -376,6 +407,11 @@ class Outbox(OutboxStore):
         worker_id: str,
         timeout_seconds: int = LEASE_SECONDS,
     ) -> bool:
+        """Lease an event to a worker; of many who ask at once, one gets True.
+
+        False also if the event is done, dead, or to be tried later. The same worker that asks
+        again has it still, and its time starts anew.
+        """
         return self._lease(failures.ACQUIRE, event, node_uri, worker_id, timeout_seconds)
 
     def extend(
@@ -385,15 +421,19 @@ class Outbox(OutboxStore):
         worker_id: str,
         timeout_seconds: int = LEASE_SECONDS,
     ) -> bool:
+        """Let the lease of a worker last longer; False if it is not its own any more."""
         return self._lease(failures.EXTEND, event, node_uri, worker_id, timeout_seconds)
 
     def release(self, event: OutboxEvent, node_uri: str, *, worker_id: str | None = None) -> None:
+        """End a lease; the event waits for the next worker. None to end is no error."""
         self._change(failures.RELEASE, event, node_uri, worker_id)
 
     def mark_processing(self, event: OutboxEvent, node_uri: str) -> None:
+        """Note that an event is being worked on."""
         self._lease(failures.MARK, event, node_uri, None, LEASE_SECONDS)
 
     def mark_done(self, event: OutboxEvent, node_uri: str, *, worker_id: str | None = None) -> None:
+        """Remove an event for good; one that is gone already is no error."""
         self._change(failures.FINISH, event, node_uri, worker_id)
 
     def increment_retry(
@@ -405,6 +445,7 @@ class Outbox(OutboxStore):
         worker_id: str | None = None,
         error: str = "",
     ) -> None:
+        """Count one more failure, end the lease, and let the event wait until a time, if told."""
         later = None if next_retry_at is None else micros(moment(next_retry_at, "next attempt"))
         told = {"later": later, "error": kept_error(error)}
         self._change(failures.RETRY, event, node_uri, worker_id, **told)
@@ -412,6 +453,7 @@ class Outbox(OutboxStore):
     def move_to_dlq(
         self, event: OutboxEvent, node_uri: str, *, worker_id: str | None = None
     ) -> None:
+        """Put an event aside for an operator, and end its lease."""
         self._change(failures.BURY, event, node_uri, worker_id)
 
     def _lease(
@@ -430,7 +472,7 @@ class Outbox(OutboxStore):
             self._write_down(db, event, cursor)
             return db.execute(statement, values).rowcount == 1
 
-        cursor = self._feed.cursor(event.account_id)
+        cursor = self._cursor(event.account_id)
         return self._table(event.account_id).change_events(event.account_id, lease)
 
     def _change(
@@ -453,7 +495,7 @@ class Outbox(OutboxStore):
             elif db.execute(failures.HELD_BY_ANOTHER, values).fetchone():
                 raise lost(event, worker_id)
 
-        cursor = self._feed.cursor(event.account_id)
+        cursor = self._cursor(event.account_id)
         self._table(event.account_id).change_events(event.account_id, change)
 
     def _write_down(self, db: sqlite3.Connection, event: OutboxEvent, cursor: int) -> None:
@@ -464,9 +506,9 @@ class Outbox(OutboxStore):
 
     def count(self, account_id: str) -> tuple[int, int, datetime | None]:
         """Return how many events are not done, how many of these are dead, and since when."""
-        cursor = self._feed.cursor(check_id(account_id, "account"))
+        cursor = self._cursor(check_id(account_id, "account"))
         claimed = self._claimed(account_id, cursor)
-        logged = self._feed.times(account_id, cursor)
+        logged = self._feed.times(account_id, cursor) if self._feed else {}
         times = [time * 1000 for id_, time in logged.items() if id_ not in claimed]
         events = [event for _, event in self.list_failed(account_id)]
         waiting = [event for event in events if event.status is not EventStatus.DEAD]
@@ -476,18 +518,21 @@ class Outbox(OutboxStore):
 
     # ------------------------------------------------------------ the dead
     def list_dead(self, account_id: str) -> Listed:
+        """Return the dead-letter queue of an account, oldest first."""
         return self._rows(failures.BURIED, account_id)
 
     def requeue(self, account_id: str, event_ids: Iterable[str] | None = None) -> int:
+        """Let dead events wait again, with no failure counted; all, unless told which."""
         return self._of_dead(failures.REQUEUE, account_id, event_ids)
 
     def purge(self, account_id: str, event_ids: Iterable[str] | None = None) -> int:
+        """Remove dead events for good; all, unless told which."""
         return self._of_dead(failures.PURGE, account_id, event_ids)
 
     def _of_dead(self, statement: str, account_id: str, event_ids: Iterable[str] | None) -> int:
         account = {"account": check_id(account_id, "account")}
         ids = None if event_ids is None else list(dict.fromkeys(event_ids))
-        passed = _passed(account_id, self._feed.cursor(account_id))
+        passed = _passed(account_id, self._cursor(account_id))
 
         def change(db: sqlite3.Connection) -> int:
             if ids is None:
@@ -531,7 +576,7 @@ class Outbox(OutboxStore):
     def _rows(self, query: str, account_id: str) -> Listed:
         """Return events; where one can't be understood, none: the index marks what it lacks."""
         account = check_id(account_id, "account")
-        values = {"account": account, "now": self._now(), "cursor": self._feed.cursor(account)}
+        values = {"account": account, "now": self._now(), "cursor": self._cursor(account)}
         table = self._table(account)
         none: list[Row] = []
         rows = table.look_at_events(account, lambda db: db.execute(query, values).fetchall(), none)
@@ -580,3 +625,22 @@ def _event(row: Row) -> OutboxEvent:
         next_retry_at=None if later is None else from_micros(later),
         last_error=error,
     )
+
+
+def fail(  # noqa: PLR0913, PLR0917 - what a worker has in its hands
+    outbox: OutboxStore,
+    event: OutboxEvent,
+    uri: str,
+    error: str,
+    now: datetime,
+    worker_id: str,
+) -> bool:
+    """Note a failure: the event is retried later, or buried. Return whether it is dead."""
+    # Counted first, so that the dead-letter queue tells the last error and every failure. Until
+    # the second step nobody else can take it, for it is to be tried later.
+    wait = backoff(event.retry_count)
+    outbox.increment_retry(event, uri, now + wait, worker_id=worker_id, error=error)
+    dies = event.retry_count + 1 > MAX_RETRY
+    if dies:
+        outbox.move_to_dlq(event, uri, worker_id=worker_id)
+    return dies

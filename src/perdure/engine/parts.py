@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from perdure.engine.llm.contract import LLM
     from perdure.engine.llm.ledger import Cost
     from perdure.engine.namespaces import NamespaceManager
-    from perdure.engine.outbox import Outbox
+    from perdure.engine.outbox import OutboxStore
     from perdure.engine.past import Pasts
     from perdure.engine.recall.recalling import Recaller
     from perdure.engine.recall.result import Hint, Sources
@@ -127,7 +127,7 @@ class Parts(Protocol):
     @property
     def relations(self) -> "Relations": ...
     @property
-    def outbox(self) -> "Outbox": ...
+    def outbox(self) -> "OutboxStore": ...
     @property
     def namespaces(self) -> "NamespaceManager": ...
     @property

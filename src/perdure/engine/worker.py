@@ -10,11 +10,11 @@ from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING
 
-from perdure.context.outbox import fail
 from perdure.dataclass import dataclass
 from perdure.engine.building import Caught, GoesOn, Progress, accounts_of, folders_of
 from perdure.engine.edits import notice_edits
 from perdure.engine.indexing import Following
+from perdure.engine.outbox import OutboxStore, fail
 from perdure.errors import (
     BrokenNodeError,
     EmbeddingError,
@@ -26,7 +26,6 @@ from perdure.errors import (
 from perdure.model import OutboxEvent, RequestContext, Uri
 
 if TYPE_CHECKING:
-    from perdure.engine.outbox import Outbox
     from perdure.engine.parts import Parts, Present
 
 BATCH = 500
@@ -82,7 +81,7 @@ class Worker:
 
     def __init__(
         self,
-        outbox: "Outbox",
+        outbox: OutboxStore,
         following: Following,
         *,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),

@@ -13,7 +13,7 @@ from perdure.context.followed import FollowedLinks
 from perdure.engine.erasing import erasing, planning, tracing
 from perdure.engine.erasing.planning import Tasks
 from perdure.engine.erasing.tracing import Lineage
-from perdure.engine.outbox import Outbox
+from perdure.engine.outbox import OutboxStore
 from perdure.index.stores.sqlite import SqliteIndex
 from perdure.model import Uri
 from tests.bites import FAILED
@@ -47,7 +47,7 @@ BITES: dict[str, tuple[object, str, object, Test]] = {
     "indexes are not scrubbed": (SqliteIndex, "scrub", _nothing, BYTES),
     "past indexes stay": (Indexes, "scrub", _forgets_only_the_past, BYTES),
     "events stay": (
-        Outbox,
+        OutboxStore,
         "forget_places",
         _no_events,
         test_erasing.test_events_that_failed_and_tell_of_it_go_too,

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from perdure.context.draft import Draft
 from perdure.context.links import Backlinks
 from perdure.context.nodes import Nodes
-from perdure.context.outbox import Clock, OutboxStore, Siblings, no_siblings, utc_now
+from perdure.context.outbox import Clock, Siblings, no_siblings, utc_now
 from perdure.context.reading import NodeReader
-from perdure.engine.outbox import LogFeed, Outbox
+from perdure.engine.outbox import LogFeed, OutboxStore
 from perdure.files import Closing
 from perdure.index.account import failures
 from perdure.index.account.failures import Answer, EventFile
@@ -20,7 +20,7 @@ from perdure.storage import TransactionalBackend
 from perdure.storage.history import History
 
 
-class IndexOutbox(Outbox):
+class IndexOutbox(OutboxStore):
     """The events in the database of an index, without a log."""
 
     def __init__(
@@ -31,7 +31,7 @@ class IndexOutbox(Outbox):
         self.close: Callable[[], object] = self.index.close
 
 
-class SqliteOutbox(Closing, Outbox):
+class SqliteOutbox(Closing, OutboxStore):
     """The events in a database of their own that nothing heals: it tells of what is wrong."""
 
     def __init__(
@@ -66,7 +66,7 @@ class SqliteOutbox(Closing, Outbox):
         self._file.wipe()
 
 
-class FileOutbox(Outbox):
+class FileOutbox(OutboxStore):
     """The events in a file of their own, as for an index that has no place for them."""
 
     def __init__(
@@ -77,7 +77,7 @@ class FileOutbox(Outbox):
         self.close: Callable[[], object] = self.file.close
 
 
-class LoggedOutbox(Outbox):
+class LoggedOutbox(OutboxStore):
     """The log of a history as events, for an index that takes in what it is told to."""
 
     def __init__(
