@@ -281,13 +281,22 @@ class Following:
         table = cast("EventTable", self.index)
         return table.look_at_events(account_id, _any_event, absent=False)
 
-    def is_settled(self, account_id: str) -> bool:
-        """Whether the index has all that the log tells of, and nothing too early."""
+    def look(self, account_id: str, *, early: bool = False) -> tuple[int, bool, bool]:
+        """Return the cursor, whether events failed, and whether all of the log is in the index.
+
+        The last is not known unless what was indexed too early is looked for.
+        """
         index, now = self.index, self._history.store.current().position
-        cursor, unlogged = index.at_once(
-            account_id, lambda: (index.cursor(account_id), index.unlogged(account_id))
+        cursor, has_events, unlogged = index.at_once(
+            account_id,
+            lambda: (
+                index.cursor(account_id),
+                self.has_events(account_id),
+                index.unlogged(account_id) if early else None,
+            ),
         )
-        return 0 < cursor == now and unlogged is not None and unlogged <= self._hopeless
+        settled = unlogged is not None and unlogged <= self._hopeless and 0 < cursor == now
+        return cursor, has_events, settled
 
     def behind(self, account_id: str) -> list[Uri]:
         cursor = self.index.cursor(account_id)
@@ -299,14 +308,21 @@ class Following:
         return len(list(islice(self.every(account_id), FEW + 1))) <= FEW
 
     def catch_up(
-        self, account_id: str, also: Iterable[Uri] = (), told: Told = MappingProxyType({})
+        self,
+        account_id: str,
+        also: Iterable[Uri] = (),
+        told: Told = MappingProxyType({}),
+        *,
+        since: int | None = None,
     ) -> Caught:
         """Index what changed since, and some more places that the caller asks for.
 
-        A folder that changed no more is described by what an event told of it.
+        A folder that changed no more is described by what an event told of it. `since` is where the
+        cursor was just now.
         """
         for _ in range(_ATTEMPTS):
-            cursor, now = self.index.cursor(account_id), self._history.store.current().position
+            cursor = self.index.cursor(account_id) if since is None else since
+            since, now = None, self._history.store.current().position
             if cursor == 0:
                 built = self.build(account_id)
                 if built.places or not self.index.cursor(account_id):

@@ -91,6 +91,9 @@ class Worker:
         self._following = following
         self._clock = clock
         self.id = worker_id or f"{os.getpid()}-{os.urandom(6).hex()}"
+        self.has_events = True
+        """Whether events failed or were registered when it last looked."""
+        self._since: int | None = None
 
     def drain(self, account_id: str) -> Round:
         """Work until nothing waits any more that could be worked on now."""
@@ -103,16 +106,16 @@ class Worker:
 
     def work(self, account_id: str) -> Round:
         """Work on one batch of events, and on what the log has beyond them."""
-        pending = self._due(account_id)[:BATCH]
-        if not pending and self._following.is_settled(account_id):
+        self._since, self.has_events, settled = self._following.look(account_id, early=True)
+        pending = self._outbox.list_due(account_id)[:BATCH] if self.has_events else []
+        if not pending and settled:
             return Round()
         return self._work(account_id, pending)  # also without any: some was indexed too early
 
     def _due(self, account_id: str) -> Leased:
         """Return the events that failed, or that no commit tells of, and can be worked on now."""
-        if not self._following.has_events(account_id):
-            return []
-        return self._outbox.list_due(account_id)
+        self._since, self.has_events, _ = self._following.look(account_id)
+        return self._outbox.list_due(account_id) if self.has_events else []
 
     def _work(self, account_id: str, pending: Leased) -> Round:
         leased = [(uri, e) for uri, e in pending if self._outbox.try_acquire(e, uri, self.id)]
@@ -154,7 +157,9 @@ class Worker:
 
     def _caught_up(self, account_id: str, leased: Leased) -> Caught:
         """Index what the log tells of; then what was indexed too early, and events that failed."""
-        caught = self._following.catch_up(account_id)
+        since, self._since = self._since, None
+        caught = self._following.catch_up(account_id, since=since)
+        self.has_events |= bool(caught.failed)
         rest = dict.fromkeys(self._following.early(account_id))
         failing = set(caught.failed)
         if rest:

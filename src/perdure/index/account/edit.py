@@ -38,6 +38,8 @@ class Edit:
         self._added = 0
         self._gone: list[int] = []
         self._touched: set[int] = set()
+        self._removed: set[int] = set()
+        """The URIs of which nothing is left."""
 
     @property
     def cursor(self) -> int:
@@ -48,6 +50,7 @@ class Edit:
 
     def remove_uris(self, uris: Iterable[str]) -> None:
         known = [name for name in map(self._names.find, uris) if name is not None]
+        self._removed.update(known)
         self._remove(self._db.execute(schema.ROWS_OF_URIS, (json.dumps(known),)).fetchall())
 
     def remove_owner(self, owner_space: str) -> int:
@@ -67,11 +70,13 @@ class Edit:
     def add(self, records: Iterable[Prepared]) -> None:
         """Add records, in place of those with the same ids; of one id the last counts."""
         fresh = {each.record.id: each for each in records}
-        self.remove_ids(fresh)
+        self._remove(rows_of(self._db, self._names, fresh, self._removed))
         first = self._last.rows + self._added + 1
         add(self._db, self._names, fresh.values(), first)
         self._added += len(fresh)
-        self._touched |= {self._names.number(each.record.uri) for each in fresh.values()}
+        uris = {self._names.number(each.record.uri) for each in fresh.values()}
+        self._touched |= uris
+        self._removed -= uris
 
     def finish(self, cursor: int | None = None) -> None:
         """Stamp what was touched, and write down that it was."""

@@ -3,7 +3,7 @@
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from types import MappingProxyType
@@ -90,21 +90,18 @@ def _sealed(row: tuple[Any, ...], account: str) -> Change:
 
 
 class Names:
-    """The numbers that stand for texts. Those that were asked for are remembered."""
+    """The numbers that stand for texts, as of one transaction. What was asked for is remembered."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
-        self._known: dict[str, int] = {}
+        self._known: dict[str, int | None] = {}
 
     def find(self, value: str) -> int | None:
         """Return the number of a text; None if no record ever said it."""
-        known = self._known.get(value)
-        if known is None:
+        if value not in self._known:
             row = self._db.execute(schema.NAME_OF, (schema.sum_of(value), value)).fetchone()
-            if row is None:
-                return None
-            known = self._known[value] = int(row[0])
-        return known
+            self._known[value] = None if row is None else int(row[0])
+        return self._known[value]
 
     def number(self, value: str) -> int:
         known = self.find(value)
@@ -141,14 +138,15 @@ def _kept_id(id_: str, uri: str) -> str:
     return rest if rest != id_ and rest.startswith("#") else f"={id_}"
 
 
-def rows_of(db: sqlite3.Connection, names: Names, ids: Iterable[str]) -> list[tuple[int, int]]:
-    """Return the rows with these ids, each with the number of its URI."""
+def rows_of(
+    db: sqlite3.Connection, names: Names, ids: Iterable[str], without: Collection[int] = ()
+) -> list[tuple[int, int]]:
+    """Return the rows with these ids, each with the number of its URI; some URIs have none."""
     every = list(ids)
-    wanted = {
-        (names.find(uri), f"#{rest}") for uri, _, rest in (id_.rpartition("#") for id_ in every)
-    }
-    uris = {uri for uri, _ in wanted if uri is not None}
-    found = db.execute(schema.IDS_OF_URIS, (json.dumps(list(uris)),)).fetchall() if uris else []
+    parts = (id_.rpartition("#") for id_ in every)
+    wanted = {(names.find(uri), f"#{rest}") for uri, _, rest in parts}
+    uris = [uri for uri in {uri for uri, _ in wanted} if uri is not None and uri not in without]
+    found = db.execute(schema.IDS_OF_URIS, (json.dumps(uris),)).fetchall() if uris else []
     rows = [(row, uri) for row, uri, id_ in found if (uri, id_) in wanted]
     others = json.dumps([f"={id_}" for id_ in every])
     return [*rows, *db.execute(schema.ROWS_OF_OTHERS, (others,)).fetchall()]
