@@ -17,7 +17,7 @@ from perdure.context.draft import Draft
 from perdure.context.files import CONTENT, META, Look, Parts
 from perdure.context.followed import FollowedLinks
 from perdure.context.nodes import Nodes
-from perdure.context.reading import NodeReader, Reach, Stored, absent
+from perdure.context.reading import NodeReader, Reach, RealFiles, Stored, absent
 from perdure.context.relations import Relations
 from perdure.engine.outbox import LogFeed
 from perdure.errors import (
@@ -538,9 +538,9 @@ class NamesNoProblem(Nodes):
 
 
 class TakesBrokenForAbsent(Nodes):
-    def active(self, place: Uri) -> Stored:
+    def active(self, place: Uri, files: RealFiles | None = None) -> Stored:
         try:
-            return super().active(place)
+            return super().active(place, files)
         except BrokenNodeError:
             raise absent(place) from None
 

@@ -43,6 +43,7 @@ from perdure.storage.history import History
 if TYPE_CHECKING:
     import sqlite3
 
+    from perdure.context.reading import RealFiles
     from perdure.engine.lasting import KnownRecords
     from perdure.index.account.failures import EventTable
     from perdure.model.values import JSON
@@ -138,11 +139,12 @@ class Indexer:
         beginning: Beginning | None = None,
         known: "KnownRecords | None" = None,
     ) -> Made:
-        made = Made()
-        for place in places:
+        made, every = Made(), list(places)
+        files = self.reader.read_files([place for place in every if place.is_node])
+        for place in every:
             uri = str(place)
             try:
-                made.records[uri] = self._records(place, made, beginning, known)
+                made.records[uri] = self._records(place, made, beginning, known, files)
             except (BrokenNodeError, InvalidValueError):
                 # It may be half written: then what it says now is not what the log says.
                 made.read[place] = self.reader.files(place) if place.is_node else {}
@@ -154,12 +156,17 @@ class Indexer:
         return made
 
     def _records(
-        self, place: Uri, made: Made, beginning: Beginning | None, known: "KnownRecords | None"
+        self,
+        place: Uri,
+        made: Made,
+        beginning: Beginning | None,
+        known: "KnownRecords | None",
+        files: "RealFiles | None" = None,
     ) -> list[IndexRecord]:
         if not place.is_node:
             return self._summaries.records(place, beginning) if self.tells_folders else []
         try:
-            stored = self.reader.active(place)
+            stored = self.reader.active(place, files)
         except NodeNotFoundError:
             made.read[place] = {META: (meta := self.reader.look(place, META))}
             if meta is None:
