@@ -29,6 +29,7 @@ def refusing(number: int = errno.EROFS) -> Iterator[None]:
         for name in ("mkdir", "rename", "unlink"):
             patch.setattr(os, name, no)
         patch.setattr(Path, "touch", no)
+        patch.setattr(os, "access", lambda *_: number == errno.ENOSPC)
         yield
 
 

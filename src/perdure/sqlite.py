@@ -224,7 +224,10 @@ class DatabaseFile:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if os.path.lexists(self.path) and not self.path.is_file():
             raise self.damage("it is a folder" if self.path.is_dir() else "it is no file")
-        self.path.touch(mode=0o600)
+        if not self.path.exists():
+            self.path.touch(mode=0o600)
+        elif not os.access(self.path, os.W_OK):  # to touch it would look to readers like a write
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self.path))
         return self._connection_to(str(self.path), self._prepare)
 
     def _open_to_read(self, refused: PerdureError) -> sqlite3.Connection:
@@ -425,12 +428,12 @@ class ReadOnlyFile(DatabaseFile):
             return self._connection_to(f"{self.path.as_uri()}?{how}", self._check)
 
     def _state(self) -> tuple[int, ...] | None:
-        """Return what changes with the file; nothing equals it while somebody has a log."""
+        """Return what changes with the file; nothing equals it while a log has pages of it."""
         try:
             status = self.path.stat()
         except OSError:
             return None
-        logged = time.monotonic_ns() if self._beside("-wal").exists() else 0
+        logged = time.monotonic_ns() if self._has_log() else 0
         return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, logged
 
 

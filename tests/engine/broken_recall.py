@@ -367,9 +367,9 @@ def moves_the_cursor_without_records(patch: Patch) -> None:
     def update(
         self: Following,
         account: str,
-        places: Any,
+        places: Any,  # noqa: ANN401 - as given
         span: tuple[int, int],
-        **_: object,  # noqa: ANN401 - places
+        **_: object,
     ) -> Caught:
         cursor, now = span
         self.index.replace(account, {}, cursor=now, expect=cursor)
@@ -382,9 +382,9 @@ def compares_no_cursor(patch: Patch) -> None:
     def update(
         self: Following,
         account: str,
-        places: Any,
+        places: Any,  # noqa: ANN401 - as given
         span: tuple[int, int],
-        **_: object,  # noqa: ANN401 - places
+        **_: object,
     ) -> Caught:
         now = span[1]
         made = self.indexer.make(places)

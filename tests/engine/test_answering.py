@@ -108,7 +108,7 @@ def test_what_can_only_be_read_is_still_found(tmp_path: Path, number: int, seman
     assert result.semantic is semantic
 
 
-@pytest.mark.parametrize("number", FULL)
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES])
 def test_an_index_that_can_not_be_brought_up_to_date_answers_as_it_is(
     tmp_path: Path, number: int
 ) -> None:
@@ -204,13 +204,13 @@ def test_a_damaged_past_that_can_not_be_made_anew_answers_all_the_same(tmp_path:
     assert any("the index of that moment could not be kept: " in note for note in texts_of(result))
 
 
-def test_when_there_is_room_again_the_same_memory_goes_on(tmp_path: Path) -> None:
+def test_when_the_disk_can_be_written_again_the_same_memory_goes_on(tmp_path: Path) -> None:
     with opened(tmp_path) as context:
         save_all(of(context))
         context.nodes.archive_node(TABS, of(context).caller)
 
     with opened(tmp_path) as context:
-        with refusing(errno.ENOSPC):
+        with refusing():
             assert of(context).recall("tabs").index_lag > 0
         result = of(context).recall("tabs")
 

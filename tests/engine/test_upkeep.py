@@ -1,5 +1,6 @@
 """The index proves that it is what canonical state says, and is made so again where it is not."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -7,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from perdure.app import Context
-from perdure.engine.upkeep import DerivedTiers, Kind
+from perdure.engine.tiers import DerivedTiers
+from perdure.engine.upkeep import Kind
 from perdure.model import Level
 from perdure.model.record import ACCOUNT, OWNER_SPACE, record_id
-from perdure.storage import Tier
+from perdure.storage import Locator, Tier
+from perdure.storage.contract import Layout
 from perdure.testing.requirement import requirement
 from tests.engine.remembering import ANA, BOB, EVE, of, opened, save_all, uris
 from tests.support.hints import texts_of
@@ -153,7 +156,7 @@ def test_a_user_that_is_deleted_leaves_nothing_in_the_index(context: Context) ->
 
 class TestTiers:
     def tiers(self, context: Context) -> DerivedTiers:
-        return context.indexes.tiers
+        return DerivedTiers(context)
 
     def test_a_lost_tier_is_made_again(self, context: Context, tmp_path: Path) -> None:
         before = of(context).recall(QUESTION).hits
@@ -180,3 +183,32 @@ class TestTiers:
 
         assert len(every) == 20
         assert self.tiers(context).changed_since(newest) == []
+
+    def test_changed_since_names_an_edit_by_hand(self, context: Context, tmp_path: Path) -> None:
+        every = self.tiers(context).changed_since(0)
+        newest = max(context.recorded.info(text).mtime for text in every)
+        (file,) = (path for path in tmp_path.rglob("*.md") if path.stem == "Soup")
+        file.write_text(file.read_text() + "And bread.\n")
+        os.utime(file, (newest + 60, newest + 60))
+
+        found = self.tiers(context).changed_since(newest)
+
+        assert {text.parent.name for text in found} == {"soup"}
+        assert "And bread." in context.recorded.read(found[0].parent.child("content.md"))
+
+    def test_changed_since_asks_only_texts_whose_stamps_do_not_tell(
+        self, context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for path in (path for path in tmp_path.rglob("*.md") if path.stem in {"Soup", "Coffee"}):
+            os.utime(path, (1_000_000_000, 1_000_000_000))
+        layout = context.recorded.inner
+        assert isinstance(layout, Layout)
+        monkeypatch.setattr(layout.inner, "clock", lambda: 2 * 10**18)
+        asked: list[Locator] = []
+        monkeypatch.setattr(layout.inner, "info", asked.append)
+
+        found = self.tiers(context).changed_since(1_500_000_000)
+
+        assert found
+        assert not {"soup", "coffee"} & {text.parent.name for text in found}
+        assert asked == []

@@ -16,15 +16,15 @@ def lines_in(*paths: Path) -> int:
 
 BUDGETS = {
     "agents": 4_641,
-    "app": 4_036,
-    "artifacts": 7_153,
-    "context": 5_313,
-    "engine": 31_057,
+    "app": 4_030,
+    "artifacts": 7_155,
+    "context": 5_157,
+    "engine": 31_168,
     "harness": 2_118,
-    "index": 4_665,
+    "index": 4_675,
     "model": 3_092,
     "process": 526,
-    "storage": 5_926,
+    "storage": 6_012,
     "surfaces": 7_268,
     "testing": 4_360,
 }
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 79_297
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 79_347

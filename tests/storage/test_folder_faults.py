@@ -19,7 +19,7 @@ from perdure.errors import (
     StorageFullError,
     StorageUnavailableError,
 )
-from perdure.storage import ABSENT, FindingKind, Locator, content_hash, walk
+from perdure.storage import ABSENT, FindingKind, Locator, confined, content_hash, walk
 from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.storage.folder import FolderBackend
@@ -586,6 +586,7 @@ def test_a_write_locks_compares_syncs_renames_syncs_and_unlocks(
     steps: list[str] = []
     for name in ("rename", "fsync", "write", "pread"):
         monkeypatch.setattr(os, name, spy(steps, name, getattr(os, name)))
+    monkeypatch.setattr(confined, "rename", spy(steps, "rename", confined.rename))
     backend.write(NOTE, "after", expect=content_hash("before"))
 
     assert steps == [
@@ -595,6 +596,8 @@ def test_a_write_locks_compares_syncs_renames_syncs_and_unlocks(
         "write file",
         "fsync file",
         "rename",
+        "pread file",  # what was there is compared once more
+        "pread file",
         "fsync directory",
         "unlock",
     ]

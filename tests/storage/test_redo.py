@@ -35,6 +35,7 @@ WORKLOADS = {
     "the first mark was not synced": "A save a 4 | killed 4; B save a 40; B remove a",
     "the mark was not synced": "A save a 4; B sync | killed 4; A save ab 40",
     "the segment has no durable name": "B sync; A save c 4 | killed 5; B save ac 40",
+    "the beginning of the segment was not synced": "B sync; A save c 4 | killed 4; B save ac 40",
     "files younger than their commit": "A save a 40 | at 13 wait",
 }
 """By what happens in them; those at the end were found by the search, and failed."""

@@ -19,7 +19,7 @@ from perdure.errors import (
     StorageFaultError,
     StorageFullError,
 )
-from perdure.storage import ABSENT, Expectation, Locator, LockTiming, batch, content_hash
+from perdure.storage import ABSENT, Expectation, Locator, LockTiming, batch, confined, content_hash
 from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.storage.folder import FolderBackend
@@ -101,6 +101,8 @@ def at_call(number: int, do: Callable[[], None], calls: tuple[str, ...] = CALLS)
 
     for name in calls:
         setattr(os, name, counted(getattr(os, name)))
+    if "rename" in calls:
+        setattr(confined, "rename", counted(confined.rename))  # noqa: B010 - mypy knows no other way
 
 
 # ---------------------------------------------------------------- at every step
@@ -148,6 +150,7 @@ def test_an_error_at_any_call_leaves_the_first_few_and_nothing_unfinished(tmp_pa
         with pytest.MonkeyPatch.context() as patch:
             for name in calls:
                 patch.setattr(os, name, getattr(os, name))
+            patch.setattr(confined, "rename", confined.rename)
             at_call(step, partial(fail, failures), calls)
             caught = error_of(partial(backend.write_all, CHANGES, expect=EXPECT))
 
@@ -418,6 +421,7 @@ def test_many_are_locked_compared_and_synced_once_then_renamed_in_turn(
     steps: list[str] = []
     for name in ("rename", "fsync", "write", "pread"):
         monkeypatch.setattr(os, name, spy(steps, name, getattr(os, name)))
+    monkeypatch.setattr(confined, "rename", spy(steps, "rename", confined.rename))
     backend.write_all(
         {NOTE: "after", Locator("notes/b.md"): "b", Locator("new/a.md"): "a"},
         expect={NOTE: content_hash("before")},
@@ -428,7 +432,9 @@ def test_many_are_locked_compared_and_synced_once_then_renamed_in_turn(
         *["pread file"] * 2,  # the comparison
         *["write file"] * 3,
         *["fsync file"] * 3,
-        *["rename"] * 3,
+        "rename",
+        *["pread file"] * 2,  # what was there is compared once more
+        *["rename"] * 2,
         *["fsync directory"] * 3,  # the root, which got a directory, and the two
         "unlock",
     ]
@@ -497,3 +503,75 @@ def test_a_vault_that_many_removals_emptied_opens_again(tmp_path: Path) -> None:
 
     assert len(marked) == 1
     VaultBackend(str(root), home).write_all({LAST: "again"})
+
+
+# ---------------------------------------------------------------- an editor in between
+def overwrite(file: Path) -> None:
+    file.write_text("theirs")
+
+
+def replace(file: Path) -> None:
+    new = file.with_name("editor")
+    new.write_text("theirs")
+    new.replace(file)
+
+
+@pytest.mark.parametrize("edit", [overwrite, replace])
+@pytest.mark.parametrize("content", ["ours", None])
+def test_what_an_editor_writes_before_the_rename_stays(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    edit: Callable[[Path], None],
+    content: str | None,
+) -> None:
+    backend = DeviceLocalBackend(str(tmp_path / "root"), str(tmp_path / "home"))
+    backend.write(NOTE, "before")
+    file = tmp_path / "root" / NOTE.key
+    verify = Held.verify
+
+    def edited(held: Held) -> None:  # the last thing before a rename
+        edit(file)
+        verify(held)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Held, "verify", edited)
+        with pytest.raises(ConcurrentModificationError):
+            backend.write_all({NOTE: content}, expect={NOTE: content_hash("before")})
+
+    assert file.read_text() == "theirs"
+    backend.write_all({NOTE: "again"}, expect={NOTE: content_hash("theirs")})
+    assert texts_in(backend) == {NOTE.key: "again"}
+    assert leftovers(backend) == []
+
+
+def test_what_an_editor_makes_before_the_rename_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = DeviceLocalBackend(str(tmp_path / "root"), str(tmp_path / "home"))
+    backend.write(LAST, "last")
+    file = (tmp_path / "root" / LAST.key).with_name("new.md")
+    new, verify = LAST.parent.child("new.md"), Held.verify
+
+    def edited(held: Held) -> None:
+        overwrite(file)
+        verify(held)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Held, "verify", edited)
+        with pytest.raises(ConcurrentModificationError):
+            backend.write_all({new: "ours"}, expect={new: ABSENT})
+
+    assert texts_in(backend) == {LAST.key: "last", new.key: "theirs"}
+    assert leftovers(backend) == []
+
+
+def test_where_files_can_not_be_exchanged_they_are_renamed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = DeviceLocalBackend(str(tmp_path / "root"), str(tmp_path / "home"))
+    backend.write(NOTE, "before")
+    monkeypatch.setattr(confined, "rename", lambda *_: False)
+
+    backend.write_all({NOTE: "after"}, expect={NOTE: content_hash("before")})
+
+    assert texts_in(backend) == {NOTE.key: "after"}

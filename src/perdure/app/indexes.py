@@ -42,7 +42,7 @@ from perdure.storage.wrappers.recorded import Recorded
 
 if TYPE_CHECKING:
     from perdure.engine.past import Pasts
-    from perdure.engine.upkeep import DerivedTiers, ListedIndex, Upkeep
+    from perdure.engine.upkeep import ListedIndex, Upkeep
 
 _NOT_YET = Hint(HintKind.VECTORS_PENDING, "only words were compared")
 
@@ -256,12 +256,6 @@ class Indexes:
         from perdure.engine.upkeep import Upkeep
 
         return Upkeep(self._wanted.following)
-
-    @cached_property
-    def tiers(self) -> "DerivedTiers":
-        from perdure.engine.upkeep import DerivedTiers
-
-        return DerivedTiers(self._reader, self.upkeep, self.summaries.records)
 
     def pasts(self, account_id: str) -> "Pasts":
         """Return who answers about an account as it was: with the embedder that answers now."""

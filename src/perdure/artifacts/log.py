@@ -68,6 +68,7 @@ class Log:
         self._segment_bytes = segment_bytes
         self._files: dict[int, File] = {}
         self._reserved = 0
+        self._begun = 0
         self._salt = 0
         self.history = b""
         """Empty until the first segment exists."""
@@ -375,8 +376,8 @@ class Log:
         ending = sealed + _PADDING[: length - seal_offset - SEAL_BYTES]
         file = self.file(segment)
         frame = Frame(segment, offset, head, records, sealed)
-        if offset == HEADER_BYTES:  # whoever made the segment may have died before its name was
-            self._disk.sync()  # durable; where a frame is, it is
+        if offset == HEADER_BYTES:  # whoever made the segment may have died before it was durable
+            self._make_sure_of_segment(is_doubtful=segment != self._begun)
         file.write(end.offset, [packed, records, *payload, ending])
         file.sync()
         position += head.entries
@@ -404,6 +405,7 @@ class Log:
         file.write(0, [header.encode()])
         file.sync()
         self._files[number] = file
+        self._begun = number
         self._reserved = 0
         self.end = End.of(header)
         return self.end

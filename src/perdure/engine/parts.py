@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from perdure.engine.recall.recalling import Recaller
     from perdure.engine.recall.result import Hint, Sources
     from perdure.engine.repair import Repair
+    from perdure.engine.summaries import Summaries
     from perdure.engine.upkeep import Checkup, ListedIndex, StatusPart, Upkeep
     from perdure.engine.versions import Log
     from perdure.engine.watcher import ChangeWatcher
@@ -67,6 +68,8 @@ class IndexSet(Protocol):
     def upkeep(self) -> "Upkeep":
         """What verifies and rebuilds the index of the configured embedder."""
 
+    @property
+    def summaries(self) -> "Summaries": ...
     def progress(self, account_id: str) -> tuple[int, int]:
         """Return how many places that index has by now, and of how many."""
 

@@ -4,25 +4,22 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import NamedTuple
 
-from perdure.context.reading import NodeReader
 from perdure.dataclass import dataclass, replace
 from perdure.engine.building import (
     BATCH,
     Caught,
     Progress,
     Records,
-    accounts_of,
     batched,
-    with_folders,
 )
 from perdure.engine.indexing import Following
 from perdure.engine.recall.result import Hint
 from perdure.errors import DamageError
 from perdure.index.contract import KeptIndex
 from perdure.index.filters import root, stamp
-from perdure.model import IndexRecord, Uri
+from perdure.model import IndexRecord
 from perdure.model.values import JSON
-from perdure.storage import DerivedMaintenance, Locator, StoragePreview, Tier, walk
+from perdure.storage import StoragePreview
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,26 +229,3 @@ class _Found:
     def proof(self) -> IndexProof:
         found = tuple(self._differences), tuple(self.failed)
         return IndexProof(root(self._expected), self._places, self._records, *found)
-
-
-@dataclass(frozen=True, slots=True)
-class DerivedTiers(DerivedMaintenance):
-    reader: NodeReader
-    upkeep: Upkeep
-    summaries: Callable[[Uri], object]
-
-    def reindex(self, tier: Tier) -> None:
-        if not tier.derived:
-            raise ValueError("the source is the truth. Fix: reindex a derived tier.")
-        for account in accounts_of(self.reader):
-            if tier is Tier.LOCAL_INDEX:
-                self.upkeep.rebuild(account)
-                continue
-            for place in with_folders(self.reader.walk(Uri(account))):
-                if not place.is_node:
-                    self.summaries(place)
-
-    def changed_since(self, mtime: float) -> list[Locator]:
-        backend = self.reader.backend
-        texts = walk(backend, self.reader.root)
-        return sorted(text for text in texts if backend.info(text).mtime > mtime)

@@ -176,7 +176,7 @@ class Directories:
 
 
 class _Write(NamedTuple):
-    key: str
+    change: Change
     directory: str
     name: str
     data: bytes
@@ -184,7 +184,7 @@ class _Write(NamedTuple):
 
 
 class _Removal(NamedTuple):
-    key: str
+    change: Change
     directory: str
     name: str
 
@@ -266,7 +266,7 @@ class Batch:
                 written: list[int] = []
                 try:
                     for place, write in enumerate(writes[start : start + MOST_OPEN], start):
-                        self.key = write.key
+                        self.key = write.change.locator.key
                         directory = directories.opened(write.directory)
                         written.append(write_new(directory, names[place], write.data, write.before))
                         if self._durable:
@@ -288,10 +288,10 @@ class Batch:
         temporaries = iter(names)
         for step in steps:
             if step is not None:
-                self.key = step.key
+                self.key = step.change.locator.key
                 directory = directories.opened(step.directory)
                 if isinstance(step, _Write):
-                    rename_fenced(held, next(temporaries), directory, step.name, directory)
+                    _place(step, next(temporaries), directory, held)
                 else:
                     grave = directories.opened(_joined(step.directory, graves[step.directory]))
                     self._bury(step, directory, grave, held)
@@ -300,11 +300,50 @@ class Batch:
             self._done += 1
 
     def _bury(self, removal: _Removal, directory: int, grave: int, held: Held) -> None:
+        buried = str(self._done)
         try:
-            rename_fenced(held, removal.name, directory, str(self._done), grave)
+            rename_fenced(held, removal.name, directory, buried, grave)
         except FileNotFoundError:
             if status_in(directory, removal.name) is not None:
                 raise
+            return
+        try:
+            _compare(removal.change, grave, buried)
+        except BaseException:
+            if not confined.rename(buried, removal.name, grave, directory, confined.NO_REPLACE):
+                os.rename(buried, removal.name, src_dir_fd=grave, dst_dir_fd=directory)
+            raise
+
+
+def _place(write: _Write, temporary: str, directory: int, held: Held) -> None:
+    """Rename a file to its name. What others put there since it was compared is given back."""
+    change, name = write.change, write.name
+    if change.expect is None:
+        rename_fenced(held, temporary, directory, name, directory)
+        return
+    how = confined.NO_REPLACE if write.before is None else confined.EXCHANGE
+    try:
+        is_exchanged = exchange_fenced(held, temporary, name, directory, how)
+    except (FileExistsError, FileNotFoundError):  # it came or went meanwhile
+        _compare(change, directory, name)
+        raise
+    if not is_exchanged:
+        rename_fenced(held, temporary, directory, name, directory)
+    elif how == confined.EXCHANGE:
+        try:
+            _compare(change, directory, temporary)
+        except BaseException:
+            confined.rename(temporary, name, directory, directory, how)
+            if content_in(directory, temporary) != write.data:  # and another one came
+                confined.rename(temporary, name, directory, directory, how)
+            raise
+        with suppress(OSError):  # then it goes with the next holder of the lock
+            os.unlink(temporary, dir_fd=directory)
+
+
+def _compare(change: Change, directory: int, name: str) -> None:
+    if change.expect is not None:
+        check_found(content_in(directory, name), change.expect, change.locator)
 
 
 def sync_below(root: str, open_below: Opener, keys: Sequence[str]) -> None:
@@ -330,14 +369,13 @@ def sync_below(root: str, open_below: Opener, keys: Sequence[str]) -> None:
 
 
 def _look_for_write(change: Change, data: bytes, directories: Directories) -> _Write:
-    key = change.locator.key
-    parent, _, segment = key.rpartition("/")
+    parent, _, segment = change.locator.key.rpartition("/")
     directory = directories.make(parent)
     if directory in directories.made:
         check_found(None, change.expect, change.locator)
-        return _Write(key, directory, segment, data, None)
+        return _Write(change, directory, segment, data, None)
     name, before = _found(change, directory, directories)
-    return _Write(key, directory, name, data, before)
+    return _Write(change, directory, name, data, before)
 
 
 def _look_for_removal(change: Change, directories: Directories) -> _Removal | None:
@@ -347,7 +385,7 @@ def _look_for_removal(change: Change, directories: Directories) -> _Removal | No
         check_found(None, change.expect, change.locator)
         return None
     name, before = _found(change, directory, directories)
-    return None if before is None else _Removal(change.locator.key, directory, name)
+    return None if before is None else _Removal(change, directory, name)
 
 
 def _found(
@@ -359,8 +397,7 @@ def _found(
     before = status_in(descriptor, name)
     if before is not None and stat.S_ISDIR(before.st_mode):
         raise IsADirectoryError(errno.EISDIR, "")
-    if change.expect is not None:
-        check_found(content_in(descriptor, name), change.expect, change.locator)
+    _compare(change, descriptor, name)
     return name, before
 
 
@@ -434,6 +471,16 @@ def rename_fenced(held: Held, old: str, old_directory: int, new: str, new_direct
     held.verify()
     try:
         os.rename(old, new, src_dir_fd=old_directory, dst_dir_fd=new_directory)
+    except FileNotFoundError:
+        held.verify()
+        raise
+
+
+def exchange_fenced(held: Held, old: str, new: str, directory: int, how: int) -> bool:
+    """As `rename_fenced`, in a way of `confined.rename`."""
+    held.verify()
+    try:
+        return confined.rename(old, new, directory, directory, how)
     except FileNotFoundError:
         held.verify()
         raise

@@ -92,6 +92,24 @@ def system_library() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
+NO_REPLACE, EXCHANGE = 1, 2
+"""How `rename` treats a file that has the new name: refuse, or give it the old name."""
+_NO_SUCH_RENAME = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP})
+
+
+def rename(old: str, new: str, old_directory: int, new_directory: int, how: int) -> bool:
+    """Rename in a way that `os.rename` has not; False if neither does the system or the disk."""
+    call = getattr(system_library(), "renameat2", None)
+    if call is None:
+        return False
+    if call(old_directory, os.fsencode(old), new_directory, os.fsencode(new), how):
+        number = ctypes.get_errno()
+        if number not in _NO_SUCH_RENAME:
+            raise OSError(number, os.strerror(number), old, None, new)
+        return False
+    return True
+
+
 def at_once(root: str) -> Opener:
     """Return a way to open in one step of the kernel."""
     prefix = os.fsencode(root) + b"/"
@@ -322,6 +340,14 @@ def _look_into(directory: int, now: int) -> tuple[dict[str, bytes], list[str]]:
             elif entry.is_dir(follow_symlinks=False):
                 folders.append(entry.name)
     return stamps, folders
+
+
+def modified_in(stamp: bytes) -> float | None:
+    """Return when a file was modified, as `stat` has it; None for a stamp of another kind."""
+    if len(stamp) != _STAMP.size:
+        return None
+    seconds, rest = divmod(_STAMP.unpack(stamp)[2], _SECOND)
+    return float(seconds + 1e-9 * rest)
 
 
 def _is_settled(modified: int, changed: int, now: int) -> bool:

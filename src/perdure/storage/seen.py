@@ -6,6 +6,7 @@ The table is derived. Without it everything is looked at again, and nothing else
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from itertools import islice
 from typing import Final, NamedTuple
@@ -18,6 +19,7 @@ from perdure.errors import (
 )
 from perdure.files import Closing
 from perdure.sqlite import DatabaseFile, DerivedFile, Tables
+from perdure.storage.confined import modified_in
 from perdure.storage.contract import ROOT, Skip, Stamp, StorageBackend, refuse_loss
 from perdure.storage.locator import Locator
 
@@ -85,6 +87,17 @@ class Seen(Closing):
         if keys is None:
             return self._asked(_ROWS, [()])
         return self._asked(f"{_ROWS} WHERE directory = ? AND name = ?", map(_halves, keys))
+
+    def newer(self, mtime: float, backend: StorageBackend) -> Iterator[str]:
+        """Yield the keys of texts newer than a time; asked is one whose stamp does not tell."""
+        for directory, stamps in self.stamps().items():
+            for name, stamp in stamps.items():
+                key, modified = _joined(directory, name), modified_in(stamp)
+                if modified is None:
+                    with suppress(FileNotFoundError):  # removed since it was seen
+                        modified = backend.info(Locator(key)).mtime
+                if modified is not None and modified > mtime:
+                    yield key
 
     def size(self, most: int) -> int:
         """Return how many rows there are, counted as far as `most`."""

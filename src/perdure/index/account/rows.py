@@ -128,7 +128,9 @@ def prepare(record: IndexRecord) -> Prepared:
     digest = digest_of((id_, int(record.level), text, context, filters, record.payload), vector)
     given = entries_of(filters)
     since, until = given.get(VALID_FROM), given.get(VALID_UNTIL)
-    payload = schema.packed(_encoded(record.payload), text)
+    payload: str | bytes = _encoded(record.payload)
+    if "noted" not in record.payload:
+        payload = schema.packed(payload, text)
     said = (_kept_id(id_, record.uri), text, context, payload, since, until, digest)
     return Prepared(record, filing(record), above(record.uri, record.level), said, vector)
 
@@ -293,7 +295,7 @@ def hits_of(rows: Sequence[Row], scores: Iterable[float]) -> list[SeedHit]:
 
 
 @lru_cache(maxsize=_MOST_PAYLOADS)
-def _payload(packed: bytes, text: str) -> Mapping[str, JSON]:
+def _payload(packed: bytes | str, text: str) -> Mapping[str, JSON]:
     """Return what a payload says; to read it takes as long as all else about a hit."""
     said = dict(json.loads(schema.unpacked(packed, text))).items()
     return MappingProxyType({name: tuple(v) if type(v) is list else v for name, v in said})
