@@ -128,9 +128,8 @@ def prepare(record: IndexRecord) -> Prepared:
     digest = digest_of((id_, int(record.level), text, context, filters, record.payload), vector)
     given = entries_of(filters)
     since, until = given.get(VALID_FROM), given.get(VALID_UNTIL)
-    payload: str | bytes = _encoded(record.payload)
-    if "noted" not in record.payload:
-        payload = schema.packed(payload, text)
+    told = _encoded(record.payload)
+    payload = told if "noted" in record.payload else schema.packed(told, text)
     said = (_kept_id(id_, record.uri), text, context, payload, since, until, digest)
     return Prepared(record, filing(record), above(record.uri, record.level), said, vector)
 

@@ -5,8 +5,9 @@ looked at to filter is small, and 0 stands for what a record does not say. A row
 and its number never used again; what takes its place is a new row.
 
 An id that begins with its URI is kept without it, and any other one behind a `=`. Payloads, but for
-those of notes, are compressed with what most of them say, and the text of their record, as the dictionary: 90 bytes
-instead of 310. Names are found by a checksum, which takes a sixth of an index of the texts.
+those of notes, are compressed, with what most of them say and the text of their record as the
+dictionary: 90 bytes instead of 310. Names are found by a checksum, which takes a sixth of an index
+of the texts.
 """
 
 # ruff: noqa: S608 - the statements are put together from constants of this module only
