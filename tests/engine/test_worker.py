@@ -265,7 +265,7 @@ def test_who_finds_only_what_no_log_tells_of_comes_to_an_end(
 ) -> None:
     working, rounds = worker(context), iter(range(3))
 
-    def index_again(_: str) -> Caught:
+    def index_again(_: str, **__: object) -> Caught:
         next(rounds)
         return Caught(0, frozenset({Uri.parse(f"{FOLDER}/by-hand")}))
 
@@ -381,7 +381,7 @@ def test_a_node_that_is_written_between_two_looks_is_indexed(
         indexer = memory._parts.present(place.account).following.indexer
         healthy, looks = indexer.reader.active, iter([True, False])
 
-        def active(at: Uri) -> Stored:
+        def active(at: Uri, _: object = None) -> Stored:
             if next(looks):  # its file is written right after this
                 raise NodeNotFoundError("nothing is there yet. Fix: look again.")
             return healthy(at)

@@ -19,9 +19,9 @@ BUDGETS = {
     "app": 4_030,
     "artifacts": 7_155,
     "context": 5_157,
-    "engine": 31_168,
+    "engine": 31_169,
     "harness": 2_118,
-    "index": 4_675,
+    "index": 4_676,
     "model": 3_092,
     "process": 526,
     "storage": 6_012,
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 79_347
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 79_349

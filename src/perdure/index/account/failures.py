@@ -12,42 +12,20 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from perdure.files import Closing
+from perdure.index.account.schema import EVENTS
 from perdure.sqlite import DatabaseFile, DerivedFile, Tables
 
 Answer = TypeVar("Answer")
 VERSION = 1
-WAITING, DEAD, DONE = range(3)
-"""What `state` says."""
+DEAD, DONE = 1, 2
+"""What `state` says; 0 if an event waits, or is leased."""
 OF_LOG = "log-"
 """Begins the id of an event of the log; its commit follows, with a fixed number of digits."""
 
-# A lease without a worker is one of `mark_processing`. `position` is that of an event of the log;
-# `ready_at` follows from the rest: from then on the event can be worked on, if ever.
-CREATE = (
-    """CREATE TABLE events (
-        seq INTEGER PRIMARY KEY,
-        event_id TEXT NOT NULL UNIQUE,
-        account TEXT NOT NULL,
-        owner TEXT NOT NULL,
-        uri TEXT NOT NULL,
-        type TEXT NOT NULL,
-        payload TEXT NOT NULL,
-        created_at INTEGER NOT NULL,
-        position INTEGER,
-        state INTEGER NOT NULL DEFAULT 0,
-        retry_count INTEGER NOT NULL DEFAULT 0,
-        next_retry_at INTEGER,
-        last_error TEXT NOT NULL DEFAULT '',
-        worker TEXT,
-        lease_end INTEGER,
-        ready_at INTEGER GENERATED ALWAYS AS (
-            CASE state WHEN 0 THEN coalesce(lease_end, next_retry_at, 0) END) VIRTUAL)""",
-    "CREATE INDEX events_waiting ON events (account, ready_at)",
-)
 TABLES = Tables(
     name="the table of failures",
     version=VERSION,
-    statements=(*CREATE, f"PRAGMA user_version = {VERSION}"),
+    statements=(*EVENTS, f"PRAGMA user_version = {VERSION}"),
     without="the index follows the log, so no change is lost",
 )
 
@@ -69,7 +47,6 @@ ADD = (
 PENDING = f"SELECT {_EVENT} FROM events WHERE {_OPEN} AND ready_at <= :now ORDER BY seq"
 UNFINISHED = f"SELECT {_EVENT} FROM events WHERE {_OPEN} ORDER BY seq"
 BURIED = f"SELECT {_EVENT} FROM events WHERE account = :account AND state = {DEAD} ORDER BY seq"
-FAILED = f"SELECT DISTINCT uri FROM events WHERE state != {DONE} LIMIT ?"
 ANY = "SELECT 1 FROM events LIMIT 1"
 _AHEAD = f"event_id > :passed AND event_id < '{OF_LOG}~'"
 """Of a commit that the index has not passed: ids of the log are in its order."""

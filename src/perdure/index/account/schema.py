@@ -19,7 +19,6 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from perdure.index.account import failures
 from perdure.index.words import TOKENIZER
 from perdure.sqlite import Tables, look
 
@@ -68,6 +67,30 @@ def _searched(kind: str) -> tuple[str, str]:
     return view, table
 
 
+# A lease without a worker is one of `mark_processing`. `position` is that of an event of the log;
+# `ready_at` follows from the rest: from then on the event can be worked on, if ever.
+EVENTS = (
+    """CREATE TABLE events (
+        seq INTEGER PRIMARY KEY,
+        event_id TEXT NOT NULL UNIQUE,
+        account TEXT NOT NULL,
+        owner TEXT NOT NULL,
+        uri TEXT NOT NULL,
+        type TEXT NOT NULL,
+        payload TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        position INTEGER,
+        state INTEGER NOT NULL DEFAULT 0,
+        retry_count INTEGER NOT NULL DEFAULT 0,
+        next_retry_at INTEGER,
+        last_error TEXT NOT NULL DEFAULT '',
+        worker TEXT,
+        lease_end INTEGER,
+        ready_at INTEGER GENERATED ALWAYS AS (
+            CASE state WHEN 0 THEN coalesce(lease_end, next_retry_at, 0) END) VIRTUAL)""",
+    "CREATE INDEX events_waiting ON events (account, ready_at)",
+)
+"""The table of events that were claimed or failed, for `failures.py`."""
 _STATEMENTS = (
     f"CREATE TABLE records (row INTEGER PRIMARY KEY, {_COLUMNS})",
     "CREATE INDEX records_of ON records (uri)",
@@ -113,7 +136,7 @@ _STATEMENTS = (
         gone TEXT NOT NULL,
         seal BLOB NOT NULL)""",
     *(view for kind in KINDS for view in _searched(kind)),
-    *failures.CREATE,
+    *EVENTS,
     f"PRAGMA user_version = {VERSION}",
 )
 
@@ -275,6 +298,7 @@ SETTINGS_OF_WORDS = " UNION ALL ".join(f"SELECT k, v FROM {kind}_config" for kin
 NOTES_KEPT = "SELECT row, noted, always, updated FROM notes ORDER BY row"
 NOTES_TOLD = "SELECT row, text, payload FROM texts ORDER BY row"
 NAMED_KEPT = "SELECT name, noted, row FROM named ORDER BY row, name"
+FAILED = "SELECT DISTINCT uri FROM events WHERE state != 2 LIMIT ?"
 LAST_ROW = "SELECT max(row) FROM records"
 
 
@@ -370,7 +394,7 @@ def read_failed(path: Path, most: int) -> tuple[int, list[str]] | None:
     def read(db: sqlite3.Connection) -> tuple[int, list[str]]:
         db.execute("BEGIN")
         last = db.execute(LAST_CHANGE).fetchone()
-        failed = [uri for (uri,) in db.execute(failures.FAILED, (most,))]
+        failed = [uri for (uri,) in db.execute(FAILED, (most,))]
         db.execute("ROLLBACK")
         return last[_CURSOR] if last else 0, failed
 
