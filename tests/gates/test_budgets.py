@@ -19,7 +19,7 @@ BUDGETS = {
     "app": 4_030,
     "artifacts": 7_155,
     "context": 5_157,
-    "engine": 31_169,
+    "engine": 31_174,
     "harness": 2_118,
     "index": 4_676,
     "model": 3_092,
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 79_349
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 79_354

@@ -23,6 +23,7 @@ from perdure.errors import (
     NodeNotFoundError,
     PerdureError,
 )
+from perdure.index.account.failures import OF_LOG
 from perdure.model import OutboxEvent, RequestContext, Uri
 
 if TYPE_CHECKING:
@@ -169,7 +170,11 @@ class Worker:
         rest |= {place: None for place in asked if place not in caught.places}
         if not rest:
             return caught
-        told = {event.uri: event.payload for _, event in leased if "directory" in event.payload}
+        told = {  # what was registered by others need not tell of the whole folder
+            event.uri: event.payload
+            for _, event in leased
+            if event.event_id.startswith(OF_LOG) and "directory" in event.payload
+        }
         more = self._following.catch_up(account_id, also=rest, told=told)
         return Caught(more.position, caught.places | more.places, {**caught.failed, **more.failed})
 
