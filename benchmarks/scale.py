@@ -25,7 +25,7 @@ from perdure.app.opening import import_memory
 from perdure.artifacts import ArtifactStore, IndexState, Literal
 from perdure.context.nodes import Nodes
 from perdure.model import ContextNode
-from recalling.memories import ACCOUNT, asking_for, environment, folder, opened, unread_outbox
+from recalling.memories import ACCOUNT, asking_for, environment, folder, opened
 
 SIZES = (1_000, 10_000, 100_000)
 _BATCH = 250
@@ -99,10 +99,9 @@ def _write(context: Context, texts: list[str]) -> float:
     ]
 
     def write() -> None:
-        with unread_outbox() as outbox:
-            nodes = Nodes(context.recorded, outbox)
-            for start in range(0, len(made), _BATCH):
-                nodes.write_nodes(made[start : start + _BATCH], asking_for(ACCOUNT))
+        nodes = Nodes(context.recorded)
+        for start in range(0, len(made), _BATCH):
+            nodes.write_nodes(made[start : start + _BATCH], asking_for(ACCOUNT))
 
     return _cpu(write)
 

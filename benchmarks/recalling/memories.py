@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from perdure.app import Context, open_context
 from perdure.context.nodes import Nodes
-from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.engine.memory import Memory
 from perdure.engine.sessions import Sessions
 from perdure.index.contract import Embedder
@@ -122,20 +121,12 @@ def of_account(context: Context, account: str) -> Memory:
 
 def write(context: Context, passages: Iterable[Session | Note], account: str = ACCOUNT) -> None:
     """Write the nodes that `commit_session` and `save` would, many in a commit, and index none."""
-    with unread_outbox() as outbox:
-        gathered = _Gathered(Nodes(context.recorded, outbox))
-        request = asking_for(account)
-        sessions = Sessions(gathered)  # type: ignore[arg-type] # all that it asks nodes for
-        for each in passages:
-            if isinstance(each, Session):
-                sessions.archive(each.messages, each.id, request)
-            else:
-                gathered.write_nodes([each.node(account)], request)
-        gathered.flush(request)
-
-
-@contextmanager
-def unread_outbox() -> Iterator[SqliteOutbox]:
-    """Yield an outbox whose events no worker gets."""
-    with tempfile.TemporaryDirectory() as folder, SqliteOutbox(f"{folder}/outbox.db") as outbox:
-        yield outbox
+    gathered = _Gathered(Nodes(context.recorded))
+    request = asking_for(account)
+    sessions = Sessions(gathered)  # type: ignore[arg-type] # all that it asks nodes for
+    for each in passages:
+        if isinstance(each, Session):
+            sessions.archive(each.messages, each.id, request)
+        else:
+            gathered.write_nodes([each.node(account)], request)
+    gathered.flush(request)

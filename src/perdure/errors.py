@@ -38,7 +38,6 @@
     │   ├── SwitchedOffError               PermissionError    the user switched memory off here
     │   ├── VersionMismatchError           RuntimeError       not the version that was expected
     │   ├── BrokenNodeError                RuntimeError       its files can't be understood
-    │   ├── UnregisteredError              RuntimeError       done, but the index was not told
     │   └── LeaseError                     RuntimeError       the event is somebody else's now
     ├── HarnessError                                          projects, their plans and state
     │   ├── ProjectError                   ValueError         no project, or one badly named
@@ -232,9 +231,6 @@ class VersionMismatchError(ContextError, RuntimeError): ...
 
 
 class BrokenNodeError(ContextError, RuntimeError): ...
-
-
-class UnregisteredError(ContextError, RuntimeError): ...
 
 
 class LeaseError(ContextError, RuntimeError): ...

@@ -16,7 +16,7 @@ from perdure.artifacts import CID, ArtifactStore, IndexState, Literal
 from perdure.artifacts.disk import Disk, FolderDisk
 from perdure.artifacts.entry import Entry
 from perdure.artifacts.journal import LOCK, NOTE
-from perdure.artifacts.mark import MARK
+from perdure.artifacts.named import MARK
 from perdure.artifacts.segment import (
     End,
     Frame,

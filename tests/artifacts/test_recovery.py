@@ -8,7 +8,8 @@ import pytest
 from perdure.artifacts import CID, ArtifactStore, IndexState, Literal
 from perdure.artifacts.disk import FolderDisk
 from perdure.artifacts.entry import Unknown
-from perdure.artifacts.mark import MARK, Mark, MarkFile
+from perdure.artifacts.mark import Mark, MarkFile
+from perdure.artifacts.named import MARK
 from perdure.artifacts.segment import HEAD_BYTES, HEADER_BYTES, Reader, decode_header
 from perdure.artifacts.segment import End as LogEnd
 from perdure.artifacts.verify import verify

@@ -17,18 +17,18 @@ from perdure.context.draft import Draft
 from perdure.context.files import CONTENT, META, Look, Parts, cid_of
 from perdure.context.followed import FollowedLinks
 from perdure.context.nodes import Nodes
-from perdure.context.reading import NodeReader, Reach, Stored, absent
+from perdure.context.reading import NodeReader, Reach, RealFiles, Stored, absent
 from perdure.context.relations import Relations
+from perdure.engine.outbox import LogFeed
 from perdure.errors import (
     AccessDeniedError,
     BrokenNodeError,
     InvalidValueError,
     NodeNotFoundError,
 )
-from perdure.model import ContextNode, RelationEdge, RequestContext, Role, Uri, slugify
+from perdure.model import ContextNode, EventType, RelationEdge, RequestContext, Role, Uri, slugify
 from perdure.storage import Locator
 from perdure.storage.wrappers.recorded import Recorded
-from tests.support.context.memory_outbox import MemoryOutbox
 from tests.support.context.seam import Seam
 
 Patch = pytest.MonkeyPatch
@@ -126,27 +126,29 @@ class WritesTheMetaFirst(WritesOneByOne):
         return list(changes.items())[::-1]
 
 
-def tells_nobody_of_writes(patch: Patch) -> None:
-    patch.setattr(MemoryOutbox, "register_writes", nothing)
+def tells_nobody_of_writes(patch: Patch, kind: EventType = EventType.UPSERT_NODE) -> None:
+    after = LogFeed.after
+    patch.setattr(
+        LogFeed,
+        "after",
+        lambda *asked: (event for event in after(*asked) if event.event_type is not kind),
+    )
 
 
 def tells_nobody_of_moves(patch: Patch) -> None:
-    patch.setattr(MemoryOutbox, "register_move", nothing)
+    tells_nobody_of_writes(patch, EventType.MOVE_NODE)
 
 
 def tells_nobody_of_archives(patch: Patch) -> None:
-    patch.setattr(MemoryOutbox, "register_archive", nothing)
+    tells_nobody_of_writes(patch, EventType.ARCHIVE_NODE)
 
 
 def tells_nobody_of_relations(patch: Patch) -> None:
-    patch.setattr(MemoryOutbox, "register_relations", nothing)
+    tells_nobody_of_writes(patch, EventType.UPSERT_RELATIONS)
 
 
-class TellsTooEarly(Nodes):
-    def write_nodes(self, nodes: Iterable[ContextNode], ctx: RequestContext) -> None:
-        every = list(nodes)
-        self._outbox.register_writes(every, ctx)
-        super().write_nodes(every, ctx)
+def tells_of_what_was_undone(patch: Patch) -> None:
+    patch.setattr("perdure.engine.outbox.UNDONE", "never")
 
 
 # ---------------------------------------------------------------- versions
@@ -284,7 +286,7 @@ def shows_what_is_not_active(patch: Patch) -> None:
 
 class DeletesNothing(Nodes):
     def delete_node(self, uri: str, ctx: RequestContext) -> None:
-        self._outbox.register_delete(uri, ctx)
+        self.reach.changed(uri, ctx)
 
 
 class DeletesTheMetaOnly(Nodes):
@@ -537,9 +539,9 @@ class NamesNoProblem(Nodes):
 
 
 class TakesBrokenForAbsent(Nodes):
-    def active(self, place: Uri) -> Stored:
+    def active(self, place: Uri, files: RealFiles | None = None) -> Stored:
         try:
-            return super().active(place)
+            return super().active(place, files)
         except BrokenNodeError:
             raise absent(place) from None
 

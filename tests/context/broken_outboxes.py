@@ -10,9 +10,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from perdure.context.outbox import events as drafts
-from perdure.context.outbox.events import LEASE_SECONDS, MAX_SIBLINGS
-from perdure.context.outbox.sqlite import SqliteOutbox
+from perdure.context import outbox as drafts
+from perdure.context.outbox import LEASE_SECONDS, MAX_SIBLINGS
 from perdure.errors import LeaseError
 from perdure.model import (
     ContextNode,
@@ -23,6 +22,7 @@ from perdure.model import (
     Role,
     Uri,
 )
+from tests.support.context.index_outbox import SqliteOutbox
 from tests.support.context.memory_outbox import MemoryOutbox
 
 Listed = list[tuple[str, OutboxEvent]]

@@ -10,7 +10,6 @@ from unittest.mock import patch
 from perdure.artifacts import CID
 from perdure.context.contract import TenantData
 from perdure.context.nodes import Nodes
-from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.context.relations import Relations
 from perdure.context.tenants import NodeData
 from perdure.engine.building import Logged
@@ -28,6 +27,7 @@ from tests.support.context.crashes import (
     NotesInFolder,
     NotesInMemory,
 )
+from tests.support.context.index_outbox import IndexOutbox, LoggedOutbox, TellingNodes
 
 ACCOUNT = "acme"
 ANA = RequestContext(ACCOUNT, "ana")
@@ -90,7 +90,7 @@ class Opened:
     backend: Recorded
     nodes: Nodes
     relations: Relations
-    outbox: SqliteOutbox
+    outbox: IndexOutbox | LoggedOutbox
     repair: Repair
     namespaces: NamespaceManager
 
@@ -117,13 +117,16 @@ class Opened:
         }
 
     def events(self, account_id: str = ACCOUNT) -> list[OutboxEvent]:
-        return [event for _, event in self.outbox.list_unfinished(account_id)]
+        unfinished = self.outbox.list_unfinished(account_id)
+        return [self.outbox._filled(event) for _, event in unfinished]
 
     def drain(self, account_id: str = ACCOUNT) -> list[OutboxEvent]:
         """Take all events out, as a worker does."""
         events = self.events(account_id)
         for event in events:
             self.outbox.mark_done(event, event.uri)
+        if isinstance(self.outbox, LoggedOutbox):
+            self.outbox.pass_by(account_id)
         return events
 
 
@@ -133,17 +136,22 @@ def opened(
     *,
     now: datetime = NOON,
     settle: bool = True,
+    logged: bool = True,
     holders: Callable[[Mapping[str, TenantData]], Mapping[str, TenantData]] = dict,
 ) -> Iterator[Opened]:
     """Open a memory as a process that starts does, and let go of it as one that ends.
 
-    Without `settle` it is one that was open all the while, and found nothing to settle.
+    Without `settle` it is one that was open all the while, and found nothing to settle. Events are
+    those of the log; or, if not `logged`, registered by the nodes.
     """
     texts, disk = ground.texts(), ground.disk()
     with nullcontext() if settle else patch.object(Joint, "settle", lambda _: None):
         backend = Recorded(texts, History.on(disk))
-    outbox = ground.outbox()
-    nodes = Nodes(backend, outbox, clock=lambda: now)
+    outbox: IndexOutbox | LoggedOutbox = ground.outbox()
+    nodes: Nodes = TellingNodes(backend, outbox, clock=lambda: now)
+    if logged:
+        nodes = Nodes(backend, clock=lambda: now)
+        outbox = LoggedOutbox(backend.history, nodes, index=outbox.index)
     kept: Mapping[str, TenantData] = {"nodes": NodeData(backend), "events": outbox}
     try:
         yield Opened(

@@ -8,12 +8,11 @@ from perdure.context.files import CONTENT
 from perdure.context.followed import FollowedLinks
 from perdure.context.links import Backlinks, ScannedLinks
 from perdure.context.nodes import Nodes
-from perdure.context.outbox.events import OutboxStore
-from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.context.reading import NodeReader
 from perdure.context.relations import Relations
 from perdure.context.tenants import NodeData
 from perdure.engine.namespaces import NamespaceManager
+from perdure.engine.outbox import OutboxStore
 from perdure.engine.repair import Repair
 from perdure.model import Uri
 from perdure.storage import StorageBackend, TransactionalBackend
@@ -23,6 +22,7 @@ from perdure.storage.history import History
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.testing.storage.base import tree
 from tests.support.artifacts.memory_disk import MemoryDisk
+from tests.support.context.index_outbox import IndexOutbox, TellingNodes
 from tests.support.context.memory_outbox import MemoryOutbox
 from tests.support.context.tenancy import World
 
@@ -31,7 +31,7 @@ def open_in_memory() -> World:
     inner = MemoryBackend()
     backend = Recorded(inner, History.on(MemoryDisk()))
     outbox = MemoryOutbox(siblings=NodeReader(backend).siblings)
-    nodes = Nodes(backend, outbox)
+    nodes = TellingNodes(backend, outbox)
     world = _world(inner, backend, nodes, outbox, ScannedLinks(nodes))
     world.snapshot = lambda: (dict(inner._texts), set(inner._mtimes))
     return world
@@ -43,11 +43,11 @@ def open_on_disk() -> World:
         inner = DeviceLocalBackend(str(folder / "root"), str(folder / "home"))
         backend = Recorded(inner, History.open(str(folder / "history")))
         opened.callback(backend.close)
-        outbox = SqliteOutbox(str(folder / "outbox.sqlite"), siblings=NodeReader(backend).siblings)
+        outbox = IndexOutbox(str(folder / "index"), siblings=NodeReader(backend).siblings)
         opened.callback(outbox.close)
         links = FollowedLinks(backend.history, str(folder / "links.sqlite"))
         opened.callback(links.close)
-        nodes = Nodes(backend, outbox, backlinks=links)
+        nodes = TellingNodes(backend, outbox, backlinks=links)
         world = _world(inner, backend, nodes, outbox, links)
         world.close = opened.pop_all().close
         return world

@@ -19,7 +19,6 @@ from perdure.storage.backends.memory import MemoryBackend
 from perdure.storage.history import History
 from perdure.storage.wrappers.recorded import Recorded
 from tests.support.context.base import ANA, CONTENT, RELATIONS, memory, uri_of
-from tests.support.context.memory_outbox import MemoryOutbox
 
 SLUGS = ("a", "b", "style/a", "style/c", "profile")
 
@@ -33,7 +32,7 @@ class Memory:
         self.history = History.open(str(place / "history"))
         self.backend = Recorded(self.inner, self.history)
         self.links = FollowedLinks(self.history, str(self.file))
-        self.nodes = Nodes(self.backend, MemoryOutbox(), backlinks=self.links)
+        self.nodes = Nodes(self.backend, backlinks=self.links)
         self.relations = Relations(self.nodes, self.links)
 
     def check(self) -> None:

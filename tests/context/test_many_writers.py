@@ -14,7 +14,6 @@ from perdure.context.layouts.names import Names
 from perdure.context.layouts.notes import NotesLayout
 from perdure.context.layouts.places import Places
 from perdure.context.nodes import Nodes
-from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.errors import (
     ConcurrentModificationError,
     NodeExistsError,
@@ -28,6 +27,7 @@ from perdure.storage.history import History
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.testing.storage.processes import finish, start
 from tests.context.opened import ACCOUNT, ANA, memory_uri
+from tests.support.context.index_outbox import LoggedOutbox
 from tests.tiers import searched
 
 WRITERS = 8
@@ -42,17 +42,15 @@ AS_NOTES = "as-notes"
 
 
 @contextmanager
-def opened(folder: Path) -> Iterator[tuple[Nodes, SqliteOutbox]]:
+def opened(folder: Path) -> Iterator[tuple[Nodes, LoggedOutbox]]:
     texts = DeviceLocalBackend(str(folder / "texts"), str(folder / "home"), LockTiming(timeout=100))
     history = History.open(str(folder / "home" / "history"))
     layout: StorageBackend = texts
     if (folder / AS_NOTES).exists():
         layout = NotesLayout(texts, Places(str(folder / "places.sqlite")), Names(ACCOUNT, "ana"))
-    with (
-        Recorded(layout, history) as backend,
-        SqliteOutbox(str(folder / "home" / "outbox.sqlite")) as outbox,
-    ):
-        yield Nodes(backend, outbox), outbox
+    with Recorded(layout, history) as backend:
+        nodes = Nodes(backend)
+        yield nodes, LoggedOutbox(history, nodes)
 
 
 def token_in(uri: str, token: str) -> ContextNode:

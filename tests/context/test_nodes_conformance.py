@@ -10,7 +10,7 @@ from perdure.context.layouts.notes import NotesLayout
 from perdure.context.layouts.places import Places
 from perdure.context.links import ScannedLinks
 from perdure.context.nodes import Nodes
-from perdure.context.outbox.events import Clock, OutboxStore
+from perdure.context.outbox import Clock
 from perdure.context.relations import Relations
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.backends.device_local import DeviceLocalBackend
@@ -25,27 +25,30 @@ from tests.support.context import (
     RelationSuite,
     Stores,
 )
+from tests.support.context.index_outbox import LoggedOutbox
 
 Seam = Callable[[StorageBackend], StorageBackend]
 
 
-def plain(backend: StorageBackend, place: Path, outbox: OutboxStore, clock: Clock) -> Stores:
+def plain(backend: StorageBackend, place: Path, clock: Clock) -> Stores:
     """Return stores that look for links in every node."""
     history = History.open(str(place / "home" / "history"))
-    nodes = Nodes(Recorded(backend, history), outbox, clock=clock)
-    return Stores(nodes, Relations(nodes, ScannedLinks(nodes)), history.close)
+    nodes = Nodes(Recorded(backend, history), clock=clock)
+    outbox = LoggedOutbox(history, nodes, clock=clock)
+    return Stores(nodes, Relations(nodes, ScannedLinks(nodes)), outbox, history.close)
 
 
-def recorded(backend: StorageBackend, place: Path, outbox: OutboxStore, clock: Clock) -> Stores:
+def recorded(backend: StorageBackend, place: Path, clock: Clock) -> Stores:
     history = History.open(str(place / "home" / "history"))
     links = FollowedLinks(history, str(place / "home" / "links.db"))
-    nodes = Nodes(Recorded(backend, history), outbox, backlinks=links, clock=clock)
+    nodes = Nodes(Recorded(backend, history), backlinks=links, clock=clock)
 
     def close() -> None:
         links.close()
         history.close()
 
-    return Stores(nodes, Relations(nodes, links), close)
+    outbox = LoggedOutbox(history, nodes, clock=clock)
+    return Stores(nodes, Relations(nodes, links), outbox, close)
 
 
 def vault(place: Path) -> VaultBackend:
@@ -65,44 +68,44 @@ def notes(backend: StorageBackend, place: Path, folder: str = "") -> NotesLayout
 
 class OnMemory:
     @staticmethod
-    def open_stores(place: Path, outbox: OutboxStore, clock: Clock, seam: Seam) -> Stores:
-        return plain(seam(MemoryBackend()), place, outbox, clock)
+    def open_stores(place: Path, clock: Clock, seam: Seam) -> Stores:
+        return plain(seam(MemoryBackend()), place, clock)
 
 
 class OnRecordedMemory:
     @staticmethod
-    def open_stores(place: Path, outbox: OutboxStore, clock: Clock, seam: Seam) -> Stores:
-        return recorded(seam(MemoryBackend()), place, outbox, clock)
+    def open_stores(place: Path, clock: Clock, seam: Seam) -> Stores:
+        return recorded(seam(MemoryBackend()), place, clock)
 
 
 class OnRecordedDeviceLocal:
     @staticmethod
-    def open_stores(place: Path, outbox: OutboxStore, clock: Clock, seam: Seam) -> Stores:
-        return recorded(seam(device_local(place)), place, outbox, clock)
+    def open_stores(place: Path, clock: Clock, seam: Seam) -> Stores:
+        return recorded(seam(device_local(place)), place, clock)
 
 
 class OnRecordedVault:
     @staticmethod
-    def open_stores(place: Path, outbox: OutboxStore, clock: Clock, seam: Seam) -> Stores:
-        return recorded(seam(vault(place)), place, outbox, clock)
+    def open_stores(place: Path, clock: Clock, seam: Seam) -> Stores:
+        return recorded(seam(vault(place)), place, clock)
 
 
 class NotesInMemory:
     @staticmethod
-    def open_stores(place: Path, outbox: OutboxStore, clock: Clock, seam: Seam) -> Stores:
-        return recorded(seam(notes(MemoryBackend(), place)), place, outbox, clock)
+    def open_stores(place: Path, clock: Clock, seam: Seam) -> Stores:
+        return recorded(seam(notes(MemoryBackend(), place)), place, clock)
 
 
 class NotesOnDeviceLocal:
     @staticmethod
-    def open_stores(place: Path, outbox: OutboxStore, clock: Clock, seam: Seam) -> Stores:
-        return recorded(seam(notes(device_local(place), place)), place, outbox, clock)
+    def open_stores(place: Path, clock: Clock, seam: Seam) -> Stores:
+        return recorded(seam(notes(device_local(place), place)), place, clock)
 
 
 class NotesInAVault:
     @staticmethod
-    def open_stores(place: Path, outbox: OutboxStore, clock: Clock, seam: Seam) -> Stores:
-        return recorded(seam(notes(vault(place), place, "Perdure")), place, outbox, clock)
+    def open_stores(place: Path, clock: Clock, seam: Seam) -> Stores:
+        return recorded(seam(notes(vault(place), place, "Perdure")), place, clock)
 
 
 class TestNodesInMemory(OnMemory, ContextFSSuite):
@@ -141,9 +144,9 @@ class BeyondTheSeam:
     """Stands for somebody whose nodes are no files; the rest of the contracts holds for it."""
 
     @staticmethod
-    def open_stores(place: Path, outbox: OutboxStore, clock: Clock, seam: Seam) -> Stores:
+    def open_stores(place: Path, clock: Clock, seam: Seam) -> Stores:
         del seam
-        return plain(MemoryBackend(), place, outbox, clock)
+        return plain(MemoryBackend(), place, clock)
 
 
 class TestNodesBeyondTheSeam(BeyondTheSeam, ContextFSSuite):

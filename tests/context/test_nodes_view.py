@@ -20,7 +20,6 @@ from perdure.storage.history import History
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.storage.wrappers.view import View
 from tests.support.context.base import ANA, CONTENT, memory, uri_of
-from tests.support.context.memory_outbox import MemoryOutbox
 from tests.support.context.outbox.base import HandClock
 
 SLUGS = ("a", "b", "style/a", "style/c", "profile")
@@ -47,7 +46,7 @@ class Present:
     def open(cls, place: Path) -> "Present":
         clock, inner = HandClock(), MemoryBackend()
         backend = Recorded(inner, History.open(str(place / "history")))
-        nodes = Nodes(backend, MemoryOutbox(clock=clock), clock=clock)
+        nodes = Nodes(backend, clock=clock)
         return cls(inner, backend, nodes, Relations(nodes, ScannedLinks(nodes)), clock)
 
     def state(self) -> IndexState:

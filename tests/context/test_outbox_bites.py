@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from perdure.context.outbox.events import Clock, OutboxStore, Siblings
-from perdure.context.outbox.sqlite import SqliteOutbox
+from perdure.context.outbox import Clock, Siblings
+from perdure.engine.outbox import OutboxStore
 from perdure.errors import AccessDeniedError, LeaseError
 from perdure.testing import suite
 from tests.bites import Bite, repeatable_search  # noqa: F401 - the fixture is used by being here
 from tests.context import broken_outboxes as broken
 from tests.context import test_outbox_conformance
+from tests.support.context.index_outbox import SqliteOutbox
 from tests.support.context.memory_outbox import MemoryOutbox
 from tests.support.context.outbox import CONCURRENT_WORKERS, SURVIVES_REOPENING, OutboxSuite
 from tests.support.context.outbox.base import HandClock, Neighbours, closing
@@ -215,7 +216,7 @@ BITES = (
 
 HEALTHY: dict[Broken, Suite] = {
     MemoryOutbox: test_outbox_conformance.TestMemory,
-    SqliteOutbox: test_outbox_conformance.TestSqlite,
+    SqliteOutbox: test_outbox_conformance.TestDatabase,
 }
 BASES = (broken.Redrafting, broken.Leasing, broken.FoldingAccounts)
 """What some of the broken have in common."""

@@ -1,9 +1,10 @@
-"""The two outboxes that ship pass the whole contract."""
+"""The outboxes that ship, and the double that tests use, pass the whole contract."""
 
 from pathlib import Path
 
-from perdure.context.outbox.events import Clock, OutboxStore, Siblings
-from perdure.context.outbox.sqlite import SqliteOutbox
+from perdure.context.outbox import Clock, Siblings
+from perdure.engine.outbox import OutboxStore
+from tests.support.context.index_outbox import FileOutbox, IndexOutbox, SqliteOutbox
 from tests.support.context.memory_outbox import MemoryOutbox
 from tests.support.context.outbox import CONCURRENT_WORKERS, SURVIVES_REOPENING, OutboxSuite
 
@@ -17,6 +18,22 @@ class TestMemory(OutboxSuite):
 
 
 class TestSqlite(OutboxSuite):
+    promises = frozenset({SURVIVES_REOPENING, CONCURRENT_WORKERS})
+
+    @staticmethod
+    def open_outbox(place: Path, clock: Clock, siblings: Siblings) -> OutboxStore:
+        return IndexOutbox(str(place / "home" / "index"), clock=clock, siblings=siblings)
+
+
+class TestFile(OutboxSuite):
+    promises = frozenset({SURVIVES_REOPENING, CONCURRENT_WORKERS})
+
+    @staticmethod
+    def open_outbox(place: Path, clock: Clock, siblings: Siblings) -> OutboxStore:
+        return FileOutbox(str(place / "home" / "failures.sqlite"), clock=clock, siblings=siblings)
+
+
+class TestDatabase(OutboxSuite):
     promises = frozenset({SURVIVES_REOPENING, CONCURRENT_WORKERS})
 
     @staticmethod

@@ -15,9 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from perdure.context.outbox import schema
-from perdure.context.outbox.events import utc_now
-from perdure.context.outbox.sqlite import SqliteOutbox
+from perdure.context.outbox import utc_now
 from perdure.errors import (
     AccessDeniedError,
     AccessRefusedError,
@@ -28,9 +26,11 @@ from perdure.errors import (
     StorageFullError,
     StorageUnavailableError,
 )
+from perdure.index.account import failures
 from perdure.model import ContextNode, RequestContext, Role
 from perdure.sqlite import DatabaseFile
 from perdure.testing.requirement import requirement
+from tests.support.context.index_outbox import SqliteOutbox
 from tests.support.context.outbox.base import (
     ACCOUNT,
     ANA,
@@ -65,7 +65,7 @@ def outbox(path: Path, clock: HandClock) -> Iterator[SqliteOutbox]:
 def impatient(path: Path, seconds: float = 0.05) -> SqliteOutbox:
     outbox = SqliteOutbox(str(path))
     outbox._file.close()
-    outbox._file = DatabaseFile(str(path), schema.TABLES, seconds)
+    outbox._file = DatabaseFile(str(path), failures.TABLES, seconds)
     return outbox
 
 
@@ -163,28 +163,28 @@ def test_overwritten_pages_are_told_as_damage(outbox: SqliteOutbox, path: Path) 
         "uri = 'ctx://other/users/x'",
         "created_at = 9000000000000000000",
         "created_at = 'yesterday'",
-        "payload = CAST(x'ff' AS TEXT)",
     ],
 )
-def test_an_event_that_can_not_be_understood_is_damage(
+def test_events_of_which_one_can_not_be_understood_are_forgotten(
     outbox: SqliteOutbox, path: Path, spoil: str
 ) -> None:
     written(outbox)
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute(f"UPDATE events SET {spoil}")  # noqa: S608 - a constant above
 
-    with pytest.raises(DamageError, match=r"outbox\.db"):
-        outbox.list_pending(ACCOUNT)
+    assert outbox.list_pending(ACCOUNT) == []
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        assert db.execute("SELECT count(*) FROM events").fetchall() == [(0,)]
 
 
 def test_a_newer_schema_is_refused_and_left_alone(path: Path) -> None:
     SqliteOutbox(str(path)).close()
     with closing(sqlite3.connect(path)) as db:
-        db.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
+        db.execute(f"PRAGMA user_version = {failures.VERSION + 1}")
     with pytest.raises(StorageUnavailableError, match=r"has schema 2.*Fix: use the newer"):
         SqliteOutbox(str(path))
     with closing(sqlite3.connect(path)) as db:
-        assert db.execute("PRAGMA user_version").fetchone() == (schema.VERSION + 1,)
+        assert db.execute("PRAGMA user_version").fetchone() == (failures.VERSION + 1,)
 
 
 def test_a_file_that_was_moved_away_takes_no_more_events(outbox: SqliteOutbox, path: Path) -> None:
@@ -209,9 +209,9 @@ def test_a_disk_that_can_share_no_log_is_refused(
 def test_tables_that_could_not_all_be_made_are_not_made_at_all(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, *_ = schema.TABLES.statements
-    spoiled = schema.TABLES._replace(statements=(first, "no statement"))
-    monkeypatch.setattr(schema, "TABLES", spoiled)
+    first, *_ = failures.TABLES.statements
+    spoiled = failures.TABLES._replace(statements=(first, "no statement"))
+    monkeypatch.setattr(failures, "TABLES", spoiled)
     with pytest.raises(DamageError):
         SqliteOutbox(str(path))
     monkeypatch.undo()
@@ -396,7 +396,7 @@ def test_a_fork_that_nobody_told_of_is_refused(outbox: SqliteOutbox) -> None:
 
 WORKER = """
 import sys, time
-from perdure.context.outbox.sqlite import SqliteOutbox
+from tests.support.context.index_outbox import SqliteOutbox
 from perdure.model import ContextNode, RequestContext
 outbox = SqliteOutbox(sys.argv[1])
 ctx = RequestContext("acme", "ana")
@@ -498,7 +498,7 @@ def test_what_is_deleted_of_an_owner_is_in_no_file(outbox: SqliteOutbox, path: P
 
 def plan_of(outbox: SqliteOutbox, query: str) -> str:
     with outbox._file.reading() as db:
-        values = {"account": ACCOUNT, "now": 0}
+        values = {"account": ACCOUNT, "now": 0, "cursor": 0}
         rows = db.execute(f"EXPLAIN QUERY PLAN {query}", values).fetchall()
     return "; ".join(row[3] for row in rows)
 
@@ -506,23 +506,16 @@ def plan_of(outbox: SqliteOutbox, query: str) -> str:
 def test_what_can_not_be_worked_on_is_not_looked_at_to_list_what_can(
     outbox: SqliteOutbox,
 ) -> None:
-    plan = plan_of(outbox, schema.PENDING)
+    plan = plan_of(outbox, failures.PENDING)
 
-    assert "USING INDEX waiting (account=? AND ready_at<?)" in plan
+    assert "USING INDEX events_waiting (account=? AND ready_at<?)" in plan
     assert "SCAN" not in plan
-
-
-def test_the_dead_of_an_account_are_found_by_an_index(outbox: SqliteOutbox) -> None:
-    plan = plan_of(outbox, schema.DEAD)
-
-    assert "USING INDEX dead (account=?)" in plan
-    assert "TEMP B-TREE" not in plan
 
 
 def test_one_event_is_found_by_its_id(outbox: SqliteOutbox) -> None:
     values = dict.fromkeys(("id", "account", "worker", "now", "end"))
     with outbox._file.reading() as db:
-        for statement in (schema.ACQUIRE, schema.EXTEND, schema.DONE, schema.RELEASE):
+        for statement in (failures.ACQUIRE, failures.EXTEND, failures.FINISH, failures.RELEASE):
             ((_, _, _, step),) = db.execute(f"EXPLAIN QUERY PLAN {statement}", values).fetchall()
             assert "(event_id=?)" in step
 
@@ -532,7 +525,7 @@ def test_a_hundred_thousand_dead_and_leased_events_do_not_slow_the_list_down(
 ) -> None:
     event = written(outbox)
     dead_or_leased = (
-        "INSERT INTO events (event_id, type, uri, account, owner, payload, created_at, dead, "
+        "INSERT INTO events (event_id, type, uri, account, owner, payload, created_at, state, "
         "lease_end) WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 100000) "
         "SELECT 'x' || i, 'delete', 'ctx://acme/users/ana', 'acme', 'user:ana', '{}', 0, i % 2, "
         "CASE WHEN i % 2 THEN NULL ELSE 9000000000000000 END FROM n"

@@ -51,11 +51,12 @@ def test_an_archived_node_does_not_hide_the_nodes_below_it(memory: Context) -> N
     assert listed(memory, f"{SHARED}/p") == [f"{SHARED}/p/q"]
 
 
-def test_who_only_reads_needs_no_outbox(memory: Context, tmp_path: Path) -> None:
+def test_who_only_reads_needs_no_index(memory: Context, tmp_path: Path) -> None:
     write(memory, f"{SHARED}/a")
-    (outbox,) = tmp_path.rglob("outbox.sqlite")
+    memory.memory.settle()
+    (index,) = tmp_path.rglob("index/*/*.sqlite")
     memory.close()
-    outbox.write_bytes(b"garbage" * 1000)
+    index.write_bytes(b"garbage" * 1000)
 
     with open_context({"HOME": str(tmp_path), "USER": "ana"}) as again:
         assert again.reader.read_node(f"{SHARED}/a", again.request).content == "x"

@@ -8,10 +8,9 @@ import pytest
 from perdure.context.contract import ContextFS, RelationStore
 from perdure.context.files import META
 from perdure.context.nodes import Nodes
-from perdure.context.outbox.events import OutboxStore
-from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.context.relations import Relations
 from perdure.engine.namespaces import NamespaceManager
+from perdure.engine.outbox import OutboxStore
 from perdure.engine.repair import Repair
 from perdure.errors import AccessDeniedError, InvalidUriError, NodeNotFoundError
 from perdure.model import ContextNode, RelationEdge, RequestContext, Role, Uri
@@ -30,7 +29,7 @@ from tests.tiers import searched
 PARTS: dict[str, tuple[type, ...]] = {
     "nodes": (ContextFS, Nodes),
     "relations": (RelationStore, Relations),
-    "outbox": (OutboxStore, MemoryOutbox, SqliteOutbox),
+    "outbox": (OutboxStore, MemoryOutbox, OutboxStore),
     "namespaces": (NamespaceManager,),
     "repair": (Repair,),
 }
@@ -44,10 +43,10 @@ TRUSTED = {
         *("visible", "first_children"),
         *("look", "files", "file", "folder", "marker", "clear", "settle", "because"),
         # They take a plan that asks by itself.
-        *("write", "change", "owned", "archive_nodes", "plan_archive"),
+        *("change", "owned", "plan_archive"),
     },
     # What is kept in SQLite alone is asked for beside it: in tests/context/test_outbox_sqlite.py.
-    "outbox": {"close", "count", "forget_places"},
+    "outbox": {"count", "forget_places", "fail", "list_due", "list_failed"},
     # They are asked for where texts that are no nodes are: in tests/engine/test_repair.py.
     "repair": {"notes", "make_nodes", "examine_changed"},
 }
@@ -125,7 +124,7 @@ class TestASessionThatBecomesSomebodysMeanwhile:
     @pytest.fixture
     def nodes(self) -> Nodes:
         inner = MemoryBackend()
-        nodes = Nodes(Recorded(inner, History.on(MemoryDisk())), MemoryOutbox())
+        nodes = Nodes(Recorded(inner, History.on(MemoryDisk())))
         read = inner.read
         pending = [
             lambda: nodes.write_node(note(self.PLACE, "secret", owner_space="user:ana"), ANA)

@@ -205,9 +205,11 @@ def cites_what_history_has_not(patch: Patch) -> None:
 
 
 def refuses_what_can_not_be_caught_up_with(patch: Patch) -> None:
-    def catch_up(self: Answering, present: Present, account: str) -> tuple[int, list[Hint]]:
+    def catch_up(
+        self: Answering, present: Present, account: str
+    ) -> tuple[int, list[Hint], worker.Unfinished]:
         Worker(self._parts.outbox, present.following).work(account)
-        return 0, []
+        return 0, [], ()
 
     patch.setattr(Answering, "_catch_up", catch_up)
 
@@ -371,7 +373,14 @@ def works_on_nothing(patch: Patch) -> None:
 
 
 def moves_the_cursor_without_records(patch: Patch) -> None:
-    def update(self: Following, account: str, places: Any, cursor: int, now: int) -> Caught:  # noqa: ANN401 - places
+    def update(
+        self: Following,
+        account: str,
+        places: Any,  # noqa: ANN401 - as given
+        span: tuple[int, int],
+        **_: object,
+    ) -> Caught:
+        cursor, now = span
         self.index.replace(account, {}, cursor=now, expect=cursor)
         return Caught(now, frozenset(places))
 
@@ -379,7 +388,14 @@ def moves_the_cursor_without_records(patch: Patch) -> None:
 
 
 def compares_no_cursor(patch: Patch) -> None:
-    def update(self: Following, account: str, places: Any, cursor: int, now: int) -> Caught:  # noqa: ANN401 - places
+    def update(
+        self: Following,
+        account: str,
+        places: Any,  # noqa: ANN401 - as given
+        span: tuple[int, int],
+        **_: object,
+    ) -> Caught:
+        now = span[1]
         made = self.indexer.make(places)
         self.index.replace(account, made.records, cursor=now)
         return Caught(now, frozenset(places), made.failed)
@@ -393,7 +409,7 @@ def goes_by_the_outbox_alone(patch: Patch) -> None:
 
 def never_looks_again(patch: Patch) -> None:
     catch_up = Following.catch_up
-    patch.setattr(Following, "catch_up", lambda self, account, also=(): catch_up(self, account))
+    patch.setattr(Following, "catch_up", lambda self, account, *_, **__: catch_up(self, account))
 
 
 def knows_no_folders(patch: Patch) -> None:

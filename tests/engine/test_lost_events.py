@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from perdure.app import open_context
-from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.engine.worker import Worker
 from perdure.errors import StorageFullError
+from perdure.index.stores.sqlite import SqliteIndex
 from perdure.storage.joint import Joint
 from tests.engine.remembering import ANA, of, opened, uris
 
@@ -17,9 +17,8 @@ TEA = "ctx://local/users/ana/memories/preference/tea"
 
 @pytest.fixture
 def losing(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """Lose every event, and index nothing, as if the power went after each commit."""
+    """Index nothing, as if the power went after each commit."""
     with monkeypatch.context() as patch:
-        patch.setattr(SqliteOutbox, "_add", lambda *_: None)
         patch.setattr(Worker, "drain", lambda *_, **__: None)
         yield patch
 
@@ -37,7 +36,6 @@ def test_a_removal_whose_event_was_lost_is_not_found(
 ) -> None:
     with opened(tmp_path, semantic=False) as context:
         of(context).save("Likes green tea.", category="preference", slug="tea")
-        monkeypatch.setattr(SqliteOutbox, "_add", lambda *_: None)
         monkeypatch.setattr(Worker, "drain", lambda *_, **__: None)
         of(context).delete(TEA)
     monkeypatch.undo()
@@ -47,7 +45,8 @@ def test_a_removal_whose_event_was_lost_is_not_found(
 
 
 def test_a_save_leaves_no_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SqliteOutbox, "_add", lambda *_: pytest.fail("an event was registered"))
+    failed = "an event was written"
+    monkeypatch.setattr(SqliteIndex, "change_events", lambda *_, **__: pytest.fail(failed))
     with opened(tmp_path) as context:
         of(context).save("Likes green tea.", category="preference", slug="tea")
         of(context).save("Likes white tea.", category="preference", slug="tea")
@@ -112,7 +111,7 @@ def test_a_recall_looks_again_at_what_was_indexed_too_early(
         after = memory.read(TEA).revised(content="Likes white tea.")
         with monkeypatch.context() as patch:
             patch.setattr(Joint, "_write_files", late)
-            context.nodes.followed.write_node(after, ANA)
+            context.nodes.write_node(after, ANA)
 
         assert context.outbox.list_unfinished("local") == []
         if is_forgotten:

@@ -49,7 +49,7 @@ def ground(tmp_path: Path) -> MemoryGround:
 
 @pytest.fixture
 def memory(ground: Ground) -> Iterator[Opened]:
-    with opened(ground) as memory:
+    with opened(ground, logged=False) as memory:
         yield memory
 
 
@@ -233,7 +233,7 @@ def test_an_owner_goes_with_its_sessions_and_all_else_stays(
 
 def test_the_links_of_an_owner_go_and_those_of_others_stay(tmp_path: Path) -> None:
     ground = FolderGround(tmp_path / "ground")
-    with opened(ground) as memory:
+    with opened(ground, logged=False) as memory:
         assert isinstance(memory.backend, Recorded)
         links = FollowedLinks(memory.backend.history, str(tmp_path / "links.sqlite"))
         holders: Mapping[str, TenantData] = {
@@ -271,7 +271,7 @@ def test_who_has_only_sessions_can_be_deleted(memory: Opened) -> None:
 
 def test_a_session_whose_owner_nobody_can_read_is_let_be(tmp_path: Path) -> None:
     ground = FolderGround(tmp_path / "ground")
-    with opened(ground) as memory:
+    with opened(ground, logged=False) as memory:
         fill(memory, "own")
         fill(memory, "own", user="bob")
         session = ground.folder / "texts" / Uri("own", ("sessions", "of bob")).key
@@ -368,22 +368,22 @@ def test_a_deletion_that_was_killed_is_finished_by_resume(
     what: str, on: str, tmp_path: Path
 ) -> None:
     ground = GROUNDS[on](tmp_path / "ground")
-    with opened(ground) as memory:
+    with opened(ground, logged=False) as memory:
         for account in ("own", "other"):
             fill_little(memory, account)
     before = whole(ground)
     after = ground.copied(tmp_path / "after")
-    with opened(after) as memory:
+    with opened(after, logged=False) as memory:
         DELETIONS[what](memory)
         events = memory.events("own"), memory.events("other")
 
     def run(ground: Ground) -> None:
-        with opened(ground) as memory:
+        with opened(ground, logged=False) as memory:
             DELETIONS[what](memory)
 
     finished = 0
     for moment, left in every_crash(ground, run):
-        with opened(left) as memory:
+        with opened(left, logged=False) as memory:
             if not memory.backend.list(NOTES):
                 assert whole(left) in (before, whole(after)), moment
                 continue
@@ -423,16 +423,16 @@ def test_a_deletion_that_was_killed_can_be_begun_again(
 ) -> None:
     monkeypatch.setattr(tenants, "_BATCH", 4)  # less than the texts of one node
     ground = MemoryGround(tmp_path / "ground")
-    with opened(ground) as memory:
+    with opened(ground, logged=False) as memory:
         fill_little(memory, "own")
 
     def run(ground: Ground) -> None:
-        with opened(ground) as memory:
+        with opened(ground, logged=False) as memory:
             DELETIONS[what](memory)
 
     last = {}
     for moment, left in every_crash(ground, run):
-        with opened(left) as memory:
+        with opened(left, logged=False) as memory:
             with suppress(NodeNotFoundError):
                 DELETIONS[what](memory)
             last[moment] = whole(left)
@@ -466,7 +466,7 @@ def test_who_fails_to_forget_is_asked_again(what: str, first: bool, ground: Grou
     def order(kept: Mapping[str, TenantData]) -> Mapping[str, TenantData]:
         return {"failing": failing, **kept} if first else {**kept, "failing": failing}
 
-    with opened(ground, holders=order) as memory:
+    with opened(ground, holders=order, logged=False) as memory:
         fill(memory, "own")
         fill(memory, "other")
         with pytest.raises(StorageFaultError):
@@ -538,7 +538,7 @@ def test_who_comes_in_between_leaves_nothing_half(
     numbers = count()
 
     def write() -> None:
-        with monkeypatch.context() as patch, opened(ground) as late:
+        with monkeypatch.context() as patch, opened(ground, logged=False) as late:
             patch.setattr(Deletions, "refuse_nodes", lambda *_: None)  # it looked before
             slug = f"late-{next(numbers)}"
             uri = Uri("own", ("users", "ana", "memories", "preference", slug))
@@ -552,7 +552,7 @@ def test_who_comes_in_between_leaves_nothing_half(
             every: Mapping[str, TenantData] = {**kept, "late": writing}  # noqa: B023 - it is called before the next turn
             return {name: every[name] for name in names.get(place, ["nodes", "events", "late"])}
 
-        with opened(ground, holders=order) as memory:
+        with opened(ground, holders=order, logged=False) as memory:
             fill(memory, "own")
 
             deleted = DELETIONS[what](memory)
@@ -570,14 +570,14 @@ def test_what_is_made_anew_is_let_be_by_who_deletes_late(ground: Ground) -> None
     """Two delete the same at once; when the first is done, the second stops."""
 
     def make_anew() -> None:
-        with opened(ground) as other:
+        with opened(ground, logged=False) as other:
             Deletions(other.backend).end("own", "")
             fill(other, "own")
 
     def order(kept: Mapping[str, TenantData]) -> Mapping[str, TenantData]:
         return {"late": Writing(make_anew, 1), **kept}
 
-    with opened(ground, holders=order) as memory:
+    with opened(ground, holders=order, logged=False) as memory:
         memory.namespaces.create_account("own", ROOT)
 
         memory.namespaces.delete_account("own", ROOT)
@@ -591,12 +591,12 @@ def test_writers_in_another_account_are_not_disturbed(tmp_path: Path) -> None:
     writes = 12
 
     def write() -> None:
-        with opened(FolderGround(tmp_path / "ground")) as memory:
+        with opened(FolderGround(tmp_path / "ground"), logged=False) as memory:
             for number in range(writes):
                 uri = Uri("other", ("users", "ana", "memories", "preference", f"n-{number}"))
                 memory.nodes.write_node(_node(uri, "ana"), ctx_of("other"))
 
-    with opened(ground) as memory:
+    with opened(ground, logged=False) as memory:
         fill(memory, "own", talks=60)
         writer = start(write)
         memory.namespaces.delete_account("own", ROOT)
@@ -611,12 +611,15 @@ def test_deleting_while_others_write_there_leaves_whole_nodes_only(tmp_path: Pat
     ground = FolderGround(tmp_path / "ground")
 
     def write(user: str) -> None:
-        with opened(FolderGround(tmp_path / "ground")) as memory, suppress(AccessDeniedError):
+        with (
+            opened(FolderGround(tmp_path / "ground"), logged=False) as memory,
+            suppress(AccessDeniedError),
+        ):
             for number in range(150):
                 uri = Uri("own", ("users", user, "memories", "preference", f"n-{number}"))
                 memory.nodes.write_node(_node(uri, user), ctx_of("own", user))
 
-    with opened(ground) as memory:
+    with opened(ground, logged=False) as memory:
         fill(memory, "own")
         writers = [start(partial(write, user)) for user in ("ana", "bob")]
         while len(memory.namespaces.list_users("own", ROOT)) < 2:

@@ -13,7 +13,11 @@ import pytest
 
 from perdure.engine.sessions import Sessions
 from perdure.engine.upkeep import Kind
-from perdure.errors import AccessRefusedError, EmbeddingError, InvalidValueError
+from perdure.errors import (
+    EmbeddingError,
+    InvalidValueError,
+    StorageError,
+)
 from tests.engine import broken_recall as broken
 from tests.engine import (
     test_another_model,
@@ -225,7 +229,7 @@ BITES = (
         broken.refuses_what_can_not_be_caught_up_with,
         test_answering,
         "test_an_index_that_can_not_be_brought_up_to_date_answers_as_it_is",
-        (AccessRefusedError,),
+        (StorageError,),
         {"number": errno.EROFS},
     ),
     Bite(broken.exceeds_the_budget, test_recall, BUDGET, semantic=False),

@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
 from perdure.engine.building import Made
-from perdure.engine.indexing import Following, Indexer
+from perdure.engine.indexing import Following, Indexer, Told
 from perdure.engine.lasting import KnownRecords
 from perdure.engine.summaries import Beginning
 from perdure.index.embedders.hashing import Hashing
@@ -161,8 +162,9 @@ def test_who_read_before_somebody_else_wrote_looks_again(tmp_path: Path) -> None
                 places: Iterable[Uri],
                 beginning: Beginning | None = None,
                 known: KnownRecords | None = None,
+                told: Told = MappingProxyType({}),
             ) -> Made:
-                made = super().make(places, beginning, known)
+                made = super().make(places, beginning, known, told)
                 if not self.overtaken:
                     self.overtaken = True
                     of(context).save("Likes giraffes.", category="preference", slug="zebra")

@@ -12,7 +12,7 @@ import pytest
 
 import perdure
 from perdure.app import Context
-from perdure.context.outbox.events import MAX_RETRY
+from perdure.context.outbox import MAX_RETRY
 from perdure.context.reading import Stored
 from perdure.engine.building import Caught
 from perdure.engine.worker import Round, Worker
@@ -80,9 +80,11 @@ def indexed(context: Context) -> set[str]:
 def test_events_are_done_and_gone(context: Context) -> None:
     write(context, "one", "two")
 
-    done = worker(context).drain("local")
+    kinds = [event.event_type for _, event in context.outbox.list_pending("local")]
+    assert kinds == [EventType.UPSERT_NODE] * 2 + [EventType.UPSERT_DIRECTORY]
 
-    assert done.done == 2
+    worker(context).drain("local")
+
     assert context.outbox.list_unfinished("local") == []
     assert indexed(context) == {"one", "two"}
 
@@ -129,7 +131,6 @@ def test_every_kind_of_event_reaches_the_index(context: Context) -> None:
 
 def test_an_event_that_nobody_registered_is_not_missed(context: Context) -> None:
     write(context, "one")
-    context.outbox.delete_account_data("local")  # as if the writer had died before it could tell
 
     worker(context).work("local")
 
@@ -207,6 +208,8 @@ def test_leases_are_let_go_of_whatever_happens(
     context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(context, "one")
+    worker(context).drain("local")
+    context.outbox.register_write(ContextNode(uri=f"{FOLDER}/one", content="one text"), ANA)
     working = worker(context)
 
     def fail(*_: object, **__: object) -> None:
@@ -224,6 +227,8 @@ def test_what_is_done_is_let_go_of_with_that(
     context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(context, "one")
+    worker(context).drain("local")
+    context.outbox.register_write(ContextNode(uri=f"{FOLDER}/one", content="one text"), ANA)
 
     def again(*_: object, **__: object) -> None:
         raise AssertionError
@@ -236,19 +241,23 @@ def test_what_is_done_is_let_go_of_with_that(
 
 def test_a_long_queue_is_listed_once(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("perdure.engine.worker.BATCH", 3)
-    write(context, *(f"n{number}" for number in range(10)))
+    slugs = [f"n{number}" for number in range(10)]
+    write(context, *slugs)
+    worker(context).drain("local")
+    nodes = [ContextNode(uri=f"{FOLDER}/{slug}", content=f"{slug} text") for slug in slugs]
+    context.outbox.register_writes(nodes, ANA)
     found: list[int] = []
-    list_pending = context.outbox.list_pending
+    list_due = context.outbox.list_due
 
     def counted(account_id: str) -> list[tuple[str, OutboxEvent]]:
-        pending = list_pending(account_id)
+        pending = list_due(account_id)
         found.append(len(pending))
         return pending
 
-    monkeypatch.setattr(context.outbox, "list_pending", counted)
+    monkeypatch.setattr(context.outbox, "list_due", counted)
 
     assert worker(context).drain("local").done == 10
-    assert found == [10, 0]
+    assert found == [10]
 
 
 def test_who_finds_only_what_no_log_tells_of_comes_to_an_end(
@@ -256,7 +265,7 @@ def test_who_finds_only_what_no_log_tells_of_comes_to_an_end(
 ) -> None:
     working, rounds = worker(context), iter(range(3))
 
-    def index_again(_: str) -> Caught:
+    def index_again(_: str, **__: object) -> Caught:
         next(rounds)
         return Caught(0, frozenset({Uri.parse(f"{FOLDER}/by-hand")}))
 
@@ -267,8 +276,8 @@ def test_who_finds_only_what_no_log_tells_of_comes_to_an_end(
 
 def test_what_a_dead_worker_leased_is_done_by_the_next(context: Context) -> None:
     write(context, "one")
-    ((uri, event),) = context.outbox.list_pending("local")
-    context.outbox.try_acquire(event, uri, "dead", 1)
+    uri, event = context.outbox.list_pending("local")[0]
+    assert context.outbox.try_acquire(event, uri, "dead", 1)
 
     worker(context).work("local")
     assert indexed(context) == {"one"}  # the log told it
@@ -297,7 +306,7 @@ _WORK = """
 import os, sys
 from pathlib import Path
 from perdure.index.stores import sqlite
-from perdure.context.outbox.sqlite import SqliteOutbox
+from perdure.engine.outbox import OutboxStore
 from tests.engine.remembering import opened
 from perdure.engine.worker import Worker
 
@@ -319,7 +328,7 @@ def dying(owner, name):
 
 dying(sqlite.SqliteIndex, "replace")
 for name in ("try_acquire", "mark_done", "release"):
-    dying(SqliteOutbox, name)
+    dying(OutboxStore, name)
 with opened(Path(sys.argv[1])) as context:
     Worker(context.outbox, context.indexes.present("local").following).drain("local")
 print(seen)
@@ -335,6 +344,8 @@ def test_a_worker_killed_at_any_step_loses_and_doubles_nothing(tmp_path: Path) -
         home.mkdir()
         with opened(home) as context:
             write(context, "one", "two")
+            node = ContextNode(uri=f"{FOLDER}/one", content="one text")
+            context.outbox.register_write(node, ANA)
         done = subprocess.run(
             [sys.executable, "-c", _WORK, str(home), str(step)],
             env=environ,
@@ -370,7 +381,7 @@ def test_a_node_that_is_written_between_two_looks_is_indexed(
         indexer = memory._parts.present(place.account).following.indexer
         healthy, looks = indexer.reader.active, iter([True, False])
 
-        def active(at: Uri) -> Stored:
+        def active(at: Uri, _: object = None) -> Stored:
             if next(looks):  # its file is written right after this
                 raise NodeNotFoundError("nothing is there yet. Fix: look again.")
             return healthy(at)

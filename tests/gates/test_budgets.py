@@ -16,16 +16,16 @@ def lines_in(*paths: Path) -> int:
 
 BUDGETS = {
     "agents": 4_470,
-    "app": 2_867,
-    "artifacts": 7_250,
-    "context": 5_756,
-    "engine": 30_069,
+    "app": 2_894,
+    "artifacts": 7_298,
+    "context": 5_193,
+    "engine": 30_813,
     "harness": 2_027,
-    "index": 4_343,
+    "index": 4_668,
     "model": 3_110,
     "process": 583,
-    "storage": 6_020,
-    "surfaces": 7_245,
+    "storage": 6_022,
+    "surfaces": 7_241,
     "testing": 4_348,
 }
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_437
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_012

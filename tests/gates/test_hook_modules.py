@@ -28,7 +28,7 @@ MOST_OF_OURS = {
     "session-start": 104,
     "prompt": 119,
     "action, silent": 71,
-    "action, a rule": 142,
+    "action, a rule": 144,
     "failure": 71,
     "subagent": 103,
     "stop": 21,

@@ -421,11 +421,11 @@ def test_a_newer_schema_is_refused_and_left_alone(
 @pytest.mark.parametrize(
     "change",
     [
-        "UPDATE texts SET payload = replace(payload, 'cid7', 'cid8')",
-        "UPDATE texts SET payload = '{' WHERE id = 'ana-7'",
-        "UPDATE texts SET id = 'ana-x' WHERE id = 'ana-7'",
-        "UPDATE texts SET valid_from = '2026-03-02T00:00:00Z' WHERE id = 'ana-7'",
-        "UPDATE texts SET digest = x'00' WHERE id = 'ana-7'",
+        "UPDATE texts SET payload = (SELECT payload FROM texts WHERE row = 2) WHERE row = 8",
+        "UPDATE texts SET payload = x'7b' WHERE id = '=ana-7'",
+        "UPDATE texts SET id = '=ana-x' WHERE id = '=ana-7'",
+        "UPDATE texts SET valid_from = '2026-03-02T00:00:00Z' WHERE id = '=ana-7'",
+        "UPDATE texts SET digest = x'00' WHERE id = '=ana-7'",
         "UPDATE vectors SET vector = zeroblob(32) WHERE row = 8",
         "DELETE FROM vectors WHERE row = 8",
         "UPDATE records SET below = below + 1 WHERE row = 8",
@@ -433,6 +433,7 @@ def test_a_newer_schema_is_refused_and_left_alone(
         "UPDATE records SET category = owner_space WHERE row = 8",
         "UPDATE records SET level = 1 WHERE row = 8",
         "UPDATE names SET value = 'user:eve' WHERE value = 'user:ana'",
+        "UPDATE names SET sum = sum + 1 WHERE value = 'user:ana'",
         "DELETE FROM records WHERE row = 8",
         "UPDATE stamps SET stamp = 'x' WHERE uri = (SELECT uri FROM records WHERE row = 8)",
         "DELETE FROM stamps WHERE uri = (SELECT uri FROM records WHERE row = 8)",
@@ -452,8 +453,8 @@ def test_a_check_names_what_is_not_as_its_stamp_says(
 @pytest.mark.parametrize(
     "change",
     [
-        "UPDATE texts SET text = 'coffee' WHERE id = 'ana-7'",
-        "DELETE FROM texts WHERE id = 'ana-7'",
+        "UPDATE texts SET text = 'coffee' WHERE id = '=ana-7'",
+        "DELETE FROM texts WHERE id = '=ana-7'",
         "UPDATE changes SET cursor = cursor + 1",
         "UPDATE changes SET rows = rows + 1",
         "UPDATE changes SET gone = '[8]'",
@@ -481,7 +482,7 @@ def test_a_damaged_node_is_healed_by_replacing_it(index: SqliteIndex, file: Path
     nodes = nodes_of(many(30))
     index.replace(ACCOUNT, nodes)
     with closing(sqlite3.connect(file, isolation_level=None)) as db:
-        db.execute("UPDATE texts SET payload = '{' WHERE id = 'ana-7'")
+        db.execute("UPDATE texts SET payload = x'7b' WHERE id = '=ana-7'")
     (damaged,) = index.check(ACCOUNT)
     index.upsert([record("more", uri_of("n2"), vector=QUERY)])
     assert index.check(ACCOUNT) == [damaged]

@@ -297,7 +297,7 @@ class TestDatabases:
 WRITERS = {
     "perdure.context.tenants",
     "perdure.context.nodes",
-    "perdure.context.outbox.sqlite",
+    "perdure.engine.outbox",
     "perdure.artifacts.store",
     "perdure.engine.memory",
     "perdure.engine.worker",

@@ -195,7 +195,7 @@ class TestFreshness:
 
         assert recall_here(here.context) == ""
 
-    @pytest.mark.parametrize("gone", ["index", "outbox.sqlite", "histories"])
+    @pytest.mark.parametrize("gone", ["index", "catalogue.sqlite", "histories"])
     def test_it_is_the_same_without_what_is_derived(self, here: Here, gone: str) -> None:
         here.save_all(
             ("We chose SQLite.", "decision", {"project": PROJECT}),

@@ -11,7 +11,7 @@ NEEDED = {
     "perdure.app": "identity opening reading",
     "perdure.config": "",
     "perdure.context": "aliases files layouts layouts.names layouts.notefile layouts.notes "
-    "layouts.places outbox outbox.schema",
+    "layouts.places",
     "perdure.sqlite": "",
     "perdure.dataclass": "",
     "perdure.engine": "recall recall.packing",
@@ -20,6 +20,7 @@ NEEDED = {
     "perdure.files": "",
     "perdure.frontmatter": "",
     "perdure.harness": "projects",
+    "perdure.artifacts": "named",
     "perdure.index": "account account.schema words",
     "perdure.markdown": "",
     "perdure.model": "aliases anchors node request trust uri values",

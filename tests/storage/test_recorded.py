@@ -9,7 +9,7 @@ import pytest
 
 from perdure.artifacts import CID, Change
 from perdure.artifacts.disk import FolderDisk
-from perdure.artifacts.mark import MARK
+from perdure.artifacts.named import MARK
 from perdure.errors import (
     AbsentError,
     ClosedError,

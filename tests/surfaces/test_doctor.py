@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from perdure.app import condition, find_history
-from perdure.context.outbox.sqlite import SqliteOutbox
+from perdure.app import condition, find_history, open_context
 from perdure.storage.lock.mutex import Signature
 from tests.index.minilm_cache import installed_model
 from tests.surfaces.nodes import one, perdure, told
@@ -79,15 +78,19 @@ def test_every_line_that_is_not_ok_has_its_fix(home: Path) -> None:
 
 
 def test_dead_letters_are_a_warning(home: Path) -> None:
-    with SqliteOutbox(str(find_history(os.environ) / "outbox.sqlite")) as outbox:
-        uri, event = outbox.list_pending("local")[0]
-        outbox.move_to_dlq(event, uri)
+    with open_context(os.environ) as context:
+        uri, event = context.outbox.list_pending("local")[0]
+        context.outbox.move_to_dlq(event, uri)
 
     assert unwell(0) == {"outbox": "warn"}
 
 
 def test_what_waits_for_long_wants_a_worker(home: Path) -> None:
-    with closing(sqlite3.connect(find_history(os.environ) / "outbox.sqlite")) as db:
+    with open_context(os.environ) as context:
+        uri, event = context.outbox.list_pending("local")[0]
+        context.outbox.release(event, uri)
+    (index,) = find_history(os.environ).glob("index/*/local.sqlite")
+    with closing(sqlite3.connect(index)) as db:
         db.execute("UPDATE events SET created_at = created_at - 3700 * 1000000")
         db.commit()
 
@@ -141,12 +144,6 @@ def test_what_cant_be_written_fails(home: Path, monkeypatch: pytest.MonkeyPatch)
     assert unwell(1) == {"home": "FAIL", "writing": "FAIL"}
 
 
-def spoil_outbox(folder: Path) -> None:
-    for path in folder.glob("outbox.sqlite*"):
-        path.unlink()
-    (folder / "outbox.sqlite").write_bytes(b"nonsense" * 1000)
-
-
 def spoil_index(folder: Path) -> None:
     for path in (folder / "index").rglob("*.sqlite-*"):
         path.unlink()
@@ -162,7 +159,6 @@ def spoil_history(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "code", "says"),
     [
-        (spoil_outbox, 1, {"outbox": "FAIL"}),
         (spoil_index, 0, {"index": "warn"}),
         (spoil_history, 1, {"history": "FAIL"}),
     ],

@@ -5,13 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.errors import (
     SecretRefusedError,
     StorageFaultError,
-    UnregisteredError,
     VersionMismatchError,
 )
+from perdure.index.stores.sqlite import SqliteIndex
 from tests.support.validate.tokens import token
 from tests.surfaces.nodes import TABS, one, perdure, refusal, told
 
@@ -168,16 +167,16 @@ class TestEdit:
 
         assert "correct its file" in str(refusal("edit", "preference/indentation"))
 
-    def test_a_text_that_is_written_is_not_kept_though_the_index_was_not_told(
+    def test_a_text_that_is_written_is_not_kept_though_it_could_not_be_indexed(
         self, tabs: Path, editor: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def fail(*_: object) -> None:
-            raise StorageFaultError("the outbox is gone. Fix: none.")
+            raise StorageFaultError("the index is gone. Fix: none.")
 
         editor.write_text('echo both > "$1"')
         with monkeypatch.context() as patch:
-            patch.setattr(SqliteOutbox, "register_writes", fail)
-            assert isinstance(refusal("edit", "preference/indentation"), UnregisteredError)
+            patch.setattr(SqliteIndex, "replace", fail)
+            told("edit", "preference/indentation")
 
         assert list((editor.parent / "temporary").iterdir()) == []
         assert told("read", "preference/indentation") == "both"

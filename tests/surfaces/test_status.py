@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from perdure.app import condition, find_history
-from perdure.context.outbox.sqlite import SqliteOutbox
+from perdure.app import condition, find_history, open_context
 from tests.surfaces.nodes import one, perdure, told
 
 PARTS = [
@@ -164,17 +163,6 @@ def test_a_history_that_is_damaged_leaves_the_rest(folder: Path) -> None:
         assert "Fix: " in str(said[name]["trouble"])
 
 
-def test_an_outbox_that_is_damaged_leaves_the_rest(folder: Path) -> None:
-    for path in folder.glob("outbox.sqlite*"):
-        path.unlink()
-    (folder / "outbox.sqlite").write_bytes(b"nonsense" * 1000)
-
-    code, said = status()
-
-    assert (code, broken(said)) == (1, {"outbox"})
-    assert "Fix: " in str(said["outbox"]["trouble"])
-
-
 def test_a_vault_that_is_gone_leaves_the_rest(folder: Path, memory: Path) -> None:
     shutil.rmtree(memory)
 
@@ -195,9 +183,9 @@ def test_a_model_that_cant_be_had_is_told_of(folder: Path) -> None:
 
 
 def test_dead_letters_are_counted(folder: Path) -> None:
-    with SqliteOutbox(str(folder / "outbox.sqlite")) as outbox:
-        uri, event = outbox.list_pending("local")[0]
-        outbox.move_to_dlq(event, uri)
+    with open_context(os.environ) as context:
+        uri, event = context.outbox.list_pending("local")[0]
+        context.outbox.move_to_dlq(event, uri)
 
     _, said = status()
 

@@ -33,7 +33,7 @@ def asks(base_url: str) -> None:
 # ---------------------------------------------------------------- once
 class TestOnce:
     def test_it_works_on_what_waits_and_ends(self, tabs: Path) -> None:
-        assert told("worker", "--once") == DONE.format("1 event", "4 places")
+        assert told("worker", "--once") == DONE.format("1 event", "1 place")
 
         assert (waiting(), one("index", "status")["behind"]) == (0, 0)
         assert told("worker", "--once") == DONE.format("0 events", "0 places")
@@ -44,7 +44,7 @@ class TestOnce:
         folder.mkdir(parents=True)
         (folder / "content.md").write_text("Likes tea.")
 
-        assert told("worker", "--once") == DONE.format("1 event", "4 places")
+        assert told("worker", "--once") == DONE.format("1 event", "1 place")
         assert told("worker", "--once") == DONE.format("0 events", "0 places")
 
     def test_it_works_for_all_accounts(self, tabs: Path) -> None:

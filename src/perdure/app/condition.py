@@ -26,17 +26,19 @@ from perdure.app.opening import (
     store_of,
 )
 from perdure.config import Config, load_config
-from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.context.reading import NodeReader
 from perdure.dataclass import fields
 from perdure.engine.building import Logged
 from perdure.engine.edits import look_for_edits
 from perdure.engine.index_folders import open_index
 from perdure.engine.indexes import index_name
+from perdure.engine.outbox import LogFeed, OutboxStore
 from perdure.engine.upkeep import Check, Checkup, Severity, StatusPart
 from perdure.errors import (
     ConfigError,
     ContextError,
+    DamageError,
+    EmbeddingError,
     PerdureError,
     StorageSelectionError,
     explain_reading,
@@ -260,11 +262,16 @@ class Condition:
         return None
 
     def _outbox(self) -> Facts:
-        path = self._folder / "outbox.sqlite"
-        if not path.exists():
-            return {"waiting": 0, "dead": 0, "since": None}
-        with SqliteOutbox(str(path)) as outbox:
-            waiting, dead, since = outbox.count(self._request.account_id)
+        waiting, dead, since = 0, 0, None
+        with suppress(DamageError, EmbeddingError, StorageSelectionError):  # told of elsewhere
+            name = index_name(embedder_for(self._settings), self._settings.index)
+            with (
+                closing(open_index(self._folder / "index" / name)) as index,
+                History.open(str(self._folder)) as history,
+            ):
+                feed = LogFeed(history, NodeReader(self.backend), index.cursor)
+                count = OutboxStore(lambda _: index, feed).count
+                waiting, dead, since = count(self._request.account_id)
         return {"waiting": waiting, "dead": dead, "since": None if since is None else _utc(since)}
 
     def _model(self) -> Facts:

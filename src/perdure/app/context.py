@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from perdure.context.contract import TenantData
     from perdure.context.followed import FollowedLinks
     from perdure.context.nodes import Nodes
-    from perdure.context.outbox.sqlite import SqliteOutbox
     from perdure.context.reading import NodeReader
     from perdure.context.relations import RelationReader, Relations
     from perdure.engine.erasing.erasing import Erasing
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from perdure.engine.llm.contract import LLM
     from perdure.engine.memory import Memory
     from perdure.engine.namespaces import NamespaceManager
+    from perdure.engine.outbox import OutboxStore
     from perdure.engine.past import Pasts
     from perdure.engine.repair import Repair
     from perdure.engine.upkeep import Checkup, StatusPart
@@ -45,7 +45,7 @@ _LOOKS_BEFORE_WATCHING = 2
 class Context(Closing):
     """The parts that work on one memory, each made when it is first asked for.
 
-    Who only reads needs no outbox, and is not stopped by one that is damaged.
+    What is not asked for is not opened, and a fault of it stops nobody.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class Context(Closing):
     def nodes(self) -> "Nodes":
         from perdure.context.nodes import Nodes
 
-        return Nodes(self.recorded, self.outbox, backlinks=self.links)
+        return Nodes(self.recorded, backlinks=self.links)
 
     @cached_property
     def relations(self) -> "Relations":
@@ -131,12 +131,17 @@ class Context(Closing):
         return self._closing.enter_context(closing(FollowedLinks(self.recorded.history, file)))
 
     @cached_property
-    def outbox(self) -> "SqliteOutbox":
-        from perdure.context.outbox.sqlite import SqliteOutbox
+    def outbox(self) -> "OutboxStore":
+        from perdure.engine.outbox import LogFeed, OutboxStore
 
-        file = str(self._folder / "outbox.sqlite")
-        outbox = SqliteOutbox(file, siblings=self.reader.siblings)
-        return self._closing.enter_context(closing(outbox))
+        history, present = self.recorded.history, self.indexes.present
+        feed = LogFeed(
+            history,
+            self.reader,
+            lambda account: present(account).following.index.cursor(account),
+            lambda account: present(account).following.indexer.tells_folders,
+        )
+        return OutboxStore(self.indexes.events, feed, siblings=self.reader.siblings)
 
     @cached_property
     def namespaces(self) -> "NamespaceManager":

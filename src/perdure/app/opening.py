@@ -328,9 +328,7 @@ def arriving_into(config: Config) -> "Arriving":
     store = _opened(config, backend)
     folder = store.folder
     databases = (
-        f"{name}.sqlite{log}"
-        for name in ("outbox", "links", "seen")
-        for log in ("", "-wal", "-shm")
+        f"{name}.sqlite{log}" for name in ("links", "seen") for log in ("", "-wal", "-shm")
     )
     derived = [folder / name for name in (*DERIVED, *databases)]
     layout = laid_out(config, backend, store)

@@ -6,15 +6,18 @@ from typing import NamedTuple
 
 from perdure.app.identity import find_store
 from perdure.app.opening import ACCOUNT, laid_out
+from perdure.artifacts.named import names_since
 from perdure.config import SQLITE, Config, load_config
 from perdure.context.aliases import read_aliases
-from perdure.context.outbox.schema import waiting_uris
-from perdure.index.account.schema import FORMAT, Notes, read_notes
+from perdure.index.account.schema import FORMAT, Notes, read_failed, read_notes
 from perdure.model.aliases import Aliases
+from perdure.model.uri import Uri
 from perdure.storage import StorageBackend, select_backend
 from perdure.storage.wrappers.read_only import ReadOnly
 
 _DATABASE = f"{ACCOUNT}.sqlite"
+_FILES = 8
+"""At most so many names are of one node."""
 AGENT = "default"
 
 
@@ -50,8 +53,22 @@ class Reading(NamedTuple):
         return sorted(path for each in folders if (path := each / _DATABASE).is_file())
 
     def waiting(self, most: int) -> list[str] | None:
-        """Return the nodes that no index knows of yet; None if nobody can tell."""
-        return waiting_uris(self.folder / "outbox.sqlite", ACCOUNT, most)
+        """Return so many nodes that no index knows of yet; None if that is not known.
+
+        These are what the log names past the index that is furthest, and what that one failed to
+        take in.
+        """
+        found = [told for path in self.databases() if (told := read_failed(path, most))]
+        if not found:  # nobody asks an index that is not there
+            return [] if self.config.index == SQLITE else None
+        cursor, failed = max(found, key=lambda told: told[0])
+        names = names_since(self.folder, cursor, _FILES * most)
+        if names is None:
+            return None
+        folders = dict.fromkeys(name.rpartition("/")[0] for name in names)
+        places = (Uri.of_key(folder) for folder in folders)
+        fresh = [str(place) for place in places if place is not None and place.is_node]
+        return list(dict.fromkeys((*failed, *fresh)))[:most]
 
 
 def open_to_read(environ: Mapping[str, str]) -> Reading:

@@ -22,14 +22,14 @@ from perdure.artifacts.canonical import Value
 from perdure.artifacts.cid import CID, Hash
 from perdure.artifacts.disk import FolderLock, boot_name, take_in_time
 from perdure.artifacts.entry import Bind, Lift, Put, Register, Result, Sweep, Tombstone
+from perdure.artifacts.named import VERSION
 from perdure.artifacts.state import Logged
 from perdure.errors import DamageError, LockTimeout
 from perdure.sqlite import DatabaseFile, InMemory, Tables, discard, transaction
 
-_VERSION = 4
 _TABLES = Tables(
     name="the catalogue",
-    version=_VERSION,
+    version=VERSION,
     statements=(
         # A name is in two: its last two segments, and the folder that they are in.
         "CREATE TABLE folders (id INTEGER PRIMARY KEY, name TEXT UNIQUE)",
@@ -51,7 +51,7 @@ _TABLES = Tables(
         """CREATE TABLE facts (history BLOB, cursor INTEGER, time INTEGER, bound INTEGER,
        rows INTEGER, total INTEGER, seen_on TEXT)""",
         "INSERT INTO facts VALUES (x'', 0, 0, 0, 0, 0, '')",
-        f"PRAGMA user_version = {_VERSION}",
+        f"PRAGMA user_version = {VERSION}",
     ),
     without="it is made again from the log",
 )

@@ -21,9 +21,9 @@ from typing import NamedTuple
 from google_crc32c import value as crc32c
 
 from perdure.artifacts.disk import Disk, File
+from perdure.artifacts.named import MARK
 from perdure.artifacts.segment import segment_name
 
-MARK = "mark"
 _ARRIVED = "arrived"
 _ARRIVING = "arriving-"
 _ARRIVING_MARK = "arriving-mark"

@@ -17,6 +17,7 @@ from perdure.artifacts.entry import Bind, SnapshotAnchor
 from perdure.artifacts.index import Content, Draft
 from perdure.artifacts.journal import NOTE, Journal, milliseconds
 from perdure.artifacts.log import SEGMENT_BYTES, Cut
+from perdure.artifacts.named import CATALOGUE
 from perdure.artifacts.segment import segment_name
 from perdure.artifacts.state import ArtifactLocation, BlockSlice, Change, IndexState, Logged
 from perdure.artifacts.table import Row
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from perdure.artifacts.sweep import Collected, Sweeper
     from perdure.artifacts.verify import Progress, Report
 
-CATALOGUE = "catalogue.sqlite"
 
 _WRONG = b"not what was put"
 """Stands for bytes that are not what they were; told apart by identity."""

@@ -82,7 +82,7 @@ class Mending:
             else:
                 self._plan_new(draft, place, files, ctx)
 
-        self._tell(self._nodes.write(plan, ctx), uri, ctx)
+        self._adopt(self._nodes.change(plan, ctx), uri, ctx)
 
     def remove(self, uri: str, ctx: RequestContext) -> None:
         """Remove the parts of a node that has neither content nor meta, and its empty folder."""
@@ -102,7 +102,7 @@ class Mending:
             if stored is not None and stored.meta.status is NodeStatus.PENDING:
                 draft.write(stored.node, stored)
 
-        self._nodes.write(plan, ctx)
+        self._nodes.change(plan, ctx)
 
     def finish(self, uri: str, ctx: RequestContext) -> None:
         """Put the parts in place that a meta names, from history; else set the node aside."""
@@ -139,7 +139,7 @@ class Mending:
             else:
                 draft.put(self._nodes.file(place, META), earlier, files[META])
 
-        self._tell(self._nodes.write(plan, ctx), uri, ctx)
+        self._adopt(self._nodes.change(plan, ctx), uri, ctx)
 
     def mark(self, uri: str, ctx: RequestContext) -> None:
         """Let the folder above say what the node says."""
@@ -153,11 +153,10 @@ class Mending:
 
         self._nodes.change(plan, ctx)
 
-    def _tell(self, draft: Draft, uri: str, ctx: RequestContext) -> None:
-        """Tell the index of a node that got an earlier meta; a written one was told of."""
-        restored = bool(draft.changes) and not draft.written
-        if restored and not self._nodes.adopt(uri, ctx):
-            self._nodes.register(uri, ctx)
+    def _adopt(self, draft: Draft, uri: str, ctx: RequestContext) -> None:
+        """Make what a node that got an earlier meta says by now its next version."""
+        if draft.changes and not draft.written:
+            self._nodes.adopt(uri, ctx)
 
     # ------------------------------------------------------------ what is left
     def _plan_new(self, draft: Draft, place: Uri, files: Files, ctx: RequestContext) -> None:

@@ -1,16 +1,14 @@
 """Nodes on the seam: the verbs that change them."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from copy import copy
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import Self
 
 from perdure.context.draft import Draft
 from perdure.context.files import ARCHIVED, FILES, META
 from perdure.context.links import Backlinks, ScannedLinks, relinked, resolve
-from perdure.context.outbox.events import OutboxStore
 from perdure.context.reading import OWNER_LEVEL, NodeReader, Stored, absent
 from perdure.context.tenants import Deletions
 from perdure.dataclass import replace
@@ -22,7 +20,6 @@ from perdure.errors import (
     NodeExistsError,
     NodeNotFoundError,
     PerdureError,
-    UnregisteredError,
     VersionMismatchError,
 )
 from perdure.model import ContextNode, NodeStatus, RequestContext, Uri, slugify
@@ -40,15 +37,12 @@ class Nodes(NodeReader):
     def __init__(
         self,
         backend: TransactionalBackend,
-        outbox: OutboxStore,
         *,
         backlinks: Backlinks | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         super().__init__(backend)
         self._changing = backend
-        self._outbox = outbox
-        self._is_followed = False
         self._backlinks = backlinks or ScannedLinks(self)
         self._clock = clock
         self._deletions = Deletions(backend)
@@ -56,18 +50,7 @@ class Nodes(NodeReader):
     def because(self, reason: str = "", **more: JSON) -> Self:
         """Return the same nodes, for changes that are made for this reason."""
         same = copy(self)
-        vars(same).pop("followed", None)
         same._changing = self._changing.because(reason=reason or None, **more)  # type: ignore[arg-type] # noqa: SLF001 - it is one of us; JSON is among what circumstances may be
-        return same
-
-    @cached_property
-    def followed(self) -> Self:
-        """The same nodes, for a caller that follows the log at once: a write waits in no outbox.
-
-        If following fails, the caller registers the node.
-        """
-        same = copy(self)
-        same._is_followed = True  # noqa: SLF001 - it is one of us
         return same
 
     # ------------------------------------------------------------ writing
@@ -101,12 +84,9 @@ class Nodes(NodeReader):
                 draft.remove(place, self.active(place).files)
             also(draft)
 
-        self.write(plan, ctx)
+        self.change(plan, ctx)
         for place in gone:
             self.clear(place)
-            owner = self.reach.session_owner(place) or "" if place.session else place.owner_space
-            with self._told():
-                self._outbox.register_delete(str(place), ctx, owner_space=owner)
 
     def _plan_write(self, draft: Draft, node: ContextNode, ctx: RequestContext) -> None:
         stored = self.load(node.place)
@@ -142,21 +122,13 @@ class Nodes(NodeReader):
     # ------------------------------------------------------------ putting away, removing
     def archive_node(self, uri: str, ctx: RequestContext) -> None:
         place = self.reach.changed(uri, ctx)
-        self.archive_nodes(lambda draft: self.plan_archive(draft, place), ctx)
+        self.change(lambda draft: self.plan_archive(draft, place), ctx)
 
     def plan_archive(self, draft: Draft, place: Uri) -> None:
         """Let a node that is in use be archived with a draft."""
         stored = self.active(place)
         draft.mark(place, archived=True)
         draft.write(stored.node.revised(), stored, status=NodeStatus.ARCHIVED)
-
-    def archive_nodes(self, plan: Callable[[Draft], None], ctx: RequestContext) -> None:
-        """Commit what a plan archives and writes, and register all of it."""
-        written = self.write(plan, ctx).written
-        with self._told():
-            for node in written:
-                if node.status is NodeStatus.ARCHIVED:
-                    self._outbox.register_archive(node.uri, ctx, owner_space=node.owner_space)
 
     def unarchive_node(
         self, uri: str, ctx: RequestContext, also: Callable[[Draft], None] = lambda _draft: None
@@ -174,19 +146,17 @@ class Nodes(NodeReader):
             draft.write(stored.node.revised(), stored)
             also(draft)
 
-        self.write(plan, ctx)
+        self.change(plan, ctx)
 
     def delete_node(self, uri: str, ctx: RequestContext) -> None:
         place = self.reach.changed(uri, ctx)
-        owner = ""
         files: dict[str, Text] = {}
 
         def plan(draft: Draft) -> None:
-            nonlocal owner, files
+            nonlocal files
             files = self.files(place)
             if all(found is None for found in files.values()):
                 raise absent(place)
-            owner = self.reach.session_owner(place) or "" if place.session else place.owner_space
             texts = {name: found for name, found in files.items() if found is not UNREADABLE}
             draft.remove(place, texts)
             draft.mark(place, archived=False)
@@ -197,8 +167,6 @@ class Nodes(NodeReader):
                 with suppress(PerdureError, OSError):  # a link is nothing of ours, and stays
                     self._changing.remove(self.file(place, name))
         self.clear(place)
-        with self._told():
-            self._outbox.register_delete(uri, ctx, owner_space=owner)
 
     # ------------------------------------------------------------ moving
     def move_node(self, from_uri: str, to_uri: str, ctx: RequestContext) -> None:
@@ -218,11 +186,8 @@ class Nodes(NodeReader):
             draft.remove(old, stored.files)
 
         moved_from = {self.file(new, name).key: self.file(old, name).key for name in FILES}
-        written = self.change(plan, ctx, moved_from=moved_from).written
+        self.change(plan, ctx, moved_from=moved_from)
         self.clear(old)
-        with self._told():
-            self._outbox.register_move(from_uri, written[0], ctx)
-            self._outbox.register_writes(written[1:], ctx)
 
     def _plan_arrival(self, draft: Draft, stored: Stored, new: Uri, ctx: RequestContext) -> None:
         """Let a node be written at a place where nothing is, with all that it had."""
@@ -310,7 +275,7 @@ class Nodes(NodeReader):
             if stored is not None and stored.by_hand:
                 draft.write(stored.node, stored, status=stored.meta.status)
 
-        return bool(self.write(plan, ctx).written)
+        return bool(self.change(plan, ctx).written)
 
     # ------------------------------------------------------------ edges
     def relate(
@@ -329,29 +294,11 @@ class Nodes(NodeReader):
                 if changed.relations != stored.node.relations:
                     draft.write(changed.revised(), stored)
 
-        written = self.change(plan, ctx).written
-        with self._told():
-            for node in written:
-                self._outbox.register_relations(node, ctx)
+        self.change(plan, ctx)
 
     # ------------------------------------------------------------ committing
     def settle(self, *, unacknowledged: bool = False) -> None:
         self._changing.settle(unacknowledged=unacknowledged)
-
-    def write(self, plan: Callable[[Draft], None], ctx: RequestContext) -> Draft:
-        """Commit what a plan drafts, and register the nodes that it wrote and that are in use."""
-        draft = self.change(plan, ctx)
-        active = [node for node in draft.written if node.status is NodeStatus.ACTIVE]
-        if active and not self._is_followed:
-            with self._told():
-                self._outbox.register_writes(active, ctx)
-        return draft
-
-    def register(self, uri: str, ctx: RequestContext) -> None:
-        """Tell the index of a node as it is, if it is in use."""
-        if self.is_active(self.reach.changed(uri, ctx)):
-            with self._told():
-                self._outbox.register_write(self.read_node(uri, ctx), ctx)
 
     def change(self, plan: Callable[[Draft], None], ctx: RequestContext, **more: JSON) -> Draft:
         """Plan and commit; when somebody else was faster, plan again with what is there now."""
@@ -413,17 +360,6 @@ class Nodes(NodeReader):
             for _ in range(len(place.path) - (1 if shared else OWNER_LEVEL)):
                 self._changing.remove(folder)
                 folder = folder.parent
-
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Say it if the index could not be told of what is done."""
-        try:
-            yield
-        except (PerdureError, OSError) as error:
-            raise UnregisteredError(
-                f"the change is done, but the index was not told of it: {error} "
-                "Fix: when that is mended, `perdure repair` tells it."
-            ) from error
 
 
 def _escaped(id_: str) -> str:

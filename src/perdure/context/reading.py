@@ -315,7 +315,7 @@ class NodeReader:
     def file_of(self, place: Uri) -> tuple[str, str] | None:
         """Return the name and the text of the file with the content; None if it can't be read."""
         if self._layout:
-            path, said = self._files([place]).get(place.key, ("", None))
+            path, said = self.read_files([place]).get(place.key, ("", None))
         else:
             path, said = self.file(place, CONTENT).key, self.look(place, CONTENT)
         return (path, said) if isinstance(said, str) else None
@@ -355,7 +355,7 @@ class NodeReader:
             found[uri], place = None, Uri.parse(uri)
             if self.reach.may_see(place, ctx):
                 asked[uri] = place
-        files = self._files(asked.values())
+        files = self.read_files(asked.values())
         for uri, place in asked.items():
             with suppress(NodeNotFoundError, BrokenNodeError):
                 stored = self._loaded(place, files)
@@ -364,10 +364,13 @@ class NodeReader:
                     found[uri] = stored
         return found
 
-    def active(self, place: Uri) -> Stored:
-        """Return a node that is in use; `NodeNotFoundError` if there is none."""
+    def active(self, place: Uri, files: RealFiles | None = None) -> Stored:
+        """Return a node that is in use; `NodeNotFoundError` if there is none.
+
+        `files` are those of several nodes that were read together by `read_files`.
+        """
         try:
-            stored = self.load(place)
+            stored = self.load(place) if files is None else self._loaded(place, files)
         except BrokenNodeError:
             self._refuse_inactive(place, self._meta(self.folder(place), self.look(place, META)))
             raise
@@ -386,7 +389,7 @@ class NodeReader:
         """Return what is there, in whatever state; None if there is no meta."""
         if not place.is_node:
             raise absent(place)
-        return self._loaded(place, self._files([place]))
+        return self._loaded(place, self.read_files([place]))
 
     def _loaded(self, place: Uri, files: RealFiles) -> Stored | None:
         """Return a node; it is parsed only if what its files say is not what they last said."""
@@ -433,7 +436,8 @@ class NodeReader:
             return stored
         return replace(stored, node=replace(stored.node, version=meta.version + 1))
 
-    def _files(self, places: Iterable[Uri]) -> RealFiles:
+    def read_files(self, places: Iterable[Uri]) -> RealFiles:
+        """Return the files of nodes, where each is one file; else nothing."""
         if self._layout is None:
             return {}
         return self._layout.files_of([place.key for place in places])

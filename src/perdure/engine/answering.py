@@ -79,45 +79,48 @@ class Answering:
         noticed = notice_edits(
             parts, seconds=parts.check_seconds, first_waits=not parts.leaves_checks
         )
-        present, behind, hints = self._caught_up(ctx.account_id)
-        unfinished = parts.outbox.list_unfinished(ctx.account_id)
+        present, behind, hints, failed = self._caught_up(ctx.account_id)
         result = present.recaller.recall(question, ctx)
         try:
             for _ in range(_ROUNDS):
                 if not self._take_in(result, present, ctx.account_id):
                     break
-                unfinished = self._parts.outbox.list_unfinished(ctx.account_id)
+                failed = parts.outbox.list_failed(ctx.account_id)
                 result = present.recaller.recall(question, ctx)
         except StorageError as error:
             hints.append(unrecorded(error))
-        lag = lag_of(unfinished, ctx)
+        lag = lag_of(failed, ctx)
         return replace(
             result,
             index_lag=max(result.index_lag, noticed.left) + behind + lag.retrying + lag.dead,
             hints=tuple(dict.fromkeys((*result.hints, *present.hints(), *hints, *noticed.hints))),
         )
 
-    def _caught_up(self, account: str) -> tuple[Present, int, list[Hint]]:
-        """Return who answers, how far they are behind, and why; the model may be out of order."""
+    def _caught_up(self, account: str) -> tuple[Present, int, list[Hint], Unfinished]:
+        """Return who answers, how far they are behind and why, and what failed."""
         present = self._parts.present(account)
         try:
             return present, *self._catch_up(present, account)
         except EmbeddingError as error:
             if present.otherwise is None:
                 raise
-            behind, hints = self._catch_up(present.otherwise, account)
-            failed = Hint(HintKind.MODEL_FAILED, f"new vectors can't be made: {error}")
-            return present.otherwise, behind, [*hints, failed]
+            behind, hints, failed = self._catch_up(present.otherwise, account)
+            outage = Hint(HintKind.MODEL_FAILED, f"new vectors can't be made: {error}")
+            return present.otherwise, behind, [*hints, outage], failed
 
-    def _catch_up(self, present: Present, account: str) -> tuple[int, list[Hint]]:
-        """Bring the index up to date; return how many places it is behind, and why it can't be."""
+    def _catch_up(self, present: Present, account: str) -> tuple[int, list[Hint], Unfinished]:
+        """Bring the index up to date; return how many places it is behind, why, and what failed."""
+        worker = Worker(self._parts.outbox, present.following)
         try:
-            Worker(self._parts.outbox, present.following).work(account)
+            worker.work(account)
         except StorageError as error:  # then it answers as it is
             behind = len(present.following.behind(account))
             text = f"the index could not be brought up to date: {error}"
-            return behind, [Hint(HintKind.INDEX_BEHIND, text)]
-        return 0, []
+            return behind, [Hint(HintKind.INDEX_BEHIND, text)], self._failed(worker, account)
+        return 0, [], self._failed(worker, account)
+
+    def _failed(self, worker: Worker, account: str) -> Unfinished:
+        return self._parts.outbox.list_failed(account) if worker.has_events else ()
 
     # ------------------------------------------------------------ edits by hand
     def _take_in(self, result: RecallResult, present: Present, account: str) -> bool:

@@ -123,6 +123,10 @@ class Logged:
             if place is not None and place.is_node and place not in seen:
                 yield place
 
+    def place_of(self, account_id: str, key: str) -> Uri | None:
+        """Return the place that a text is of; None if it is not of this account."""
+        return self._place(key) if key.startswith(self._below(account_id)) else None
+
     def _below(self, account_id: str) -> str:
         return self._reader.folder(Uri(account_id)).key + "/"
 

@@ -12,6 +12,7 @@ from perdure.config import SQLITE, EmbeddingSettings
 from perdure.context.reading import Reach
 from perdure.errors import DamageError, NotTextError, PluginError
 from perdure.files import Way, write_whole
+from perdure.index.account.failures import EventFile, EventTable
 from perdure.index.account.file import SUFFIX, turn
 from perdure.index.account.schema import FORMAT
 from perdure.index.contract import KeptIndex
@@ -19,6 +20,7 @@ from perdure.index.stores.sqlite import SqliteIndex
 from perdure.model import IndexRecord, Uri
 from perdure.model.uri import name_of, segment_of
 from perdure.plugins import Group, create, offered
+from perdure.sqlite import discard
 from perdure.storage import Locator
 from perdure.storage.backends.device_local import DeviceLocalBackend
 
@@ -80,6 +82,7 @@ def _content(path: Path) -> bytes | None:
 
 
 _GONE = ".gone"
+_FAILURES = ".failures.sqlite"
 _OF = "+"
 """Between the format and the provider in a folder's name; neither part has it unquoted."""
 
@@ -109,7 +112,7 @@ def open_installed(provider: str, folder: Path) -> "OpenIndex":
     return cast("OpenIndex", _Installed(index, folder))
 
 
-class OpenIndex(KeptIndex, Protocol):
+class OpenIndex(KeptIndex, EventTable, Protocol):
     """What a memory asks of its index besides the contract."""
 
     def making(self, account_id: str, *, wait: bool) -> AbstractContextManager[bool]:
@@ -128,15 +131,23 @@ class OpenIndex(KeptIndex, Protocol):
         """Leave no byte of records that were removed."""
 
 
-class _Installed:
-    """An index of an installed package; what the contract lacks is answered by its verbs."""
+class _Installed(EventFile):
+    """An index of an installed package; what the contract lacks is answered by its verbs.
+
+    What it fails to take in is noted in a file beside its folder.
+    """
 
     def __init__(self, index: KeptIndex, folder: Path) -> None:
+        super().__init__(str(folder.with_name(f"{folder.name}{_FAILURES}")))
         self._index = index
         self._folder = folder
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the verbs of the contract
         return getattr(self._index, name)
+
+    def close(self) -> None:
+        super().close()
+        self._index.close()
 
     def making(self, account_id: str, *, wait: bool) -> AbstractContextManager[bool]:
         name = f"{self._folder.name}.{segment_of(account_id)}{SUFFIX}"
@@ -186,6 +197,7 @@ class Shelf:
     def remove(self, name: str) -> int:
         if name in self._open:
             self._open.pop(name).close()
+        discard(self.folder / f"{name}{_FAILURES}")
         return removed(self.folder / name)
 
 

@@ -17,7 +17,7 @@ from perdure.engine.upkeep import (
     Kind,
 )
 from perdure.errors import DamageError, NodeNotFoundError, StorageError
-from perdure.model import EventStatus, OutboxEvent, RequestContext
+from perdure.model import OutboxEvent, RequestContext
 from perdure.storage.seen import settle
 
 
@@ -35,7 +35,7 @@ class IndexUpkeep:
         """Return what the index is made of, and how far it is behind."""
         indexes, account, recorded = self._parts.indexes, self._account, self._parts.recorded
         following = indexes.upkeep.following
-        events = [event for _, event in self._parts.outbox.list_unfinished(account)]
+        waiting, dead, _ = self._parts.outbox.count(account)
         present = self._parts.present(account)
         return IndexStatus(
             index=unquote(indexes.name),
@@ -46,8 +46,8 @@ class IndexUpkeep:
             places=len(following.index.stamps(account)),
             behind=len(following.behind(account)),
             unrecorded=self._unrecorded(),
-            waiting=len(events),
-            dead=sum(event.status is EventStatus.DEAD for event in events),
+            waiting=waiting,
+            dead=dead,
             indexes=tuple(
                 replace(each, name=unquote(each.name)) for each in indexes.listed(account)
             ),

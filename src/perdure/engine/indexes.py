@@ -28,6 +28,7 @@ from perdure.engine.recall.result import NO_MODEL, Hint, HintKind, Sources, quar
 from perdure.engine.summaries import Summaries
 from perdure.errors import DamageError, EmbeddingError, PerdureError
 from perdure.files import Way
+from perdure.index.account.failures import EventTable
 from perdure.index.account.schema import LEXICAL
 from perdure.index.contract import Embedder
 from perdure.index.memo import MemoData, VectorMemo, embedder_id
@@ -196,6 +197,10 @@ class Indexes:
             return f"the vectors of {old} answer while those of {new} are made: {done}. {fix}"
         passed = f"; earlier vectors can't answer meanwhile: {why}" if why else ""
         return f"the vectors of {new} are not made yet: {done}{passed}. {fix}"
+
+    def events(self, account_id: str) -> EventTable:
+        """Return the table of what failed to get into the index that answers."""
+        return self._shelf.open(self._shelf.name_of(self.present(account_id).following.index))
 
     def progress(self, account_id: str) -> tuple[int, int]:
         answering = self.present(account_id).following.index

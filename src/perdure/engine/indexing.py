@@ -3,11 +3,12 @@
 import re
 import threading
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Protocol, cast
 
 from perdure.context.files import META
 from perdure.context.layouts.names import folded
@@ -33,6 +34,7 @@ from perdure.errors import (
     NodeNotFoundError,
     PerdureError,
 )
+from perdure.index.account import failures
 from perdure.index.contract import KeptIndex
 from perdure.index.memo import VectorMemo
 from perdure.model import IndexRecord, Uri
@@ -40,7 +42,12 @@ from perdure.model.record import OWNER_SPACE
 from perdure.storage.history import History
 
 if TYPE_CHECKING:
+    import sqlite3
+
+    from perdure.context.reading import RealFiles
     from perdure.engine.lasting import KnownRecords
+    from perdure.index.account.failures import EventTable
+    from perdure.model.values import JSON
 
 FEW = 200
 """So many places are indexed while somebody waits; more is left to a worker."""
@@ -53,11 +60,19 @@ _DOUBTS = 3
 """After so many failures in a row it may be the model's fault, and not the texts'."""
 
 
+Told = Mapping[str, Mapping[str, "JSON"]]
+"""The payloads of directory events, by the URI of the folder."""
+
+
 class Alone(Protocol):
     """Lets one at a time make the index of an account."""
 
     def __call__(self, account_id: str, *, wait: bool) -> AbstractContextManager[bool]:
         """Say whether it is us; who waits is, in the end."""
+
+
+def _any_event(db: "sqlite3.Connection") -> bool:
+    return db.execute(failures.ANY).fetchone() is not None
 
 
 def _nobody_else(account_id: str, *, wait: bool) -> AbstractContextManager[bool]:
@@ -92,13 +107,18 @@ class Indexer:
         places: Iterable[Uri],
         beginning: Beginning | None = None,
         known: "KnownRecords | None" = None,
+        told: "Told" = MappingProxyType({}),
     ) -> Made:
         """Return what an index should hold of these places as they are now.
 
         Where no node is in use, that is nothing. A folder has the summary of what is in it, if
-        there are vectors.
+        there are vectors: as an event told of it, if one did.
         """
-        made = self._read(places, beginning, known)
+        folders = told if self.tells_folders else {}
+        others = (place for place in places if str(place) not in folders) if folders else places
+        made = self._read(others, beginning, known)
+        for uri, payload in folders.items():
+            made.records[uri] = self._summaries.records_from(payload)
         if self._memo is not None:
             self._embed(made, self._memo)
         return made
@@ -122,11 +142,12 @@ class Indexer:
         beginning: Beginning | None = None,
         known: "KnownRecords | None" = None,
     ) -> Made:
-        made = Made()
-        for place in places:
+        made, every = Made(), list(places)
+        files = self.reader.read_files([place for place in every if place.is_node])
+        for place in every:
             uri = str(place)
             try:
-                made.records[uri] = self._records(place, made, beginning, known)
+                made.records[uri] = self._records(place, made, beginning, known, files)
             except (BrokenNodeError, InvalidValueError):
                 # It may be half written: then what it says now is not what the log says.
                 made.read[place] = self.reader.files(place) if place.is_node else {}
@@ -138,12 +159,17 @@ class Indexer:
         return made
 
     def _records(
-        self, place: Uri, made: Made, beginning: Beginning | None, known: "KnownRecords | None"
+        self,
+        place: Uri,
+        made: Made,
+        beginning: Beginning | None,
+        known: "KnownRecords | None",
+        files: "RealFiles | None" = None,
     ) -> list[IndexRecord]:
         if not place.is_node:
             return self._summaries.records(place, beginning) if self.tells_folders else []
         try:
-            stored = self.reader.active(place)
+            stored = self.reader.active(place, files)
         except NodeNotFoundError:
             made.read[place] = {META: (meta := self.reader.look(place, META))}
             if meta is None:
@@ -261,13 +287,27 @@ class Following:
             return self.logged.changed(account_id, max(0, self.index.cursor(account_id) - FEW))
         return [Uri.parse(uri) for uri in sorted(unlogged - self._hopeless)[:FEW]]
 
-    def is_settled(self, account_id: str) -> bool:
-        """Whether the index has all that the log tells of, and nothing too early."""
+    def has_events(self, account_id: str) -> bool:
+        """Whether the table of the index has events that failed, were claimed or registered."""
+        table = cast("EventTable", self.index)
+        return table.look_at_events(account_id, _any_event, absent=False)
+
+    def look(self, account_id: str, *, early: bool = False) -> tuple[int, bool, bool]:
+        """Return the cursor, whether events failed, and whether all of the log is in the index.
+
+        The last is not known unless what was indexed too early is looked for.
+        """
         index, now = self.index, self._history.store.current().position
-        cursor, unlogged = index.at_once(
-            account_id, lambda: (index.cursor(account_id), index.unlogged(account_id))
+        cursor, has_events, unlogged = index.at_once(
+            account_id,
+            lambda: (
+                index.cursor(account_id),
+                self.has_events(account_id),
+                index.unlogged(account_id) if early else None,
+            ),
         )
-        return 0 < cursor == now and unlogged is not None and unlogged <= self._hopeless
+        settled = unlogged is not None and unlogged <= self._hopeless and 0 < cursor == now
+        return cursor, has_events, settled
 
     def behind(self, account_id: str) -> list[Uri]:
         cursor = self.index.cursor(account_id)
@@ -278,22 +318,33 @@ class Following:
     def is_little(self, account_id: str) -> bool:
         return len(list(islice(self.every(account_id), FEW + 1))) <= FEW
 
-    def catch_up(self, account_id: str, also: Iterable[Uri] = ()) -> Caught:
-        """Index what changed since, and some more places that somebody asks for.
+    def catch_up(
+        self,
+        account_id: str,
+        also: Iterable[Uri] = (),
+        told: Told = MappingProxyType({}),
+        *,
+        since: int | None = None,
+    ) -> Caught:
+        """Index what changed since, and some more places that the caller asks for.
 
-        Threads take turns, so that who waits finds its change indexed with that of others. One that
-        waits for long goes on: nothing depends on it.
+        A folder that changed no more is described by what an event told of it. `since` is where the
+        cursor was just now. Threads take turns, so that who waits finds its change indexed with
+        that of others. One that waits for long goes on: nothing depends on it.
         """
         is_ours = self._turn.acquire(timeout=_LONGEST_TURN)
         try:
-            return self._catch_up(account_id, also)
+            return self._catch_up(account_id, also, told, since)
         finally:
             if is_ours:
                 self._turn.release()
 
-    def _catch_up(self, account_id: str, also: Iterable[Uri]) -> Caught:
+    def _catch_up(
+        self, account_id: str, also: Iterable[Uri], told: Told, since: int | None
+    ) -> Caught:
         for _ in range(_ATTEMPTS):
-            cursor, now = self.index.cursor(account_id), self._history.store.current().position
+            cursor = self.index.cursor(account_id) if since is None else since
+            since, now = None, self._history.store.current().position
             if cursor == 0:
                 built = self.build(account_id)
                 if built.places or not self.index.cursor(account_id):
@@ -304,7 +355,8 @@ class Following:
             if not places and cursor == now:
                 return Caught(now)
             try:
-                return self.update(account_id, list(places), cursor, now)
+                told = {uri: each for uri, each in told.items() if Uri.parse(uri) not in changed}
+                return self.update(account_id, list(places), (cursor, now), told=told)
             except ConcurrentModificationError:
                 continue
         raise ConcurrentModificationError(
@@ -367,20 +419,24 @@ class Following:
         self,
         account_id: str,
         places: Sequence[Uri],
-        cursor: int,
-        now: int,
+        span: tuple[int, int],
+        *,
         gone: Collection[Uri] = frozenset(),
+        told: Told = MappingProxyType({}),
     ) -> Caught:
-        """Make the records of these places anew, and move the cursor from where it is to `now`.
+        """Make the records of these places again, and move the cursor over a span of the log.
 
-        Of those that are known to be gone, nothing is read.
+        Of places that are known to be gone, nothing is read.
         """
+        cursor, now = span
         failed: dict[str, PerdureError] = {}
         records: Records = {str(place): [] for place in gone}
         unlogged: set[str] = set()
         beginnings = self._firsts.after(places)
         for batch in batched((place for place in places if place not in gone), BATCH):
-            made = self.indexer.make(batch, beginnings, partial(self.index.read, account_id))
+            known = partial(self.index.read, account_id)
+            here = {uri: each for uri, each in told.items() if Uri.parse(uri) in batch}
+            made = self.indexer.make(batch, beginnings, known, here)
             records |= made.records
             failed |= made.failed
             differing = self.logged.differing(made.read, now)

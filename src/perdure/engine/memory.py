@@ -639,7 +639,7 @@ class Memory(Readable):
         from perdure.engine.write import save
 
         saved = save(
-            self._parts.nodes.followed,
+            self._parts.nodes,
             self.caller,
             content,
             category=category,
@@ -650,8 +650,7 @@ class Memory(Readable):
             replace_learned=replace_learned,
         )
         saved.lifted = self._lift(content)
-        if not self._settled() and saved.written:
-            self._parts.nodes.register(saved, self.caller)
+        self.settle()
         return saved
 
     def _lift(self, text: str) -> int:
@@ -1001,16 +1000,11 @@ class Memory(Readable):
 
         What was written is there in any case, and a recall says how far its index is behind.
         """
-        self._settled()
-
-    def _settled(self) -> bool:
         from perdure.engine.worker import Worker
 
         with suppress(EmbeddingError, StorageError):
             following = self._parts.present(self.caller.account_id).following
             Worker(self._parts.outbox, following).drain(self.caller.account_id)
-            return True
-        return False
 
     # ------------------------------------------------------------ nodes
     def write(  # noqa: PLR0913 - as `save`
@@ -1409,8 +1403,7 @@ class Memory(Readable):
         """Return the changes that failed to get into the index, as far as the caller may see."""
         from perdure.engine.answering import lag_of
 
-        unfinished = self._parts.outbox.list_unfinished(self.caller.account_id)
-        return lag_of(unfinished, self.caller)
+        return lag_of(self._parts.outbox.list_failed(self.caller.account_id), self.caller)
 
     def status(self, *, exact: bool = False) -> "tuple[StatusPart, ...]":
         """Return what is stored where, and whether it is healthy. Changes nothing.

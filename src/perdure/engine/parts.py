@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from perdure.artifacts.keys import SigningKey
     from perdure.context.nodes import Nodes
-    from perdure.context.outbox.events import OutboxStore
     from perdure.context.reading import NodeReader
     from perdure.context.relations import RelationReader, Relations
     from perdure.engine.erasing.erasing import Erasing
     from perdure.engine.indexes import Indexes, Present
     from perdure.engine.llm.contract import LLM
     from perdure.engine.namespaces import NamespaceManager
+    from perdure.engine.outbox import OutboxStore
     from perdure.engine.past import Pasts
     from perdure.engine.repair import Repair
     from perdure.engine.upkeep import Checkup, StatusPart

@@ -171,7 +171,7 @@ class Copying:
             gone = following.logged.absent(nodes, position)
             also = self._folders(index.folders(account_id)) if origin.is_present else ()
             every = dict.fromkeys((*places, *with_folders(map(Uri.parse, unlogged)), *also))
-            following.update(account_id, list(every), cursor, position, gone)
+            following.update(account_id, list(every), (cursor, position), gone=gone)
 
     def _differing(
         self, following: Following, account_id: str, origin: Origin, positions: tuple[int, int]

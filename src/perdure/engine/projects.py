@@ -272,7 +272,7 @@ class Projects:
             if after != aliases:
                 draft.put(file, after.text(), found)
 
-        nodes.because("projects").write(plan, self._caller)
+        nodes.because("projects").change(plan, self._caller)
         self._settle()
         sessions = {place.session for place in moved if place.session}
         return Reassigned(project, len(sessions), sum(not place.session for place in moved))

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from perdure.context.files import ABSTRACT, OVERVIEW, said_at
+from perdure.context.outbox import directory_payload
 from perdure.context.reading import NodeReader, abstract_at
 from perdure.dataclass import dataclass
 from perdure.engine.building import Records
 from perdure.index.contract import KeptIndex
 from perdure.model import IndexRecord, Level, RequestContext, Role, Uri
 from perdure.model.record import ACCOUNT, OWNER_SPACE, record_id
-from perdure.model.values import MAX_ABSTRACT, MAX_OVERVIEW, shortened
+from perdure.model.values import JSON, MAX_ABSTRACT, MAX_OVERVIEW, shortened
 from perdure.storage import Locator
 
 _LEAST = 2
@@ -47,22 +48,36 @@ class Summaries:
 
     def records(self, folder: Uri, beginning: Beginning | None = None) -> list[IndexRecord]:
         """Return the records of a folder, and keep what they say; none if one thing is in it."""
+        payload = self.payload(folder, beginning)
+        return [] if payload is None else self.records_from(payload)
+
+    def payload(self, folder: Uri, beginning: Beginning | None = None) -> dict[str, JSON] | None:
+        """Return what a directory event tells of a folder; None if a folder has no records."""
         owner = self._owner(folder)
         if folder.is_node or not owner:
-            return []
+            return None
         beginning = beginning or self.listed
-        told = list(self._told(beginning(folder)[:MOST], beginning))
+        return directory_payload(folder, owner, self._told(beginning(folder)[:MOST], beginning))
+
+    def records_from(self, payload: Mapping[str, JSON]) -> list[IndexRecord]:
+        """Return the records that a directory event asks for; nothing else is looked at."""
+        folder = Uri.parse(str(payload["directory"]))
+        siblings = payload["siblings"]
+        told = [
+            _line(Uri.parse(str(each["uri"])), str(each["abstract"]))
+            for each in (siblings if isinstance(siblings, list | tuple) else ())
+            if isinstance(each, Mapping)
+        ]
         if len(told) < _LEAST:
             told = []
         self._keep(folder, told)
-        if not told:
-            return []
-        texts = _texts(folder, told)
+        owner, texts = str(payload["owner_space"]), _texts(folder, told) if told else {}
         return [_record(folder, owner, level, text) for level, text in texts.items()]
 
     def said(self, folder: Uri, first: Iterable[str]) -> dict[Level, str]:
         """Return what the records of a folder say that begins with these places."""
-        return _texts(folder, list(self._told(first, self.listed)))
+        told = self._told(first, self.listed)
+        return _texts(folder, [_line(Uri.parse(uri), abstract) for uri, abstract in told])
 
     def listed(self, folder: Uri) -> list[str]:
         """Return the first places in a folder, and so many that it shows whether it is large."""
@@ -79,17 +94,15 @@ class Summaries:
             return ""
         return folder.owner_space or self._reader.reach.session_owner(folder) or ""
 
-    def _told(self, first: Iterable[str], beginning: Beginning | None) -> Iterator[str]:
-        """Yield a line for each of these places; of a folder, from what it begins with."""
+    def _told(self, first: Iterable[str], beginning: Beginning | None) -> Iterator[tuple[str, str]]:
+        """Yield each of these places with its abstract; of a folder, from what it begins with."""
         for place in map(Uri.parse, first):
-            line = self._line(place)
-            if not line and not place.is_node and beginning is not None:
-                line = "; ".join(self._told(beginning(place)[:_MOST_BELOW], None))
-            yield f"{place.words}: {line}" if line else place.words
-
-    def _line(self, place: Uri) -> str:
-        said = abstract_at(self._reader, place) if place.is_node else None
-        return " ".join(said.split()) if isinstance(said, str) else ""
+            said = abstract_at(self._reader, place) if place.is_node else None
+            abstract = " ".join(said.split()) if isinstance(said, str) else ""
+            if not abstract and not place.is_node and beginning is not None:
+                below = self._told(beginning(place)[:_MOST_BELOW], None)
+                abstract = "; ".join(_line(Uri.parse(uri), line) for uri, line in below)
+            yield str(place), abstract
 
     # ------------------------------------------------------------ the tier
     def _keep(self, folder: Uri, told: list[str]) -> None:
@@ -104,6 +117,10 @@ class Summaries:
         changed = {at: text for at, text in wanted.items() if said_at(at, read) != text}
         if changed:
             self._kept.write_all(changed)
+
+
+def _line(place: Uri, abstract: str) -> str:
+    return f"{place.words}: {abstract}" if abstract else place.words
 
 
 def _texts(folder: Uri, told: Sequence[str]) -> dict[Level, str]:

@@ -13,8 +13,8 @@ from perdure.artifacts import CID, Hash, IndexState, lines
 from perdure.artifacts.disk import FolderDisk
 from perdure.artifacts.entry import Lift, Put, Sweep, Tombstone
 from perdure.artifacts.keys import PublicKey, SigningKey
+from perdure.artifacts.named import CATALOGUE
 from perdure.artifacts.proof import InclusionProof, Proven, Prover, verify_proof
-from perdure.artifacts.store import CATALOGUE
 from perdure.artifacts.verify import Fault, Report, verify
 from perdure.context.files import CONTENT
 from perdure.context.layouts.notes import NotesLayout

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from enum import Enum
@@ -10,11 +10,11 @@ from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING
 
-from perdure.context.outbox.events import OutboxStore, fail
 from perdure.dataclass import dataclass
 from perdure.engine.building import Caught, GoesOn, Progress, accounts_of, folders_of
 from perdure.engine.edits import notice_edits
 from perdure.engine.indexing import Following
+from perdure.engine.outbox import OutboxStore, fail
 from perdure.errors import (
     BrokenNodeError,
     EmbeddingError,
@@ -23,7 +23,8 @@ from perdure.errors import (
     NodeNotFoundError,
     PerdureError,
 )
-from perdure.model import OutboxEvent, RequestContext, Role, Uri
+from perdure.index.account.failures import OF_LOG
+from perdure.model import OutboxEvent, RequestContext, Uri
 
 if TYPE_CHECKING:
     from perdure.engine.indexes import Present
@@ -47,13 +48,17 @@ class Round:
     """Places whose records were made, in an index that is finished."""
 
     @classmethod
-    def of(cls, caught: Caught) -> "Round":
+    def of(cls, caught: Caught, known: Collection[str] = ()) -> "Round":
         """Count what was indexed, unless the index is as unfinished as before.
 
         While the log is empty no index is ever finished, so files that lie there would be looked at
-        without an end.
+        without an end. Nodes are events of the log, but for those that are `known` otherwise.
         """
-        return cls(indexed=len(caught.places) if caught.position else 0)
+        if not caught.position:
+            return cls()
+        nodes = {str(place) for place in caught.places if place.is_node} - {*known}
+        failed = nodes & caught.failed.keys()
+        return cls(len(nodes - failed), len(failed), indexed=len(caught.places))
 
     @property
     def events(self) -> int:
@@ -73,7 +78,7 @@ class Worker:
 
     The log tells where to look; an event that failed before, where to look again. Records are made
     of what the nodes say when they are worked on, so it does not matter in which order events come,
-    nor how often.
+    nor how often. Events of the log need no lease: of several who index them, one moves the cursor.
     """
 
     def __init__(
@@ -88,29 +93,31 @@ class Worker:
         self._following = following
         self._clock = clock
         self.id = worker_id or f"{os.getpid()}-{os.urandom(6).hex()}"
+        self.has_events = True
+        """Whether events failed or were registered when it last looked."""
+        self._since: int | None = None
 
     def drain(self, account_id: str) -> Round:
         """Work until nothing waits any more that could be worked on now."""
-        total = last = self._work_through(account_id)
-        while last.events:  # what was only indexed leaves nothing to be worked on
-            last = self._work_through(account_id)
-            total += last
-        return total
-
-    def _work_through(self, account_id: str) -> Round:
-        """Work on all that waits now, one batch after another: a long queue is listed once."""
-        pending = self._outbox.list_pending(account_id)
-        total = self._work(account_id, pending[:BATCH])
-        for begin in range(BATCH, len(pending), BATCH):
-            total += self._work(account_id, pending[begin : begin + BATCH])
-        return total
+        total, pending = Round(), self._due(account_id)
+        while pending:  # a long queue is listed once
+            for begin in range(0, len(pending), BATCH):
+                total += self._work(account_id, pending[begin : begin + BATCH])
+            pending = self._due(account_id)
+        return total if total.events else self._work(account_id, [])
 
     def work(self, account_id: str) -> Round:
         """Work on one batch of events, and on what the log has beyond them."""
-        pending = self._outbox.list_pending(account_id)[:BATCH]
-        if not pending and self._following.is_settled(account_id):
+        self._since, self.has_events, settled = self._following.look(account_id, early=True)
+        pending = self._outbox.list_due(account_id)[:BATCH] if self.has_events else []
+        if not pending and settled:
             return Round()
         return self._work(account_id, pending)  # also without any: some was indexed too early
+
+    def _due(self, account_id: str) -> Leased:
+        """Return the events that failed, or that no commit tells of, and can be worked on now."""
+        self._since, self.has_events, _ = self._following.look(account_id)
+        return self._outbox.list_due(account_id) if self.has_events else []
 
     def _work(self, account_id: str, pending: Leased) -> Round:
         leased = [(uri, e) for uri, e in pending if self._outbox.try_acquire(e, uri, self.id)]
@@ -140,38 +147,40 @@ class Worker:
 
     def _remember(self, account_id: str, caught: Caught, known: set[str]) -> None:
         """See to it that what failed is tried again, also if nobody registered it."""
-        failed = caught.failed.keys() - known
-        if not failed:
-            return
-        failed -= {event.uri for _, event in self._outbox.list_unfinished(account_id)}
-        somebody = RequestContext(account_id, "worker", role=Role.ADMIN)
-        for uri in sorted(failed):
+        failed: dict[str, tuple[str, str]] = {}
+        for uri in sorted(caught.failed.keys() - known):
             with suppress(
                 BrokenNodeError, InvalidValueError, NodeNotFoundError
             ):  # that is repair's
                 stored = self._following.indexer.reader.active(Uri.parse(uri))
-                event = self._outbox.register_write(stored.node, somebody)
-                if self._outbox.try_acquire(event, uri, self.id):
-                    self._fail([(uri, event)], str(caught.failed[uri]))
-                    self._outbox.release(event, uri, worker_id=self.id)
+                failed[uri] = stored.node.owner_space, str(caught.failed[uri])
+        if failed:
+            self._outbox.fail(failed, account_id, caught.position)
 
     def _caught_up(self, account_id: str, leased: Leased) -> Caught:
         """Index what the log tells of; then what was indexed too early, and events that failed."""
-        caught = self._following.catch_up(account_id)
+        since, self._since = self._since, None
+        caught = self._following.catch_up(account_id, since=since)
+        self.has_events |= bool(caught.failed)
         rest = dict.fromkeys(self._following.early(account_id))
         failing = set(caught.failed)
         if rest:
-            failing |= {event.uri for _, event in self._outbox.list_unfinished(account_id)}
+            failing |= {event.uri for _, event in self._outbox.list_failed(account_id)}
         rest = {place: None for place in rest if str(place) not in failing}
         asked = dict.fromkeys(place for _, event in leased for place in _places(event))
         rest |= {place: None for place in asked if place not in caught.places}
         if not rest:
             return caught
-        more = self._following.catch_up(account_id, also=rest)
+        told = {  # what was registered by others need not tell of the whole folder
+            event.uri: event.payload
+            for _, event in leased
+            if event.event_id.startswith(OF_LOG) and "directory" in event.payload
+        }
+        more = self._following.catch_up(account_id, also=rest, told=told)
         return Caught(more.position, caught.places | more.places, {**caught.failed, **more.failed})
 
     def _settle(self, leased: Leased, caught: Caught) -> Round:
-        outcome = Round.of(caught)
+        outcome = Round.of(caught, {event.uri for _, event in leased})
         for uri, event in leased:
             error = caught.failed.get(event.uri)
             if error is not None:
@@ -297,7 +306,7 @@ class _Loop:
         with self._resting_after(account):
             done = Worker(self._parts.outbox, present.following).work(account)
         if done.failed or done.dead:
-            unfinished = self._parts.outbox.list_unfinished(account)
+            unfinished = self._parts.outbox.list_failed(account)
             errors = {event.uri: event.last_error for _, event in unfinished if event.last_error}
             counts = done.failed, done.dead
             self._report(WorkReport(WorkKind.EVENTS_FAILED, account, counts, errors))

@@ -200,6 +200,11 @@ def check_nodes(account: str, nodes: Mapping[str, Sequence[IndexRecord]]) -> lis
     return [record for records in nodes.values() for record in records]
 
 
+_BYTES = 16
+"""Of a digest: enough to tell what was written from what was damaged."""
+_HEX = 2 * _BYTES
+
+
 def stamp(records: Iterable[IndexRecord]) -> str:
     """Return one digest of the records of a URI, in whatever order; of one id the last counts."""
     return stamp_of({record.id: digest(record) for record in records})
@@ -207,7 +212,7 @@ def stamp(records: Iterable[IndexRecord]) -> str:
 
 def stamp_of(digests: Mapping[str, bytes]) -> str:
     """Return the stamp of records whose digests are known, by their ids."""
-    return sha256(b"".join(digests[id_] for id_ in sorted(digests))).hexdigest()
+    return sha256(b"".join(digests[id_] for id_ in sorted(digests))).hexdigest()[:_HEX]
 
 
 def digest(record: IndexRecord) -> bytes:
@@ -227,7 +232,7 @@ def digest(record: IndexRecord) -> bytes:
 
 def digest_of(said: Said, vector: bytes) -> bytes:
     """Return the digest of a record whose vector is known as it is kept."""
-    return sha256(_encoded((*said, vector.hex())).encode()).digest()
+    return sha256(_encoded((*said, vector.hex())).encode()).digest()[:_BYTES]
 
 
 def root(stamps: Mapping[str, str]) -> str:

@@ -8,12 +8,12 @@ import pytest
 
 from perdure.artifacts.store import ArtifactStore
 from perdure.context.followed import FollowedLinks
-from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.engine.erasing import erasing, planning, tracing
 from perdure.engine.erasing.derived import Derived
 from perdure.engine.erasing.planning import Tasks
 from perdure.engine.erasing.tracing import Lineage
 from perdure.engine.indexes import Indexes
+from perdure.engine.outbox import OutboxStore
 from perdure.index.stores.sqlite import SqliteIndex
 from perdure.model import Uri
 from tests.bites import FAILED
@@ -47,7 +47,7 @@ BITES: dict[str, tuple[object, str, object, Test]] = {
     "indexes are not scrubbed": (SqliteIndex, "scrub", _nothing, BYTES),
     "past indexes stay": (Indexes, "scrub", _forgets_only_the_past, BYTES),
     "events stay": (
-        SqliteOutbox,
+        OutboxStore,
         "forget_places",
         _no_events,
         test_erasing.test_events_that_failed_and_tell_of_it_go_too,

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from perdure.context.contract import ContextFS, RelationStore
-from perdure.context.outbox.events import Clock, OutboxStore
+from perdure.context.outbox import Clock
 from perdure.model import ContextNode, EventType, RelationEdge, RequestContext, Role, Uri
 from perdure.storage import StorageBackend
 from perdure.testing.suite import Suite
 from perdure.testing.suite import examples as scaled
-from tests.support.context.memory_outbox import MemoryOutbox
+from tests.support.context.index_outbox import LoggedOutbox
 from tests.support.context.outbox.base import HandClock
 from tests.support.context.seam import Seam
 
@@ -64,6 +64,8 @@ class Stores:
 
     nodes: ContextFS
     relations: RelationStore
+    outbox: LoggedOutbox
+    """What the index has not taken in of what happened to the nodes."""
     close: Callable[[], object] = lambda: None
 
 
@@ -71,7 +73,6 @@ class Opener(Protocol):
     def __call__(
         self,
         place: Path,
-        outbox: OutboxStore,
         clock: Clock,
         seam: Callable[[StorageBackend], StorageBackend],
     ) -> Stores: ...
@@ -82,15 +83,18 @@ class Subject:
 
     def __init__(self, opener: Opener, place: Path) -> None:
         self.clock = HandClock()
-        self.outbox = MemoryOutbox(clock=self.clock)
         self.seam = Seam()
         self._opener = opener
         self._place = place
-        self._stores = opener(place, self.outbox, self.clock, self.seam)
+        self._stores = opener(place, self.clock, self.seam)
 
     @property
     def nodes(self) -> ContextFS:
         return self._stores.nodes
+
+    @property
+    def outbox(self) -> LoggedOutbox:
+        return self._stores.outbox
 
     @property
     def editable(self) -> EditableFS:
@@ -102,8 +106,11 @@ class Subject:
         return self._stores.relations
 
     def reopen(self) -> None:
+        passed = {account: self.outbox.index.cursor(account) for account in (ACCOUNT, "other")}
         self.close()
-        self._stores = self._opener(self._place, self.outbox, self.clock, self.seam)
+        self._stores = self._opener(self._place, self.clock, self.seam)
+        for account, cursor in passed.items():
+            self.outbox.index.replace(account, {}, cursor=cursor)
 
     def close(self) -> None:
         self._stores.close()
@@ -125,7 +132,7 @@ class Subject:
     def events(self, account: str = ACCOUNT) -> list[tuple[EventType, str]]:
         """Return what the index was told of, and forget it."""
         told = [(event.event_type, uri) for uri, event in self.outbox.list_pending(account)]
-        self.outbox.delete_account_data(account)
+        self.outbox.pass_by(account)
         return told
 
     @contextmanager
@@ -145,7 +152,6 @@ class ContextSuite(Suite):
     @staticmethod
     def open_stores(
         place: Path,
-        outbox: OutboxStore,
         clock: Clock,
         seam: Callable[[StorageBackend], StorageBackend],
     ) -> Stores:

@@ -11,13 +11,13 @@ from perdure.artifacts.disk import Disk, FolderDisk
 from perdure.context.layouts.names import Names
 from perdure.context.layouts.notes import NotesLayout
 from perdure.context.layouts.places import Places
-from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.model import OutboxEvent
 from perdure.storage import Capabilities, Expectation, Finding, Info, Locator, StorageBackend
 from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.backends.memory import MemoryBackend
 from perdure.testing.storage.base import tree
 from tests.support.artifacts.memory_disk import MemoryDisk
+from tests.support.context.index_outbox import IndexOutbox
 
 Moment = Callable[[str], None]
 """Told what is about to be done, or was just done."""
@@ -78,8 +78,8 @@ class Ground(ABC):
         """Open the texts, one changed after another."""
         return self.layout(Stopping(self._texts(), self.moment), self.folder / "derived")
 
-    def outbox(self) -> SqliteOutbox:
-        return StoppingOutbox(str(self.folder / "outbox" / "outbox.sqlite"), self.moment)
+    def outbox(self) -> IndexOutbox:
+        return StoppingOutbox(str(self.folder / "outbox"), self.moment)
 
     @abstractmethod
     def disk(self) -> Disk:
@@ -266,7 +266,7 @@ class Stopping(StorageBackend):
         return locator
 
 
-class StoppingOutbox(SqliteOutbox):
+class StoppingOutbox(IndexOutbox):
     """An outbox where every registration is told of before and after, and all forgetting."""
 
     def __init__(self, path: str, moment: Moment) -> None:

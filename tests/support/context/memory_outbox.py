@@ -6,10 +6,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from perdure.context.outbox.events import (
+from perdure.context.outbox import (
     LEASE_SECONDS,
     Clock,
-    OutboxStore,
     Siblings,
     check_event_of,
     check_worker,
@@ -20,6 +19,8 @@ from perdure.context.outbox.events import (
     no_siblings,
     utc_now,
 )
+from perdure.engine.outbox import OutboxStore
+from perdure.index.account.failures import EventTable
 from perdure.model import EventStatus, OutboxEvent, check_owner_space
 from perdure.model.uri import check_id
 from perdure.model.values import moment
@@ -52,11 +53,15 @@ class _Kept:
         self.worker, self.lease_end = None, 0
 
 
+def _no_table(_: str) -> EventTable:
+    raise NotImplementedError("every verb is its own")
+
+
 class MemoryOutbox(OutboxStore):
     """An `OutboxStore` in memory. Any number of threads may use it."""
 
     def __init__(self, *, clock: Clock = utc_now, siblings: Siblings = no_siblings) -> None:
-        super().__init__(clock=clock, siblings=siblings)
+        super().__init__(_no_table, clock=clock, siblings=siblings)
         self._accounts: dict[str, dict[str, _Kept]] = {}
         self._lock = threading.RLock()
 

@@ -18,7 +18,6 @@ from perdure.storage.backends.memory import MemoryBackend
 from perdure.storage.history import History
 from perdure.storage.wrappers.recorded import Recorded
 from tests.support.artifacts.memory_disk import MemoryDisk
-from tests.support.context.memory_outbox import MemoryOutbox
 
 ACCOUNT = "acme"
 ANA = RequestContext(ACCOUNT, "ana", session_id="january")
@@ -34,7 +33,7 @@ class World:
         self._opener = opener
         self.history = History.on(MemoryDisk())
         backend = Recorded(MemoryBackend(), self.history)
-        self.nodes = Nodes(backend, MemoryOutbox(), clock=lambda: NOON)
+        self.nodes = Nodes(backend, clock=lambda: NOON)
         self.known = KnownNodes(self.nodes, self._match)
 
     @property

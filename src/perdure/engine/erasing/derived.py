@@ -9,9 +9,9 @@ from perdure.artifacts import CID, ArtifactStore
 from perdure.context.files import ABSTRACT, OVERVIEW
 from perdure.context.followed import FollowedLinks
 from perdure.context.layouts.notes import NotesLayout
-from perdure.context.outbox.sqlite import SqliteOutbox
 from perdure.engine.building import folders_of
 from perdure.engine.indexes import Indexes
+from perdure.engine.outbox import OutboxStore
 from perdure.errors import PerdureError
 from perdure.index.memo import memo_folder
 from perdure.model import Uri
@@ -28,7 +28,7 @@ class Derived:
         self,
         recorded: Recorded,
         indexes: Indexes,
-        outbox: SqliteOutbox,
+        outbox: OutboxStore,
         links: FollowedLinks,
         seen: Seen,
     ) -> None:

@@ -309,7 +309,7 @@ class Forgetting:
             plan(Draft(self.nodes, datetime.now(UTC)))
         else:
             nodes = self.nodes.because(reason)
-            nodes.archive_nodes(plan, self.request)
+            nodes.change(plan, self.request)
             late = hide(nodes, said or self._targets((*now, *before)), self.request, hiding)
             hidden += replace(late, statements=0)
         also = sorted(each for each in hiding.changed if not Uri.parse(each).session)

@@ -225,7 +225,7 @@ def hide(
             nonlocal counted
             counted = Hiding(nodes, ctx, erased, clean=clean).plan(draft, targets)
 
-        nodes.archive_nodes(plan, ctx)
+        nodes.change(plan, ctx)
         total += counted
         if replace(counted, statements=0) == Hidden():
             return total

@@ -46,7 +46,7 @@ from perdure.engine.importing.sources import Source
 from perdure.engine.session_notes import SessionNotes
 from perdure.engine.validate.secrets import SecretPolicy
 from perdure.engine.validate.texts import refuse_secrets
-from perdure.errors import ContextError, NodeExistsError, UnreadableSourceError, UnregisteredError
+from perdure.errors import ContextError, NodeExistsError, UnreadableSourceError
 from perdure.model import Uri
 from perdure.model.trust import AgentSettings, Reason
 from perdure.plugins import Group, create, offered
@@ -309,8 +309,6 @@ class Importing:
             if self._is_double(item):
                 return
             report.count(kind, self._put(admitted, documents))
-        except UnregisteredError:
-            raise
         except ContextError as error:  # the storage is well; it is this item
             what, _, fix = " ".join(str(error).split()).partition(" Fix: ")
             report.tell(kind, item.finding(what.removesuffix("."), fix.removesuffix(".")))

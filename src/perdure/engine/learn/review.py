@@ -181,7 +181,7 @@ class Review:
                 draft.write(node, None, status=NodeStatus.ARCHIVED)
 
         if id_of(text) not in self._noted(REVIEWED):
-            self._nodes.because("proposed").archive_nodes(plan, self._ctx)
+            self._nodes.because("proposed").change(plan, self._ctx)
         return _pending(node)
 
     def withdraw(self, uri: str) -> None:

@@ -22,6 +22,7 @@ from perdure.index.account.rows import (
     note,
     noted_in,
     read,
+    rows_of,
 )
 from perdure.index.filters import stamp_of
 
@@ -37,16 +38,20 @@ class Edit:
         self._added = 0
         self._gone: list[int] = []
         self._touched: set[int] = set()
+        self._removed: set[int] = set()
+        """The URIs of which nothing is left."""
 
     @property
     def cursor(self) -> int:
         return self._last.cursor
 
     def remove_ids(self, ids: Iterable[str]) -> None:
-        self._remove(self._db.execute(schema.ROWS_OF_IDS, (json.dumps(list(ids)),)).fetchall())
+        self._remove(rows_of(self._db, self._names, ids))
 
     def remove_uris(self, uris: Iterable[str]) -> None:
-        self._remove(self._db.execute(schema.ROWS_OF_URIS, (json.dumps(list(uris)),)).fetchall())
+        known = [name for name in map(self._names.find, uris) if name is not None]
+        self._removed.update(known)
+        self._remove(self._db.execute(schema.ROWS_OF_URIS, (json.dumps(known),)).fetchall())
 
     def remove_owner(self, owner_space: str) -> int:
         name = self._names.find(owner_space)
@@ -65,11 +70,13 @@ class Edit:
     def add(self, records: Iterable[Prepared]) -> None:
         """Add records, in place of those with the same ids; of one id the last counts."""
         fresh = {each.record.id: each for each in records}
-        self.remove_ids(fresh)
+        self._remove(rows_of(self._db, self._names, fresh, self._removed))
         first = self._last.rows + self._added + 1
         add(self._db, self._names, fresh.values(), first)
         self._added += len(fresh)
-        self._touched |= {self._names.number(each.record.uri) for each in fresh.values()}
+        uris = {self._names.number(each.record.uri) for each in fresh.values()}
+        self._touched |= uris
+        self._removed -= uris
 
     def finish(self, cursor: int | None = None) -> None:
         """Stamp what was touched, and write down that it was."""
@@ -80,7 +87,7 @@ class Edit:
         asked = (json.dumps(list(digests)),)
         for uri, id_, digest in self._db.execute(schema.DIGESTS_OF_URIS, asked):
             digests[uri][id_] = digest
-        stamps = [(uri, stamp_of(found)) for uri, found in digests.items() if found]
+        stamps = [(uri, bytes.fromhex(stamp_of(found))) for uri, found in digests.items() if found]
         self._db.executemany(schema.PUT_STAMP, stamps)
         gone = [(uri,) for uri, found in digests.items() if not found]
         self._db.executemany(schema.DROP_STAMP, gone)
@@ -166,6 +173,8 @@ def _expected() -> list[Row]:
 
 def _check_log(file: AccountFile, db: sqlite3.Connection) -> None:
     changes_from(db, file.account, 0)
+    if any(schema.sum_of(value) != found for found, value in db.execute(schema.SUMS)):
+        raise file.damage("a name has the sum of another")
     last = last_change(db, file.account)
     ((row,),) = db.execute(schema.LAST_ROW)
     if (row or 0) > last.rows:
@@ -176,9 +185,9 @@ def _check_notes(file: AccountFile, db: sqlite3.Connection) -> None:
     """Refuse if what is shown unasked is not found as the records say."""
     told: list[tuple[object, ...]] = []
     named: set[tuple[int, str, str]] = set()
-    for row, payload in db.execute(schema.NOTES_TOLD):
+    for row, text, payload in db.execute(schema.NOTES_TOLD):
         with suppress(ValueError, TypeError, LookupError):  # then its digest tells
-            found = json.loads(payload)
+            found = json.loads(schema.unpacked(payload, text))
             if (noted := noted_in(found)) is not None:
                 told.append((row, *noted))
             named |= {(row, *each) for each in named_in(found)}

@@ -91,33 +91,31 @@ def _sealed(row: tuple[Any, ...], account: str) -> Change:
 
 
 class Names:
-    """The numbers that stand for texts. Those that were asked for are remembered."""
+    """The numbers that stand for texts, as of one transaction. What was asked for is remembered."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
-        self._known: dict[str, int] = {}
+        self._known: dict[str, int | None] = {}
 
     def find(self, value: str) -> int | None:
         """Return the number of a text; None if no record ever said it."""
-        known = self._known.get(value)
-        if known is None:
-            row = self._db.execute(schema.NAME_OF, (value,)).fetchone()
-            if row is None:
-                return None
-            known = self._known[value] = int(row[0])
-        return known
+        if value not in self._known:
+            row = self._db.execute(schema.NAME_OF, (schema.sum_of(value), value)).fetchone()
+            self._known[value] = None if row is None else int(row[0])
+        return self._known[value]
 
     def find_all(self, values: Collection[str]) -> frozenset[int]:
         """Return the numbers of those texts that some record ever said."""
         if len(values) <= _FEW_NAMES:
             return frozenset(number for value in values if (number := self.find(value)) is not None)
-        found = self._db.execute(schema.NAMES_OF, (json.dumps(list(values)),))
+        asked = json.dumps(list(map(schema.sum_of, values))), json.dumps(list(values))
+        found = self._db.execute(schema.NAMES_OF, asked)
         return frozenset(number for (number,) in found)
 
     def number(self, value: str) -> int:
         known = self.find(value)
         if known is None:
-            made = self._db.execute(schema.ADD_NAME, (value,)).lastrowid
+            made = self._db.execute(schema.ADD_NAME, (schema.sum_of(value), value)).lastrowid
             known = self._known[value] = int(made or 0)
         return known
 
@@ -139,8 +137,29 @@ def prepare(record: IndexRecord) -> Prepared:
     digest = digest_of((id_, int(record.level), text, context, filters, record.payload), vector)
     given = entries_of(filters)
     since, until = given.get(VALID_FROM), given.get(VALID_UNTIL)
-    said = (id_, text, context, _encoded(record.payload), since, until, digest)
+    told = _encoded(record.payload)
+    payload = told if "noted" in record.payload else schema.packed(told, text)
+    said = (_kept_id(id_, record.uri), text, context, payload, since, until, digest)
     return Prepared(record, filing(record), above(record.uri, record.level), said, vector)
+
+
+def _kept_id(id_: str, uri: str) -> str:
+    rest = id_.removeprefix(uri)
+    return rest if rest != id_ and rest.startswith("#") else f"={id_}"
+
+
+def rows_of(
+    db: sqlite3.Connection, names: Names, ids: Iterable[str], without: Collection[int] = ()
+) -> list[tuple[int, int]]:
+    """Return the rows with these ids, each with the number of its URI; some URIs have none."""
+    every = list(ids)
+    parts = (id_.rpartition("#") for id_ in every)
+    wanted = {(names.find(uri), f"#{rest}") for uri, _, rest in parts}
+    uris = [uri for uri in {uri for uri, _ in wanted} if uri is not None and uri not in without]
+    found = db.execute(schema.IDS_OF_URIS, (json.dumps(uris),)).fetchall() if uris else []
+    rows = [(row, uri) for row, uri, id_ in found if (uri, id_) in wanted]
+    others = json.dumps([f"={id_}" for id_ in every])
+    return [*rows, *db.execute(schema.ROWS_OF_OTHERS, (others,)).fetchall()]
 
 
 def add(db: sqlite3.Connection, names: Names, records: Iterable[Prepared], first: int) -> None:
@@ -244,7 +263,7 @@ def read(account: str, row: Row) -> Whole:
         text,
         context,
         filters,
-        json.loads(payload),
+        json.loads(schema.unpacked(payload, text)),
         vector or b"",
         below or "",
         since,
@@ -256,9 +275,10 @@ def read(account: str, row: Row) -> Whole:
 class Payload(Mapping[str, JSON]):
     """What a payload says, read when asked for: that takes as long as all else about a hit."""
 
-    __slots__ = ("_said", "_text", "derived")
+    __slots__ = ("_packed", "_said", "_text", "derived")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, packed: bytes | str, text: str) -> None:
+        self._packed = packed
         self._text = text
         self._said: dict[str, JSON] | None = None
         self.derived: object = None
@@ -266,7 +286,7 @@ class Payload(Mapping[str, JSON]):
 
     def items(self) -> ItemsView[str, JSON]:
         """Return all that it says, which is not remembered."""
-        said = dict(json.loads(self._text)).items()
+        said = dict(json.loads(schema.unpacked(self._packed, self._text))).items()
         return {name: tuple(v) if type(v) is list else v for name, v in said}.items()
 
     def __getitem__(self, name: str) -> JSON:
@@ -328,7 +348,8 @@ class KnownRows:
         there = db.execute(schema.THERE.format(condition), {"rows": asked})
         found = {hit.id: hit for hit in [known[row] for (row,) in there]}
         if missing := [id_ for id_ in ids if id_ not in found]:
-            more = db.execute(schema.LOOK.format(condition), {"ids": json.dumps(missing)})
+            asked = json.dumps([row for row, _ in rows_of(db, Names(db), missing)])
+            more = db.execute(schema.LOOK.format(condition), {"rows": asked})
             found |= {hit.id: hit for hit in self._add(more)}
         return [found[id_] for id_ in sorted(found)]
 
@@ -346,7 +367,7 @@ class KnownRows:
 def hit_of(row: Row) -> SeedHit:
     """Make a hit without a score of a row of `schema.HITS`."""
     _, id_, uri, level, text, payload = row
-    return SeedHit.of_record(id_, uri, _LEVELS[level], text, Payload(payload))
+    return SeedHit.of_record(id_, uri, _LEVELS[level], text, Payload(payload, text))
 
 
 def best(db: sqlite3.Connection, scored: Scored, most: int) -> Scored:
@@ -357,7 +378,7 @@ def best(db: sqlite3.Connection, scored: Scored, most: int) -> Scored:
     better = [each for each in scored if each[1] > least]
     equal = [row for row, score in scored if score == least]
     asked = {"rows": json.dumps(equal), "most": most - len(better)}
-    return [*better, *((row, least) for (row,) in db.execute(schema.FIRST_BY_ID, asked))]
+    return [*better, *((row, least) for row, *_ in db.execute(schema.FIRST_BY_ID, asked))]
 
 
 class Wanted(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Self, TypeVar
 
 from perdure.errors import DamageError, PackageMissingError
 from perdure.files import Closing, Way
-from perdure.index.account import schema
+from perdure.index.account import failures, schema
 from perdure.index.account.edit import Edit, damaged_uris, duplicate, publish
 from perdure.index.account.file import (
     TURN,
@@ -27,6 +27,7 @@ from perdure.index.account.file import (
 from perdure.index.account.rows import (
     Change,
     KnownRows,
+    Names,
     Prepared,
     Scored,
     Wanted,
@@ -36,6 +37,7 @@ from perdure.index.account.rows import (
     owners,
     prepare,
     read,
+    rows_of,
     wanted_in,
 )
 from perdure.index.contract import Filters
@@ -136,6 +138,31 @@ class SqliteIndex(Closing):
                 edit.finish(cursor)
 
         self._files.use(account, change)
+
+    # ------------------------------------------------------------ events
+    def look_at_events(
+        self, account_id: str, question: Callable[[sqlite3.Connection], Told], absent: Told
+    ) -> Told:
+        """Ask the table of what failed; if the account has no file, it is empty."""
+        return self._ask(account_id, lambda _, db, __: question(db), absent)
+
+    def change_events(
+        self,
+        account_id: str,
+        action: Callable[[sqlite3.Connection], Told],
+        *,
+        outlasts_power: bool = False,
+    ) -> Told:
+        """Change the table of what failed, in one transaction."""
+
+        def change(file: AccountFile) -> Told:
+            with file.changing(outlasts_power=outlasts_power) as db:
+                return action(db)
+
+        return self._files.use(check_id(account_id, "account"), change)
+
+    def wipe_events(self, account_id: str) -> None:
+        self._files.ask(check_id(account_id, "account"), AccountFile.wipe, None)
 
     def making(self, account_id: str, *, wait: bool) -> AbstractContextManager[bool]:
         """Let one process or thread at a time make an account's index; say whether it is us."""
@@ -337,8 +364,9 @@ class SqliteIndex(Closing):
     def read(self, account_id: str, ids: Sequence[str]) -> dict[str, IndexRecord]:
         def told(file: AccountFile) -> dict[str, IndexRecord]:
             with file.reading() as db:
-                rows = db.execute(schema.WHOLE_BY_ID, (json.dumps(list(ids)),))
-                records = [read(file.account, row).record for row in rows]
+                rows = json.dumps([row for row, _ in rows_of(db, Names(db), ids)])
+                found = db.execute(schema.WHOLE_OF, {"rows": rows})
+                records = [read(file.account, row).record for row in found]
             return {record.id: record for record in records}
 
         return self._files.ask(check_id(account_id, "account"), told, {})
@@ -348,7 +376,8 @@ class SqliteIndex(Closing):
 
         def told(file: AccountFile) -> list[tuple[IndexRecord, bytes]]:
             with file.reading() as db:
-                found = db.execute(schema.WHOLE_BY_OWNER, (owner_space,))
+                owner = Names(db).find(owner_space)
+                found = db.execute(schema.WHOLE_BY_OWNER, (owner,))
                 rows = [read(file.account, row) for row in found]
                 return [(whole.record, whole.vector) for whole in rows if whole.vector]
 
@@ -465,6 +494,8 @@ def _forget_owner(file: AccountFile, owner_space: str) -> int:
         edit.finish()
         for statement in schema.FORGET_UNLOGGED:
             db.execute(statement)
+        asked = {"account": file.account, "owner": owner_space}
+        db.execute(failures.DELETE_OWNER, asked)
     _scrub(file)
     return count
 

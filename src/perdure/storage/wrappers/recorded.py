@@ -108,7 +108,9 @@ class Recorded(Closing, Wrapped, TransactionalBackend):
             for change in check_changes(changes, expect)
         }
         self.introduce()
-        return self.joint.commit(wanted, self._circumstances)
+        state = self.joint.commit(wanted, self._circumstances)
+        self.history.position()  # so that who only reads finds it in the catalogue
+        return state
 
     def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
         self.commit(changes, expect=expect)

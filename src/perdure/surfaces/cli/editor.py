@@ -14,7 +14,6 @@ from perdure.errors import (
     InvalidValueError,
     NotTextError,
     PerdureError,
-    UnregisteredError,
 )
 from perdure.surfaces.telling import message_of
 
@@ -54,9 +53,6 @@ def edited(editor: list[str], name: str) -> Iterator[Callable[[str], str]]:
 
     try:
         yield change
-    except UnregisteredError:  # the text is written
-        rmtree(folder)
-        raise
     except PerdureError as error:
         if not file.exists() or file.read_bytes() == given:
             rmtree(folder)

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from perdure.context.outbox.events import OutboxStore
+from perdure.engine.outbox import OutboxStore
 from perdure.errors import LeaseError
 from perdure.model import OutboxEvent
 from tests.support.context.outbox.base import (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from perdure.context.outbox.events import OutboxStore
+from perdure.engine.outbox import OutboxStore
 from perdure.errors import InvalidValueError
 from perdure.testing.requirement import requirement
 from tests.support.context.outbox.base import (

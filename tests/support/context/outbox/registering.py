@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from perdure.artifacts import CID
-from perdure.context.outbox.events import OutboxStore
+from perdure.engine.outbox import OutboxStore
 from perdure.errors import AccessDeniedError, InvalidValueError
 from perdure.model import (
     ContextNode,

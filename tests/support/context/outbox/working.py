@@ -4,7 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from perdure.context.outbox.events import MAX_RETRY, OutboxStore, fail
+from perdure.context.outbox import MAX_RETRY
+from perdure.engine.outbox import OutboxStore, fail
 from perdure.errors import InvalidValueError
 from perdure.model import EventStatus
 from perdure.testing.requirement import requirement

@@ -24,7 +24,6 @@ nodes.unarchive_node              ++---+-    +++-+++    +++-+++
 nodes.move_node from              ++---+-    +++-+++    +++-+++
 nodes.move_node to                ++---+-    +++-+++    +++-+++
 nodes.adopt                       ++---+-    +++-+++    +++-+++
-nodes.register                    ++---+-    +++-+++    +++-+++
 nodes.relate                      ++---+-    +++-+++    +++-+++
 relations.get_edges               ++00++0    +++0+++    +++0+++
 relations.get_one_hop             ++00++0    +++0+++    +++0+++
@@ -157,10 +156,6 @@ def _prepare(scene: Scene, name: str) -> None:
 
 
 # ---------------------------------------------------------------- one cell for each verb
-def _registers(scene: Scene) -> bool:
-    before = len(scene.events())
-    scene.verb(scene.uri, scene.ctx)
-    return len(scene.events()) > before
 
 
 def _does(make: Callable[[Scene], tuple[object, ...]]) -> Callable[[Scene], bool]:
@@ -250,7 +245,6 @@ CELLS: dict[str, Callable[[Scene], bool]] = {
     "nodes.move_node from": _does(lambda s: (s.uri, s.new().uri, s.ctx)),
     "nodes.move_node to": _does(lambda s: (s.place("anchor"), s.node(beside=True).uri, s.ctx)),
     "nodes.adopt": lambda s: bool(s.verb(s.uri, s.ctx)),
-    "nodes.register": _registers,
     "nodes.relate": _does(lambda s: ([s.uri], lambda node: node, s.ctx)),
     "relations.get_edges": lambda s: bool(s.verb(s.uri, s.ctx)),
     "relations.get_one_hop": lambda s: bool(s.verb(s.uri, s.ctx)),

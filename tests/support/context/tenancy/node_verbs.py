@@ -239,19 +239,6 @@ class NodeVerbs(Asking):
         if kept is not None:
             kept.edited = False
 
-    @verb("nodes.register")
-    def register(self, ask: Ask) -> None:
-        ctx, uri = ask.ctx, ask.here
-        before = len(self.events[self.cast.accounts[0]] + self.events[self.cast.accounts[1]])
-        answer = self.ask("nodes.register", ctx, uri, ctx)
-        if not self.model.may_change(uri, ctx):
-            self.denied(answer, ("nodes.register", ctx, lambda uri: (uri, ctx)), uri)
-            return
-        answer.given()
-        after = len(self.events[self.cast.accounts[0]] + self.events[self.cast.accounts[1]])
-        demand(after - before == (self.model.active(uri) is not None), f"registered {uri}")
-
-    # ------------------------------------------------------------ moving
     @verb("nodes.move_node", 5)
     def move_node(self, ask: Ask) -> None:
         ctx, old, new = ask.ctx, ask.here, ask.there

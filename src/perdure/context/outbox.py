@@ -5,14 +5,11 @@ out of reach must get into one.
 """
 
 import os
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice
-from typing import Protocol
 
 from perdure.artifacts import CID
-from perdure.context.contract import TenantData
 from perdure.errors import InvalidValueError, LeaseError
 from perdure.model import (
     ContextNode,
@@ -24,7 +21,7 @@ from perdure.model import (
     Uri,
 )
 from perdure.model.request import owner_space_at
-from perdure.model.values import JSON, counted, encodable, moment
+from perdure.model.values import JSON, counted, encodable
 
 Clock = Callable[[], datetime]
 """Tells the time, with a zone."""
@@ -65,28 +62,29 @@ def no_siblings(_node: ContextNode, _ctx: RequestContext) -> tuple[tuple[str, st
 
 
 def of_write(node: ContextNode, ctx: RequestContext, now: datetime) -> OutboxEvent:
-    place = _place_of(node, ctx)
-    return _event(EventType.UPSERT_NODE, node.uri, node.owner_space, _described(node, place), now)
+    _place_of(node, ctx)
+    return _event(EventType.UPSERT_NODE, node.uri, node.owner_space, described(node), now)
 
 
 def of_move(from_uri: str, node: ContextNode, ctx: RequestContext, now: datetime) -> OutboxEvent:
     _check_place(_node_place(from_uri), node.owner_space, ctx)
-    place = _place_of(node, ctx)
+    _place_of(node, ctx)
     if from_uri == node.uri:
         raise InvalidValueError(
             f"{from_uri!a} was not moved: it has the name that it had. Fix: register a write."
         )
-    payload = {**_described(node, place), "from_uri": from_uri}
+    payload = {**described(node), "from_uri": from_uri}
     return _event(EventType.MOVE_NODE, node.uri, node.owner_space, payload, now)
 
 
 def of_relations(node: ContextNode, ctx: RequestContext, now: datetime) -> OutboxEvent:
     _place_of(node, ctx)
-    payload: dict[str, JSON] = {
-        "owner_space": node.owner_space,
-        "edges": [_edge(edge) for edge in node.relations],
-    }
-    return _event(EventType.UPSERT_RELATIONS, node.uri, node.owner_space, payload, now)
+    return _event(EventType.UPSERT_RELATIONS, node.uri, node.owner_space, edges_payload(node), now)
+
+
+def edges_payload(node: ContextNode) -> dict[str, JSON]:
+    edges: list[JSON] = [_edge(edge) for edge in node.relations]
+    return {"owner_space": node.owner_space, "edges": edges}
 
 
 def of_directory(
@@ -96,14 +94,21 @@ def of_directory(
     others = (pair for pair in siblings(node, ctx) if pair[0] != node.uri)
     told = [(node.uri, node.abstract), *islice(others, MAX_SIBLINGS - 1)]
     _check_in_folder(folder, [uri for uri, _ in told])
-    payload: dict[str, JSON] = {
+    payload = directory_payload(folder, node.owner_space, told)
+    return _event(EventType.UPSERT_DIRECTORY, str(folder), node.owner_space, payload, now)
+
+
+def directory_payload(
+    folder: Uri, owner: str, siblings: Iterable[tuple[str, str]]
+) -> dict[str, JSON]:
+    """Return all that an indexer needs to describe a folder."""
+    return {
         "directory": str(folder),
-        "siblings": [{"uri": uri, "abstract": abstract} for uri, abstract in told],
-        "owner_space": node.owner_space,
+        "siblings": [{"uri": uri, "abstract": abstract} for uri, abstract in siblings],
+        "owner_space": owner,
         "category": folder.category,
         "level": folder.level,
     }
-    return _event(EventType.UPSERT_DIRECTORY, str(folder), node.owner_space, payload, now)
 
 
 def of_removal(
@@ -136,8 +141,9 @@ def _new_id(now: datetime) -> str:
 
 
 # ---------------------------------------------------------------- what is told
-def _described(node: ContextNode, place: Uri) -> dict[str, JSON]:
+def described(node: ContextNode) -> dict[str, JSON]:
     """Return all of a node that a worker needs but its content, which the CID stands for."""
+    place = node.place
     return {
         "version": node.version,
         "cid": str(CID.of(node.content.encode())),
@@ -235,160 +241,3 @@ def backoff(failures: int) -> timedelta:
     """Return how long to wait after one more failure on top of so many: twice as long each time."""
     doublings = min(failures, LONGEST_WAIT_SECONDS.bit_length())
     return timedelta(seconds=min(FIRST_WAIT_SECONDS << doublings, LONGEST_WAIT_SECONDS))
-
-
-class OutboxStore(TenantData, Protocol):
-    """What happened to nodes and is not in the index yet. Events survive a restart.
-
-    An event waits, is leased to one worker at a time, and goes when it is done. One that failed
-    waits until `next_retry_at`. One that failed too often is in the dead-letter queue until an
-    operator takes it out. A lease that was not extended in time lapses, and the event waits again.
-    A verb that is told a `worker_id` does nothing for an event that another worker has by now, and
-    says so with `LeaseError`.
-    """
-
-    _clock: Clock
-    _siblings: Siblings
-
-    def __init__(self, *, clock: Clock = utc_now, siblings: Siblings = no_siblings) -> None:
-        self._clock = clock
-        self._siblings = siblings
-
-    def register_write(self, node: ContextNode, ctx: RequestContext) -> OutboxEvent:
-        """Say that a node was written; after that succeeded."""
-        return self._registered(of_write(node, ctx, self._time()))
-
-    def register_writes(
-        self, nodes: Iterable[ContextNode], ctx: RequestContext
-    ) -> list[OutboxEvent]:
-        """Say it of many at once: all are registered, or none."""
-        now = self._time()
-        events = [of_write(node, ctx, now) for node in nodes]
-        self._add(events)
-        return events
-
-    def register_delete(
-        self, uri: str, ctx: RequestContext, *, owner_space: str = ""
-    ) -> OutboxEvent:
-        """Say that a node was deleted. `owner_space` is for places whose name doesn't tell."""
-        return self._registered(
-            of_removal(EventType.DELETE_NODE, uri, owner_space, ctx, self._time())
-        )
-
-    def register_archive(
-        self, uri: str, ctx: RequestContext, *, owner_space: str = ""
-    ) -> OutboxEvent:
-        """Say that a node was put away, so that no search finds it any more."""
-        return self._registered(
-            of_removal(EventType.ARCHIVE_NODE, uri, owner_space, ctx, self._time())
-        )
-
-    def register_move(self, from_uri: str, node: ContextNode, ctx: RequestContext) -> OutboxEvent:
-        """Say that a node has another name now; `node` is as it is there."""
-        return self._registered(of_move(from_uri, node, ctx, self._time()))
-
-    def register_relations(self, node: ContextNode, ctx: RequestContext) -> OutboxEvent:
-        """Say that the edges of a node changed, and nothing else of it."""
-        return self._registered(of_relations(node, ctx, self._time()))
-
-    def register_directory(self, node: ContextNode, ctx: RequestContext) -> OutboxEvent:
-        """Say that the folder of a node changed, with the abstracts of at most 20 in it."""
-        return self._registered(of_directory(node, self._siblings, ctx, self._time()))
-
-    def _registered(self, event: OutboxEvent) -> OutboxEvent:
-        self._add((event,))
-        return event
-
-    @abstractmethod
-    def _add(self, events: Sequence[OutboxEvent]) -> None:
-        """Keep events after all that are there: all of them, or none."""
-
-    def _time(self) -> datetime:
-        return moment(self._clock(), "clock's time")
-
-    def _now(self) -> int:
-        return micros(self._time())
-
-    def list_pending(self, account_id: str) -> list[tuple[str, OutboxEvent]]:
-        """Return what can be worked on now, oldest first, each with the URI of its node.
-
-        Left out are events that are leased, dead, or to be tried later.
-        """
-
-    def mark_processing(self, event: OutboxEvent, node_uri: str) -> None:
-        """Note that an event is being worked on."""
-
-    def mark_done(self, event: OutboxEvent, node_uri: str, *, worker_id: str | None = None) -> None:
-        """Remove an event for good; one that is gone already is no error."""
-
-    def move_to_dlq(
-        self, event: OutboxEvent, node_uri: str, *, worker_id: str | None = None
-    ) -> None:
-        """Put an event aside for an operator, and end its lease."""
-
-    def increment_retry(
-        self,
-        event: OutboxEvent,
-        node_uri: str,
-        next_retry_at: datetime | None = None,
-        *,
-        worker_id: str | None = None,
-        error: str = "",
-    ) -> None:
-        """Count one more failure, end the lease, and let the event wait until a time, if told."""
-
-    def try_acquire(
-        self,
-        event: OutboxEvent,
-        node_uri: str,
-        worker_id: str,
-        timeout_seconds: int = LEASE_SECONDS,
-    ) -> bool:
-        """Lease an event to a worker; of many who ask at once, one gets True.
-
-        False also if the event is done, dead, or to be tried later. The same worker that asks
-        again has it still, and its time starts anew.
-        """
-
-    def extend(
-        self,
-        event: OutboxEvent,
-        node_uri: str,
-        worker_id: str,
-        timeout_seconds: int = LEASE_SECONDS,
-    ) -> bool:
-        """Let the lease of a worker last longer; False if it is not its own any more."""
-
-    def release(self, event: OutboxEvent, node_uri: str, *, worker_id: str | None = None) -> None:
-        """End a lease; the event waits for the next worker. None to end is no error."""
-
-    def list_unfinished(self, account_id: str) -> list[tuple[str, OutboxEvent]]:
-        """Return every event that is not done, oldest first: waiting, leased and dead ones."""
-
-    def list_dead(self, account_id: str) -> list[tuple[str, OutboxEvent]]:
-        """Return the dead-letter queue of an account, oldest first."""
-
-    def requeue(self, account_id: str, event_ids: Iterable[str] | None = None) -> int:
-        """Let dead events wait again, with no failure counted; all, unless told which."""
-
-    def purge(self, account_id: str, event_ids: Iterable[str] | None = None) -> int:
-        """Remove dead events for good; all, unless told which."""
-
-
-def fail(  # noqa: PLR0913, PLR0917 - what a worker has in its hands
-    outbox: OutboxStore,
-    event: OutboxEvent,
-    uri: str,
-    error: str,
-    now: datetime,
-    worker_id: str,
-) -> bool:
-    """Note a failure: the event is retried later, or buried. Return whether it is dead."""
-    # Counted first, so that the dead-letter queue tells the last error and every failure. Until
-    # the second step nobody else can take it, for it is to be tried later.
-    wait = backoff(event.retry_count)
-    outbox.increment_retry(event, uri, now + wait, worker_id=worker_id, error=error)
-    dies = event.retry_count + 1 > MAX_RETRY
-    if dies:
-        outbox.move_to_dlq(event, uri, worker_id=worker_id)
-    return dies

@@ -1,0 +1,48 @@
+"""What was named after a position, asked without opening the store: a mark, and the catalogue."""
+
+import sqlite3
+import struct
+from pathlib import Path
+
+from perdure.sqlite import Tables, look
+
+CATALOGUE = "catalogue.sqlite"
+MARK = "mark"
+VERSION = 3
+"""Of the catalogue's tables."""
+_POSITION = struct.Struct("<4xIQ")
+_LOOKED_AT = Tables("the catalogue", VERSION, (), "it is made again from the log")
+_SINCE = "SELECT DISTINCT name FROM binds WHERE position > ? ORDER BY position LIMIT ?"
+
+
+def names_since(folder: Path, position: int, most: int) -> list[str] | None:
+    """Return names of which something was said after a position; None if that is not known.
+
+    Of many, the first are returned. A log that was never acknowledged further has none.
+    """
+    end = _acknowledged(folder / MARK)
+    if end is not None and end <= position:
+        return []
+
+    def read(db: sqlite3.Connection) -> list[str] | None:
+        ((cursor,),) = db.execute("SELECT cursor FROM facts")
+        if end is None or cursor < end:
+            return None
+        return [name for (name,) in db.execute(_SINCE, (position, most))]
+
+    path = folder / CATALOGUE
+    return look(path, _LOOKED_AT, read) if path.exists() else None
+
+
+def _acknowledged(mark: Path) -> int | None:
+    """Return how far the log was acknowledged; 0 for no log."""
+    try:
+        data = mark.read_bytes()
+    except FileNotFoundError:
+        return 0
+    except OSError:
+        return None
+    if len(data) < _POSITION.size:
+        return None
+    position: int = _POSITION.unpack_from(data)[1]
+    return position

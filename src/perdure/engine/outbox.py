@@ -1,0 +1,647 @@
+"""The outbox: the log past the cursor of an index, and the events that the index failed to take in.
+
+A commit registers its events by being in the log, so nothing is written twice. Each is derived from
+history, as of the commit, when it is listed; what was claimed or failed is in the index's database.
+"""
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from perdure.artifacts import IndexState
+from perdure.context.outbox import (
+    LEASE_SECONDS,
+    MAX_RETRY,
+    Clock,
+    Siblings,
+    backoff,
+    check_event_of,
+    check_worker,
+    described,
+    edges_payload,
+    from_micros,
+    kept_error,
+    lease_end,
+    lost,
+    micros,
+    no_siblings,
+    of_directory,
+    of_move,
+    of_relations,
+    of_removal,
+    of_write,
+    utc_now,
+)
+from perdure.context.reading import NodeReader, Stored
+from perdure.dataclass import replace
+from perdure.engine.building import Logged
+from perdure.engine.summaries import Summaries
+from perdure.errors import PerdureError
+from perdure.index.account import failures
+from perdure.index.account.failures import OF_LOG, EventTable
+from perdure.model import (
+    ContextNode,
+    EventStatus,
+    EventType,
+    NodeStatus,
+    OutboxEvent,
+    RequestContext,
+    Uri,
+    check_owner_space,
+)
+from perdure.model.uri import check_id
+from perdure.model.values import JSON, entries_of, moment
+from perdure.storage.history import MOVED_FROM, UNDONE, Event, History
+
+Row = tuple[Any, ...]
+Listed = list[tuple[str, OutboxEvent]]
+_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=entries_of).encode
+
+
+class _Change(NamedTuple):
+    """What one commit did to the texts of one place."""
+
+    commit: int
+    place: Uri
+    events: list[Event]
+
+
+class LogFeed:
+    """The log as events, for the index that answers about an account."""
+
+    def __init__(
+        self,
+        history: History,
+        reader: NodeReader,
+        cursor: Callable[[str], int],
+        tells_folders: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        self._history = history
+        self._reader = reader
+        self.cursor = cursor
+        self._tells_folders = tells_folders
+
+    def times(self, account_id: str, position: int) -> Mapping[str, int]:
+        return {
+            _log_id(change.commit, str(change.place)): change.events[0].time
+            for change in self._changes(account_id, position)
+        }
+
+    def after(
+        self, account_id: str, position: int, *, folders: bool = False
+    ) -> Iterator[OutboxEvent]:
+        above: dict[str, OutboxEvent] = {}
+        tells_folders = folders and self._tells_folders(account_id)
+        for change in self._changes(account_id, position):
+            event = self._event(change)
+            if event is None:
+                continue
+            yield event
+            folder = change.place.parent
+            if tells_folders and len(folder.path) > 1:
+                above[str(folder)] = replace(
+                    event,
+                    event_id=_log_id(change.commit, str(folder)),
+                    event_type=EventType.UPSERT_DIRECTORY,
+                    uri=str(folder),
+                )
+        yield from above.values()
+
+    def filled(self, event: OutboxEvent, position: int) -> OutboxEvent:
+        place, reader = Uri.parse(event.uri), self._at(position)
+        if event.event_type is EventType.UPSERT_DIRECTORY:
+            return replace(event, payload=Summaries(reader).payload(place) or event.payload)
+        stored = _load(reader, place)
+        if stored is None or event.event_type in {EventType.DELETE_NODE, EventType.ARCHIVE_NODE}:
+            return event
+        if event.event_type is EventType.UPSERT_RELATIONS:
+            return replace(event, payload=edges_payload(stored.node))
+        return replace(event, payload={**event.payload, **described(stored.node)})
+
+    def _changes(self, account_id: str, position: int) -> list[_Change]:
+        """Return what commits did to nodes, oldest first; nothing of what was undone.
+
+        For an index that was never made, it is what was last done to those that are left.
+        """
+        logged = Logged(self._history, self._reader)
+        found: dict[tuple[int, Uri], _Change] = {}
+        moved: set[tuple[int, str]] = set()
+        for event in self._history.changes(after=max(0, position)):
+            source = event.circumstances.more.get(MOVED_FROM)
+            if isinstance(source, str):
+                moved.add((event.commit, source))
+            place = logged.place_of(account_id, event.key)
+            if place is not None and place.is_node:
+                known = found.setdefault((event.commit, place), _Change(event.commit, place, []))
+                known.events.append(event)
+        kept: list[_Change] = []
+        undone: set[Uri] = set()
+        for change in reversed(found.values()):
+            if any((event.commit, event.key) in moved for event in change.events):
+                continue  # the event of the place that it was moved to says so
+            if any(event.origin == UNDONE for event in change.events):
+                undone.add(change.place)
+            elif change.place in undone:  # what was undone
+                undone.discard(change.place)
+            else:
+                kept.append(change)
+        if position == 0:
+            last = {change.place: change for change in reversed(kept)}.values()
+            kept = [each for each in reversed(last) if not all(e.unbound for e in each.events)]
+        return kept[::-1]
+
+    def _event(self, change: _Change) -> OutboxEvent | None:
+        """Return what a commit did to a node; None if no node was there before or after."""
+        place, payload = change.place, dict[str, JSON]()
+        before, after = (_load(self._at(at), place) for at in (change.commit - 1, change.commit))
+        if after is None:
+            kind = EventType.DELETE_NODE
+            if before is None:
+                return None
+        elif after.meta.status is NodeStatus.ARCHIVED:
+            kind = EventType.ARCHIVE_NODE
+        elif before is None and (source := self._source(change)) is not None:
+            kind, payload = EventType.MOVE_NODE, {"from_uri": source}
+        elif before is not None and _is_about_edges(before, after):
+            kind = EventType.UPSERT_RELATIONS
+        else:
+            kind = EventType.UPSERT_NODE
+        owner = self._owner(after or before, place)
+        return OutboxEvent(
+            event_id=_log_id(change.commit, str(place)),
+            event_type=kind,
+            uri=str(place),
+            account_id=place.account,
+            owner_space=owner,
+            payload={**payload, "owner_space": owner},
+            created_at=from_micros(change.events[0].time * 1000),
+        )
+
+    def _owner(self, stored: Stored | None, place: Uri) -> str:
+        said = "" if stored is None else stored.node.owner_space
+        return said or place.owner_space or self._reader.reach.session_owner(place) or ""
+
+    def _source(self, change: _Change) -> str | None:
+        """Return the node that was moved here."""
+        for event in change.events:
+            key = event.circumstances.more.get(MOVED_FROM)
+            if isinstance(key, str) and (found := self._place(change.place.account, key)):
+                return str(found)
+        return None
+
+    def _place(self, account_id: str, key: str) -> Uri | None:
+        return Logged(self._history, self._reader).place_of(account_id, key)
+
+    def _at(self, position: int) -> NodeReader:
+        from perdure.storage.wrappers.view import View  # noqa: PLC0415 - who lists the log pays
+
+        return NodeReader(View(self._history, IndexState(0, position)))
+
+
+def _load(reader: NodeReader, place: Uri) -> Stored | None:
+    """Return a node as it was; None also if it can't be read any more."""
+    with suppress(PerdureError):
+        return reader.load(place)
+    return None
+
+
+def _is_about_edges(before: Stored, after: Stored) -> bool:
+    if before.meta.status is not after.meta.status:
+        return False
+    old, new = before.node, after.node
+    same = replace(old, relations=new.relations, version=new.version, updated_at=new.updated_at)
+    return old.relations != new.relations and same == new
+
+
+def _log_id(commit: int, uri: str) -> str:
+    return f"{OF_LOG}{commit:012x}-{sha256(uri.encode()).hexdigest()[:18]}"
+
+
+def _passed(account_id: str, cursor: int) -> dict[str, str]:
+    """Return what tells the events that an index has passed from the others."""
+    return {"account": account_id, "passed": f"{OF_LOG}{cursor:012x}~"}
+
+
+def _position(event_id: str) -> int | None:
+    """Return the commit of an event of the log; None for one that was registered."""
+    if not event_id.startswith(OF_LOG):
+        return None
+    return int(event_id.removeprefix(OF_LOG).partition("-")[0], 16)
+
+
+class OutboxStore:
+    """What happened to nodes and is not in the index yet. Events survive a restart.
+
+    An event waits, is leased to one worker at a time, and goes when it is done. One that failed
+    waits until `next_retry_at`. One that failed too often is in the dead-letter queue until an
+    operator takes it out. A lease that was not extended in time lapses, and the event waits again.
+    A verb that is told a `worker_id` does nothing for an event that another worker has by now, and
+    says so with `LeaseError`.
+
+    Events are those of the log, and rows of a table in the database of an index. A power cut may
+    take the newest changes to the table; what is deleted of a tenant stays deleted.
+    """
+
+    def __init__(
+        self,
+        table: Callable[[str], EventTable],
+        feed: LogFeed | None = None,
+        *,
+        clock: Clock = utc_now,
+        siblings: Siblings = no_siblings,
+    ) -> None:
+        self._table = table
+        self._feed = feed
+        self._clock = clock
+        self._siblings = siblings
+
+    def register_write(self, node: ContextNode, ctx: RequestContext) -> OutboxEvent:
+        """Say that a node was written; after that succeeded."""
+        return self._registered(of_write(node, ctx, self._time()))
+
+    def register_writes(
+        self, nodes: Iterable[ContextNode], ctx: RequestContext
+    ) -> list[OutboxEvent]:
+        """Say it of many at once: all are registered, or none."""
+        now = self._time()
+        events = [of_write(node, ctx, now) for node in nodes]
+        self._add(events)
+        return events
+
+    def register_delete(
+        self, uri: str, ctx: RequestContext, *, owner_space: str = ""
+    ) -> OutboxEvent:
+        """Say that a node was deleted. `owner_space` is for places whose name doesn't tell."""
+        return self._registered(
+            of_removal(EventType.DELETE_NODE, uri, owner_space, ctx, self._time())
+        )
+
+    def register_archive(
+        self, uri: str, ctx: RequestContext, *, owner_space: str = ""
+    ) -> OutboxEvent:
+        """Say that a node was put away, so that no search finds it any more."""
+        return self._registered(
+            of_removal(EventType.ARCHIVE_NODE, uri, owner_space, ctx, self._time())
+        )
+
+    def register_move(self, from_uri: str, node: ContextNode, ctx: RequestContext) -> OutboxEvent:
+        """Say that a node has another name now; `node` is as it is there."""
+        return self._registered(of_move(from_uri, node, ctx, self._time()))
+
+    def register_relations(self, node: ContextNode, ctx: RequestContext) -> OutboxEvent:
+        """Say that the edges of a node changed, and nothing else of it."""
+        return self._registered(of_relations(node, ctx, self._time()))
+
+    def register_directory(self, node: ContextNode, ctx: RequestContext) -> OutboxEvent:
+        """Say that the folder of a node changed, with the abstracts of at most 20 in it."""
+        return self._registered(of_directory(node, self._siblings, ctx, self._time()))
+
+    def _registered(self, event: OutboxEvent) -> OutboxEvent:
+        self._add((event,))
+        return event
+
+    def _cursor(self, account_id: str) -> int:
+        return 0 if self._feed is None else self._feed.cursor(account_id)
+
+    def _time(self) -> datetime:
+        return moment(self._clock(), "clock's time")
+
+    def _now(self) -> int:
+        return micros(self._time())
+
+    def _add(self, events: Sequence[OutboxEvent]) -> None:
+        rows = [_row(event) for event in events]
+        for account in {event.account_id for event in events}:  # the caller's
+            self._table(account).change_events(
+                account, lambda db: db.executemany(failures.ADD, rows)
+            )
+
+    # ------------------------------------------------------------ work
+    def list_pending(self, account_id: str) -> Listed:
+        """Return what can be worked on now, oldest first, each with the URI of its node.
+
+        Left out are events that are leased, dead, or to be tried later.
+        """
+        cursor = self._cursor(check_id(account_id, "account"))
+        waiting = [self._filled(event) for _, event in self._rows(failures.PENDING, account_id)]
+        logged = [
+            self._filled(event) for event in self._unclaimed(account_id, cursor, folders=True)
+        ]
+        return [(event.uri, event) for event in (*waiting, *logged)]
+
+    def list_unfinished(self, account_id: str) -> Listed:
+        """Return every event that is not done, oldest first: waiting, leased and dead ones."""
+        cursor = self._cursor(check_id(account_id, "account"))
+        logged = [(event.uri, event) for event in self._unclaimed(account_id, cursor)]
+        return [*self.list_failed(account_id), *logged]
+
+    def list_failed(self, account_id: str) -> Listed:
+        """Return the events that were claimed or failed, or that no commit tells of."""
+        return self._rows(failures.UNFINISHED, account_id)
+
+    def list_due(self, account_id: str) -> Listed:
+        """Return those of `list_failed` that can be worked on now, with what they tell."""
+        due = self._rows(failures.PENDING, account_id)
+        return [(uri, self._filled(event)) for uri, event in due]
+
+    def _unclaimed(
+        self, account_id: str, cursor: int, *, folders: bool = False
+    ) -> Iterator[OutboxEvent]:
+        """Yield the events of the log that nobody has claimed."""
+        known = self._claimed(account_id, cursor)
+        events = self._feed.after(account_id, cursor, folders=folders) if self._feed else ()
+        yield from (event for event in events if event.event_id not in known)
+
+    def _claimed(self, account_id: str, cursor: int) -> set[str]:
+        def claimed(db: sqlite3.Connection) -> set[str]:
+            return {id_ for (id_,) in db.execute(failures.CLAIMED, _passed(account_id, cursor))}
+
+        none: set[str] = set()
+        return self._table(account_id).look_at_events(account_id, claimed, none)
+
+    def _filled(self, event: OutboxEvent) -> OutboxEvent:
+        position = _position(event.event_id)
+        if position is None or self._feed is None:
+            return event
+        return self._feed.filled(event, position)
+
+    def fail(self, failed: Mapping[str, tuple[str, str]], account_id: str, position: int) -> None:
+        """Note that places could not be indexed as of a position; each with its owner and error.
+
+        What is known to fail, whoever works on it, is left as it is.
+        """
+        now = self._time()
+        known = {uri for uri, _ in self.list_failed(account_id)}
+        rows = []
+        for uri, (owner, error) in failed.items():
+            if uri not in known:
+                event = OutboxEvent(
+                    event_id=_log_id(position, uri),
+                    event_type=EventType.UPSERT_NODE,
+                    uri=uri,
+                    account_id=account_id,
+                    owner_space=owner,
+                    payload={"owner_space": owner},
+                    created_at=now,
+                )
+                later = micros(now + backoff(0))
+                rows.append(
+                    (_row(event), _asked(event, None, micros(now)), later, kept_error(error))
+                )
+
+        def note(db: sqlite3.Connection) -> None:
+            for row, asked, later, error in rows:
+                db.execute(failures.ADD, row)
+                db.execute(failures.RETRY, {**asked, "later": later, "error": error})
+
+        if rows:
+            self._table(account_id).change_events(account_id, note)
+
+    def try_acquire(
+        self,
+        event: OutboxEvent,
+        node_uri: str,
+        worker_id: str,
+        timeout_seconds: int = LEASE_SECONDS,
+    ) -> bool:
+        """Lease an event to a worker; of many who ask at once, one gets True.
+
+        False also if the event is done, dead, or to be tried later. The same worker that asks
+        again has it still, and its time starts anew.
+        """
+        return self._lease(failures.ACQUIRE, event, node_uri, worker_id, timeout_seconds)
+
+    def extend(
+        self,
+        event: OutboxEvent,
+        node_uri: str,
+        worker_id: str,
+        timeout_seconds: int = LEASE_SECONDS,
+    ) -> bool:
+        """Let the lease of a worker last longer; False if it is not its own any more."""
+        return self._lease(failures.EXTEND, event, node_uri, worker_id, timeout_seconds)
+
+    def release(self, event: OutboxEvent, node_uri: str, *, worker_id: str | None = None) -> None:
+        """End a lease; the event waits for the next worker. None to end is no error."""
+        self._change(failures.RELEASE, event, node_uri, worker_id)
+
+    def mark_processing(self, event: OutboxEvent, node_uri: str) -> None:
+        """Note that an event is being worked on."""
+        self._lease(failures.MARK, event, node_uri, None, LEASE_SECONDS)
+
+    def mark_done(self, event: OutboxEvent, node_uri: str, *, worker_id: str | None = None) -> None:
+        """Remove an event for good; one that is gone already is no error."""
+        self._change(failures.FINISH, event, node_uri, worker_id)
+
+    def increment_retry(
+        self,
+        event: OutboxEvent,
+        node_uri: str,
+        next_retry_at: datetime | None = None,
+        *,
+        worker_id: str | None = None,
+        error: str = "",
+    ) -> None:
+        """Count one more failure, end the lease, and let the event wait until a time, if told."""
+        later = None if next_retry_at is None else micros(moment(next_retry_at, "next attempt"))
+        told = {"later": later, "error": kept_error(error)}
+        self._change(failures.RETRY, event, node_uri, worker_id, **told)
+
+    def move_to_dlq(
+        self, event: OutboxEvent, node_uri: str, *, worker_id: str | None = None
+    ) -> None:
+        """Put an event aside for an operator, and end its lease."""
+        self._change(failures.BURY, event, node_uri, worker_id)
+
+    def _lease(
+        self,
+        statement: str,
+        event: OutboxEvent,
+        node_uri: str,
+        worker_id: str | None,
+        timeout_seconds: int,
+    ) -> bool:
+        check_event_of(event, node_uri)
+        now = self._now()
+        values = {"end": lease_end(now, timeout_seconds), **_asked(event, worker_id, now)}
+
+        def lease(db: sqlite3.Connection) -> bool:
+            self._write_down(db, event, cursor)
+            return db.execute(statement, values).rowcount == 1
+
+        cursor = self._cursor(event.account_id)
+        return self._table(event.account_id).change_events(event.account_id, lease)
+
+    def _change(
+        self,
+        statement: str,
+        event: OutboxEvent,
+        node_uri: str,
+        worker_id: str | None,
+        **told: object,
+    ) -> None:
+        """Change an event, unless a worker asks and another has it."""
+        check_event_of(event, node_uri)
+        values = {**told, **_asked(event, worker_id, self._now())}
+
+        def change(db: sqlite3.Connection) -> None:
+            self._write_down(db, event, cursor)
+            changed = db.execute(statement, values).rowcount
+            if changed or worker_id is None:
+                db.execute(failures.DROP_DONE, _passed(event.account_id, cursor))
+            elif db.execute(failures.HELD_BY_ANOTHER, values).fetchone():
+                raise lost(event, worker_id)
+
+        cursor = self._cursor(event.account_id)
+        self._table(event.account_id).change_events(event.account_id, change)
+
+    def _write_down(self, db: sqlite3.Connection, event: OutboxEvent, cursor: int) -> None:
+        """Give an event of the log a row, if the index has not passed it."""
+        position = _position(event.event_id)
+        if position is not None and position > cursor:
+            db.execute(failures.ADD, _row(event))
+
+    def count(self, account_id: str) -> tuple[int, int, datetime | None]:
+        """Return how many events are not done, how many of these are dead, and since when."""
+        cursor = self._cursor(check_id(account_id, "account"))
+        claimed = self._claimed(account_id, cursor)
+        logged = self._feed.times(account_id, cursor) if self._feed else {}
+        times = [time * 1000 for id_, time in logged.items() if id_ not in claimed]
+        events = [event for _, event in self.list_failed(account_id)]
+        waiting = [event for event in events if event.status is not EventStatus.DEAD]
+        times += [micros(event.created_at) for event in waiting]
+        since = from_micros(min(times)) if times else None
+        return len(times) + len(events) - len(waiting), len(events) - len(waiting), since
+
+    # ------------------------------------------------------------ the dead
+    def list_dead(self, account_id: str) -> Listed:
+        """Return the dead-letter queue of an account, oldest first."""
+        return self._rows(failures.BURIED, account_id)
+
+    def requeue(self, account_id: str, event_ids: Iterable[str] | None = None) -> int:
+        """Let dead events wait again, with no failure counted; all, unless told which."""
+        return self._of_dead(failures.REQUEUE, account_id, event_ids)
+
+    def purge(self, account_id: str, event_ids: Iterable[str] | None = None) -> int:
+        """Remove dead events for good; all, unless told which."""
+        return self._of_dead(failures.PURGE, account_id, event_ids)
+
+    def _of_dead(self, statement: str, account_id: str, event_ids: Iterable[str] | None) -> int:
+        account = {"account": check_id(account_id, "account")}
+        ids = None if event_ids is None else list(dict.fromkeys(event_ids))
+        passed = _passed(account_id, self._cursor(account_id))
+
+        def change(db: sqlite3.Connection) -> int:
+            if ids is None:
+                changed = db.execute(statement, account).rowcount
+            else:
+                chosen = [{"id": id_, **account} for id_ in ids]
+                changed = db.executemany(statement + failures.ONE_ID, chosen).rowcount
+            db.execute(failures.DROP_DONE, passed)
+            return max(0, changed)
+
+        return self._table(account_id).change_events(account_id, change, outlasts_power=True)
+
+    # ------------------------------------------------------------ tenants
+    def delete_account_data(self, account_id: str) -> int:
+        """As promised; and no byte of it is left in a file, nor of what was done before."""
+        account = check_id(account_id, "account")
+        return self._forget(account, failures.DELETE_ACCOUNT, [{"account": account}])
+
+    def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
+        """As promised; and no byte of it is left in a file, nor of what was done before."""
+        account, owner = check_id(account_id, "account"), check_owner_space(owner_space)
+        return self._forget(account, failures.DELETE_OWNER, [{"account": account, "owner": owner}])
+
+    def forget_places(self, account_id: str, uris: Iterable[str]) -> int:
+        """Remove the events that are about these places or tell of them, down to the last byte."""
+        account = check_id(account_id, "account")
+        asked = [{"account": account, "uri": uri} for uri in uris]
+        return self._forget(account, failures.DELETE_TELLING, asked)
+
+    def _forget(self, account: str, statement: str, asked: Sequence[Mapping[str, str]]) -> int:
+        table = self._table(account)
+        if not table.look_at_events(account, lambda db: db.execute(failures.ANY).fetchone(), None):
+            return 0
+        deleted = table.change_events(
+            account, lambda db: db.executemany(statement, asked).rowcount, outlasts_power=True
+        )
+        table.wipe_events(account)
+        return max(0, deleted)
+
+    # ------------------------------------------------------------ rows
+    def _rows(self, query: str, account_id: str) -> Listed:
+        """Return events; where one can't be understood, none: the index marks what it lacks."""
+        account = check_id(account_id, "account")
+        values = {"account": account, "now": self._now(), "cursor": self._cursor(account)}
+        table = self._table(account)
+        none: list[Row] = []
+        rows = table.look_at_events(account, lambda db: db.execute(query, values).fetchall(), none)
+        try:
+            return [(event.uri, event) for event in map(_event, rows)]
+        except (ValueError, TypeError, OverflowError):
+            forget = {"account": account}
+            table.change_events(account, lambda db: db.execute(failures.DELETE_ACCOUNT, forget))
+            return []
+
+
+def _asked(event: OutboxEvent, worker_id: str | None, now: int) -> dict[str, object]:
+    worker = None if worker_id is None else check_worker(worker_id)
+    return {"id": event.event_id, "account": event.account_id, "worker": worker, "now": now}
+
+
+def _row(event: OutboxEvent) -> Row:
+    position = _position(event.event_id)
+    payload = event.payload if position is None else {"owner_space": event.owner_space}
+    if position is not None and "from_uri" in event.payload:
+        payload = {**payload, "from_uri": event.payload["from_uri"]}
+    return (
+        event.event_id,
+        event.event_type.value,
+        event.uri,
+        event.account_id,
+        event.owner_space,
+        _encoded(payload),
+        micros(event.created_at),
+        position,
+    )
+
+
+def _event(row: Row) -> OutboxEvent:
+    id_, kind, uri, account, owner, payload, created_at, status, retries, later, error = row
+    return OutboxEvent(
+        event_id=id_,
+        event_type=EventType(kind),
+        uri=uri,
+        account_id=account,
+        owner_space=owner,
+        payload=json.loads(payload),
+        created_at=from_micros(created_at),
+        status=EventStatus(status),
+        retry_count=retries,
+        next_retry_at=None if later is None else from_micros(later),
+        last_error=error,
+    )
+
+
+def fail(  # noqa: PLR0913, PLR0917 - what a worker has in its hands
+    outbox: OutboxStore,
+    event: OutboxEvent,
+    uri: str,
+    error: str,
+    now: datetime,
+    worker_id: str,
+) -> bool:
+    """Note a failure: the event is retried later, or buried. Return whether it is dead."""
+    # Counted first, so that the dead-letter queue tells the last error and every failure. Until
+    # the second step nobody else can take it, for it is to be tried later.
+    wait = backoff(event.retry_count)
+    outbox.increment_retry(event, uri, now + wait, worker_id=worker_id, error=error)
+    dies = event.retry_count + 1 > MAX_RETRY
+    if dies:
+        outbox.move_to_dlq(event, uri, worker_id=worker_id)
+    return dies

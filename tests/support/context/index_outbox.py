@@ -1,0 +1,123 @@
+"""Outboxes as they ship: beside an index, and with the log of nodes that are written."""
+
+import sqlite3
+from collections.abc import Callable
+
+from perdure.context.draft import Draft
+from perdure.context.links import Backlinks
+from perdure.context.nodes import Nodes
+from perdure.context.outbox import Clock, Siblings, no_siblings, utc_now
+from perdure.context.reading import NodeReader
+from perdure.engine.outbox import LogFeed, OutboxStore
+from perdure.files import Closing
+from perdure.index.account import failures
+from perdure.index.account.failures import Answer, EventFile
+from perdure.index.stores.sqlite import SqliteIndex
+from perdure.model import NodeStatus, RequestContext
+from perdure.model.values import JSON
+from perdure.sqlite import DatabaseFile
+from perdure.storage import TransactionalBackend
+from perdure.storage.history import History
+
+
+class IndexOutbox(OutboxStore):
+    """The events in the database of an index, without a log."""
+
+    def __init__(
+        self, path: str, *, clock: Clock = utc_now, siblings: Siblings = no_siblings
+    ) -> None:
+        self.index = SqliteIndex(path)
+        super().__init__(lambda _: self.index, clock=clock, siblings=siblings)
+        self.close: Callable[[], object] = self.index.close
+
+
+class SqliteOutbox(Closing, OutboxStore):
+    """The events in a database of their own that nothing heals: it tells of what is wrong."""
+
+    def __init__(
+        self, path: str, *, clock: Clock = utc_now, siblings: Siblings = no_siblings
+    ) -> None:
+        super().__init__(lambda _: self, clock=clock, siblings=siblings)
+        self._file = DatabaseFile(path, failures.TABLES)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def look_at_events(
+        self, account_id: str, question: Callable[[sqlite3.Connection], Answer], absent: Answer
+    ) -> Answer:
+        del account_id, absent
+        with self._file.reading() as db:
+            return question(db)
+
+    def change_events(
+        self,
+        account_id: str,
+        action: Callable[[sqlite3.Connection], Answer],
+        *,
+        outlasts_power: bool = False,
+    ) -> Answer:
+        del account_id
+        with self._file.changing(outlasts_power=outlasts_power) as db:
+            return action(db)
+
+    def wipe_events(self, account_id: str) -> None:
+        del account_id
+        self._file.wipe()
+
+
+class FileOutbox(OutboxStore):
+    """The events in a file of their own, as for an index that has no place for them."""
+
+    def __init__(
+        self, path: str, *, clock: Clock = utc_now, siblings: Siblings = no_siblings
+    ) -> None:
+        self.file = EventFile(path)
+        super().__init__(lambda _: self.file, clock=clock, siblings=siblings)
+        self.close: Callable[[], object] = self.file.close
+
+
+class LoggedOutbox(OutboxStore):
+    """The log of a history as events, for an index that takes in what it is told to."""
+
+    def __init__(
+        self,
+        history: History,
+        reader: NodeReader,
+        *,
+        clock: Clock = utc_now,
+        siblings: Siblings = no_siblings,
+        index: SqliteIndex | None = None,
+    ) -> None:
+        self.index = SqliteIndex.in_memory() if index is None else index
+        self._history = history
+        # From -1 on, so that events are told as to an index that is there from the start.
+        feed = LogFeed(history, reader, lambda account: self.index.cursor(account) or -1)
+        super().__init__(lambda _: self.index, feed, clock=clock, siblings=siblings)
+        self.close: Callable[[], object] = self.index.close
+
+    def pass_by(self, account_id: str) -> None:
+        """Let the index have taken in all of an account, and forget its events."""
+        self.index.replace(account_id, {}, cursor=self._history.position())
+        self.delete_account_data(account_id)
+
+
+class TellingNodes(Nodes):
+    """Nodes that register what they write, so that an outbox without a log has events."""
+
+    def __init__(
+        self,
+        backend: TransactionalBackend,
+        outbox: OutboxStore,
+        *,
+        backlinks: Backlinks | None = None,
+        clock: Clock = utc_now,
+    ) -> None:
+        super().__init__(backend, backlinks=backlinks, clock=clock)
+        self._outbox = outbox
+
+    def change(self, plan: Callable[[Draft], None], ctx: RequestContext, **more: JSON) -> Draft:
+        draft = super().change(plan, ctx, **more)
+        active = [node for node in draft.written if node.status is NodeStatus.ACTIVE]
+        self._outbox.register_writes(active, ctx)
+        return draft
