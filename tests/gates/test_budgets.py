@@ -19,7 +19,7 @@ BUDGETS = {
     "app": 3_982,
     "artifacts": 7_119,
     "context": 5_720,
-    "engine": 30_596,
+    "engine": 30_600,
     "harness": 2_118,
     "index": 4_456,
     "model": 3_110,
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 79_096
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 79_100
