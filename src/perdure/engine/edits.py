@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 NODES = Locator("accounts")
 """Where all texts of nodes are, in the layout `agfs`."""
-WORTH_WATCHING = 0.0005
+WORTH_WATCHING = 0.0002
 """Seconds of a check, above which a process that asks again has a watcher instead."""
 INLINE_TEXTS = 2_000
 """So many texts are looked at while an agent waits, which takes 8 ms; more, in the background."""
