@@ -95,7 +95,7 @@ SECTIONS = {
             "models",
             "Install the model that finds memories by their meaning, and see what is installed.",
         ),
-        "cost": _command("cost", "Say what language models have cost."),
+        "cost": _command("cost", "Show how many tokens language models have used."),
         "outbox": _command("outbox", "Look after what the index was not told of yet."),
         "account": _tenants("account", "Make, list and delete accounts."),
         "user": _tenants("user", "Make, list and delete users."),
