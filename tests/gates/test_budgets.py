@@ -17,7 +17,7 @@ def lines_in(*paths: Path) -> int:
 BUDGETS = {
     "agents": 4_470,
     "app": 2_894,
-    "artifacts": 7_298,
+    "artifacts": 7_301,
     "context": 5_193,
     "engine": 30_813,
     "harness": 2_027,
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_012
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_015

@@ -92,7 +92,7 @@ class TestTenants:
         assert isinstance(refusal(kind, "create", "Tom & Co"), NodeExistsError)
         assert isinstance(refusal(kind, "delete", "Tom & Co"), AccessRefusedError)
         gone = one(kind, "delete", "Tom & Co", "--yes")
-        derived = ("index", "vectors", "abstracts", "past indexes", "answers", "costs")
+        derived = ("index", "vectors", "abstracts", "past indexes")
         holders = ("nodes", "events", "links", *derived)
         assert gone == {**made, "deleted": dict.fromkeys(holders, 0)}
         assert objects(kind, "list") == []

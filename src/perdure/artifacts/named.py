@@ -8,11 +8,14 @@ from perdure.sqlite import Tables, look
 
 CATALOGUE = "catalogue.sqlite"
 MARK = "mark"
-VERSION = 3
+VERSION = 4
 """Of the catalogue's tables."""
 _POSITION = struct.Struct("<4xIQ")
 _LOOKED_AT = Tables("the catalogue", VERSION, (), "it is made again from the log")
-_SINCE = "SELECT DISTINCT name FROM binds WHERE position > ? ORDER BY position LIMIT ?"
+_SINCE = (
+    "SELECT DISTINCT folders.name || binds.name FROM binds CROSS JOIN folders ON id = folder "
+    "WHERE position > ? ORDER BY position LIMIT ?"
+)
 
 
 def names_since(folder: Path, position: int, most: int) -> list[str] | None:
