@@ -38,7 +38,7 @@ TRUSTED = {
         # They take no request: whoever calls has asked `reach`, or works for nobody.
         *("active", "load", "is_active", "walk", "categories", "hidden", "leading_to"),
         *("named", "names_of", "in_use", "file_of", "path_of", "place_at", "has_file"),
-        *("lines_above", "versioned", "copies_of"),
+        *("lines_above", "versioned", "copies_of", "read_files"),
         # They are other verbs for many: in test_parsed_nodes.py and test_firsts.py of tests/engine.
         *("visible", "first_children"),
         *("look", "files", "file", "folder", "marker", "clear", "settle", "because"),
