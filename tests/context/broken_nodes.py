@@ -131,7 +131,9 @@ def tells_nobody_of_writes(patch: Patch, kind: EventType = EventType.UPSERT_NODE
     patch.setattr(
         LogFeed,
         "after",
-        lambda *asked: (event for event in after(*asked) if event.event_type is not kind),
+        lambda *asked, **more: (
+            event for event in after(*asked, **more) if event.event_type is not kind
+        ),
     )
 
 
@@ -674,9 +676,8 @@ def takes_any_folder_for_a_category(patch: Patch) -> None:
     patch.setattr(NodeReader, "_named", lambda _self, _place, segments: segments)
 
 
-class SeesNoLinks(Relations):
-    def _mentions(self, node: ContextNode) -> Iterator[RelationEdge]:
-        return iter(())
+def sees_no_links(patch: Patch) -> None:
+    patch.setattr("perdure.context.relations._mentions", lambda *_: iter(()))
 
 
 # ---------------------------------------------------------------- what leads to a node

@@ -263,7 +263,7 @@ BITES = (
         "test_links_lead_past_what_others_put_there",
         InvalidValueError,
     ),
-    Bite(broken.SeesNoLinks, "test_links_that_somebody_wrote_by_hand_are_edges"),
+    Bite(broken.sees_no_links, "test_links_that_somebody_wrote_by_hand_are_edges"),
     # what leads to a node
     Bite(broken.looks_for_links_only, "test_edges_and_links_to_a_node_are_found"),
     Bite(broken.RemembersWhatLedHere, "test_what_leads_elsewhere_by_now_is_not_found"),
