@@ -575,3 +575,28 @@ def test_where_files_can_not_be_exchanged_they_are_renamed(
     backend.write_all({NOTE: "after"}, expect={NOTE: content_hash("before")})
 
     assert texts_in(backend) == {NOTE.key: "after"}
+
+
+def test_an_editor_that_writes_again_while_its_text_is_given_back_is_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = DeviceLocalBackend(str(tmp_path / "root"), str(tmp_path / "home"))
+    backend.write(NOTE, "before")
+    file, verify, rename = tmp_path / "root" / NOTE.key, Held.verify, confined.rename
+
+    def edited(held: Held) -> None:
+        overwrite(file)
+        verify(held)
+
+    def written_again(*given: object) -> bool:
+        file.write_text("newer")
+        return rename(*given)  # type: ignore[arg-type] # as it was called
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Held, "verify", edited)
+        patch.setattr(confined, "rename", written_again)
+        with pytest.raises(ConcurrentModificationError):
+            backend.write_all({NOTE: None}, expect={NOTE: content_hash("before")})
+
+    assert texts_in(backend) == {NOTE.key: "newer"}
+    assert leftovers(backend) == []

@@ -310,8 +310,9 @@ class Batch:
         try:
             _compare(removal.change, grave, buried)
         except BaseException:
-            if not confined.rename(buried, removal.name, grave, directory, confined.NO_REPLACE):
-                os.rename(buried, removal.name, src_dir_fd=grave, dst_dir_fd=directory)
+            with suppress(FileExistsError):  # their owner has another one there by now
+                if not confined.rename(buried, removal.name, grave, directory, confined.NO_REPLACE):
+                    os.rename(buried, removal.name, src_dir_fd=grave, dst_dir_fd=directory)
             raise
 
 
@@ -323,7 +324,7 @@ def _place(write: _Write, temporary: str, directory: int, held: Held) -> None:
         return
     how = confined.NO_REPLACE if write.before is None else confined.EXCHANGE
     try:
-        is_exchanged = exchange_fenced(held, temporary, name, directory, how)
+        is_exchanged = rename_fenced(held, temporary, directory, name, directory, how=how)
     except (FileExistsError, FileNotFoundError):  # it came or went meanwhile
         _compare(change, directory, name)
         raise
@@ -466,24 +467,19 @@ def begin_to_sync(descriptor: int) -> None:
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def rename_fenced(held: Held, old: str, old_directory: int, new: str, new_directory: int) -> None:
-    """Commit by a rename that can succeed only while the lock is ours."""
+def rename_fenced(  # noqa: PLR0913 - from where to where
+    held: Held, old: str, old_directory: int, new: str, new_directory: int, *, how: int = 0
+) -> bool:
+    """Commit by a rename, `how` as of `confined`, that can succeed only while the lock is ours."""
     held.verify()
     try:
+        if how:
+            return confined.rename(old, new, old_directory, new_directory, how)
         os.rename(old, new, src_dir_fd=old_directory, dst_dir_fd=new_directory)
     except FileNotFoundError:
         held.verify()
         raise
-
-
-def exchange_fenced(held: Held, old: str, new: str, directory: int, how: int) -> bool:
-    """As `rename_fenced`, in a way of `confined.rename`."""
-    held.verify()
-    try:
-        return confined.rename(old, new, directory, directory, how)
-    except FileNotFoundError:
-        held.verify()
-        raise
+    return True
 
 
 def _parent(key: str) -> str:
