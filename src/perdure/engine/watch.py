@@ -1,8 +1,9 @@
 """Edits of the files of a memory, taken in while they are made."""
 
+import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from enum import Enum
 from pathlib import Path
 from shlex import quote
@@ -12,18 +13,18 @@ from typing import TYPE_CHECKING
 from perdure.context.files import CONTENT, FILES, META
 from perdure.dataclass import dataclass, replace
 from perdure.engine.building import accounts_of
-from perdure.engine.edits import look_for_edits, make_nodes, record
+from perdure.engine.edits import folders, look_for_edits, make_nodes, record
 from perdure.engine.repair import State
+from perdure.engine.watcher import change_watcher
 from perdure.errors import (
     BrokenNodeError,
     InvalidLocatorError,
-    PackageMissingError,
     StorageSelectionError,
     TextsGoneError,
 )
 from perdure.model import RequestContext, Uri
-from perdure.storage import Finding, FindingKind, Locator
-from perdure.storage.contract import Layout
+from perdure.storage import Finding, FindingKind, Locator, StorageBackend
+from perdure.storage.contract import ROOT, Layout
 from perdure.storage.joint import Discrepancy
 from perdure.storage.seen import settle
 
@@ -31,9 +32,12 @@ if TYPE_CHECKING:
     from perdure.engine.parts import Parts
 
 _NOTE = ".md"
-_QUIET_MILLISECONDS = 100
-_LONGEST_MILLISECONDS = 500
-_NOW_AND_THEN_MILLISECONDS = 200
+_QUIET_SECONDS = 0.1
+_MOST_BUSY = 5
+"""So often it is waited for an editor to finish, before its files are looked at."""
+_UNTOLD_SECONDS = 2.0
+_UNTOLD_SHARE = 20
+"""Where the system tells of no changes, so small a share of the time is spent on looking."""
 
 
 class WatchKind(Enum):
@@ -71,38 +75,39 @@ def watch(
             "Fix: write something first, or choose a backend that keeps files."
         )
     watcher = _Watcher(parts, caller, root)
-    for number, paths in enumerate(_changes(root, ending)):
+    for number, paths in enumerate(_changes(parts.recorded.inner, root, ending)):
         if number == 0:  # nothing is missed from now on; earlier edits are searched for
             record_edits()
             yield WatchReport(WatchKind.WATCHING, (str(root),))
             watcher.begin()
-        watcher.take_in(paths)
+        else:
+            watcher.take_in(paths)
         yield from watcher.reports()
 
 
-def _changes(root: Path, ending: Event) -> Iterator[list[str]]:
-    """Yield the paths that changed, soon after they did, until told to end; now and then none.
+def _changes(backend: StorageBackend, root: Path, ending: Event) -> Iterator[list[str]]:
+    """Yield the paths that changed, soon after they did, until told to end.
 
-    What changes after the first was yielded is in one of the next.
+    What changes after the first was yielded is in one of the next. Where the system does not tell
+    of changes, none is named, and all files are to be looked at now and then.
     """
-    try:
-        from watchfiles import watch as changes_in  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise PackageMissingError(
-            "what watches folders is not installed. Fix: pip install '.[watch]' from a checkout."
-        ) from error
-    found = changes_in(
-        root,
-        watch_filter=None,
-        debounce=_LONGEST_MILLISECONDS,
-        step=_QUIET_MILLISECONDS,
-        stop_event=ending,
-        rust_timeout=_NOW_AND_THEN_MILLISECONDS,
-        yield_on_timeout=True,
-        raise_interrupt=False,
-    )
-    for changes in found:
-        yield [path for _, path in changes]
+    watcher = change_watcher(str(root), lambda: folders(backend, ROOT))
+    with watcher or nullcontext():
+        known, pause, busy, paths = watcher and watcher.changes(), _QUIET_SECONDS, 0, list[str]()
+        yield []
+        while not ending.wait(pause):
+            before, known = known, watcher and watcher.changes()
+            if watcher is None or known is None:
+                began = time.monotonic()
+                yield []
+                pause = max(_UNTOLD_SECONDS, _UNTOLD_SHARE * (time.monotonic() - began))
+                continue
+            paths += watcher.paths
+            if known != before and busy < _MOST_BUSY:
+                busy += 1
+            elif busy:
+                yield paths
+                busy, paths = 0, []
 
 
 class _Watcher:
@@ -131,8 +136,6 @@ class _Watcher:
 
     def take_in(self, paths: Collection[str]) -> None:
         """Record edits as versions, make nodes of notes, and bring the index up to date."""
-        if not paths:
-            return
         parts, inner = self._parts, self._parts.recorded.inner
         try:
             checked = look_for_edits(inner, parts.recorded.history, parts.seen)
