@@ -15,10 +15,11 @@ from perdure import frontmatter, markdown
 from perdure.context import draft, files, links, nodes, reading, relations
 from perdure.context.draft import Draft
 from perdure.context.files import CONTENT, META, Look, Parts, cid_of
-from perdure.context.followed import FollowedLinks
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader, Reach, RealFiles, Stored, absent
 from perdure.context.relations import Relations
+from perdure.engine.building import Caught
+from perdure.engine.indexing import Following
 from perdure.engine.outbox import LogFeed
 from perdure.errors import (
     AccessDeniedError,
@@ -694,20 +695,12 @@ class RemembersWhatLedHere(Relations):
 
 
 def follows_from_now_on(patch: Patch) -> None:
-    opened = FollowedLinks.__init__
+    def build(self: Following, account_id: str) -> Caught:
+        now = self._history.position()
+        self.index.replace(account_id, {}, cursor=now)
+        return Caught(now)
 
-    def begin(self: FollowedLinks, *given: Any) -> None:  # noqa: ANN401
-        opened(self, *given)
-        self._begun = self._history.position()  # type: ignore[attr-defined] # it is its own
-
-    def take(self: FollowedLinks, database: object, event: Any) -> None:  # noqa: ANN401
-        if event.position > self._begun:  # type: ignore[attr-defined] # it is its own
-            healthy(self, database, event)  # type: ignore[arg-type] # as it was
-
-    healthy = FollowedLinks._take
-    patch.setattr(FollowedLinks, "__init__", begin)
-    patch.setattr(FollowedLinks, "_take", take)
-    patch.setattr(FollowedLinks, "_position", lambda *_: None)
+    patch.setattr(Following, "build", build)
 
 
 class PassesOverTheBroken(Relations):

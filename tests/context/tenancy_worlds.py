@@ -5,7 +5,6 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from perdure.context.files import CONTENT
-from perdure.context.followed import FollowedLinks
 from perdure.context.links import Backlinks, ScannedLinks
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader
@@ -22,7 +21,7 @@ from perdure.storage.history import History
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.testing.storage.base import tree
 from tests.support.artifacts.memory_disk import MemoryDisk
-from tests.support.context.index_outbox import IndexOutbox, TellingNodes
+from tests.support.context.index_outbox import IndexOutbox, TellingNodes, indexed_links
 from tests.support.context.memory_outbox import MemoryOutbox
 from tests.support.context.tenancy import World
 
@@ -45,8 +44,8 @@ def open_on_disk() -> World:
         opened.callback(backend.close)
         outbox = IndexOutbox(str(folder / "index"), siblings=NodeReader(backend).siblings)
         opened.callback(outbox.close)
-        links = FollowedLinks(backend.history, str(folder / "links.sqlite"))
-        opened.callback(links.close)
+        links = indexed_links(backend.history, backend, str(folder / "links"))
+        opened.callback(links.index.close)
         nodes = TellingNodes(backend, outbox, backlinks=links)
         world = _world(inner, backend, nodes, outbox, links)
         world.close = opened.pop_all().close

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from perdure.context.followed import FollowedLinks
 from perdure.context.nodes import Nodes
 from perdure.context.outbox import Clock
 from perdure.context.relations import Relations
@@ -27,7 +26,7 @@ from tests.context import broken_nodes as broken
 from tests.context import test_nodes_conformance as conformance
 from tests.support.context import ContextFSSuite, RelationSuite, Stores
 from tests.support.context.base import ContextSuite, Subject
-from tests.support.context.index_outbox import LoggedOutbox
+from tests.support.context.index_outbox import LoggedOutbox, indexed_links
 
 pytestmark = pytest.mark.search
 
@@ -155,7 +154,7 @@ BITES = (
         InvalidValueError,
     ),
     Bite(broken.IsFollowedByAll, "test_what_the_caller_may_not_change_does_not_follow"),
-    Bite(broken.WritesOneByOne, "test_a_move_is_done_wholly_or_not_at_all", NodeNotFoundError),
+    Bite(broken.WritesOneByOne, "test_a_move_is_done_wholly_or_not_at_all"),
     Bite(broken.tells_nobody_of_moves, "test_a_move_is_told_to_the_index"),
     Bite(
         broken.MovesByCopying,
@@ -290,12 +289,12 @@ def opened(
 ) -> Stores:
     make_nodes, make_relations = makers
     history = History.open(str(place / "history"))
-    links = FollowedLinks(history, str(place / "links.db"))
     backend = Recorded(seam(MemoryBackend()), history)
+    links = indexed_links(history, backend, str(place / "index"))
     nodes = make_nodes(backend, backlinks=links, clock=clock)
 
     def close() -> None:
-        links.close()
+        links.index.close()
         history.close()
 
     outbox = LoggedOutbox(history, nodes, clock=clock)

@@ -4,7 +4,6 @@ import secrets
 from collections.abc import Callable
 from pathlib import Path
 
-from perdure.context.followed import FollowedLinks
 from perdure.context.layouts.names import Names
 from perdure.context.layouts.notes import NotesLayout
 from perdure.context.layouts.places import Places
@@ -25,7 +24,7 @@ from tests.support.context import (
     RelationSuite,
     Stores,
 )
-from tests.support.context.index_outbox import LoggedOutbox
+from tests.support.context.index_outbox import LoggedOutbox, indexed_links
 
 Seam = Callable[[StorageBackend], StorageBackend]
 
@@ -40,11 +39,12 @@ def plain(backend: StorageBackend, place: Path, clock: Clock) -> Stores:
 
 def recorded(backend: StorageBackend, place: Path, clock: Clock) -> Stores:
     history = History.open(str(place / "home" / "history"))
-    links = FollowedLinks(history, str(place / "home" / "links.db"))
-    nodes = Nodes(Recorded(backend, history), backlinks=links, clock=clock)
+    texts = Recorded(backend, history)
+    links = indexed_links(history, texts, str(place / "home" / "index"))
+    nodes = Nodes(texts, backlinks=links, clock=clock)
 
     def close() -> None:
-        links.close()
+        links.index.close()
         history.close()
 
     outbox = LoggedOutbox(history, nodes, clock=clock)

@@ -14,7 +14,6 @@ import pytest
 
 from perdure.context import tenants
 from perdure.context.contract import TenantData
-from perdure.context.followed import FollowedLinks
 from perdure.context.links import ScannedLinks
 from perdure.context.tenants import Deletions, NodeData
 from perdure.engine.namespaces import Deleted, NamespaceManager
@@ -31,6 +30,7 @@ from perdure.storage.wrappers.recorded import Recorded
 from perdure.testing.storage.processes import finish, start
 from tests.context.opened import GROUNDS, ROOT, Opened, memory_uri, opened
 from tests.support.context.crashes import FolderGround, Ground, MemoryGround, every_crash
+from tests.support.context.index_outbox import indexed_links
 
 NOTES = Locator("accounts/.deleting")
 
@@ -235,11 +235,11 @@ def test_the_links_of_an_owner_go_and_those_of_others_stay(tmp_path: Path) -> No
     ground = FolderGround(tmp_path / "ground")
     with opened(ground, logged=False) as memory:
         assert isinstance(memory.backend, Recorded)
-        links = FollowedLinks(memory.backend.history, str(tmp_path / "links.sqlite"))
+        links = indexed_links(memory.backend.history, memory.backend, str(tmp_path / "index"))
         holders: Mapping[str, TenantData] = {
             "nodes": NodeData(memory.backend),
             "events": memory.outbox,
-            "links": links,
+            "index": links.index,
         }
         namespaces = NamespaceManager(memory.backend, holders)
         for user in ("ana", "an", "ana.b", "bob"):
@@ -255,7 +255,7 @@ def test_the_links_of_an_owner_go_and_those_of_others_stay(tmp_path: Path) -> No
         gone = set(everybody) - set(left)
         assert set(left) == set(scanned.leading_to(target)) & set(everybody)
         assert {place.owner_space or place.session for place in gone} == {"user:ana", "of ana"}
-        links.close()
+        links.index.close()
 
 
 def test_who_has_only_sessions_can_be_deleted(memory: Opened) -> None:

@@ -55,7 +55,7 @@ def state(tmp_path: Path) -> IndexState:
         then = IndexState(0, context.recorded.history.position())
         of(context).save("Prefers spaces now.", category="preference", slug="indentation")
         of(context).recall("tabs", at=then)
-        context.links.leading_to(COFFEE)
+        context.indexes.leading_to(COFFEE)
     return then
 
 
@@ -149,7 +149,7 @@ def test_in_the_place_of_an_index_too(
 
 
 @pytest.mark.parametrize("other", [a_fifo, a_broken_link, a_folder])
-@pytest.mark.parametrize("place", ["links.sqlite", "abstracts/**/.abstract.md"])
+@pytest.mark.parametrize("place", ["abstracts/**/.abstract.md"])
 def test_in_the_place_of_a_derived_file_too(
     tmp_path: Path, state: IndexState, place: str, other: Callable[[Path], None]
 ) -> None:
@@ -157,7 +157,7 @@ def test_in_the_place_of_a_derived_file_too(
 
     with opened(tmp_path) as context:
         context.indexes.upkeep.rebuild("local")
-        context.links.leading_to(COFFEE)
+        context.indexes.leading_to(COFFEE)
         asked(context, state)
 
     assert path.is_file()

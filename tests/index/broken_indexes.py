@@ -991,6 +991,18 @@ class NotesWhateverIsNamed(MemoryIndex):
         return super().noted(filters, top_k)
 
 
+class LeadsByAnyName(MemoryIndex):
+    def leading_to(self, account_id: str, names: Collection[str]) -> list[str]:
+        every = [kept.record for kept in self._all_of(account_id)]
+        return sorted({r.uri for r in every if any(name in str(r.payload) for name in names)})
+
+
+class LeadsFromWhatIsGone(MemoryIndex):
+    def leading_to(self, account_id: str, names: Collection[str]) -> list[str]:
+        found: dict[str, list[str]] = self.__dict__.setdefault("found", {})
+        return found.setdefault(str(names), super().leading_to(account_id, names))
+
+
 # ---------------------------------------------------------------- together
 
 

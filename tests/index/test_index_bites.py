@@ -205,6 +205,8 @@ BITES = (
     ),
     Bite(broken.NotesForEverybody, "test_what_is_noted_is_found_newest_first_and_filtered"),
     Bite(broken.NotesWhateverIsNamed, "test_what_is_noted_is_found_by_what_it_names"),
+    Bite(broken.LeadsByAnyName, "test_what_leads_somewhere_is_found_by_the_names_it_links_to"),
+    Bite(broken.LeadsFromWhatIsGone, "test_what_leads_somewhere_is_found_by_the_names_it_links_to"),
     Bite(broken.StampsOnlyWhatReplaces, "test_each_uri_has_the_stamp_of_what_was_put"),
     Bite(broken.StampsTheTextsOnly, "test_each_uri_has_the_stamp_of_what_was_put"),
     Bite(broken.StampsTheHistory, "test_stamps_depend_on_what_is_there_and_not_on_how_it_came"),

@@ -52,7 +52,7 @@ QUESTIONS = (
     "What does Olaf do?",
 )
 THEN = ("Where does Ana live?", "samples of the buoys", "indentation", "calibrate at low tide")
-_DERIVED = ("index", "past", "abstracts", "links.sqlite*", "catalogue.*", "tree")
+_DERIVED = ("index", "past", "abstracts", "catalogue.*", "tree")
 """What is in the folder of the history and can be made again from its log."""
 _HISTORY = re.compile(r"histories/[0-9a-f-]{36}")
 _CHANGES_BY_DESIGN = ("disk",)

@@ -18,7 +18,6 @@ from perdure.storage.wrappers.recorded import Recorded
 if TYPE_CHECKING:
     from perdure.artifacts.keys import SigningKey
     from perdure.context.contract import TenantData
-    from perdure.context.followed import FollowedLinks
     from perdure.context.nodes import Nodes
     from perdure.context.reading import NodeReader
     from perdure.context.relations import RelationReader, Relations
@@ -109,26 +108,19 @@ class Context(Closing):
     def relation_reader(self) -> "RelationReader":
         from perdure.context.relations import RelationReader
 
-        return RelationReader(self.reader, self.links)
+        return RelationReader(self.reader, self.indexes)
 
     @cached_property
     def nodes(self) -> "Nodes":
         from perdure.context.nodes import Nodes
 
-        return Nodes(self.recorded, backlinks=self.links)
+        return Nodes(self.recorded, backlinks=self.indexes)
 
     @cached_property
     def relations(self) -> "Relations":
         from perdure.context.relations import Relations
 
-        return Relations(self.nodes, self.links)
-
-    @cached_property
-    def links(self) -> "FollowedLinks":
-        from perdure.context.followed import FollowedLinks
-
-        file = str(self._folder / "links.sqlite")
-        return self._closing.enter_context(closing(FollowedLinks(self.recorded.history, file)))
+        return Relations(self.nodes, self.indexes)
 
     @cached_property
     def outbox(self) -> "OutboxStore":
@@ -155,7 +147,6 @@ class Context(Closing):
         holders: dict[str, TenantData] = {
             "nodes": NodeData(backend),
             "events": self.outbox,
-            "links": self.links,
             **self.indexes.tenant_data(),
         }
         return NamespaceManager(backend, holders)
@@ -166,7 +157,7 @@ class Context(Closing):
         from perdure.engine.erasing.derived import Derived
         from perdure.engine.erasing.erasing import Erasing
 
-        derived = Derived(self.recorded, self.indexes, self.outbox, self.links, self.seen)
+        derived = Derived(self.recorded, self.indexes, self.outbox, self.seen)
         return Erasing(self.nodes, derived, self.signing_key, self.namespaces_on)
 
     def log(self, actor: str) -> "Log":

@@ -327,9 +327,7 @@ def arriving_into(config: Config) -> "Arriving":
     backend = select_backend(config.storage)
     store = _opened(config, backend)
     folder = store.folder
-    databases = (
-        f"{name}.sqlite{log}" for name in ("links", "seen") for log in ("", "-wal", "-shm")
-    )
+    databases = (f"seen.sqlite{log}" for log in ("", "-wal", "-shm"))
     derived = [folder / name for name in (*DERIVED, *databases)]
     layout = laid_out(config, backend, store)
     history, introduce = History.open(str(folder)), introducer(store, backend, config)

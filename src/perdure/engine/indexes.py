@@ -32,7 +32,8 @@ from perdure.index.account.failures import EventTable
 from perdure.index.account.schema import LEXICAL
 from perdure.index.contract import Embedder
 from perdure.index.memo import MemoData, VectorMemo, embedder_id
-from perdure.model.uri import name_of
+from perdure.model.uri import Uri, name_of
+from perdure.sqlite import discard
 from perdure.storage.wrappers.recorded import Recorded
 
 if TYPE_CHECKING:
@@ -198,6 +199,10 @@ class Indexes:
         passed = f"; earlier vectors can't answer meanwhile: {why}" if why else ""
         return f"the vectors of {new} are not made yet: {done}{passed}. {fix}"
 
+    def leading_to(self, place: Uri, called: Iterable[str] = ()) -> list[Uri]:
+        """As `Backlinks` promises, by the index that answers."""
+        return self.present(place.account).following.leading_to(place, called)
+
     def events(self, account_id: str) -> EventTable:
         """Return the table of what failed to get into the index that answers."""
         return self._shelf.open(self._shelf.name_of(self.present(account_id).following.index))
@@ -221,6 +226,9 @@ class Indexes:
             self._presents[self.name] = self._answering(sources, self.memo, self._making)
             if (self._shelf.folder / self.name).is_dir():
                 self._keep_settings()
+            else:  # links had a database of their own before they were in the index
+                with suppress(OSError):
+                    discard(self._folder / "links.sqlite")
         return self._presents[self.name]
 
     @property

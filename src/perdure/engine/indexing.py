@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from perdure.context.files import META
 from perdure.context.layouts.names import folded
+from perdure.context.links import ScannedLinks, name_in, name_of, names_in
 from perdure.context.reading import NodeReader
+from perdure.dataclass import replace
 from perdure.engine.building import (
     BATCH,
     Building,
@@ -29,10 +31,12 @@ from perdure.engine.summaries import Beginning, Firsts, Summaries
 from perdure.errors import (
     BrokenNodeError,
     ConcurrentModificationError,
+    DamageError,
     EmbeddingError,
     InvalidValueError,
     NodeNotFoundError,
     PerdureError,
+    StorageError,
 )
 from perdure.index.account import failures
 from perdure.index.contract import KeptIndex
@@ -186,8 +190,13 @@ class Indexer:
         is_named = not place.session and not stored.node.metadata.get("in_place")
         stem = stored.path.rpartition("/")[2].rpartition(".")[0]
         names = [_APART.sub("", folded(stem))] if is_named else ()
-        records = with_note(records_of(stored.node, stored.cid, names), stored)
-        return with_lasting(with_stated(records, stored.node), stored.node, known)
+        node = stored.node
+        records = with_note(records_of(node, stored.cid, names), stored)
+        if links := names_in(node):
+            if not records:  # it has no words to search, and still leads somewhere
+                records = records_of(replace(node, abstract=place.name), stored.cid)
+            records[0] = records[0].with_payload({"links": [*sorted(links)]})
+        return with_lasting(with_stated(records, node), node, known)
 
     def _embed(self, made: Made, memo: VectorMemo) -> None:
         """Give all records their vectors: together, or one node after another if that fails."""
@@ -308,6 +317,15 @@ class Following:
         )
         settled = unlogged is not None and unlogged <= self._hopeless and 0 < cursor == now
         return cursor, has_events, settled
+
+    def leading_to(self, place: Uri, called: Iterable[str] = ()) -> list[Uri]:
+        """As `Backlinks` promises; if the index can't be had, every node is read."""
+        account, names = place.account, {name_of(place), *map(name_in, called)}
+        try:
+            self.catch_up(account, also=self.early(account))
+            return list(map(Uri.parse, self.index.leading_to(account, names)))
+        except (DamageError, StorageError):
+            return ScannedLinks(self.indexer.reader).leading_to(place, called)
 
     def behind(self, account_id: str) -> list[Uri]:
         cursor = self.index.cursor(account_id)

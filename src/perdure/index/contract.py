@@ -123,6 +123,9 @@ class KeptIndex(VectorIndex, Protocol):
         With `names`, only those whose payload has one of them in its `names`.
         """
 
+    def leading_to(self, account_id: str, names: Collection[str]) -> list[str]:
+        """Return the URIs of records whose payload has one of the names in its `links`, sorted."""
+
     def read(self, account_id: str, ids: Sequence[str]) -> dict[str, IndexRecord]:
         """Return records by their ids, with vectors as kept; those that are absent are left out."""
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from perdure.artifacts.store import ArtifactStore
-from perdure.context.followed import FollowedLinks
 from perdure.engine.erasing import erasing, planning, tracing
 from perdure.engine.erasing.derived import Derived
 from perdure.engine.erasing.planning import Tasks
@@ -113,10 +112,10 @@ def test_links_are_scrubbed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         home = tmp_path / f"{is_broken}"
         with monkeypatch.context() as patch, opened(home, semantic=False) as context:
             if is_broken:
-                patch.setattr(FollowedLinks, "scrub", _nothing)
+                patch.setattr(SqliteIndex, "scrub", _nothing)
             memory = context.memory
             uri = memory.save("See [[Brontosaurus]].", category="event", slug="seen")
-            context.links.leading_to(Uri.parse(uri))
+            context.indexes.leading_to(Uri.parse(uri))
             memory.forget(uri, erase=True)
             left = leaks(home, ["rontosaurus"])
         assert bool(left) == is_broken

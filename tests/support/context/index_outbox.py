@@ -8,6 +8,7 @@ from perdure.context.links import Backlinks
 from perdure.context.nodes import Nodes
 from perdure.context.outbox import Clock, Siblings, no_siblings, utc_now
 from perdure.context.reading import NodeReader
+from perdure.engine.indexing import Following, Indexer
 from perdure.engine.outbox import LogFeed, OutboxStore
 from perdure.files import Closing
 from perdure.index.account import failures
@@ -100,6 +101,11 @@ class LoggedOutbox(OutboxStore):
         """Let the index have taken in all of an account, and forget its events."""
         self.index.replace(account_id, {}, cursor=self._history.position())
         self.delete_account_data(account_id)
+
+
+def indexed_links(history: History, backend: TransactionalBackend, folder: str) -> Following:
+    """Return links as they ship: in an index that follows the log."""
+    return Following(history, SqliteIndex(folder), Indexer(NodeReader(backend), None))
 
 
 class TellingNodes(Nodes):

@@ -7,7 +7,6 @@ from shutil import rmtree
 
 from perdure.artifacts import CID, ArtifactStore
 from perdure.context.files import ABSTRACT, OVERVIEW
-from perdure.context.followed import FollowedLinks
 from perdure.context.layouts.notes import NotesLayout
 from perdure.engine.building import folders_of
 from perdure.engine.indexes import Indexes
@@ -29,14 +28,12 @@ class Derived:
         recorded: Recorded,
         indexes: Indexes,
         outbox: OutboxStore,
-        links: FollowedLinks,
         seen: Seen,
     ) -> None:
         self.recorded = recorded
         self.folder = Path(recorded.history.store.disk.whereabouts)
         self._indexes = indexes
         self._outbox = outbox
-        self._links = links
         self._seen = seen
 
     def told(self, account_id: str, owners: Iterable[str], places: Iterable[Uri]) -> dict[str, int]:
@@ -64,7 +61,6 @@ class Derived:
         for abstract in self._abstracts(every):
             abstract.unlink(missing_ok=True)
         told["events"] = self._outbox.forget_places(account_id, map(str, every))
-        self._links.scrub()
         self._seen.discard()
         if isinstance(layout := self.recorded.inner, NotesLayout):
             layout.rename(each.key for each in every)

@@ -190,11 +190,11 @@ def noted_in(payload: Mapping[str, JSON]) -> tuple[str, int, str] | None:
 
 
 def named_in(payload: Mapping[str, JSON]) -> list[tuple[str, str]]:
-    """Return the names that a note is found by, each with its project."""
-    names = payload.get("names")
-    if "noted" not in payload or not isinstance(names, list | tuple):
-        return []
-    return [(name, str(payload["noted"])) for name in names if isinstance(name, str)]
+    """Return the names that a note or a node with links is found by, each with which it is."""
+    noted = [("names", str(payload["noted"]))] if "noted" in payload else []
+    found = ((payload.get(of), said) for of, said in (*noted, ("links", schema.LINK)))
+    lists = ((names, said) for names, said in found if isinstance(names, list | tuple))
+    return [(name, said) for names, said in lists for name in names if isinstance(name, str)]
 
 
 def _filed(fresh: Prepared, names: Names) -> Row:

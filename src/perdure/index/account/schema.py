@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from perdure.model.values import JSON
 
 
-FORMAT = 8
+FORMAT = 9
 """Changes when the same node would give other records."""
 LEXICAL = "lexical"
 """Begins the name of an index of words, without vectors."""
 
 
-VERSION = 7
+VERSION = 8
 FILED = (
     "level",
     "uri",
@@ -115,7 +115,8 @@ _STATEMENTS = (
         updated TEXT NOT NULL)""",
     "CREATE INDEX notes_of ON notes (noted, always, updated)",
     "CREATE INDEX notes_newest ON notes (updated)",
-    # What a note names is found by the name: files, programs, failures.
+    # What a note names is found by the name: files, programs, failures; and so is what a node
+    # links to, with `LINK` in place of a project.
     """CREATE TABLE named (
         name TEXT NOT NULL,
         noted TEXT NOT NULL,
@@ -271,7 +272,16 @@ NOTES = (
     "JOIN names ON name = uri WHERE noted = ? AND always = ? ORDER BY updated DESC LIMIT ?"
 )
 
-NAMING = "row IN (SELECT row FROM named WHERE name IN (SELECT value FROM json_each(:names)))"
+LINK = "[["
+"""In place of a project: the name is what a link says."""
+NAMING = (
+    "row IN (SELECT row FROM named WHERE name IN (SELECT value FROM json_each(:names)) "
+    f"AND noted != '{LINK}')"
+)
+LEADING = (
+    "SELECT DISTINCT value FROM names JOIN records ON names.name = uri JOIN named USING (row) "
+    f"WHERE named.name IN (SELECT value FROM json_each(?)) AND noted = '{LINK}' ORDER BY value"
+)
 NOTED_NAMING = (
     "SELECT text, payload FROM texts WHERE row IN (SELECT row FROM named "
     "WHERE name IN (SELECT value FROM json_each(?)) "

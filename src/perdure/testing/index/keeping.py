@@ -161,6 +161,18 @@ class KeepTests(IndexBase):
         index.delete(["a"])
         assert index.noted(scope, 5, ["npm"]) == []
 
+    def test_what_leads_somewhere_is_found_by_the_names_it_links_to(self, index: KeptIndex) -> None:
+        put(index, "a1", "a2", uri=ONE, payload={"links": ["tea", "milk"], "names": ["npm"]})
+        put(index, "b", uri=TWO, payload={"links": ["tea"], "noted": "", "names": ["git"]})
+
+        assert index.leading_to(ACCOUNT, ["tea"]) == sorted([ONE, TWO])
+        assert index.leading_to(ACCOUNT, ["milk", "npm", "git"]) == [ONE]
+        assert index.leading_to(ACCOUNT, []) == index.leading_to("nobody", ["tea"]) == []
+        scope = {"account_id": ACCOUNT, "owner_space": "user:ana"}
+        assert index.noted(scope, 5, ["tea"]) == []
+        index.replace(ACCOUNT, {ONE: []})
+        assert index.leading_to(ACCOUNT, ["tea"]) == [TWO]
+
     def test_a_look_at_records_is_as_a_search_that_scores_nothing(self, index: KeptIndex) -> None:
         put(index, "b", "a", "c", payload={"n": 1})
         put(index, "other", uri=uri_of("one", "bob"), vector=())

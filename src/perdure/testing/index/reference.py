@@ -241,6 +241,11 @@ class MemoryIndex:
         found.sort(key=lambda kept: str(kept.record.payload.get("updated_at", "")), reverse=True)
         return [_hit(0.0, kept.record) for kept in found[:top_k]]
 
+    def leading_to(self, account_id: str, names: Collection[str]) -> list[str]:
+        every = [kept.record for kept in self._all_of(account_id)]
+        found = (each for each in every if {*names}.intersection(_names(each.payload, "links")))
+        return sorted({each.uri for each in found})
+
     def read(self, account_id: str, ids: Sequence[str]) -> dict[str, IndexRecord]:
         wanted = set(ids)
         records = [kept.record for kept in self._all_of(account_id)]
@@ -328,6 +333,6 @@ def _hit(score: float, record: IndexRecord) -> SeedHit:
     )
 
 
-def _names(payload: Mapping[str, JSON]) -> list[JSON]:
-    names = payload.get("names")
+def _names(payload: Mapping[str, JSON], of: str = "names") -> list[JSON]:
+    names = payload.get(of)
     return list(names) if isinstance(names, list | tuple) else []

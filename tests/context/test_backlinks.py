@@ -1,37 +1,38 @@
-"""What is followed from the log gives the same answers as reading everything."""
+"""Links that an index keeps give the same answers as reading every node."""
 
 import os
 import random
-import sqlite3
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from perdure.context.followed import FollowedLinks
+from perdure.app import open_context
 from perdure.context.links import ScannedLinks
 from perdure.context.nodes import Nodes
 from perdure.context.relations import RelationReader, Relations
-from perdure.errors import ContextError
+from perdure.errors import ContextError, DamageError, StorageError
+from perdure.index.stores.sqlite import SqliteIndex
 from perdure.model import RelationEdge, Uri
 from perdure.storage import Locator
 from perdure.storage.backends.memory import MemoryBackend
 from perdure.storage.history import History
 from perdure.storage.wrappers.recorded import Recorded
 from tests.support.context.base import ANA, CONTENT, RELATIONS, memory, uri_of
+from tests.support.context.index_outbox import indexed_links
 
 SLUGS = ("a", "b", "style/a", "style/c", "profile")
 
 
 class Memory:
-    """Nodes whose links are followed, and the file of that."""
+    """Nodes whose links are in an index, and the file of that."""
 
     def __init__(self, place: Path) -> None:
-        self.file = place / "links.db"
+        self.file = place / "index" / "acme.sqlite"
         self.inner = MemoryBackend()
         self.history = History.open(str(place / "history"))
         self.backend = Recorded(self.inner, self.history)
-        self.links = FollowedLinks(self.history, str(self.file))
+        self.links = indexed_links(self.history, self.backend, str(self.file.parent))
         self.nodes = Nodes(self.backend, backlinks=self.links)
         self.relations = Relations(self.nodes, self.links)
 
@@ -83,7 +84,10 @@ class Memory:
         return Locator(f"{Uri.parse(uri_of(slug)).key}/{name}")
 
     def reopen(self) -> None:
-        self.links.close()
+        self.links.index.close()
+        self.links = indexed_links(self.history, self.backend, str(self.file.parent))
+        self.nodes = Nodes(self.backend, backlinks=self.links)
+        self.relations = Relations(self.nodes, self.links)
 
 
 @pytest.fixture
@@ -144,56 +148,54 @@ def test_a_file_that_was_cut_is_made_again(kept: Memory, kept_of_it: int) -> Non
     kept.check()
 
 
-def test_a_file_with_a_flipped_bit_gives_no_wrong_answer(kept: Memory) -> None:
-    kept.walk(1, 60)
-    kept.check()
-    kept.reopen()
-    good = kept.file.read_bytes()
-    chance = random.Random(3)
-    in_use = [at for at, byte in enumerate(good) if byte]
-    for at in [*range(0, 100, 9), *chance.sample(in_use, 70)]:
-        bad = bytearray(good)
-        bad[at] ^= 1 << chance.randrange(8)
-        kept.file.write_bytes(bad)
-        kept.check()
-        kept.reopen()
-        for name in ("-wal", "-shm"):
-            Path(f"{kept.file}{name}").unlink(missing_ok=True)
-
-
-def test_a_file_of_somebody_else_is_made_anew(kept: Memory) -> None:
+@pytest.mark.parametrize("error", [StorageError, DamageError])
+def test_where_the_index_can_not_be_had_every_node_is_read(
+    kept: Memory, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
     kept.walk(1, 40)
-    kept.file.write_text("no database at all, but somebody's notes")
-    kept.check()
-    kept.reopen()
-    kept.file.unlink()
-    with sqlite3.connect(kept.file) as other:
-        other.execute("CREATE TABLE link (other TEXT)")
-    other.close()
-
     kept.check()
 
+    def refused(*_: object, **__: object) -> None:
+        raise error("the disk is full. Fix: make room.")
 
-def test_a_file_of_another_history_is_made_anew(tmp_path: Path) -> None:
-    first, second = Memory(tmp_path / "one"), Memory(tmp_path / "two")
-    first.walk(1, 40)
-    second.walk(2, 40)
-    second.check()
-    second.reopen()
-    first.reopen()
-    first.file.parent.mkdir(exist_ok=True)
-    first.file.write_bytes(second.file.read_bytes())
-
-    first.check()
+    monkeypatch.setattr(SqliteIndex, "replace", refused)
+    kept.walk(2, 10)
+    kept.check()
 
 
-def test_a_tenant_is_forgotten(kept: Memory) -> None:
+def test_a_node_without_words_is_found_by_where_it_leads(kept: Memory) -> None:
+    kept.nodes.write_node(memory("b"), ANA)
+    kept.nodes.write_node(memory("a", content="", abstract="", overview=""), ANA)
+    kept.relations.upsert_edges([RelationEdge(uri_of("a"), uri_of("b"), "related")], ANA)
+
+    kept.check()
+    assert len(kept.relations.get_incoming(uri_of("b"), ANA)) == 1
+
+
+def test_what_was_indexed_before_its_file_was_written_is_looked_at_again(kept: Memory) -> None:
     kept.nodes.write_node(memory("b"), ANA)
     kept.nodes.write_node(memory("a", content="[[b]]"), ANA)
-    place = Uri.parse(uri_of("b"))
-    assert kept.links.leading_to(place) == [Uri.parse(uri_of("a"))]
+    here = kept.locator("a", CONTENT)
+    text = kept.inner.read(here)
+    kept.inner.write(here, text.replace("[[b]]", "[[c]]"))  # as if the log were ahead of the file
+    kept.links.leading_to(Uri.parse(uri_of("b")))
+    kept.inner.write(here, text)
 
-    assert kept.links.delete_by_owner_space("acme", "user:an") == 0
-    assert kept.links.delete_by_owner_space("acme", "user:ana") == 1
-    assert kept.links.leading_to(place) == []
-    assert kept.links.delete_account_data("acme") == 0
+    assert kept.links.leading_to(Uri.parse(uri_of("b"))) == [Uri.parse(uri_of("a"))]
+
+
+def test_a_database_of_links_from_before_is_removed(tmp_path: Path) -> None:
+    environ = {"PERDURE_HOME": str(tmp_path), "HOME": str(tmp_path), "USER": "ana"}
+    with open_context(environ) as context:
+        uri = context.memory.save("See [[Brontosaurus]].", category="event", slug="seen")
+        (folder,) = (tmp_path / "histories").iterdir()
+        old = [folder / f"links.sqlite{log}" for log in ("", "-wal", "-shm")]
+        for file in old:
+            file.write_text("Brontosaurus")
+    for made in (folder / "index").iterdir():  # as where the format of the index is another
+        made.rename(made.with_name(f"{made.name}0"))
+
+    with open_context(environ) as context:
+        assert context.memory.recall("Brontosaurus").hits[0].uri == uri
+
+    assert not any(map(Path.exists, old))
