@@ -16,17 +16,17 @@ def lines_in(*paths: Path) -> int:
 
 BUDGETS = {
     "agents": 4_470,
-    "app": 2_894,
+    "app": 2_690,
     "artifacts": 7_301,
-    "context": 5_193,
-    "engine": 30_813,
+    "context": 5_047,
+    "engine": 30_986,
     "harness": 2_027,
-    "index": 4_668,
+    "index": 4_687,
     "model": 3_110,
     "process": 583,
     "storage": 6_018,
     "surfaces": 7_241,
-    "testing": 4_348,
+    "testing": 4_365,
 }
 
 
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_011
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_853
