@@ -213,6 +213,24 @@ def test_an_installed_index_can_be_listed_rebuilt_and_forgotten(
     assert objects("recall", "tea")[0]["hits"] == []
 
 
+def test_what_an_installed_index_failed_to_take_in_is_kept_and_healed(
+    install: Install, config: Path
+) -> None:
+    install_acme(install, Group.INDEX)
+    config.write_text(SETTINGS[Group.INDEX])
+    told("write", "preference/tea", "Ana likes green tea.")
+    uri = "ctx://local/users/ana/memories/preference/tea"
+    with open_context(os.environ) as context:
+        context.outbox.fail({uri: ("user:ana", "poisoned")}, "local", 1)
+        failed = context.outbox.list_failed("local")
+        assert [(uri, event.last_error) for uri, event in failed] == [(uri, "poisoned")]
+    (table,) = config.parent.rglob("index/*/local.sqlite")
+    table.write_bytes(b"garbage" * 1000)
+
+    assert [hit["uri"] for hit in objects("recall", "tea")[0]["hits"]] == [uri]  # type: ignore[attr-defined]
+    assert one("status")["outbox"]["waiting"] == 0  # type: ignore[index]
+
+
 def test_the_index_of_a_package_that_is_gone_is_refused_until_it_is_pruned(
     tmp_path: Path, config: Path
 ) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from perdure.context.outbox import Clock, Siblings
 from perdure.engine.outbox import OutboxStore
-from tests.support.context.index_outbox import FileOutbox, IndexOutbox, SqliteOutbox
+from tests.support.context.index_outbox import IndexOutbox, SqliteOutbox
 from tests.support.context.memory_outbox import MemoryOutbox
 from tests.support.context.outbox import CONCURRENT_WORKERS, SURVIVES_REOPENING, OutboxSuite
 
@@ -23,14 +23,6 @@ class TestSqlite(OutboxSuite):
     @staticmethod
     def open_outbox(place: Path, clock: Clock, siblings: Siblings) -> OutboxStore:
         return IndexOutbox(str(place / "home" / "index"), clock=clock, siblings=siblings)
-
-
-class TestFile(OutboxSuite):
-    promises = frozenset({SURVIVES_REOPENING, CONCURRENT_WORKERS})
-
-    @staticmethod
-    def open_outbox(place: Path, clock: Clock, siblings: Siblings) -> OutboxStore:
-        return FileOutbox(str(place / "home" / "failures.sqlite"), clock=clock, siblings=siblings)
 
 
 class TestDatabase(OutboxSuite):

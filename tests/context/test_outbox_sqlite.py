@@ -30,7 +30,8 @@ from perdure.index.account import failures
 from perdure.model import ContextNode, RequestContext, Role
 from perdure.sqlite import DatabaseFile
 from perdure.testing.requirement import requirement
-from tests.support.context.index_outbox import SqliteOutbox
+from tests.support.context import index_outbox
+from tests.support.context.index_outbox import TABLES, VERSION, SqliteOutbox
 from tests.support.context.outbox.base import (
     ACCOUNT,
     ANA,
@@ -65,7 +66,7 @@ def outbox(path: Path, clock: HandClock) -> Iterator[SqliteOutbox]:
 def impatient(path: Path, seconds: float = 0.05) -> SqliteOutbox:
     outbox = SqliteOutbox(str(path))
     outbox._file.close()
-    outbox._file = DatabaseFile(str(path), failures.TABLES, seconds)
+    outbox._file = DatabaseFile(str(path), TABLES, seconds)
     return outbox
 
 
@@ -180,11 +181,11 @@ def test_events_of_which_one_can_not_be_understood_are_forgotten(
 def test_a_newer_schema_is_refused_and_left_alone(path: Path) -> None:
     SqliteOutbox(str(path)).close()
     with closing(sqlite3.connect(path)) as db:
-        db.execute(f"PRAGMA user_version = {failures.VERSION + 1}")
+        db.execute(f"PRAGMA user_version = {VERSION + 1}")
     with pytest.raises(StorageUnavailableError, match=r"has schema 2.*Fix: use the newer"):
         SqliteOutbox(str(path))
     with closing(sqlite3.connect(path)) as db:
-        assert db.execute("PRAGMA user_version").fetchone() == (failures.VERSION + 1,)
+        assert db.execute("PRAGMA user_version").fetchone() == (VERSION + 1,)
 
 
 def test_a_file_that_was_moved_away_takes_no_more_events(outbox: SqliteOutbox, path: Path) -> None:
@@ -209,9 +210,9 @@ def test_a_disk_that_can_share_no_log_is_refused(
 def test_tables_that_could_not_all_be_made_are_not_made_at_all(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, *_ = failures.TABLES.statements
-    spoiled = failures.TABLES._replace(statements=(first, "no statement"))
-    monkeypatch.setattr(failures, "TABLES", spoiled)
+    first, *_ = TABLES.statements
+    spoiled = TABLES._replace(statements=(first, "no statement"))
+    monkeypatch.setattr(index_outbox, "TABLES", spoiled)
     with pytest.raises(DamageError):
         SqliteOutbox(str(path))
     monkeypatch.undo()

@@ -13,7 +13,6 @@ from perdure.app import Context
 from perdure.artifacts.named import MARK, names_since
 from perdure.engine.worker import Worker
 from perdure.errors import DamageError
-from perdure.index.account.failures import EventFile
 from perdure.model import ContextNode, EventStatus, EventType, Uri
 from perdure.model.values import JSON
 from perdure.testing.requirement import requirement
@@ -112,18 +111,6 @@ def test_an_index_whose_table_is_gone_is_built_again(context: Context, tmp_path:
         context.outbox.list_unfinished("local")
     assert uris(of(context), "first") == [f"{FOLDER}/first"]
     assert context.outbox.list_unfinished("local") == []
-
-
-def test_the_file_beside_an_index_is_made_by_the_first_failure_and_healed(tmp_path: Path) -> None:
-    path = tmp_path / "index.failures.sqlite"
-    with EventFile(str(path)) as file:
-        assert file.look_at_events("local", lambda _: 1, 0) == 0
-        assert not path.exists()
-        file.change_events("local", lambda db: db.execute("DELETE FROM events"))
-    path.write_bytes(b"garbage" * 1000)
-    with EventFile(str(path)) as file:
-        count = "SELECT count(*) FROM events"
-        assert file.look_at_events("local", lambda db: db.execute(count).fetchall(), []) == [(0,)]
 
 
 def test_names_past_a_cursor_are_found_without_the_store(context: Context) -> None:

@@ -19,9 +19,9 @@ BUDGETS = {
     "app": 2_690,
     "artifacts": 7_301,
     "context": 5_047,
-    "engine": 30_986,
+    "engine": 30_985,
     "harness": 2_027,
-    "index": 4_687,
+    "index": 4_627,
     "model": 3_110,
     "process": 583,
     "storage": 6_018,
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_853
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_792

@@ -12,15 +12,13 @@ from perdure.config import SQLITE, EmbeddingSettings
 from perdure.context.reading import Reach
 from perdure.errors import DamageError, NotTextError, PluginError
 from perdure.files import Way, write_whole
-from perdure.index.account.failures import EventFile, EventTable
-from perdure.index.account.file import SUFFIX, turn
+from perdure.index.account.failures import EventTable
 from perdure.index.account.schema import FORMAT
 from perdure.index.contract import KeptIndex
 from perdure.index.stores.sqlite import SqliteIndex
 from perdure.model import IndexRecord, Uri
 from perdure.model.uri import name_of, segment_of
 from perdure.plugins import Group, create, offered
-from perdure.sqlite import discard
 from perdure.storage import Locator
 from perdure.storage.backends.device_local import DeviceLocalBackend
 
@@ -82,7 +80,6 @@ def _content(path: Path) -> bytes | None:
 
 
 _GONE = ".gone"
-_FAILURES = ".failures.sqlite"
 _OF = "+"
 """Between the format and the provider in a folder's name; neither part has it unquoted."""
 
@@ -107,8 +104,9 @@ def open_index(folder: Path, way: Way | None = None) -> "OpenIndex":
 
 def open_installed(provider: str, folder: Path) -> "OpenIndex":
     """Open the index of an installed package; `PluginError` if it can't be used."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    index = create(Group.INDEX, provider, KeptIndex, str(folder))  # type: ignore[type-abstract] # only for isinstance
+    own = folder / "installed"
+    own.mkdir(mode=0o700, parents=True, exist_ok=True)
+    index = create(Group.INDEX, provider, KeptIndex, str(own))  # type: ignore[type-abstract] # only for isinstance
     return cast("OpenIndex", _Installed(index, folder))
 
 
@@ -131,27 +129,29 @@ class OpenIndex(KeptIndex, EventTable, Protocol):
         """Leave no byte of records that were removed."""
 
 
-class _Installed(EventFile):
+class _Installed:
     """An index of an installed package; what the contract lacks is answered by its verbs.
 
-    What it fails to take in is noted in a file beside its folder.
+    What it fails to take in is noted in a built-in one, with no records in it.
     """
 
     def __init__(self, index: KeptIndex, folder: Path) -> None:
-        super().__init__(str(folder.with_name(f"{folder.name}{_FAILURES}")))
         self._index = index
         self._folder = folder
+        self._events = events = SqliteIndex(str(folder))
+        self.look_at_events, self.change_events = events.look_at_events, events.change_events
+        self.wipe_events, self.making = events.wipe_events, events.making
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the verbs of the contract
         return getattr(self._index, name)
 
     def close(self) -> None:
-        super().close()
+        self._events.close()
         self._index.close()
 
-    def making(self, account_id: str, *, wait: bool) -> AbstractContextManager[bool]:
-        name = f"{self._folder.name}.{segment_of(account_id)}{SUFFIX}"
-        return turn(self._folder.with_name(name), wait=wait)
+    def delete_account_data(self, account_id: str) -> int:
+        self._events.delete_account_data(account_id)
+        return self._index.delete_account_data(account_id)
 
     def places(self, account_id: str) -> int:
         return len(self._index.stamps(account_id))
@@ -197,7 +197,6 @@ class Shelf:
     def remove(self, name: str) -> int:
         if name in self._open:
             self._open.pop(name).close()
-        discard(self.folder / f"{name}{_FAILURES}")
         return removed(self.folder / name)
 
 

@@ -11,14 +11,22 @@ from perdure.context.reading import NodeReader
 from perdure.engine.indexing import Following, Indexer
 from perdure.engine.outbox import LogFeed, OutboxStore
 from perdure.files import Closing
-from perdure.index.account import failures
-from perdure.index.account.failures import Answer, EventFile
+from perdure.index.account.failures import Answer
+from perdure.index.account.schema import EVENTS
 from perdure.index.stores.sqlite import SqliteIndex
 from perdure.model import NodeStatus, RequestContext
 from perdure.model.values import JSON
-from perdure.sqlite import DatabaseFile
+from perdure.sqlite import DatabaseFile, Tables
 from perdure.storage import TransactionalBackend
 from perdure.storage.history import History
+
+VERSION = 1
+TABLES = Tables(
+    name="the table of failures",
+    version=VERSION,
+    statements=(*EVENTS, f"PRAGMA user_version = {VERSION}"),
+    without="the index follows the log, so no change is lost",
+)
 
 
 class IndexOutbox(OutboxStore):
@@ -39,7 +47,7 @@ class SqliteOutbox(Closing, OutboxStore):
         self, path: str, *, clock: Clock = utc_now, siblings: Siblings = no_siblings
     ) -> None:
         super().__init__(lambda _: self, clock=clock, siblings=siblings)
-        self._file = DatabaseFile(path, failures.TABLES)
+        self._file = DatabaseFile(path, TABLES)
 
     def close(self) -> None:
         self._file.close()
@@ -65,17 +73,6 @@ class SqliteOutbox(Closing, OutboxStore):
     def wipe_events(self, account_id: str) -> None:
         del account_id
         self._file.wipe()
-
-
-class FileOutbox(OutboxStore):
-    """The events in a file of their own, as for an index that has no place for them."""
-
-    def __init__(
-        self, path: str, *, clock: Clock = utc_now, siblings: Siblings = no_siblings
-    ) -> None:
-        self.file = EventFile(path)
-        super().__init__(lambda _: self.file, clock=clock, siblings=siblings)
-        self.close: Callable[[], object] = self.file.close
 
 
 class LoggedOutbox(OutboxStore):

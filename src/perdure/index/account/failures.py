@@ -8,26 +8,13 @@ the index has passed it, and for an event that no commit tells of. Times are mic
 
 import sqlite3
 from collections.abc import Callable
-from pathlib import Path
 from typing import Protocol, TypeVar
 
-from perdure.files import Closing
-from perdure.index.account.schema import EVENTS
-from perdure.sqlite import DatabaseFile, DerivedFile, Tables
-
 Answer = TypeVar("Answer")
-VERSION = 1
 DEAD, DONE = 1, 2
 """What `state` says; 0 if an event waits, or is leased."""
 OF_LOG = "log-"
 """Begins the id of an event of the log; its commit follows, with a fixed number of digits."""
-
-TABLES = Tables(
-    name="the table of failures",
-    version=VERSION,
-    statements=(*EVENTS, f"PRAGMA user_version = {VERSION}"),
-    without="the index follows the log, so no change is lost",
-)
 
 _EVENT = (
     "event_id, type, uri, account, owner, payload, created_at, "
@@ -112,50 +99,3 @@ class EventTable(Protocol):
 
     def wipe_events(self, account_id: str) -> None:
         """Leave no byte of what was deleted."""
-
-
-class EventFile(Closing):
-    """The table in a file of its own, for an index that has no place for it.
-
-    The file is made by the first failure. One that is damaged begins again empty: what was to be
-    tried again is marked in the index, too.
-    """
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._file = DerivedFile(path, TABLES)
-
-    def close(self) -> None:
-        self._file.close()
-
-    def look_at_events(
-        self, account_id: str, question: Callable[[sqlite3.Connection], Answer], absent: Answer
-    ) -> Answer:
-        del account_id  # a column tells accounts apart
-        if self._path and not Path(self._path).exists():
-            return absent
-
-        def ask(file: DatabaseFile) -> Answer:
-            with file.reading() as db:
-                return question(db)
-
-        return self._file.ask(ask)
-
-    def change_events(
-        self,
-        account_id: str,
-        action: Callable[[sqlite3.Connection], Answer],
-        *,
-        outlasts_power: bool = False,
-    ) -> Answer:
-        del account_id
-
-        def change(file: DatabaseFile) -> Answer:
-            with file.changing(outlasts_power=outlasts_power) as db:
-                return action(db)
-
-        return self._file.ask(change)
-
-    def wipe_events(self, account_id: str) -> None:
-        del account_id
-        self._file.ask(lambda file: file.wipe())
