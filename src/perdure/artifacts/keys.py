@@ -69,7 +69,7 @@ class PublicKey:
 
 @dataclass(frozen=True, slots=True)
 class SigningKey:
-    """What signs in the name of its owner. Whoever has the seed can."""
+    """Signs in the name of its owner. Anyone who has the seed can sign."""
 
     name: str
     seed: bytes = field(repr=False)
@@ -197,7 +197,7 @@ def _read(path: Path) -> str:
 
 
 def _name_unless_taken(unfinished: Path, path: Path) -> None:
-    with suppress(FileExistsError):  # somebody else's key is there, and it counts
+    with suppress(FileExistsError):  # another process wrote a key first, and that one is valid
         path.hardlink_to(unfinished)
 
 
