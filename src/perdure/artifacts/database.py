@@ -240,7 +240,7 @@ def short(digest: bytes) -> int:
     return int.from_bytes(digest[-8:], "big", signed=True)
 
 
-def _encoded(circumstances: Mapping[str, Value]) -> tuple[int, bytes]:
+def _packed(circumstances: Mapping[str, Value]) -> tuple[int, bytes]:
     """Return the number of some circumstances, and how they are encoded."""
     items = tuple(circumstances.items())
     is_plain = all(type(each) is str for _, each in items)  # else some that are equal may differ
@@ -267,8 +267,8 @@ def _literal_beginning(algorithm: Hash) -> tuple[bytes, bytes]:
     return bytes(literal.sid)[:-32], literal.encoded[: -len(bytes(content))]
 
 
-def _rows(entries: Sequence[Logged], encoded: dict[int, bytes]) -> dict[str, list[Row]]:
-    """Return what to add to the tables that get anything, and put circumstances into `encoded`."""
+def _rows(entries: Sequence[Logged], packed: dict[int, bytes]) -> dict[str, list[Row]]:
+    """Return what to add to the tables that get anything, and put circumstances into `packed`."""
     rows: defaultdict[str, list[Row]] = defaultdict(list)
     bound = {(each.commit, each.entry.cid) for each in entries if isinstance(each.entry, Bind)}
     for logged in entries:
@@ -276,7 +276,7 @@ def _rows(entries: Sequence[Logged], encoded: dict[int, bytes]) -> dict[str, lis
         match logged.entry:
             case Bind(name, cid, circumstances):
                 content = None if cid is None else bytes(cid)
-                number, encoded[number] = _encoded(circumstances)
+                number, packed[number] = _packed(circumstances)
                 rows["binds"].append((position, *halves(name), logged.commit, content, number))
             case Put(cid, _, _, _):  # which registers the literal of that content
                 content = bytes(cid)
