@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -108,7 +109,8 @@ def test_processes_that_leave_the_group_are_ended_too(fake: Fake, does: str) -> 
         else:
             assert isinstance(adapter_of(fake).complete(ASKED, seconds=30), Answer)
 
-        assert is_over(process.result())
+        with suppress(ProcessLookupError):  # it ended before we could look
+            assert is_over(process.result())
 
 
 def test_a_client_ends_with_the_process_that_asked(tmp_path: Path) -> None:
