@@ -12,14 +12,14 @@ from perdure.engine.parts import Parts
 from perdure.model import RequestContext
 
 if TYPE_CHECKING:
-    from perdure.artifacts.keys import SigningKey
     from perdure.engine.indexes import Embedders
-    from perdure.engine.llm.contract import LLM
-    from perdure.engine.llm.ledger import Ledger
     from perdure.engine.memory import Memory
     from perdure.engine.upkeep import Checkup, StatusPart
     from perdure.index.contract import Embedder
+    from perdure.llm.contract import LLM
+    from perdure.llm.ledger import Ledger
     from perdure.model.aliases import Identity
+    from perdure.proofs.keys import SigningKey
 
 
 class Context(Parts):

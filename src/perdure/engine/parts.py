@@ -15,15 +15,12 @@ from perdure.model import RequestContext
 from perdure.storage.wrappers.recorded import Recorded
 
 if TYPE_CHECKING:
-    from perdure.artifacts.keys import SigningKey
     from perdure.context.contract import TenantData
     from perdure.context.nodes import Nodes
     from perdure.context.reading import NodeReader
     from perdure.context.relations import RelationReader, Relations
     from perdure.engine.erasing.erasing import Erasing
     from perdure.engine.indexes import Embedders, Indexes, Present
-    from perdure.engine.llm.contract import LLM
-    from perdure.engine.llm.ledger import Ledger
     from perdure.engine.namespaces import NamespaceManager
     from perdure.engine.outbox import OutboxStore
     from perdure.engine.past import Pasts
@@ -31,7 +28,10 @@ if TYPE_CHECKING:
     from perdure.engine.upkeep import Checkup, StatusPart
     from perdure.engine.versions import Log
     from perdure.engine.watcher import ChangeWatcher
+    from perdure.llm.contract import LLM
+    from perdure.llm.ledger import Ledger
     from perdure.model.trust import AgentSettings
+    from perdure.proofs.keys import SigningKey
     from perdure.storage.seen import Seen
 
 _LOOKS_BEFORE_WATCHING = 2
