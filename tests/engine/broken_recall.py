@@ -34,15 +34,15 @@ from perdure.engine.recall import holding, packing, planning, recalling, scoring
 from perdure.engine.recall.holding import Holding
 from perdure.engine.recall.packing import Packed, Tier
 from perdure.engine.recall.recalling import ConfirmedHits as Confirming
-from perdure.engine.recall.recalling import Question, Recaller
-from perdure.engine.recall.result import Hint, Hit, RecallResult
+from perdure.engine.recall.recalling import Question
+from perdure.engine.recall.result import Hint, Hit, RecallResult, Sources
 from perdure.engine.recall.retrieval import Retriever
 from perdure.engine.recall.scoring import Candidate, Candidates
 from perdure.engine.upkeep import Upkeep
 from perdure.engine.worker import Round, Worker
 from perdure.errors import PerdureError
 from perdure.index import memo, records
-from perdure.index.contract import Embedder
+from perdure.index.contract import Embedder, KeptIndex
 from perdure.index.embedders.hashing import Hashing
 from perdure.index.stores.sqlite import SqliteIndex
 from perdure.model import IndexRecord, Level, RequestContext, Role, Uri
@@ -93,19 +93,19 @@ def asks_nobody_for_reach(patch: Patch) -> None:
 
 
 def _filtering(patch: Patch, change: Any) -> None:  # noqa: ANN401 - whatever it does to filters
-    filters = Recaller._filters
+    filters = recalling._filters
 
-    def changed(self: Recaller, question: Question, ctx: RequestContext) -> dict[str, Any]:
-        found: dict[str, Any] = filters(self, question, ctx)
-        change(self, question, ctx, found)
+    def changed(index: KeptIndex, question: Question, ctx: RequestContext) -> dict[str, Any]:
+        found: dict[str, Any] = filters(index, question, ctx)
+        change(index, question, ctx, found)
         return found
 
-    patch.setattr(Recaller, "_filters", changed)
+    patch.setattr(recalling, "_filters", changed)
 
 
 def leaves_the_owners_out(patch: Patch) -> None:
-    def change(self: Recaller, _: object, ctx: RequestContext, found: dict[str, Any]) -> None:
-        found[OWNER_SPACE] = tuple(self._index.owner_spaces(ctx.account_id)) or "user:x"
+    def change(index: KeptIndex, _: object, ctx: RequestContext, found: dict[str, Any]) -> None:
+        found[OWNER_SPACE] = tuple(index.owner_spaces(ctx.account_id)) or "user:x"
 
     _filtering(patch, change)
 
@@ -178,8 +178,8 @@ def gives_more_than_was_asked_for(patch: Patch) -> None:
 
 # ---------------------------------------------------------------- what is told
 def says_nothing_of_a_missing_model(patch: Patch) -> None:
-    recall = Recaller.recall
-    patch.setattr(Recaller, "recall", lambda self, q, ctx: replace(recall(self, q, ctx), hints=()))
+    recall = recalling.recall
+    patch.setattr(recalling, "recall", lambda of, q, ctx: replace(recall(of, q, ctx), hints=()))
 
 
 def counts_what_waits_for_others(patch: Patch) -> None:
@@ -498,13 +498,13 @@ def keeps_every_past(patch: Patch) -> None:
 
 
 def shows_the_past_to_everybody(patch: Patch) -> None:
-    recall = Recaller.recall
+    recall = recalling.recall
 
-    def openly(self: Recaller, question: Question, ctx: RequestContext) -> RecallResult:
-        is_past = isinstance(self._reader.backend, View)
-        return recall(self, question, replace(ctx, role=Role.ADMIN) if is_past else ctx)
+    def openly(sources: Sources, question: Question, ctx: RequestContext) -> RecallResult:
+        is_past = isinstance(sources.reader.backend, View)
+        return recall(sources, question, replace(ctx, role=Role.ADMIN) if is_past else ctx)
 
-    patch.setattr(Recaller, "recall", openly)
+    patch.setattr(recalling, "recall", openly)
 
 
 # ---------------------------------------------------------------- vectors

@@ -60,12 +60,11 @@ def recall_by_words(
     scope: "Scope", query: str, top_k: int, hints: "tuple[Hint, ...]"
 ) -> "RecallResult":
     """Return what is known to the project of the folder, and about the person."""
-    from perdure.engine.recall.recalling import Question, Recaller
+    from perdure.engine.recall.recalling import Question, recall
     from perdure.engine.recall.result import Sources
 
-    recaller = Recaller(Sources(scope.reader, scope.index, why_words=None))
     asked = Question(text=query, top_k=top_k, project=scope.names[0], projects=scope.projects)
-    result = recaller.recall(asked, scope.ctx)
+    result = recall(Sources(scope.reader, scope.index, why_words=None), asked, scope.ctx)
     return replace(result, hints=(*result.hints, *hints))
 
 

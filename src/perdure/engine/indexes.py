@@ -38,7 +38,6 @@ from perdure.storage.wrappers.recorded import Recorded
 
 if TYPE_CHECKING:
     from perdure.engine.past import Pasts
-    from perdure.engine.recall.recalling import Recaller
     from perdure.engine.upkeep import ListedIndex, Upkeep
 
 _NOT_YET = Hint(HintKind.VECTORS_PENDING, "only words were compared")
@@ -56,12 +55,6 @@ class Present:
     """Whether it answers only until the one that is wanted is made."""
     otherwise: "Present | None" = None
     """Who answers if this one is not made yet, and can't be now."""
-
-    @property
-    def recaller(self) -> "Recaller":
-        from perdure.engine.recall.recalling import Recaller
-
-        return Recaller(self.sources)
 
 
 class Embedders(NamedTuple):

@@ -19,7 +19,8 @@ from perdure.dataclass import dataclass, field, replace
 from perdure.engine.building import BATCH, batched, with_folders
 from perdure.engine.index_folders import open_installed, remove_tree
 from perdure.engine.indexing import Following, Indexer
-from perdure.engine.recall.recalling import Question, Recaller
+from perdure.engine.recall import recalling
+from perdure.engine.recall.recalling import Question
 from perdure.engine.recall.result import NO_MODEL, Hint, HintKind, RecallResult, Sources, rebuilt
 from perdure.errors import DamageError, PerdureError, StorageError
 from perdure.files import Way
@@ -250,16 +251,16 @@ class Pasts:
         return Past(state, kept, unkept, copying, self.quarantined)
 
     def _answering(self, state: IndexState, indexer: Indexer, index: KeptIndex) -> "_Answering":
-        sources = Sources(indexer.reader, index, self.embedder, self.why_words)
         time = self.history.store.catalogue.commit_at(state.position)[1]
         # a commit is timed in whole milliseconds: whatever it says of "now" is no later than this
         moment = _EPOCH + timedelta(milliseconds=time, microseconds=999)
-        recaller = Recaller(sources, clock=lambda: moment)
-        return _Answering(recaller, Following(self.history, index, indexer), moment)
+        why = self.why_words
+        sources = Sources(indexer.reader, index, self.embedder, why, lambda: moment)
+        return _Answering(sources, Following(self.history, index, indexer), moment)
 
 
 class _Answering(NamedTuple):
-    recaller: Recaller
+    sources: Sources
     following: Following
     time: datetime
 
@@ -298,9 +299,11 @@ class Past:
         """Answer as of then; an index that turns out to be damaged is made anew."""
         account = request.account_id
         try:
-            result = self._made(account).recall(question, request)
+            self._make(account)
+            result = recalling.recall(self._answering(account).sources, question, request)
         except DamageError as error:
-            result = self._made_anew(account).recall(question, request)
+            self._make_anew(account)
+            result = recalling.recall(self._answering(account).sources, question, request)
             result = replace(result, hints=(*result.hints, rebuilt(error)))
         hints = (*result.hints, self._why_unkept.get(account), *self._quarantined())
         return replace(result, hints=tuple(filter(None, hints)))
@@ -315,30 +318,25 @@ class Past:
             return question(self.reader, index, self._kept.time)
 
         try:
-            self._made(account_id)
+            self._make(account_id)
             return answer()
         except DamageError:
-            self._made_anew(account_id)
+            self._make_anew(account_id)
             return answer()
 
-    def _made(self, account_id: str) -> Recaller:
+    def _make(self, account_id: str) -> None:
         if account_id not in self._why_unkept:
             try:
                 self._finish(account_id)
             except StorageError as error:
                 self._do_without(account_id, error)
-        return self._recaller(account_id)
 
-    def _made_anew(self, account_id: str) -> Recaller:
+    def _make_anew(self, account_id: str) -> None:
         try:
             self.index.delete_account_data(account_id)
             self._kept.following.build(account_id, position=self.state.position)
         except (StorageError, OSError) as error:
             self._do_without(account_id, error)
-        return self._recaller(account_id)
-
-    def _recaller(self, account_id: str) -> Recaller:
-        return self._answering(account_id).recaller
 
     def _answering(self, account_id: str) -> _Answering:
         return self._unkept() if account_id in self._why_unkept else self._kept

@@ -9,7 +9,7 @@ from perdure.app.opening import ACCOUNT
 from perdure.app.reading import Reading
 from perdure.context.reading import NodeReader
 from perdure.engine.recall.packing import Tier, entry, packed, tokens_in
-from perdure.engine.recall.recalling import Question, Recaller
+from perdure.engine.recall.recalling import Question, recall
 from perdure.engine.recall.result import Hit, Sources
 from perdure.errors import DamageError, PerdureError, StorageError
 from perdure.index.account.schema import FORMAT, LEXICAL, Note
@@ -55,9 +55,9 @@ def _hits(scope: Scope, query: str) -> tuple[list[Hit], Iterable[str]]:
     waiting = scope.reading.waiting(MOST_WAITING + 1)
     reasons = [_behind(waiting)]
     for _ in range(_ATTEMPTS):
-        opened, recaller, reason = open_index(scope.reading)
+        opened, sources, reason = open_index(scope.reading)
         with closing(opened) as index, suppress(DamageError, StorageError):
-            result = recaller.recall(question, asker)
+            result = recall(sources, question, asker)
             if index.is_undisturbed(ACCOUNT):  # all that was found was as of one moment
                 return list(result.hits), [*reasons, reason]
     return [], [*reasons, "the index is written again and again. Fix: ask again."]
@@ -71,7 +71,7 @@ def _behind(waiting: list[str] | None) -> str:
 
 
 # ---------------------------------------------------------------- which index answers
-def open_index(reading: Reading) -> tuple[SqliteIndex, Recaller, str]:
+def open_index(reading: Reading) -> tuple[SqliteIndex, Sources, str]:
     """Return who searches: the index of the embedder, else the furthest one, else a small one.
 
     Where no index is finished, one of a few nodes is made in memory; if there are more, of none.
@@ -83,7 +83,7 @@ def open_index(reading: Reading) -> tuple[SqliteIndex, Recaller, str]:
     if index is None:
         index, reason = _made(reader)
     wanted = embedder if name == _name(embedder) else None
-    return index, Recaller(Sources(reader, index, wanted, why_words=None)), reason
+    return index, Sources(reader, index, wanted, why_words=None), reason
 
 
 def _made(reader: NodeReader) -> tuple[SqliteIndex, str]:

@@ -1,7 +1,7 @@
 """Recall: from a question to hits that hold in canonical state."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import date
 from itertools import islice
 
 from perdure.context.reading import NodeReader, Stored
@@ -17,7 +17,7 @@ from perdure.errors import (
     InvalidValueError,
     PerdureError,
 )
-from perdure.index.contract import Embedder, Filters
+from perdure.index.contract import Embedder, Filters, KeptIndex
 from perdure.index.memo import embed
 from perdure.index.words import stems
 from perdure.model import SUPERSEDED_BY, ContextType, RequestContext, SeedHit, Uri
@@ -80,96 +80,86 @@ def _demand_types(value: JSON) -> None:
             )
 
 
-class Recaller:
-    def __init__(
-        self, sources: Sources, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
-    ) -> None:
-        self._reader = sources.reader
-        self._index = sources.index
-        self._embedder = sources.embedder
-        self._why_words = sources.why_words
-        self._config = RetrievalConfig()
-        self._retriever = Retriever(sources.index, sources.reader, self._config)
-        self._clock = clock
+def recall(sources: Sources, question: Question, ctx: RequestContext) -> RecallResult:
+    """Return the best hits that the caller may see, each as canonical state has it now."""
+    now, config, project = sources.clock(), RetrievalConfig(), question.project
+    asked = plan(question.text, now)
+    embedding = _Embedding(sources.embedder, sources.why_words)
+    retriever = Retriever(sources.index, sources.reader, config)
 
-    def recall(self, question: Question, ctx: RequestContext) -> RecallResult:
-        """Return the best hits that the caller may see, each as canonical state has it now."""
-        now = self._clock()
-        asked = plan(question.text, now)
-        embedding = _Embedding(self._embedder, self._why_words)
-        retriever, project = self._retriever, question.project
-
-        def gather() -> tuple[Filters, Sequence[SeedHit], Gathered | None]:
-            filters = self._filters(question, ctx)
-            found = retriever.by_words(asked, filters, project=project)
-            if self._embedder is not None:  # which is not asked while others wait
-                return filters, found, None
-            return (
-                filters,
-                found,
-                retriever.gather(asked, found, embedding.vector, filters, project),
-            )
-
-        filters, found, gathered = self._index.at_once(ctx.account_id, gather)
-        if gathered is None:
-            gathered = retriever.gather(asked, found, embedding.vector, filters, project)
-        confirming = ConfirmedHits(self._reader, ctx, question.projects, together=question.top_k)
-        candidates = retriever.rank(asked, gathered, filters, confirming, project)
-
-        def passage(uri: str, text: str) -> Candidate | None:
-            return self._retriever.passage(uri, text, filters)
-
-        holding = Holding(
-            asked,
-            now,
-            lambda hit: confirming.superseded(hit, passage),
-            most=question.top_k,
-            config=self._config,
-        )
-        confirmed = confirming.hits(candidates)
-        ordered = holding.ordered(confirmed) if question.valid_at is None else confirmed
-        hits = tuple(islice(_distinct(ordered), question.top_k))
-        steps = [_plan_step(asked), *gathered.steps, *holding.steps(), confirming.step()]
-        budget = question.budget_tokens
-        packed = None if budget is None else self._packed(question, budget, hits, confirming)
-        return RecallResult(
-            query=question.text,
-            words=tuple(asked.words),
-            hits=tuple(hit for hit in hits if hit in packed.hits) if packed else hits,
-            index_lag=len(confirming.stale),
-            stale=frozenset(confirming.stale),
-            semantic=embedding.took_part,
-            left_out=sum(hit not in packed.hits for hit in hits) if packed else 0,
-            hints=tuple(embedding.hints),
-            trace=tuple(steps),
-            context=packed.markdown if packed else "",
-            tokens=packed.tokens if packed else 0,
+    def gather() -> tuple[Filters, Sequence[SeedHit], Gathered | None]:
+        filters = _filters(sources.index, question, ctx)
+        found = retriever.by_words(asked, filters, project=project)
+        if sources.embedder is not None:  # which is not asked while others wait
+            return filters, found, None
+        return (
+            filters,
+            found,
+            retriever.gather(asked, found, embedding.vector, filters, project),
         )
 
-    def _packed(
-        self, question: Question, budget: int, hits: Sequence[Hit], confirming: "ConfirmedHits"
-    ) -> Packed[Hit]:
-        of_project = [hit for hit in hits if confirming.is_of(hit.uri, question.project)]
-        tiers = [
-            Tier("Always", list(confirming.profiles())),
-            Tier("Project", of_project),
-            Tier("Remembered", [hit for hit in hits if hit not in of_project]),
-        ]
-        return compose(tiers, budget)
+    filters, found, gathered = sources.index.at_once(ctx.account_id, gather)
+    if gathered is None:
+        gathered = retriever.gather(asked, found, embedding.vector, filters, project)
+    confirming = ConfirmedHits(sources.reader, ctx, question.projects, together=question.top_k)
+    candidates = retriever.rank(asked, gathered, filters, confirming, project)
 
-    def _filters(self, question: Question, ctx: RequestContext) -> dict[str, JSON]:
-        spaces = self._index.owner_spaces(ctx.account_id)
-        seen = sorted(space for space in spaces if ctx.reaches(space))
-        filters: dict[str, JSON] = {
-            **(question.filters or {}),
-            ACCOUNT: ctx.account_id,
-            OWNER_SPACE: tuple(seen) or f"user:{ctx.user_id}",
-        }
-        if question.projects is not None:
-            filters[PROJECT] = question.projects
-        if question.valid_at is not None:
-            filters[VALID_AT] = question.valid_at.isoformat()
-        return filters
+    def passage(uri: str, text: str) -> Candidate | None:
+        return retriever.passage(uri, text, filters)
+
+    holding = Holding(
+        asked,
+        now,
+        lambda hit: confirming.superseded(hit, passage),
+        most=question.top_k,
+        config=config,
+    )
+    confirmed = confirming.hits(candidates)
+    ordered = holding.ordered(confirmed) if question.valid_at is None else confirmed
+    hits = tuple(islice(_distinct(ordered), question.top_k))
+    steps = [_plan_step(asked), *gathered.steps, *holding.steps(), confirming.step()]
+    budget = question.budget_tokens
+    packed = None if budget is None else _packed(question, budget, hits, confirming)
+    return RecallResult(
+        query=question.text,
+        words=tuple(asked.words),
+        hits=tuple(hit for hit in hits if hit in packed.hits) if packed else hits,
+        index_lag=len(confirming.stale),
+        stale=frozenset(confirming.stale),
+        semantic=embedding.took_part,
+        left_out=sum(hit not in packed.hits for hit in hits) if packed else 0,
+        hints=tuple(embedding.hints),
+        trace=tuple(steps),
+        context=packed.markdown if packed else "",
+        tokens=packed.tokens if packed else 0,
+    )
+
+
+def _packed(
+    question: Question, budget: int, hits: Sequence[Hit], confirming: "ConfirmedHits"
+) -> Packed[Hit]:
+    of_project = [hit for hit in hits if confirming.is_of(hit.uri, question.project)]
+    tiers = [
+        Tier("Always", list(confirming.profiles())),
+        Tier("Project", of_project),
+        Tier("Remembered", [hit for hit in hits if hit not in of_project]),
+    ]
+    return compose(tiers, budget)
+
+
+def _filters(index: KeptIndex, question: Question, ctx: RequestContext) -> dict[str, JSON]:
+    spaces = index.owner_spaces(ctx.account_id)
+    seen = sorted(space for space in spaces if ctx.reaches(space))
+    filters: dict[str, JSON] = {
+        **(question.filters or {}),
+        ACCOUNT: ctx.account_id,
+        OWNER_SPACE: tuple(seen) or f"user:{ctx.user_id}",
+    }
+    if question.projects is not None:
+        filters[PROJECT] = question.projects
+    if question.valid_at is not None:
+        filters[VALID_AT] = question.valid_at.isoformat()
+    return filters
 
 
 class _Embedding:

@@ -1,7 +1,7 @@
 """What recall answers with: hits that can be cited, and how they were found."""
 
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -211,3 +211,4 @@ class Sources:
     embedder: "Embedder | None" = None
     why_words: Hint | None = NO_MODEL
     """Why only words are compared, if there is no embedder; None if that is as it should be."""
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
