@@ -15,11 +15,11 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 4_470,
+    "agents": 4_469,
     "app": 2_690,
     "artifacts": 6_633,
     "context": 5_047,
-    "engine": 27_965,
+    "engine": 27_910,
     "harness": 2_027,
     "index": 4_627,
     "llm": 1_623,
@@ -48,4 +48,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_792
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_736

@@ -8,6 +8,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
+from perdure import engine
 from perdure.artifacts import CID, IndexState
 from perdure.context.aliases import read_aliases, user_file
 from perdure.context.files import CONTENT, FORGOTTEN, found_at
@@ -199,14 +200,12 @@ class Readable:
 
     def tree(self, folder: str = "", *, project: str | None = None) -> "Entry":
         """Return a folder with all that is below it, or of a project; `/` is the whole account."""
-        from perdure.engine.browse import Entry
-
         self._notice_files()
         place, below = self._browser.entries(folder)
         if project is not None:
             names = self._names(self._named(project))
             below = tuple(filter(None, (each.within(names) for each in below)))
-        return Entry(str(place), self._browser.name(place), None, "", below)
+        return engine.browse.Entry(str(place), self._browser.name(place), None, "", below)
 
     def has_resources(self) -> bool:
         """Whether there are resources that the caller may see, such as notes of a vault."""
@@ -214,9 +213,7 @@ class Readable:
         return bool(self._browser.reader.list_children(str(folder), self.caller))
 
     def sessions(self) -> "tuple[SessionInfo, ...]":
-        from perdure.engine.sessions import list_sessions
-
-        return tuple(list_sessions(self._browser.reader, self.caller))
+        return tuple(engine.sessions.list_sessions(self._browser.reader, self.caller))
 
     def relations(self, uri: str) -> "Edges":
         """Return the relations that start and end at a node; links in texts are among them."""
@@ -250,9 +247,7 @@ class Memory(Readable):
 
     @property
     def _browser(self) -> "Browser":
-        from perdure.engine.browse import Browser
-
-        return Browser(self._parts.reader, self._parts.relation_reader, self.caller)
+        return engine.browse.Browser(self._parts.reader, self._parts.relation_reader, self.caller)
 
     @property
     def _reader(self) -> "NodeReader":
@@ -266,11 +261,12 @@ class Memory(Readable):
     @property
     def projects(self) -> "Projects":
         """The caller's projects: which there are, and naming, merging, splitting, moving them."""
-        from perdure.engine.projects import Projects
         from perdure.harness.projects import identity_at
 
         parts = self._parts
-        return Projects(parts.reader, lambda: parts.nodes, self.caller, identity_at, self.settle)
+        return engine.projects.Projects(
+            parts.reader, lambda: parts.nodes, self.caller, identity_at, self.settle
+        )
 
     def for_caller(
         self,
@@ -328,9 +324,7 @@ class Memory(Readable):
     def _notice_files(self) -> None:
         if not isinstance(self._parts.recorded.inner, Layout):
             return  # then a node is where its files are
-        from perdure.engine.edits import notice_edits
-
-        noticed = notice_edits(self._parts, seconds=self._parts.check_seconds)
+        noticed = engine.edits.notice_edits(self._parts, seconds=self._parts.check_seconds)
         self._behind = "; ".join(hint.text for hint in noticed.hints)
 
     def edits(self) -> "tuple[Edits, ...]":
@@ -347,9 +341,7 @@ class Memory(Readable):
 
         found = record_edits(self._parts.recorded, accept_removals=accept_removals)
         if accept_removals:
-            from perdure.engine.edits import forget_gone
-
-            forget_gone(self._parts)
+            engine.edits.forget_gone(self._parts)
         if found.recorded or found.lost:
             self._edits.append(found)
         return found
@@ -379,16 +371,16 @@ class Memory(Readable):
         question = self._question(query, limits, valid_at, filters, project, projects)
         if at is not None:
             return self._kept_back(self._past(at).recall(question, self.caller), is_past=True)
-        from perdure.engine.answering import Answering
-
-        return self._kept_back(Answering(self._parts).recall(question, self.caller))
+        return self._kept_back(
+            engine.answering.Answering(self._parts).recall(question, self.caller)
+        )
 
     def _kept_back(self, result: "RecallResult", *, is_past: bool = False) -> "RecallResult":
         if not self._forgot_something:
             return result
-        from perdure.engine.forgotten import kept_back, masked_past
-
-        return (masked_past if is_past else kept_back)(result, self._forgotten)
+        return (engine.forgotten.masked_past if is_past else engine.forgotten.kept_back)(
+            result, self._forgotten
+        )
 
     @property
     def _forgot_something(self) -> bool:
@@ -399,9 +391,7 @@ class Memory(Readable):
 
     @property
     def _forgotten(self) -> "ForgottenList":
-        from perdure.engine.forgotten import of_caller
-
-        return of_caller(self._parts.reader, self.caller)
+        return engine.forgotten.of_caller(self._parts.reader, self.caller)
 
     def read(self, uri: str) -> ContextNode:
         """Return an active node; `NodeNotFoundError` if there is none.
@@ -409,10 +399,12 @@ class Memory(Readable):
         A short id of a briefing may name a message; then the content is that one, with those
         around it.
         """
-        from perdure.engine.briefing import around
-
         node, message = self._at(uri)
-        return node if message is None else replace(node, content=around(node, message))
+        return (
+            node
+            if message is None
+            else replace(node, content=engine.briefing.around(node, message))
+        )
 
     def _at(self, uri: str) -> tuple[ContextNode, int | None]:
         uri, _, message = self.uri(uri).partition("#")
@@ -422,10 +414,8 @@ class Memory(Readable):
         """Return the URI that a short name or an id stands for; of a message, `URI#index`."""
         if not name.startswith("~"):
             return name if MESSAGE.fullmatch(name) else super().uri(name)
-        from perdure.engine.briefing import named
-
         index = self._parts.present(self.caller.account_id).following.index
-        found = named(name, index, self.caller)
+        found = engine.briefing.named(name, index, self.caller)
         if len(found) == 1:
             return found.pop()
         ids = f"name one: {', '.join(sorted(found))}" if found else "take one of `perdure briefing`"
@@ -451,12 +441,11 @@ class Memory(Readable):
         not checked within `seconds` is shown as it is. `kinds` limits it to some kinds, as `rule`
         and `rejected`.
         """
-        from perdure.engine.edits import notice_edits
-        from perdure.engine.uses import unused_in
-
         if at is not None:
             return self.at(at).briefing(budget_tokens=budget_tokens, known=known)
-        noticed = notice_edits(self._parts, seconds=self._parts.check_seconds)
+        from perdure.engine.uses import unused_in
+
+        noticed = engine.edits.notice_edits(self._parts, seconds=self._parts.check_seconds)
         if noticed.recorded:
             self.settle()
         found = self._scope.briefing(
@@ -480,11 +469,9 @@ class Memory(Readable):
 
     @property
     def _scope(self) -> "Scope":
-        from perdure.engine.briefing import Scope
-
         index = self._parts.present(self.caller.account_id).following.index
         names = self._names(self.project)
-        return Scope(self._parts.reader, index, self.caller, names, self._checkout)
+        return engine.briefing.Scope(self._parts.reader, index, self.caller, names, self._checkout)
 
     @property
     def _checkout(self) -> "Checkout | None":
@@ -513,16 +500,16 @@ class Memory(Readable):
         `session` is the agent's id of one or the name under which it is kept; `last` is the newest
         emission only. A caller who does not govern the account sees those of their own.
         """
-        from perdure.engine.recomposition import Recomposition, selected
-
-        chosen = selected(
+        chosen = engine.recomposition.selected(
             self.home,
             self.caller,
             session=session,
             since=None if since is None else first(since),
             projects=None if project is None else self._names(self._named(project)),
         )
-        found = Recomposition(self._parts.recorded.history, self.caller, self._forgotten)
+        found = engine.recomposition.Recomposition(
+            self._parts.recorded.history, self.caller, self._forgotten
+        )
         return tuple(map(found.of, chosen[-1:] if last else chosen))
 
     @property
@@ -539,9 +526,7 @@ class Memory(Readable):
         what ended, is doubted or was forgotten. What is `known`, by its text, is left out unless
         the user enforces it. So is what does not hold in the checkout any more.
         """
-        from perdure.engine.reminding import reminders
-
-        found = reminders(self._scope, action, known=known)
+        found = engine.reminding.reminders(self._scope, action, known=known)
         if not found:
             return ()
         verdicts = self.checked((each.uri, each.message, each.text) for each in found)
@@ -568,9 +553,7 @@ class Memory(Readable):
         command failed or worked is told by exit status. What holds a secret or destroys something
         is never returned.
         """
-        from perdure.engine.reminding import fix_for
-
-        return fix_for(self._scope, command, output)
+        return engine.reminding.fix_for(self._scope, command, output)
 
     def enforce(self, uri: str, *, text: str = "", enforced: bool = True) -> "Enforced":
         """Let hooks refuse tool calls that break the statements of a memory; or no longer.
@@ -578,8 +561,6 @@ class Memory(Readable):
         With `text`, only that statement of it. A statement that names nothing that is not to be
         used can't be broken by a call: `can_block` says whether one does.
         """
-        from perdure.engine.reminding import enforce
-
         text = encodable(text, "text")
         node, message = self._at(uri)
         if message is not None:
@@ -587,7 +568,7 @@ class Memory(Readable):
                 f"{uri[:80]!a} is a message. "
                 "Fix: keep it as a rule, with `perdure remember --kind rule --enforce TEXT`."
             )
-        done = enforce(node, text, enforced=enforced)
+        done = engine.reminding.enforce(node, text, enforced=enforced)
         self.write(node.uri, metadata=done.metadata, version=node.version, reason="enforced")
         self.settle()
         return done
@@ -636,9 +617,7 @@ class Memory(Readable):
         secret in it is refused (`SecretRefusedError`), unless it may be masked. A node that was
         learned from sessions is not replaced (`NodeExistsError`), unless `replace_learned`.
         """
-        from perdure.engine.write import save
-
-        saved = save(
+        saved = engine.write.save(
             self._parts.nodes,
             self.caller,
             content,
@@ -657,14 +636,14 @@ class Memory(Readable):
         """Take off the list of what was forgotten what the user says again; return how much."""
         if not self._forgot_something or not self._forgotten.says(text):
             return 0
-        from perdure.engine.forgotten import changed
-
         count = 0
 
         def plan(draft: "Draft") -> None:
             nonlocal count
             account, user = self.caller.account_id, self.caller.user_id
-            before, after = changed(draft, account, user, lambda known: known.lifted(text))
+            before, after = engine.forgotten.changed(
+                draft, account, user, lambda known: known.lifted(text)
+            )
             count = len(before.entries) - len(after.entries)
 
         self._parts.nodes.because("remembered again").exchange((), (), self.caller, also=plan)
@@ -708,14 +687,13 @@ class Memory(Readable):
         `origin` is where the session worked: what its statements name is looked up there.
         """
         from perdure.engine.saving.saving import LEAST_CONFIDENCE, Wishes
-        from perdure.engine.sessions import Addition
 
         wishes = Wishes(
             LEAST_CONFIDENCE if min_confidence is None else min_confidence,
             extract=extract,
             dry_run=dry_run,
             again=again,
-            addition=Addition(title=title, project=self._of(project)),
+            addition=engine.sessions.Addition(title=title, project=self._of(project)),
             progress=progress or (lambda _done, _all: None),
             foreign=foreign or {},
             anchored=self._anchored(origin),
@@ -760,9 +738,8 @@ class Memory(Readable):
         `commit_session`.
         """
         from perdure.engine.saving.saving import Wishes
-        from perdure.engine.sessions import Addition
 
-        addition = Addition(
+        addition = engine.sessions.Addition(
             whole=False,
             replace_last=replace_last,
             title=title,
@@ -825,12 +802,11 @@ class Memory(Readable):
     def _remember(
         self, statement: "NewStatement", session_id: str, *decided: str, by_user: bool = True
     ) -> "Remembered":
-        from perdure.engine.answering import Answering
         from perdure.engine.learn.remember import remember
         from perdure.engine.saving.saving import KnownNodes
 
         caller = replace(self.caller, session_id=session_id)
-        known = KnownNodes(self._parts.nodes, Answering(self._parts).match)
+        known = KnownNodes(self._parts.nodes, engine.answering.Answering(self._parts).match)
         quotes = (*(each.quote for each in statement.evidence), *decided)
         also = self._review.decide(*quotes) if quotes else lambda _draft: None
         by_user = by_user and statement.said_by == "user"
@@ -877,10 +853,9 @@ class Memory(Readable):
         checkout = self._checkout
         if checkout is None or not self.project:
             return []
-        from perdure.engine.briefing import learned
         from perdure.engine.learn.review import abandoned
 
-        return list(abandoned(checkout, learned(self._scope)))
+        return list(abandoned(checkout, engine.briefing.learned(self._scope)))
 
     def accept(self, candidate: str, *, text: str = "", kind: str = "") -> "Remembered":
         """Keep a candidate as a statement, by its id; `text` is another wording of it.
@@ -975,10 +950,9 @@ class Memory(Readable):
 
     def _shown(self, found: "Pending") -> "Shown":
         from perdure.engine.learn.candidates import NEAR, Shown
-        from perdure.engine.sessions import Sessions
 
         place = Uri(self.caller.account_id, ("sessions", found.session_id))
-        messages = Sessions(self._parts.nodes).messages(place, self.caller)
+        messages = engine.sessions.Sessions(self._parts.nodes).messages(place, self.caller)
         result = self.recall(found.text, top_k=NEAR, project=found.project or None)
         return Shown.of(found, messages, result.hits)
 
@@ -988,9 +962,7 @@ class Memory(Readable):
         The node is again what it was before; what was merged is a memory of its own from then on,
         and the two are not merged again. What was superseded holds again.
         """
-        from perdure.engine.restore import Unmerging
-
-        unmerging = Unmerging(self._parts.nodes, self._parts.recorded.history)
+        unmerging = engine.restore.Unmerging(self._parts.nodes, self._parts.recorded.history)
         done = unmerging.unmerge(self.read(uri).uri, self.caller, statement)
         self.settle()
         return done
@@ -1000,11 +972,9 @@ class Memory(Readable):
 
         What was written is there in any case, and a recall says how far its index is behind.
         """
-        from perdure.engine.worker import Worker
-
         with suppress(EmbeddingError, StorageError):
             following = self._parts.present(self.caller.account_id).following
-            Worker(self._parts.outbox, following).drain(self.caller.account_id)
+            engine.worker.Worker(self._parts.outbox, following).drain(self.caller.account_id)
 
     # ------------------------------------------------------------ nodes
     def write(  # noqa: PLR0913 - as `save`
@@ -1027,16 +997,14 @@ class Memory(Readable):
         None stays as it is; a metadata value of None removes its key. A secret is refused
         (`SecretRefusedError`) unless `mask_secrets` masks it or `as_is` keeps it.
         """
-        from perdure.engine.write import Conditions, Fields, write
-
         self._notice_files()
-        return write(
+        return engine.write.write(
             self._parts.nodes,
             self._browser,
             self.caller,
             uri,
-            Fields(content, abstract, overview, metadata),
-            conditions=Conditions(version, replace, mask_secrets, as_is),
+            engine.write.Fields(content, abstract, overview, metadata),
+            conditions=engine.write.Conditions(version, replace, mask_secrets, as_is),
             reason=reason,
         )
 
@@ -1047,11 +1015,9 @@ class Memory(Readable):
 
         If the node changes meanwhile, or the text has a new secret, nothing is written.
         """
-        from perdure.engine.write import edit
-
         self._notice_files()
         where = self._parts.nodes, self._browser, self.caller
-        return edit(*where, uri, change, reason=reason, as_is=as_is)
+        return engine.write.edit(*where, uri, change, reason=reason, as_is=as_is)
 
     def move(self, uri: str, to: str, *, reason: str = "") -> ContextNode:
         """Give a node another name; links, edges and history follow. Return the moved node.
@@ -1107,11 +1073,9 @@ class Memory(Readable):
         self, uri: str, to: str, relation_type: str, *, weight: float = 1.0, reason: str = ""
     ) -> "RelationEdge":
         """Relate a node to another; return the edge. The same relation twice is one."""
-        from perdure.engine.write import relate
-
         self._find(uri, to)
         where = self._parts.relations, self._browser, self.caller
-        return relate(*where, (uri, to), relation_type, weight, reason)
+        return engine.write.relate(*where, (uri, to), relation_type, weight, reason)
 
     def _find(self, *uris: str) -> None:
         places = [self._browser.node_place(uri) for uri in uris]
@@ -1122,44 +1086,37 @@ class Memory(Readable):
         self, uri: str, to: str, relation_type: str | None = None
     ) -> "tuple[RelationEdge, ...]":
         """Remove the relations from a node to another, or those of one type; return them."""
-        from perdure.engine.write import unrelate
-
-        return unrelate(self._parts.relations, self._browser, self.caller, (uri, to), relation_type)
+        return engine.write.unrelate(
+            self._parts.relations, self._browser, self.caller, (uri, to), relation_type
+        )
 
     def lint(self, folder: str | None = None) -> "Linted":
         """Return what is wrong with notes by their own words, in a folder or the whole account."""
-        from perdure.engine.lint import Lint
-
         reader = self._parts.reader
         place = None if folder is None else reader.reach.seen(self.uri(folder), self.caller)
-        return Lint(reader, self.caller).run(place)
+        return engine.lint.Lint(reader, self.caller).run(place)
 
     def conflicts(self) -> "tuple[Conflict, ...]":
         """Return the copies that a sync client left when two machines changed one file.
 
         Only for ROOT, because the files are those of all accounts.
         """
-        from perdure.engine.conflicts import conflicts
-
         self._demand_root("see the files of all accounts", "ask the owner of the store")
-        return tuple(conflicts(self._parts.recorded))
+        return tuple(engine.conflicts.conflicts(self._parts.recorded))
 
     def conflict(self, path: str) -> "Conflict":
         """Return the conflict of a copy, or of a file that has one copy."""
-        from perdure.engine.conflicts import chosen
-
-        return chosen(self.conflicts(), path)
+        return engine.conflicts.chosen(self.conflicts(), path)
 
     def settle_conflict(self, path: str, keep: str) -> "Conflict":
         """Keep `mine`, `theirs` or a `merge` of both in the file, and remove the copy.
 
         Nothing is lost: the text of the copy is a version of the file before it is removed.
         """
-        from perdure.engine.conflicts import settle
         from perdure.storage.sweep import record_edits
 
         found, recorded = self.conflict(path), self._parts.recorded
-        settle(recorded, found, keep, lambda: record_edits(recorded))
+        engine.conflicts.settle(recorded, found, keep, lambda: record_edits(recorded))
         return found
 
     def repair(self, *, apply: bool = False, accept_removals: bool = False) -> "Repaired":
@@ -1169,19 +1126,18 @@ class Memory(Readable):
         what a crash left unfinished is finished, or removed. That many files are gone at once is
         recorded only with `accept_removals`.
         """
-        from perdure.engine.edits import look_for_edits
-        from perdure.engine.repair import Repaired
-
         if not apply:
             parts = self._parts
             logged = parts.indexes.upkeep.following.logged
-            edits = look_for_edits(parts.recorded.inner, parts.recorded.history, parts.seen)
+            edits = engine.edits.look_for_edits(
+                parts.recorded.inner, parts.recorded.history, parts.seen
+            )
             found = parts.repair.examine_changed(self.caller, edits, parts.seen, logged)
-            return Repaired((), tuple(found))
+            return engine.repair.Repaired((), tuple(found))
         self.record_edits(accept_removals=accept_removals)
         may_resume = self.caller.role is Role.ROOT
         ended = self._parts.namespaces.resume(self.caller) if may_resume else ()
-        return Repaired(tuple(ended), tuple(self._parts.repair.run(self.caller)))
+        return engine.repair.Repaired(tuple(ended), tuple(self._parts.repair.run(self.caller)))
 
     def forget(
         self, uri: str, *, erase: bool = False, dry_run: bool = False, reason: str = ""
@@ -1221,10 +1177,10 @@ class Memory(Readable):
         try:
             return self.uri(what)
         except NodeNotFoundError:  # an id of what is archived is in no index
-            from perdure.engine.briefing import short_id
-
             archived = (each.uri for each in self.list(archived=True))
-            if found := next((uri for uri in archived if short_id(uri, None) == what), ""):
+            if found := next(
+                (uri for uri in archived if engine.briefing.short_id(uri, None) == what), ""
+            ):
                 return found
             raise
 
@@ -1278,14 +1234,14 @@ class Memory(Readable):
         Evidence is looked up each time, and so is the code that a statement names, in the folder
         that the memory was opened in. What the caller may not see is counted, or left out.
         """
-        from perdure.engine.provenance import Asking
-        from perdure.engine.recomposition import items_of
         from perdure.engine.uses import sessions_unused
 
         check = None if self._checkout is None else self._checkout.checked
-        asking = Asking(self._parts.nodes, self._parts.recorded.history, self.caller, check)
+        asking = engine.provenance.Asking(
+            self._parts.nodes, self._parts.recorded.history, self.caller, check
+        )
         node, message = self._at(uri)
-        lines = items_of(node) if message is None else ()
+        lines = engine.recomposition.items_of(node) if message is None else ()
         unused = sessions_unused(self.home, lines)
         return replace(asking.why(node, message), unused_sessions=unused)
 
@@ -1322,9 +1278,9 @@ class Memory(Readable):
 
     @property
     def _restoring(self) -> "Restoring":
-        from perdure.engine.restore import Restoring
-
-        return Restoring(self._parts.nodes, self._parts.recorded.history, self.caller)
+        return engine.restore.Restoring(
+            self._parts.nodes, self._parts.recorded.history, self.caller
+        )
 
     def _unforget(self, uris: Iterable[str]) -> None:
         """Let nodes that are in use again not be forgotten any more."""
@@ -1351,14 +1307,16 @@ class Memory(Readable):
         in on another machine. The folder is empty, or an earlier export, of which only what
         changed is written. If it is interrupted, do it again.
         """
-        from perdure.engine.exporting import Reachable, export_to
-
         recorded, seen = self._parts.recorded, self._parts.seen
         if everything:
             self._demand_root("export all accounts", "export without everything=True")
-            return export_to(Path(folder), recorded, None, "everything", seen, progress)
-        reach = Reachable.by(self.caller, recorded.history, self._parts.nodes)
-        return export_to(Path(folder), recorded, reach, reach.said(self.caller), seen, progress)
+            return engine.exporting.export_to(
+                Path(folder), recorded, None, "everything", seen, progress
+            )
+        reach = engine.exporting.Reachable.by(self.caller, recorded.history, self._parts.nodes)
+        return engine.exporting.export_to(
+            Path(folder), recorded, reach, reach.said(self.caller), seen, progress
+        )
 
     def import_from(  # noqa: PLR0913 - as `save`
         self,
@@ -1381,7 +1339,6 @@ class Memory(Readable):
         dry run writes nothing, and returns what would be done. What is private in a session is left
         out; from a folder, so are sessions that may not contribute (`[agents]` in the config).
         """
-        from perdure.engine.edits import notice_edits
         from perdure.engine.importing.importing import Importing, Wishes, import_from
 
         self._notice_files()  # so that notes that are memory in place are known
@@ -1390,7 +1347,7 @@ class Memory(Readable):
         importing = Importing(self, self._parts.nodes, self._parts.relations, wishes)
         done = import_from(importing, Path(path), format, progress)
         if not dry_run:  # so that the next recall need not look at each of the new files
-            notice_edits(self._parts, seconds=None)
+            engine.edits.notice_edits(self._parts, seconds=None)
         return done
 
     # ------------------------------------------------------------ upkeep
@@ -1401,9 +1358,9 @@ class Memory(Readable):
 
     def lag(self) -> "Lag":
         """Return the changes that failed to get into the index, as far as the caller may see."""
-        from perdure.engine.answering import lag_of
-
-        return lag_of(self._parts.outbox.list_failed(self.caller.account_id), self.caller)
+        return engine.answering.lag_of(
+            self._parts.outbox.list_failed(self.caller.account_id), self.caller
+        )
 
     def status(self, *, exact: bool = False) -> "tuple[StatusPart, ...]":
         """Return what is stored where, and whether it is healthy. Changes nothing.
@@ -1429,16 +1386,12 @@ class Memory(Readable):
     @property
     def index(self) -> "IndexUpkeep":
         """The index of the account; `AccessDeniedError` unless the caller governs it."""
-        from perdure.engine.index_upkeep import IndexUpkeep
-
-        return IndexUpkeep(self._parts, self.caller, self.settle)
+        return engine.index_upkeep.IndexUpkeep(self._parts, self.caller, self.settle)
 
     @property
     def outbox(self) -> "OutboxUpkeep":
         """The events that wait for the index; `AccessDeniedError` as for `index`."""
-        from perdure.engine.index_upkeep import OutboxUpkeep
-
-        return OutboxUpkeep(self._parts, self.caller)
+        return engine.index_upkeep.OutboxUpkeep(self._parts, self.caller)
 
     def work(
         self,
@@ -1452,26 +1405,22 @@ class Memory(Readable):
         It works until nothing waits or, if not `once`, until `ending` is set; then the step that
         was begun is finished. `report` is called with what happens meanwhile.
         """
-        from perdure.engine.worker import work
-
-        return work(self._parts, self.caller, ending or threading.Event(), report, once=once)
+        return engine.worker.work(
+            self._parts, self.caller, ending or threading.Event(), report, once=once
+        )
 
     def watch(self, ending: threading.Event) -> "Iterator[WatchReport]":
         """Take in edits of files as soon as they are saved, until `ending` is set.
 
         An edit becomes a version, and a new note a node, in every account.
         """
-        from perdure.engine.watch import watch
-
-        return watch(self._parts, self.caller, ending, self.record_edits)
+        return engine.watch.watch(self._parts, self.caller, ending, self.record_edits)
 
     # ------------------------------------------------------------ accounts, users, agents
     @property
     def tenants(self) -> "Tenants":
         """The accounts, users and agents that the caller may create, list and delete."""
-        from perdure.engine.namespaces import Tenants
-
-        return Tenants(lambda: self._parts.namespaces, self.caller)
+        return engine.namespaces.Tenants(lambda: self._parts.namespaces, self.caller)
 
 
 class PastMemory(Readable):
@@ -1494,9 +1443,9 @@ class PastMemory(Readable):
 
     @property
     def _browser(self) -> "Browser":
-        from perdure.engine.browse import Browser
-
-        return Browser(self._past.reader, self._past.relations, self.caller, self._moment)
+        return engine.browse.Browser(
+            self._past.reader, self._past.relations, self.caller, self._moment
+        )
 
     def recall(  # noqa: PLR0913 - as of the present
         self,
@@ -1521,12 +1470,11 @@ class PastMemory(Readable):
 
         What was forgotten since is left out; what was shown and never used is not.
         """
-        from perdure.engine.briefing import Scope, brief
 
         def ask(reader: "NodeReader", index: "KeptIndex", now: datetime) -> "Briefing":
             names, hidden = self._names(self.project), self._forgotten
-            return brief(
-                Scope(reader, index, self.caller, names),
+            return engine.briefing.brief(
+                engine.briefing.Scope(reader, index, self.caller, names),
                 known=known,
                 budget=budget_tokens,
                 now=now,
