@@ -29,6 +29,7 @@ from perdure.errors import (
     StorageUnavailableError,
     explain,
 )
+from perdure.files import set_aside
 
 PATIENCE_SECONDS = 30.0
 _PAUSE_SECONDS = 0.005
@@ -505,8 +506,6 @@ class DerivedFile:
 
 def discard(path: Path) -> None:
     """Remove a file that can be made again, with its logs; what is not a file is put aside."""
-    from perdure.files import set_aside  # noqa: PLC0415 - who begins anew pays
-
     set_aside(path, unless=Path.is_file)
     for log in ("", "-wal", "-shm", "-journal"):
         path.with_name(path.name + log).unlink(missing_ok=True)

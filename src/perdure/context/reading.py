@@ -45,6 +45,7 @@ from perdure.model import ContextNode, NodeStatus, RelationEdge, RequestContext,
 from perdure.model.uri import SLUG, name_of
 from perdure.patterns import later
 from perdure.storage import Locator, StorageBackend, TransactionalBackend
+from perdure.storage.conflicts import copied_name
 from perdure.storage.contract import Layout, Text, Unreadable, is_directory
 
 if TYPE_CHECKING:
@@ -286,8 +287,6 @@ class NodeReader:
 
     def copies_of(self, file: Locator) -> Iterator[str]:
         """Yield what conflict copies say of a text that is not of a node."""
-        from perdure.storage.conflicts import copied_name  # noqa: PLC0415 - who forgot something pays
-
         files, path = self.backend, file
         if self._layout:
             files, path = self._layout.inner, Locator(self._layout.path_of(file.key))

@@ -12,6 +12,7 @@ from perdure.engine.recall.result import Hint, HintKind
 from perdure.errors import StorageError, TextsGoneError
 from perdure.model import RequestContext, Role, Uri
 from perdure.storage import Locator, StorageBackend
+from perdure.storage.conflicts import copied_name
 from perdure.storage.contract import Layout
 from perdure.storage.seen import UNKNOWN, Checked, Row, Seen, Stamps, Taking, batches, check, settle
 
@@ -205,8 +206,6 @@ def record(parts: "Parts", checked: Checked) -> "tuple[list[Discrepancy], list[U
     noticed: list[Discrepancy] = []
     layout = parts.recorded.inner
     laid_out = layout if isinstance(layout, Layout) else None
-    from perdure.storage.conflicts import copied_name  # noqa: PLC0415 - who records edits pays
-
     if copies := [path for path in checked.found if copied_name(path.rpartition("/")[2])]:
         from perdure.engine.conflicts import unite  # noqa: PLC0415 - who has such copies pays
 

@@ -56,6 +56,7 @@ from perdure.model import (
 from perdure.model.uri import check_id
 from perdure.model.values import JSON, entries_of, moment
 from perdure.storage.history import MOVED_FROM, UNDONE, Event, History
+from perdure.storage.wrappers.view import View
 
 Row = tuple[Any, ...]
 Listed = list[tuple[str, OutboxEvent]]
@@ -197,8 +198,6 @@ class LogFeed:
         return Logged(self._history, self._reader).place_of(account_id, key)
 
     def _at(self, position: int) -> NodeReader:
-        from perdure.storage.wrappers.view import View  # noqa: PLC0415 - who lists the log pays
-
         return NodeReader(View(self._history, IndexState(0, position)))
 
 

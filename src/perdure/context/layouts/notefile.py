@@ -42,6 +42,7 @@ from perdure.frontmatter import (
     written,
 )
 from perdure.frontmatter import split as halves
+from perdure.markdown import aliases, frontmatter, tags, title
 from perdure.model import NodeStatus, Uri
 from perdure.model.node import title_of
 from perdure.model.request import check_owner_space
@@ -295,8 +296,6 @@ def split_in_place(real: str, place: str, name: str, daily: str | None = None) -
 
     `daily` is the day that it is named after.
     """
-    from perdure.markdown import aliases, frontmatter, tags, title  # noqa: PLC0415 - only vaults
-
     node = node_at(place)
     assert node is not None  # noqa: S101 - it is a resource
     found = frontmatter(real)

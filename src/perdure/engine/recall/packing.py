@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
+from perdure.model.values import visible
 from perdure.patterns import later
 
 if TYPE_CHECKING:
@@ -96,8 +97,6 @@ def packed(
 
 
 def _without_controls(text: str) -> str:
-    from perdure.model.values import visible  # noqa: PLC0415 - as below
-
     return visible(text.replace("\r\n", "\n")).replace("\r", r"\r")
 
 

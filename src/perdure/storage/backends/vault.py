@@ -12,6 +12,7 @@ from perdure.errors import (
     StorageSelectionError,
     StorageUnavailableError,
 )
+from perdure.storage.conflicts import original_of
 from perdure.storage.content import Expectation
 from perdure.storage.contract import Capabilities, ConflictStrategy, Finding, FindingKind
 from perdure.storage.folder import FolderBackend
@@ -80,8 +81,6 @@ class VaultBackend(FolderBackend):
         return True
 
     def _conflict_copies(self, directory: Locator) -> Iterator[Finding]:
-        from perdure.storage.conflicts import original_of  # noqa: PLC0415 - who looks for them pays
-
         children = {child.name: child for child in self.list(directory)}
         for name in children:
             original = original_of(name, children, lambda n: self._text_or_nothing(children[n]))
