@@ -19,8 +19,8 @@ from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader, Reach, RealFiles, Stored, absent
 from perdure.context.relations import Relations
 from perdure.engine.building import Caught
+from perdure.engine.feed import LogFeed
 from perdure.engine.indexing import Following
-from perdure.engine.outbox import LogFeed
 from perdure.errors import (
     AccessDeniedError,
     BrokenNodeError,
@@ -151,7 +151,7 @@ def tells_nobody_of_relations(patch: Patch) -> None:
 
 
 def tells_of_what_was_undone(patch: Patch) -> None:
-    patch.setattr("perdure.engine.outbox.UNDONE", "never")
+    patch.setattr("perdure.engine.feed.UNDONE", "never")
 
 
 # ---------------------------------------------------------------- versions

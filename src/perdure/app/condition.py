@@ -30,9 +30,10 @@ from perdure.context.reading import NodeReader
 from perdure.dataclass import fields
 from perdure.engine.building import Logged
 from perdure.engine.edits import look_for_edits
+from perdure.engine.feed import LogFeed
 from perdure.engine.index_folders import open_index
 from perdure.engine.indexes import index_name
-from perdure.engine.outbox import LogFeed, OutboxStore
+from perdure.engine.outbox import OutboxStore
 from perdure.engine.upkeep import Check, Checkup, Severity, StatusPart
 from perdure.errors import (
     ConfigError,

@@ -124,7 +124,8 @@ class Parts(Closing, ABC):
 
     @cached_property
     def outbox(self) -> "OutboxStore":
-        from perdure.engine.outbox import LogFeed, OutboxStore
+        from perdure.engine.feed import LogFeed
+        from perdure.engine.outbox import OutboxStore
 
         history, present = self.recorded.history, self.indexes.present
         feed = LogFeed(
