@@ -246,6 +246,7 @@ def test_the_links_of_an_owner_go_and_those_of_others_stay(tmp_path: Path) -> No
             fill(memory, "own", user=user)
         scanned = ScannedLinks(memory.nodes)
         target = Uri.parse(memory_uri("two", account="own"))
+        links.catch_up("own")
         everybody = links.leading_to(target)
         assert len(everybody) > 12
 

@@ -1,6 +1,6 @@
 """`[[links]]` in a content: what they name and lead to, and which nodes may lead to a place."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from typing import Protocol
 
@@ -199,17 +199,22 @@ class Backlinks(Protocol):
         """
 
 
-class ScannedLinks:
-    """Reads every node of the account. Right everywhere, and slow where there are many."""
+def names_for(place: Uri, called: Iterable[str]) -> set[str]:
+    """Return what a link to a place may say, if it is also called otherwise."""
+    return {name_of(place), *map(name_in, called)}
 
-    def __init__(self, reader: NodeReader) -> None:
+
+class ScannedLinks:
+    """Reads some nodes, or every node of the account. Right everywhere, and slow among many."""
+
+    def __init__(self, reader: NodeReader, among: Collection[Uri] | None = None) -> None:
         self._reader = reader
+        self._among = among
 
     def leading_to(self, place: Uri, called: Iterable[str] = ()) -> list[Uri]:
-        names = {name_of(place), *map(name_in, called)}
-        return [
-            other for other in self._reader.walk(Uri(place.account)) if names & self._names(other)
-        ]
+        names, every = names_for(place, called), self._among
+        places = self._reader.walk(Uri(place.account)) if every is None else every
+        return [other for other in places if other.is_node and names & self._names(other)]
 
     def _names(self, place: Uri) -> set[str]:
         try:

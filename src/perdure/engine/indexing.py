@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from perdure.context.files import META
 from perdure.context.layouts.names import folded
-from perdure.context.links import ScannedLinks, name_in, name_of, names_in
+from perdure.context.links import ScannedLinks, names_for, names_in
 from perdure.context.reading import NodeReader
 from perdure.dataclass import replace
 from perdure.engine.building import (
@@ -192,7 +192,7 @@ class Indexer:
         names = [_APART.sub("", folded(stem))] if is_named else ()
         node = stored.node
         records = with_note(records_of(node, stored.cid, names), stored)
-        if links := names_in(node):
+        if (node.relations or "[" in node.content) and (links := names_in(node)):
             if not records:  # it has no words to search, and still leads somewhere
                 records = records_of(replace(node, abstract=place.name), stored.cid)
             records[0] = records[0].with_payload({"links": [*sorted(links)]})
@@ -319,13 +319,15 @@ class Following:
         return cursor, has_events, settled
 
     def leading_to(self, place: Uri, called: Iterable[str] = ()) -> list[Uri]:
-        """As `Backlinks` promises; if the index can't be had, every node is read."""
-        account, names = place.account, {name_of(place), *map(name_in, called)}
+        """As `Backlinks` promises. Nodes that the index does not have as they are now are read."""
+        account, reader = place.account, self.indexer.reader
         try:
-            self.catch_up(account, also=self.early(account))
-            return list(map(Uri.parse, self.index.leading_to(account, names)))
+            fresh = {*self.behind(account), *self.early(account)}
+            kept = set(map(Uri.parse, self.index.leading_to(account, names_for(place, called))))
         except (DamageError, StorageError):
-            return ScannedLinks(self.indexer.reader).leading_to(place, called)
+            fresh, kept = set(reader.walk(Uri(account))), set()
+        scanned = ScannedLinks(reader, fresh).leading_to(place, called)
+        return sorted({*(kept - fresh), *scanned}, key=str)
 
     def behind(self, account_id: str) -> list[Uri]:
         cursor = self.index.cursor(account_id)
