@@ -16,10 +16,10 @@ def lines_in(*paths: Path) -> int:
 
 BUDGETS = {
     "agents": 4_469,
-    "app": 2_690,
+    "app": 2_691,
     "artifacts": 6_633,
-    "context": 5_047,
-    "engine": 27_910,
+    "context": 5_050,
+    "engine": 27_919,
     "harness": 2_027,
     "index": 4_627,
     "llm": 1_623,
@@ -27,7 +27,7 @@ BUDGETS = {
     "process": 583,
     "proofs": 668,
     "safety": 1_351,
-    "storage": 6_018,
+    "storage": 6_017,
     "surfaces": 7_241,
     "testing": 4_365,
 }
@@ -48,4 +48,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_736
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_747
