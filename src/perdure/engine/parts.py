@@ -154,7 +154,7 @@ class Parts(Closing, ABC):
 
     @cached_property
     def erasing(self) -> "Erasing":
-        """Return who erases; what was begun and not ended is finished by whoever has the memory."""
+        """Return the erasing of this memory; it finishes what was begun and not ended."""
         from perdure.engine.erasing.derived import Derived
         from perdure.engine.erasing.erasing import Erasing
 
@@ -175,7 +175,7 @@ class Parts(Closing, ABC):
 
     def warnings(self) -> str:
         """Return, once, what was quarantined or could not be finished; empty if nothing was."""
-        aside = self.indexes.way.told() if "indexes" in vars(self) else ""
+        aside = self.indexes.way.report() if "indexes" in vars(self) else ""
         unfinished, self._unfinished = self._unfinished, ""
         return "; ".join(filter(None, (aside, unfinished)))
 
@@ -215,12 +215,12 @@ class Parts(Closing, ABC):
             self.close()
 
     def finish_erasing(self) -> None:
-        """Go on with what somebody began to erase, if that can be done now."""
+        """Finish an erasure that was interrupted, if that can be done now."""
         if (self._folder / "erasing").is_dir():
             try:
                 self.erasing.resume(self.request)
             except LockTimeout:
-                return  # somebody is at it
+                return  # another process is at it
             except (PerdureError, OSError) as error:
                 self._unfinished = f"what was to be erased is not erased yet: {error}"
 

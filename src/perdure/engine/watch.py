@@ -86,7 +86,7 @@ def watch(
 
 
 def _changes(backend: StorageBackend, root: Path, ending: Event) -> Iterator[list[str]]:
-    """Yield the paths that changed, soon after they did, until told to end.
+    """Yield the paths that changed, soon after they did, until `ending` is set.
 
     What changes after the first was yielded is in one of the next. Where the system does not tell
     of changes, none is named, and all files are to be looked at now and then.

@@ -42,7 +42,7 @@ class ChangeWatcher(Closing):
         self._changes = 0
         self._watched: dict[int, str] = {}
         self.paths: list[str] = []
-        """What changed, as far as the last call of `changes` was told of it."""
+        """What changed, as far as the last call of `changes` was notified of it."""
         self._settled = (-1, 0.0)
         self._identity = _identity(root)
         self._queue: int | None = _checked(
@@ -91,16 +91,16 @@ class ChangeWatcher(Closing):
         found = 0
         while True:
             try:
-                told = os.read(self._queue or -1, _READ_BYTES)
+                events = os.read(self._queue or -1, _READ_BYTES)
             except BlockingIOError:
                 return found
             at = 0
-            while at < len(told):
-                watch, mask, _, length = _EVENT.unpack_from(told, at)
+            while at < len(events):
+                watch, mask, _, length = _EVENT.unpack_from(events, at)
                 found |= mask
                 at += _EVENT.size + length
                 if length and watch in self._watched:
-                    name = os.fsdecode(told[at - length : at].rstrip(b"\0"))
+                    name = os.fsdecode(events[at - length : at].rstrip(b"\0"))
                     self.paths.append(f"{self._watched[watch]}/{name}")
 
     def _watch(self) -> None:

@@ -192,9 +192,9 @@ def noted_in(payload: Mapping[str, JSON]) -> tuple[str, int, str] | None:
 def named_in(payload: Mapping[str, JSON]) -> list[tuple[str, str]]:
     """Return the names that a note or a node with links is found by, each with which it is."""
     noted = [("names", str(payload["noted"]))] if "noted" in payload else []
-    found = ((payload.get(of), said) for of, said in (*noted, ("links", schema.LINK)))
-    lists = ((names, said) for names, said in found if isinstance(names, list | tuple))
-    return [(name, said) for names, said in lists for name in names if isinstance(name, str)]
+    found = ((payload.get(key), kind) for key, kind in (*noted, ("links", schema.LINK)))
+    lists = ((names, kind) for names, kind in found if isinstance(names, list | tuple))
+    return [(name, kind) for names, kind in lists for name in names if isinstance(name, str)]
 
 
 def _filed(fresh: Prepared, names: Names) -> Row:

@@ -362,10 +362,10 @@ class SqliteIndex(Closing):
         return self._ask(wanted.account, told, [])
 
     def leading_to(self, account_id: str, names: Collection[str]) -> list[str]:
-        def told(_: AccountFile, db: sqlite3.Connection, __: Change) -> list[str]:
+        def leading(_: AccountFile, db: sqlite3.Connection, __: Change) -> list[str]:
             return [uri for (uri,) in db.execute(schema.LEADING, (json.dumps(sorted(names)),))]
 
-        return self._ask(account_id, told, [])
+        return self._ask(account_id, leading, [])
 
     def read(self, account_id: str, ids: Sequence[str]) -> dict[str, IndexRecord]:
         def told(file: AccountFile) -> dict[str, IndexRecord]:
