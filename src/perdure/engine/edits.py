@@ -158,12 +158,12 @@ def look_for_edits(  # noqa: PLR0913 - what is compared with what, and within wh
     )
 
 
-def folders(backend: StorageBackend, below: Locator = NODES) -> Iterator[str]:
-    """Yield the keys of the folders whose texts are looked at for edits; of notes, all."""
+def folders(backend: StorageBackend) -> Iterator[str]:
+    """Yield the keys of the folders whose texts are looked at for edits."""
     if isinstance(backend, Layout):
         found = backend.inner.scan(skip=backend.skips)
     else:
-        found = backend.scan(below, skip=_is_hidden)
+        found = backend.scan(NODES, skip=_is_hidden)
     return (listing.directory.key for listing in found)
 
 

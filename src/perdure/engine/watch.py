@@ -3,14 +3,13 @@
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from enum import Enum
 from pathlib import Path
-from shlex import quote
 from threading import Event
 from typing import TYPE_CHECKING
 
-from perdure.context.files import CONTENT, FILES, META
+from perdure.context.files import CONTENT, META
 from perdure.dataclass import dataclass, replace
 from perdure.engine.building import accounts_of
 from perdure.engine.edits import folders, look_for_edits, make_nodes, record
@@ -18,20 +17,17 @@ from perdure.engine.repair import State
 from perdure.engine.watcher import change_watcher
 from perdure.errors import (
     BrokenNodeError,
-    InvalidLocatorError,
     StorageSelectionError,
     TextsGoneError,
 )
 from perdure.model import RequestContext, Uri
-from perdure.storage import Finding, FindingKind, Locator, StorageBackend
-from perdure.storage.contract import ROOT, Layout
+from perdure.storage import StorageBackend
 from perdure.storage.joint import Discrepancy
 from perdure.storage.seen import settle
 
 if TYPE_CHECKING:
     from perdure.engine.parts import Parts
 
-_NOTE = ".md"
 _QUIET_SECONDS = 0.1
 _MOST_BUSY = 5
 """So often it is waited for an editor to finish, before its files are looked at."""
@@ -49,7 +45,7 @@ class WatchKind(Enum):
     LEFT_OUT = "left out"
     """It could not be indexed."""
     LEFT_ALONE = "left alone"
-    """It is not a file of a node. Each is reported once."""
+    """No node can be made of it. Each is reported once."""
     UNREADABLE = "can't be read"
     OLDER_COUNTS = "can't be read as it is, so what was there before counts"
 
@@ -75,39 +71,36 @@ def watch(
             "Fix: write something first, or choose a backend that keeps files."
         )
     watcher = _Watcher(parts, caller, root)
-    for number, paths in enumerate(_changes(parts.recorded.inner, root, ending)):
+    for number, _ in enumerate(_changes(parts.recorded.inner, root, ending)):
         if number == 0:  # nothing is missed from now on; earlier edits are searched for
             record_edits()
             yield WatchReport(WatchKind.WATCHING, (str(root),))
             watcher.begin()
         else:
-            watcher.take_in(paths)
+            watcher.take_in()
         yield from watcher.reports()
 
 
-def _changes(backend: StorageBackend, root: Path, ending: Event) -> Iterator[list[str]]:
-    """Yield the paths that changed, soon after they did, until `ending` is set.
+def _changes(backend: StorageBackend, root: Path, ending: Event) -> Iterator[None]:
+    """Yield at once, and soon after each change, until `ending` is set.
 
-    What changes after the first was yielded is in one of the next. Where the system does not tell
-    of changes, none is named, and all files are to be looked at now and then.
+    Where the system does not tell of changes, all files are to be looked at now and then.
     """
-    watcher = change_watcher(str(root), lambda: folders(backend, ROOT))
+    watcher = change_watcher(str(root), lambda: ("", *folders(backend)))
     with watcher or nullcontext():
-        known, pause, busy, paths = watcher and watcher.changes(), _QUIET_SECONDS, 0, list[str]()
-        yield []
+        known, pause, busy = watcher and watcher.changes(), _QUIET_SECONDS, 0
+        yield
         while not ending.wait(pause):
             before, known = known, watcher and watcher.changes()
-            if watcher is None or known is None:
+            if known is None:
                 began = time.monotonic()
-                yield []
+                yield
                 pause = max(_UNTOLD_SECONDS, _UNTOLD_SHARE * (time.monotonic() - began))
-                continue
-            paths += watcher.paths
-            if known != before and busy < _MOST_BUSY:
+            elif known != before and busy < _MOST_BUSY:
                 busy += 1
             elif busy:
-                yield paths
-                busy, paths = 0, []
+                yield
+                busy = 0
 
 
 class _Watcher:
@@ -134,7 +127,7 @@ class _Watcher:
             begun = make_nodes(self._parts, contents)
             self._settle(account, dict.fromkeys(begun, ()), frozenset(begun))
 
-    def take_in(self, paths: Collection[str]) -> None:
+    def take_in(self) -> None:
         """Record edits as versions, make nodes of notes, and bring the index up to date."""
         parts, inner = self._parts, self._parts.recorded.inner
         try:
@@ -143,11 +136,6 @@ class _Watcher:
         except TextsGoneError as error:
             self._leave(str(self._root), str(error))
             return
-        if not isinstance(inner, Layout):
-            for path in map(Path, dict.fromkeys(paths)):
-                self._explain(path)
-            for key in checked.found:
-                self._explain_place(Locator(key))
         settle(parts.seen, checked)
         of_place: dict[Uri, list[Discrepancy]] = {place: [] for place in begun}
         for edit in edits:
@@ -204,42 +192,6 @@ class _Watcher:
         if stored is None or stored.node.problems:
             return None
         return WatchKind.NEW if meta is not None and meta.before is None else WatchKind.EDIT
-
-    # ------------------------------------------------------------ files
-    def _explain(self, path: Path) -> None:
-        """Report a note that is not a file of a node, also those in a folder that came."""
-        if path.is_dir():
-            for each in path.rglob(f"*{_NOTE}"):
-                self._explain(each)
-        elif path.suffix == _NOTE and path.exists() and not self._is_passed_over(path):
-            key = path.relative_to(self._root).as_posix()
-            self._leave(key, self._why_no_memory(path, key))
-
-    def _explain_place(self, file: Locator) -> None:
-        place = Uri.of_key(file.parent.key)
-        if file.name == CONTENT and (place is None or not place.is_node):
-            where = "accounts/ACCOUNT/users/USER/memories/CATEGORY/NAME"
-            self._leave(file.key, f"no memory can be there. Fix: put it into a folder {where}")
-
-    def _why_no_memory(self, path: Path, key: str) -> str:
-        """Say what a note is that is no file of a node, and what to do with it."""
-        copy = self._conflict_copy(key)
-        if copy is not None and copy.original is not None:
-            return f"it is a conflict copy of {copy.original.name}. Fix: {copy.advice}"
-        command = f"perdure write CATEGORY/NAME < {quote(str(path))}"
-        return f"it is no memory. Fix: `{command}` makes one of it"
-
-    def _conflict_copy(self, key: str) -> Finding | None:
-        folder, _, name = key.rpartition("/")
-        with suppress(InvalidLocatorError):
-            for finding in self._parts.recorded.findings(Locator(folder)):
-                if finding.name == name and finding.kind is FindingKind.CONFLICT_COPY:
-                    return finding
-        return None
-
-    def _is_passed_over(self, path: Path) -> bool:
-        parts = path.relative_to(self._root).parts
-        return path.name in FILES or any(part.startswith(".") for part in parts)
 
     def _leave(self, what: str, why: str) -> None:
         if what not in self._left:

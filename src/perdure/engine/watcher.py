@@ -40,9 +40,6 @@ class ChangeWatcher(Closing):
         self._lock = threading.Lock()
         self._pid = os.getpid()
         self._changes = 0
-        self._watched: dict[int, str] = {}
-        self.paths: list[str] = []
-        """What changed, as far as the last call of `changes` was notified of it."""
         self._settled = (-1, 0.0)
         self._identity = _identity(root)
         self._queue: int | None = _checked(
@@ -59,7 +56,6 @@ class ChangeWatcher(Closing):
         with self._lock:
             if self._queue is None or self._pid != os.getpid():
                 return None
-            self.paths = []
             try:
                 events = self._read()
                 if events & _OTHER_FOLDERS:
@@ -96,12 +92,9 @@ class ChangeWatcher(Closing):
                 return found
             at = 0
             while at < len(events):
-                watch, mask, _, length = _EVENT.unpack_from(events, at)
+                _, mask, _, length = _EVENT.unpack_from(events, at)
                 found |= mask
                 at += _EVENT.size + length
-                if length and watch in self._watched:
-                    name = os.fsdecode(events[at - length : at].rstrip(b"\0"))
-                    self.paths.append(f"{self._watched[watch]}/{name}")
 
     def _watch(self) -> None:
         """Watch every folder; one that is watched already stays so."""
@@ -109,9 +102,9 @@ class ChangeWatcher(Closing):
         if len(folders) > MOST_FOLDERS:
             raise OSError(errno.ENOSPC, "there are too many folders to be watched")
         for folder in folders:
-            path, wanted = str(Path(self._root, folder)), _WANTED | _ONLY_FOLDER | _NO_LINK
-            add = system_library().inotify_add_watch
-            self._watched[_checked(add(self._queue, os.fsencode(path), wanted))] = path
+            path = os.fsencode(Path(self._root, folder))
+            wanted = _WANTED | _ONLY_FOLDER | _NO_LINK
+            _checked(system_library().inotify_add_watch(self._queue, path, wanted))
 
 
 def _checked(result: int) -> int:
