@@ -112,12 +112,12 @@ class TestStatus:
         (listed,) = listed_indexes()
         size = listed.pop("bytes")
 
-        assert listed == {"index": "lexical-8", "places": 2, "finished": True, "answers": True}
+        assert listed == {"index": "lexical-9", "places": 2, "finished": True, "answers": True}
         assert size == sum(path.stat().st_size for path in index_file(indexed).parent.iterdir())
         shown = f"{int(str(size)) / 1000:.1f} kB"
         assert told("index", "status").splitlines()[-2:] == [
             f"places  {'size':{len(shown)}}  finished  answers  index",
-            f"2       {shown}  True      True     lexical-8",
+            f"2       {shown}  True      True     lexical-9",
         ]
 
     def test_names_are_those_that_people_write(self, indexed: Path) -> None:
@@ -128,7 +128,7 @@ class TestStatus:
         names = {str(each["index"]) for each in listed_indexes()}
         rows = told("index", "status").splitlines()[-3:]
 
-        (name,) = names - {"lexical-8"}
+        (name,) = names - {"lexical-9"}
         assert name.startswith("All MiniLM")
         assert {row[rows[0].index("index") :] for row in rows[1:]} == names
         assert told("index", "prune").startswith(f"removed {name}, ")
