@@ -11,7 +11,7 @@ from perdure.app import open_context
 from perdure.context.links import ScannedLinks
 from perdure.context.nodes import Nodes
 from perdure.context.relations import RelationReader, Relations
-from perdure.errors import ContextError, DamageError, StorageError
+from perdure.errors import ContextError, DamageError, ModelNotInstalledError, StorageError
 from perdure.index.stores.sqlite import SqliteIndex
 from perdure.model import RelationEdge, Uri
 from perdure.storage import Locator
@@ -222,3 +222,18 @@ def test_a_database_of_links_from_before_is_removed(tmp_path: Path) -> None:
         assert context.memory.recall("Brontosaurus").hits[0].uri == uri
 
     assert not any(map(Path.exists, old))
+
+
+def test_links_are_found_without_the_model_that_is_configured(tmp_path: Path) -> None:
+    environ = {"PERDURE_HOME": str(tmp_path), "HOME": str(tmp_path), "USER": "ana"}
+    with open_context(environ) as context:
+        tea = context.memory.save("Likes tea.", category="entity", slug="tea")
+        milk = context.memory.save("Goes with [[tea]].", category="entity", slug="milk")
+    (tmp_path / "config.toml").write_text('[embedding]\nprovider = "minilm"\n')
+
+    with open_context(environ) as context:
+        with pytest.raises(ModelNotInstalledError):
+            context.memory.recall("tea")
+        edges = context.memory.relations(tea)
+
+    assert [edge.from_uri for edge in edges.incoming] == [milk]

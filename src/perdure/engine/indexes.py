@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from perdure.config import SQLITE, Config, EmbeddingSettings
 from perdure.context.contract import TenantData
+from perdure.context.links import ScannedLinks
 from perdure.context.reading import NodeReader
 from perdure.dataclass import dataclass, replace
 from perdure.engine.index_folders import (
@@ -193,8 +194,12 @@ class Indexes:
         return f"the vectors of {new} are not made yet: {done}{passed}. {fix}"
 
     def leading_to(self, place: Uri, called: Iterable[str] = ()) -> list[Uri]:
-        """As `Backlinks` promises, by the index that answers."""
-        return self.present(place.account).following.leading_to(place, called)
+        """As `Backlinks` promises: by the index that answers, or without one if it has no model."""
+        try:
+            following = self.present(place.account).following
+        except PerdureError:
+            return ScannedLinks(self._reader).leading_to(place, called)
+        return following.leading_to(place, called)
 
     def events(self, account_id: str) -> EventTable:
         """Return the table of what failed to get into the index that answers."""
