@@ -11,6 +11,12 @@ from tests.docs.test_code_blocks import DOCUMENTS, shown
 
 DECISIONS = sorted((REPOSITORY / "docs" / "decisions").glob("[0-9]*.md"))
 SECTIONS = ["Context", "Choice", "Alternatives refused", "What would reopen it"]
+SHORT = {
+    REPOSITORY / "README.md": 150,
+    REPOSITORY / "docs" / "ARCHITECTURE.md": 200,
+    **dict.fromkeys(DECISIONS, 60),
+}
+"""The most lines that a document may have, so that people read it."""
 
 
 def text_of(document: Path) -> str:
@@ -96,3 +102,8 @@ def test_a_decision_says_why_and_what_would_reopen_it(decision: Path) -> None:
 
     assert title.startswith(f"{decision.name[:4]} ")
     assert sections == SECTIONS
+
+
+@pytest.mark.parametrize("document", SHORT, ids=shown)
+def test_a_document_stays_short(document: Path) -> None:
+    assert len(document.read_text(encoding="utf-8").splitlines()) <= SHORT[document]
