@@ -7,6 +7,7 @@ import pytest
 
 from perdure import storage
 from tests.docs.blocks import REPOSITORY
+from tests.docs.mcp_tables import written
 from tests.docs.test_code_blocks import DOCUMENTS, shown
 
 DECISIONS = sorted((REPOSITORY / "docs" / "decisions").glob("[0-9]*.md"))
@@ -17,12 +18,19 @@ SHORT = {
     **dict.fromkeys(DECISIONS, 60),
 }
 """The most lines that a document may have, so that people read it."""
+AVOIDED = re.compile(r"\b(?:said|told|somebody|whoever|anew|otherwise)\b", re.IGNORECASE)
 
 
 def text_of(document: Path) -> str:
     """Return the prose of a document, without its fenced blocks."""
     text = document.read_text(encoding="utf-8")
     return re.sub(r"^ *```.*?^ *```$", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def avoided_words(document: Path) -> list[str]:
+    """Return the words of the prose that the manuals of SQLite or Django would not use."""
+    prose = re.sub(r"`[^`\n]*`", "", text_of(document).replace(written(), ""))
+    return AVOIDED.findall(prose)
 
 
 def headings(document: Path) -> list[str]:
@@ -107,3 +115,15 @@ def test_a_decision_says_why_and_what_would_reopen_it(decision: Path) -> None:
 @pytest.mark.parametrize("document", SHORT, ids=shown)
 def test_a_document_stays_short(document: Path) -> None:
     assert len(document.read_text(encoding="utf-8").splitlines()) <= SHORT[document]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=shown)
+def test_prose_uses_plain_words(document: Path) -> None:
+    assert avoided_words(document) == []
+
+
+def test_an_avoided_word_in_prose_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("Somebody said `told`.\n```text\ntold\n```\n", encoding="utf-8")
+
+    assert avoided_words(page) == ["Somebody", "said"]
