@@ -28,7 +28,6 @@ from perdure.agents.entries import (
 from perdure.app.setup import alone_in
 from perdure.config import load_config
 from perdure.dataclass import asdict, dataclass, replace
-from perdure.engine.validate.secrets import masked
 from perdure.errors import (
     ConfigError,
     DirectoryInTheWayError,
@@ -36,6 +35,7 @@ from perdure.errors import (
     NotTextError,
 )
 from perdure.files import replace_unchanged
+from perdure.safety.secrets import masked
 
 _BOM = "\ufeff"
 

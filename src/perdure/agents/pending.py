@@ -217,7 +217,7 @@ def judge_finished(home: Path, environ: Mapping[str, str], ended: Iterable[str] 
     for a while: every agent reports its answers, but not every one the end.
     """
     from perdure.config import load_config
-    from perdure.engine.llm.counter import background_usage
+    from perdure.llm.counter import background_usage
 
     settings = load_config(environ).llm
     usage = background_usage(home, settings)
