@@ -1,6 +1,7 @@
 """What the documentation points at is there."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,17 @@ def test_the_reference_names_everything_that_storage_offers() -> None:
     reference = (REPOSITORY / "docs" / "reference" / "storage.md").read_text(encoding="utf-8")
 
     assert [name for name in storage.__all__ if not re.search(rf"\b{name}\b", reference)] == []
+
+
+def test_the_architecture_draws_the_layers_that_are_checked() -> None:
+    settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = settings["tool"]["importlinter"]["contracts"][0]["layers"]
+    page = (REPOSITORY / "docs" / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    (drawn,) = re.findall(
+        r"^## The layers\n.*?^```text\n(.*?)^```$", page, re.MULTILINE | re.DOTALL
+    )
+
+    assert [line.split("  ")[0].strip() for line in drawn.splitlines()] == layers
 
 
 def test_every_decision_is_in_the_index_under_its_number() -> None:
