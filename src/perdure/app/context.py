@@ -197,7 +197,7 @@ class Context(Closing):
 
     def warnings(self) -> str:
         """Return, once, what was quarantined or could not be finished; empty if nothing was."""
-        aside = self.indexes.way.told() if "indexes" in vars(self) else ""
+        aside = self.indexes.way.report() if "indexes" in vars(self) else ""
         unfinished, self._unfinished = self._unfinished, ""
         return "; ".join(filter(None, (aside, unfinished)))
 

@@ -1,1 +1,1 @@
-"""Language models: what one promises, who speaks to one, what it may cost, what it said before."""
+"""Language models: the contract, adapters, the budget, the ledger and remembered answers."""

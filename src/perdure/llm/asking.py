@@ -126,9 +126,9 @@ def _check_calls(request: Request, answer: Answer, model: str) -> None:
         object_in(call.arguments, tools[call.tool], model)
     choice = request.tool_choice
     if choice == "none" and called:
-        _malformed(model, "it calls a tool, though it was told not to")
+        _malformed(model, "it calls a tool, though no tool was to be called")
     if choice not in {"auto", "none"} and not called:
-        _malformed(model, "it calls no tool, though it was told to")
+        _malformed(model, "it calls no tool, though one was to be called")
     if choice not in CHOICES and set(called) != {choice}:
         _malformed(model, f"it calls another tool than {choice!a}")
 

@@ -129,8 +129,8 @@ def _faults_of_object(value: dict[str, Any], schema: Schema, at: str) -> Iterato
 
 
 def _types(schema: Schema) -> tuple[str, ...]:
-    told = schema.get("type", ())
-    return (told,) if isinstance(told, str) else tuple(told)
+    types = schema.get("type", ())
+    return (types,) if isinstance(types, str) else tuple(types)
 
 
 def _is_a(value: object, name: str) -> bool:
@@ -363,7 +363,7 @@ class Completer(Protocol):
         """As many tokens as an answer may have."""
 
     def complete(self, request: Request, *, seconds: float) -> Reply:
-        """Ask the model once, and return what it said, unchecked.
+        """Ask the model once, and return its reply, unchecked.
 
         `ServiceUnreachableError` if no whole answer comes within so many seconds;
         `RequestRefusedError` if the service turns the request down; `AnswerMalformedError` if what

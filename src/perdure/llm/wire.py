@@ -32,7 +32,7 @@ from perdure.model.values import counted, plain, shown
 
 STRUCTURES = ("json_schema", "tool", "text")
 """How a service is made to answer in JSON: by its own feature, by a tool whose input is the answer,
-or by being told to in the prompt."""
+or by an instruction in the prompt."""
 ANSWER = "answer"
 """The tool whose input is the answer, and the name that a schema is given."""
 MAX_ANSWER = 16_000_000
@@ -54,7 +54,7 @@ _FIXES = {
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """One model behind one endpoint. The key is told to nobody else."""
+    """One model behind one endpoint. The key goes to this endpoint only."""
 
     base_url: str
     model: str
@@ -116,11 +116,11 @@ class Adapter(ABC):
             return self._wrong(str(error))
         otherwise = "start it" if error.is_absent else "try again later, or check base_url in [llm]"
         fix = _FIXES.get(error.status, otherwise)
-        told = f"{self.model} at {self._service.base_url}: {error}. Fix: {fix}."
+        what = f"{self.model} at {self._service.base_url}: {error}. Fix: {fix}."
         if error.status and not error.passing:
-            return RequestRefusedError(told)
+            return RequestRefusedError(what)
         return ServiceUnreachableError(
-            told, passing=error.passing, billed=error.billed, wait=error.wait
+            what, passing=error.passing, billed=error.billed, wait=error.wait
         )
 
     def _wrong(self, what: str) -> AnswerMalformedError:
@@ -162,8 +162,8 @@ class Adapter(ABC):
     def _choice(self, choice: str) -> str | dict[str, Any]: ...
 
     @abstractmethod
-    def _reply(self, told: dict[str, Any]) -> Reply:
-        """Return what the service said, unchecked."""
+    def _reply(self, reply: dict[str, Any]) -> Reply:
+        """Return the reply of the service, unchecked."""
 
 
 def in_words(schema: Any) -> str:  # noqa: ANN401 - JSON
@@ -178,9 +178,9 @@ def unfenced(text: str) -> str:
     return fenced[1] if fenced else text
 
 
-def usage_of(told: object, read: Sequence[str], written: str) -> Usage | None:
+def usage_of(counts_of: object, read: Sequence[str], written: str) -> Usage | None:
     """Return the tokens that a service says it used, under its names for them; None if not all."""
-    counts = _count_of(told, *read), _count_of(told, written)
+    counts = _count_of(counts_of, *read), _count_of(counts_of, written)
     return None if counts[0] is None or counts[1] is None else Usage(counts[0], counts[1])
 
 
@@ -229,12 +229,12 @@ class Anthropic(Adapter):
             for each in request.messages
             if each.role == "system"
         ]
-        said = {
+        body = {
             "model": self._service.model,
             "messages": spoken,
             "max_tokens": self._service.max_output_tokens,
         }
-        return said | ({"system": system} if system else {})
+        return body | ({"system": system} if system else {})
 
     def _formatted(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
         return {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
@@ -249,9 +249,9 @@ class Anthropic(Adapter):
     def _choice(self, choice: str) -> dict[str, Any]:
         return _CHOICES.get(choice, {"type": "tool", "name": choice})
 
-    def _reply(self, told: dict[str, Any]) -> Reply:
-        usage, stop = usage_of(told.get("usage"), _READ, "output_tokens"), told.get("stop_reason")
-        blocks = told.get("content")
+    def _reply(self, reply: dict[str, Any]) -> Reply:
+        usage, stop = usage_of(reply.get("usage"), _READ, "output_tokens"), reply.get("stop_reason")
+        blocks = reply.get("content")
         if stop == "refusal":
             return Refusal(usage)
         if stop in _CUT_OFF:
@@ -304,13 +304,13 @@ class OpenAICompatible(Adapter):
     def _choice(self, choice: str) -> str | dict[str, Any]:
         return choice if choice in CHOICES else {"type": "function", "function": {"name": choice}}
 
-    def _reply(self, told: dict[str, Any]) -> Reply:
-        match told.get("choices"):
+    def _reply(self, reply: dict[str, Any]) -> Reply:
+        match reply.get("choices"):
             case [{"message": dict(message), "finish_reason": str(finish)}, *_]:
                 pass
             case _:
                 raise self._wrong("it holds no message")
-        usage = usage_of(told.get("usage"), ["prompt_tokens"], "completion_tokens")
+        usage = usage_of(reply.get("usage"), ["prompt_tokens"], "completion_tokens")
         if message.get("refusal") or finish == "content_filter":
             return Refusal(usage)
         if finish == "length":
@@ -320,8 +320,8 @@ class OpenAICompatible(Adapter):
             raise self._wrong("its message is no text, and no calls of tools")
         return Answer(text, tuple(self._call(each) for each in calls), usage)
 
-    def _call(self, told: object) -> Call:
-        match told:
+    def _call(self, call: object) -> Call:
+        match call:
             case {"function": {"name": str(name), "arguments": str(arguments)}}:
                 return Call(name, arguments)
         raise self._wrong("a call of a tool in it names no tool, or has no arguments")

@@ -1,1 +1,1 @@
-"""What may be remembered, and in which form: nothing hidden, no secrets, nobody's orders."""
+"""What may be remembered and shown: no hidden characters, no secrets, no injected instructions."""

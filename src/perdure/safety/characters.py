@@ -1,6 +1,6 @@
 """Characters that steer a terminal, reorder what is read, or hide between others.
 
-Control characters are made visible, so nothing that was said is lost. What nobody sees is taken
+Control characters are made visible, so no text is lost. What is invisible is taken
 out, so nothing hides in it: also words that an agent would read and its owner would not.
 """
 

@@ -1,7 +1,7 @@
 """Sentences of a text that are addressed to the agent, and a mark that they are quoted.
 
-Who remembers what a page or a mail said remembers its orders too. They are kept as what they are,
-words of somebody else. Wishes of the owner ("answer in French") are no such orders, nor are
+A page or a mail that is remembered may hold instructions. They are kept as what they are,
+words of a third party. Preferences of the owner ("answer in French") are not instructions, nor are
 sentences that only tell of them.
 """
 
@@ -159,7 +159,7 @@ def _paragraph_end(text: str, place: int) -> int:
 
 
 def _addressed(folded: str, match: re.Match[str], begin: int, where: str) -> bool:
-    """Whether a phrase stands where somebody is spoken to."""
+    """Whether a phrase is where a reader is addressed."""
     before = folded[begin : match.start()]
     if where == "markup":
         line = folded[folded.rfind("\n", 0, match.start()) + 1 : match.start()]

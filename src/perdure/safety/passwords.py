@@ -112,10 +112,10 @@ def named(text: str) -> Named:
 
 def assigned_in(text: Named) -> Iterator[Place]:
     """Yield the kind and place of each value that its name makes a secret."""
-    for name in ("ASSIGNED", "SAID", "OPTION"):
+    for name in ("ASSIGNED", "PROSE", "OPTION"):
         for match in text.matches(name):
             secret = PASSWORD if match["password"] else TOKEN
-            yield from _judged(match, secret, said=name == "SAID")
+            yield from _judged(match, secret, is_prose=name == "PROSE")
     for match in text.matches("USER_OPTION"):
         yield from _judged(match, PASSWORD)
 
@@ -132,15 +132,15 @@ def in_urls(text: str) -> Iterator[Place]:
             yield "password in an address", *match.span("bare")
 
 
-def _judged(match: re.Match[str], kind: str, *, said: bool = False) -> Iterator[Place]:
+def _judged(match: re.Match[str], kind: str, *, is_prose: bool = False) -> Iterator[Place]:
     group = match.lastgroup or "bare"
     start, value = match.start(group), match[group]
     if group == "bare":
         value = trimmed(value)
     plain = value.replace("&lt;", "<")
-    if is_reference(plain) or (said and _ENCODED.fullmatch(value)):
+    if is_reference(plain) or (is_prose and _ENCODED.fullmatch(value)):
         return
-    phrase = said and _PHRASE.fullmatch(plain) is not None
+    phrase = is_prose and _PHRASE.fullmatch(plain) is not None
     if (phrase or looks_like_a_password(plain)) if kind == PASSWORD else looks_like_a_token(plain):
         yield kind, start, start + len(value)
 
@@ -184,7 +184,7 @@ PIN, CARD_CODE, SEED = "PIN", "card code", "wallet seed phrase"
 _WHOSE = later(r"(?i)\b(?:my|our|her|his|card|sim|phone|bank|door|alarm|safe|debit|credit)\b")
 _NOBODYS = later(r"(?i)\b(?:default|factory|example|gpio)\b")
 _POSTAL = 6
-"""Digits from which on a PIN may be that of a place; it must be said whose it is."""
+"""Digits from which on a PIN may be that of a place; the text must name that place."""
 _NEAR = 40
 _SENTENCE = later(_PATTERNS["SENTENCE"])
 _MARK = later(r"[!#$%&*+?@~^§€]")

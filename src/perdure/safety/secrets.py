@@ -161,8 +161,8 @@ def _joined(places: list[Place]) -> list[Secret]:
             found.append((rank, Secret(kind, start, end)))
             continue
         before, last = found[-1]
-        told = kind if rank < before else last.kind
-        found[-1] = (min(rank, before), Secret(told, last.start, max(end, last.end)))
+        merged = kind if rank < before else last.kind
+        found[-1] = (min(rank, before), Secret(merged, last.start, max(end, last.end)))
     return [secret for _, secret in found]
 
 

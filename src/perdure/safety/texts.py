@@ -336,19 +336,19 @@ def kept(message: Message) -> Kept:
     return Kept(clean, tuple(each.kind for each in (*in_name, *found)))
 
 
-def common(before: Sequence[Message], said: Sequence[Message]) -> int:
+def common(before: Sequence[Message], now: Sequence[Message]) -> int:
     """Return how many messages are the same in both, counted from the first.
 
     What was kept when fewer secrets were known counts as if it were masked today; so does what
     is hidden in a kept message, because its user forgot it.
     """
     count = 0
-    for old, new in zip(before, said, strict=False):
+    for old, new in zip(before, now, strict=False):
         if old != new and not is_hidden_form(old, new) and kept(old).message != new:
             break
         count += 1
     return count
 
 
-def same(before: Sequence[Message], said: Sequence[Message]) -> bool:
-    return common(before, said) == min(len(before), len(said))
+def same(before: Sequence[Message], now: Sequence[Message]) -> bool:
+    return common(before, now) == min(len(before), len(now))
