@@ -20,10 +20,10 @@ BUDGETS = {
     "artifacts": 6_633,
     "context": 5_193,
     "engine": 27_793,
-    "harness": 2_027,
+    "harness": 2_026,
     "index": 4_668,
     "llm": 1_623,
-    "model": 3_110,
+    "model": 3_115,
     "process": 583,
     "proofs": 668,
     "safety": 1_351,
@@ -48,4 +48,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_011
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_017
