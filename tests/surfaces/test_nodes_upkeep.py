@@ -93,7 +93,7 @@ class TestTenants:
         assert isinstance(refusal(kind, "delete", "Tom & Co"), AccessRefusedError)
         gone = one(kind, "delete", "Tom & Co", "--yes")
         derived = ("index", "vectors", "abstracts", "past indexes")
-        holders = ("nodes", "events", "links", *derived)
+        holders = ("nodes", "events", *derived)
         assert gone == {**made, "deleted": dict.fromkeys(holders, 0)}
         assert objects(kind, "list") == []
         assert isinstance(refusal(kind, "delete", "Tom & Co", "--yes"), NodeNotFoundError)
