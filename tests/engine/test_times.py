@@ -1,4 +1,4 @@
-"""What times and events are found in a question, and what is left alone."""
+"""What times are found in a question, and what is left alone."""
 
 import time
 from datetime import UTC, datetime, timedelta, timezone
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.engine.recall.times import Span, events_in, times_in
+from perdure.engine.recall.times import Span, times_in
 
 WEDNESDAY = datetime(2024, 6, 12, 15, 30, tzinfo=UTC)
 SUNDAY = datetime(2024, 6, 16, 9, 0, tzinfo=UTC)
@@ -297,27 +297,6 @@ EXAMPLES: list[tuple[str, datetime, list[str]]] = [
     ("maybe Marchetti augments Junes", WEDNESDAY, NO_TIME),
 ]
 
-EVENTS: list[tuple[str, list[tuple[str, str]]]] = [
-    ("What did we eat before the move?", [("before", "the move")]),
-    ("After the wedding did Ana call?", [("after", "the wedding")]),
-    ("What broke during our trip to Rome last May?", [("during", "our trip to Rome")]),
-    ("Who came the week before the move?", [("before", "the move")]),
-    ("Where did I live until my promotion?", [("before", "my promotion")]),
-    ("What changed since the launch?", [("after", "the launch")]),
-    ("Where did I work before moving to Berlin?", [("before", "moving to Berlin")]),
-    ("What did I sell after I left Acme?", [("after", "I left Acme")]),
-    ("What changed after Ana's graduation in 2022?", [("after", "Ana's graduation")]),
-    ("Did she call while we were in Rome?", [("during", "we were in Rome")]),
-    ("before the move and after the fire", [("before", "the move"), ("after", "the fire")]),
-    ("What was new after KubeCon?", [("after", "KubeCon")]),
-    ("What happened before 9 June 2023?", []),
-    ("What happened during the summer of 2022?", []),
-    ("What did I read during the week?", []),
-    ("And after that?", []),
-    ("What has changed since then?", []),
-    ("What is before me, after all?", []),
-]
-
 WORDS = (
     "in on the last this next May may March June 2023 1984 8 31 8th 2023-05-08 13/05/2023 Q3 "
     "summer Friday Sat week weekend month year ago two few a couple of before after since until "
@@ -340,11 +319,6 @@ def test_the_times_of_a_question_are_found(
     assert [said(span) for span in times_in(question, now)] == expected
 
 
-@pytest.mark.parametrize(("question", "expected"), EVENTS)
-def test_the_events_of_a_question_are_found(question: str, expected: list[tuple[str, str]]) -> None:
-    assert [(event.direction, event.phrase) for event in events_in(question)] == expected
-
-
 @given(TEXTS, NOWS)
 def test_spans_are_ordered_apart_and_in_utc(question: str, now: datetime) -> None:
     reached = 0
@@ -356,17 +330,14 @@ def test_spans_are_ordered_apart_and_in_utc(question: str, now: datetime) -> Non
 
 
 @given(TEXTS, NOWS)
-def test_a_span_and_an_event_stand_where_they_say(question: str, now: datetime) -> None:
+def test_a_span_stands_where_it_says(question: str, now: datetime) -> None:
     for span in times_in(question, now):
         assert question[span.position.start : span.position.stop] == span.text != ""
-    for event in events_in(question):
-        assert question[event.position.start : event.position.stop] == event.phrase != ""
 
 
 @given(st.text(max_size=200), NOWS)
 def test_any_text_at_any_time_has_an_answer(question: str, now: datetime) -> None:
     times_in(question, now)
-    events_in(question)
 
 
 @given(TEXTS, st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1)), st.timezones())  # noqa: DTZ001
@@ -411,5 +382,4 @@ def test_a_hostile_question_takes_linear_time(hostile: str, size: int) -> None:
 def _seconds(question: str) -> float:
     started = time.process_time()
     times_in(question, WEDNESDAY)
-    events_in(question)
     return time.process_time() - started

@@ -1,14 +1,12 @@
-"""When a question is about: the times and events that it names, as stretches of the calendar.
+"""When a question is about: the times that it names, as stretches of the calendar.
 
 The words around an anchor change its meaning: "since early June", "the week before 9 June".
 """
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Literal
 
 from perdure.dataclass import dataclass, replace
 from perdure.engine.recall import periods
@@ -270,57 +268,3 @@ def _spans(question: str, now: datetime) -> Iterator[Span]:
             begin = span.position.start
         while anchors and anchors[-1].end > begin:
             anchors.pop()
-
-
-Direction = Literal["before", "after", "during"]
-
-_DIRECTIONS: dict[str, Direction] = {
-    "before": "before",
-    "prior to": "before",
-    "until": "before",
-    "till": "before",
-    "after": "after",
-    "since": "after",
-    "following": "after",
-    "during": "during",
-    "throughout": "during",
-    "while": "during",
-}
-_EVENT = re.compile(WORDS["EVENT"], re.IGNORECASE)
-_LOOSE_END = re.compile(WORDS["LOOSE_END"], re.IGNORECASE)
-_NO_EVENT = re.compile(WORDS["NO_EVENT"], re.IGNORECASE)
-_ANY_DAY = datetime(2000, 1, 1, tzinfo=UTC)
-
-
-@dataclass(frozen=True, slots=True)
-class EventReference:
-    """What happened, in the question's own words, and on which side of it the answer lies.
-
-    `question[position.start : position.stop]` is `phrase`.
-    """
-
-    direction: Direction
-    phrase: str
-    position: range
-
-
-def events_in(question: str) -> tuple[EventReference, ...]:
-    """Return the events that a question refers to, in its order; what is a date is none."""
-    return tuple(_references(question, times_in(question, _ANY_DAY)))
-
-
-def _references(question: str, times: tuple[Span, ...]) -> Iterator[EventReference]:
-    stops = [time.position.stop for time in times]
-    for match in _EVENT.finditer(question):
-        first = bisect_right(stops, match.start("phrase"))
-        phrase = _before_time(match, times[first] if first < len(times) else None)
-        phrase = _LOOSE_END.sub("", phrase.rstrip()).rstrip()
-        if phrase and not _NO_EVENT.match(phrase):
-            begin = match.start("phrase")
-            direction = _DIRECTIONS[" ".join(match["cue"].lower().split())]
-            yield EventReference(direction, phrase, range(begin, begin + len(phrase)))
-
-
-def _before_time(match: re.Match[str], time: Span | None) -> str:
-    length = time.position.start - match.start("phrase") if time else len(match["phrase"])
-    return match["phrase"][: max(length, 0)]
