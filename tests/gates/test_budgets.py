@@ -15,11 +15,11 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 4_470,
+    "agents": 4_422,
     "app": 2_894,
     "artifacts": 7_301,
     "context": 5_193,
-    "engine": 30_669,
+    "engine": 30_642,
     "harness": 2_027,
     "index": 4_668,
     "model": 3_110,
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_867
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_792

@@ -15,7 +15,6 @@ from perdure.engine.learn.statements import cid_of, statements
 from perdure.engine.matching import follows, lifts, matches
 from perdure.engine.recall.confirming import Confirming
 from perdure.engine.recall.packing import tokens_in
-from perdure.engine.validate.instructions import instructions_in
 from perdure.engine.validate.texts import presentable_line
 from perdure.errors import InvalidValueError
 from perdure.model import ContextNode, SeedHit
@@ -43,8 +42,7 @@ class Reminder:
     kind: str
     matched: str
     """What it names that is about to be used."""
-    uri: str = ""
-    """Empty for a line of an instruction file."""
+    uri: str
     message: int | None = None
     """The message of the session, from 0; None for a memory."""
     date: datetime | None = None
@@ -52,23 +50,21 @@ class Reminder:
     """Whether it says not to use that."""
     enforced: bool = False
     """Whether the user wants such a call to be refused."""
-    source: str = ""
     note: str = ""
     """What changed since in the checkout that it is about; empty for nothing."""
 
     @property
     def id(self) -> str:
-        """A short name that `read` takes; empty for a line of a file."""
-        return short_id(self.uri, self.message) if self.uri else ""
+        """A short name that `read` takes."""
+        return short_id(self.uri, self.message)
 
     @property
     def line(self) -> str:
         """What an agent is shown: at most 60 tokens."""
         label = "User" if self.message is not None else _LABELS.get(self.kind, "Note")
         when = f" ({self.date.date().isoformat()})" if self.date else ""
-        head = f"{presentable_line(self.source)}: " if self.source else f"{label}{when}: "
         tail = f" ({presentable_line(self.note)})" if self.note else ""
-        return fitted(head, self.text, f"{tail} {self.id}" if self.id else tail)
+        return fitted(f"{label}{when}: ", self.text, f"{tail} {self.id}")
 
 
 def fitted(head: str, text: str, tail: str, most: int = MOST_TOKENS) -> str:
@@ -210,24 +206,6 @@ def enforce(node: ContextNode, text: str, *, enforced: bool) -> Enforced:
 def _order(each: Reminder) -> tuple[bool, bool, bool, float, str]:
     age = -each.date.timestamp() if each.date else 0.0
     return not each.enforced, not each.breaks, each.message is not None, age, each.text
-
-
-_CARRIES_MORE = later(r"[<>|]|://|\b(?:curl|wget)\b")
-_STRICT = later(r"\b(?:always|never|must|required|make sure|ensure)\b", re.IGNORECASE)
-
-
-def instructed(lines: Iterable[tuple[str, str]], action: Action) -> Iterator[Reminder]:
-    """Yield the lines of instruction files about what a tool call uses; no orders to a model."""
-    for source, line in lines:
-        if _CARRIES_MORE.search(line):  # a tag, an address or a pipe is for the file's own reader
-            continue
-        given = Directive() if instructions_in(line) else directive_in(line)
-        about = given.about if _STRICT.search(line) else ()
-        found = matches(Directive(given.wrong, given.right, about), action)
-        if found is not None and not (found.breaks or about):
-            continue  # a list of commands is not a rule to use no other
-        if found is not None and _has_flags(line, action):
-            yield Reminder(line, "rule", found.name, breaks=found.breaks, source=source)
 
 
 # ---------------------------------------------------------------- after a failure
