@@ -323,18 +323,12 @@ def by_date(found: Collection[Candidate], times: Sequence["Span"], config: Retri
                 candidate.parts["date"] = config.date * fit
 
 
-def _is_within(date: datetime, span: "Span") -> bool:
-    return (span.start is None or date >= span.start) and (span.end is None or date < span.end)
-
-
 _LEAST = 0.001
 
 
 def _fits(date: datetime, span: "Span", config: RetrievalConfig) -> float:
     """Return how well a date fits: 1 within, less the farther away, little if the time is vague."""
     start, end = _in_the_year_of(date, span) if span.recurring else (span.start, span.end)
-    if start is None or end is None:
-        return config.vague if _is_within(date, span) else 0.0
     gap = max((start - date) / _DAY, (date - end) / _DAY, 0.0)
     days = (end - start) / _DAY
     if days > config.vague_days:
@@ -344,10 +338,8 @@ def _fits(date: datetime, span: "Span", config: RetrievalConfig) -> float:
     return math.exp(-gap / config.near_days)
 
 
-def _in_the_year_of(date: datetime, span: "Span") -> tuple[datetime | None, datetime | None]:
+def _in_the_year_of(date: datetime, span: "Span") -> tuple[datetime, datetime]:
     """Return a span that comes every year as it was in the year of a date."""
-    if span.start is None or span.end is None:
-        return span.start, span.end
     try:
         start = span.start.replace(year=date.year)
         return start, start + (span.end - span.start)
