@@ -6,13 +6,21 @@ from datetime import UTC, datetime
 
 from perdure.dataclass import dataclass, field, replace
 from perdure.engine.actions import Action
-from perdure.engine.briefing import LEAST, BriefingItem, Scope, filters_for, gathered, short_id
+from perdure.engine.briefing import (
+    LEAST,
+    STATED,
+    BriefingItem,
+    Scope,
+    filters_for,
+    gathered,
+    short_id,
+)
 from perdure.engine.commands import flags_in
 from perdure.engine.directives import LONGEST, Directive, directive_in
 from perdure.engine.failures import fix_name, fix_text, may_suggest, program_of, signature
 from perdure.engine.learn.evidence import ENFORCED, enforced_in
 from perdure.engine.learn.statements import cid_of, statements
-from perdure.engine.matching import follows, lifts, matches
+from perdure.engine.matching import follows, matches
 from perdure.engine.recall.confirming import Confirming
 from perdure.engine.recall.packing import tokens_in
 from perdure.engine.validate.texts import presentable_line
@@ -89,14 +97,14 @@ def reminders(scope: Scope, action: Action, *, known: Container[str] = ()) -> tu
     noted = gathered(hits, scope.names, datetime.now(UTC), "directed")
     confirming = scope.confirming()
     found: list[Reminder] = []
-    allowed: list[tuple[datetime, Directive]] = []
+    allowed: list[datetime] = []
     for item in noted.current():
         given = _directive(item)
-        each, allows = _reminder(item, given, action), given.allowed or follows(given, action)
+        each, allows = _reminder(item, given, action), follows(given, action)
         hit = noted.hits[item.uri, item.message]
         stored = confirming.confirmed(hit) if each or allows else None
         if stored is not None and allows and item.date:
-            allowed.append((item.date, given))
+            allowed.append(item.date)
         if stored is not None and each is not None:
             may_block = each.breaks and is_unconditional(item.bare, action)
             found.append(replace(each, enforced=may_block and _is_enforced(item, stored.node)))
@@ -108,17 +116,14 @@ def _directive(item: BriefingItem) -> Directive:
     is_doubted = item.message is None and item.score <= LEAST
     if is_doubted or item.kind in _SILENT:
         return Directive()
-    return directive_in(item.bare, item.kind if item.message is None else "")
+    return directive_in(item.bare, item.kind if item.score >= STATED else "")
 
 
 def _speaking(
-    found: Iterable[Reminder], allowed: Sequence[tuple[datetime, Directive]], known: Container[str]
+    found: Iterable[Reminder], allowed: Sequence[datetime], known: Container[str]
 ) -> Iterator[Reminder]:
     for each in found:
-        is_old = each.date is not None and any(
-            each.date < date and (not given.allowed or lifts(given, each.matched))
-            for date, given in allowed
-        )
+        is_old = each.date is not None and any(each.date < date for date in allowed)
         if not is_old and (each.enforced or each.text not in known):
             yield each
 
