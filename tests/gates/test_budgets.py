@@ -19,7 +19,7 @@ BUDGETS = {
     "app": 2_894,
     "artifacts": 7_301,
     "context": 5_193,
-    "engine": 29_946,
+    "engine": 29_912,
     "harness": 2_027,
     "index": 4_668,
     "model": 3_110,
@@ -41,8 +41,8 @@ def test_every_package_has_a_budget() -> None:
 
 def test_learning_keeps_to_its_budget_with_its_tables() -> None:
     files = [file for file in (PACKAGE / "engine" / "learn").iterdir() if file.is_file()]
-    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_459
+    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_398
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_096
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_062
