@@ -15,10 +15,10 @@ from openai.types.chat import ChatCompletionMessage
 from perdure.app import Context, open_context
 from perdure.engine.memory import Memory
 from perdure.engine.sessions import appended, recommitted
-from perdure.engine.validate.texts import common
 from perdure.errors import AccessDeniedError, InvalidValueError, NodeExistsError
 from perdure.model import RequestContext, Role, Uri
 from perdure.model.transcript import Message, parse
+from perdure.safety.texts import common
 from tests.support.validate.tokens import token
 
 ANA = RequestContext("local", "ana")

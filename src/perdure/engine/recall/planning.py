@@ -4,8 +4,8 @@ import re
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from perdure.engine.tables import table
 from perdure.patterns import later
+from perdure.tables import table
 
 if TYPE_CHECKING:
     from perdure.engine.recall.times import Span
