@@ -19,7 +19,7 @@ BUDGETS = {
     "app": 2_894,
     "artifacts": 6_633,
     "context": 5_193,
-    "engine": 26_892,
+    "engine": 26_910,
     "harness": 2_026,
     "index": 4_668,
     "llm": 1_623,
@@ -44,8 +44,8 @@ def test_every_package_has_a_budget() -> None:
 
 def test_learning_keeps_to_its_budget_with_its_tables() -> None:
     files = [file for file in (PACKAGE / "engine" / "learn").iterdir() if file.is_file()]
-    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_398
+    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_416
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_068
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_086

@@ -138,13 +138,17 @@ _PAST = later(r"\w{2,}ed|taught|went|met|bought|got|had|was|were|did|made|took|g
 _VALUE = later(r"v?\d[\w.,:/-]*%?|[a-z]+\d+", re.IGNORECASE)
 
 
-def _contradiction(old: tuple[str, Words], new: tuple[str, Words]) -> str | None:
+def _contradiction(  # noqa: PLR0911 - one form after the other
+    old: tuple[str, Words], new: tuple[str, Words]
+) -> str | None:
     """Return how the two contradict each other, in a sentence; in doubt, None."""
     first, second = old[1], new[1]
     bare = [tuple(word for word in each if word not in _NEGATIONS) for each in (first, second)]
     denied = sorted((len(first) - len(bare[0]), len(second) - len(bare[1])))
     if bare[0] == bare[1] and len(bare[0]) > 1 and denied == [0, 1]:
         return "One says it, the other denies it."
+    if _is_turned(first, second):
+        return "What is preferred over what is turned around."
     if any(denied):
         return None
     lead, one, other, tail = _middle(first, second)
@@ -166,6 +170,20 @@ def _middle(first: Words, second: Words) -> tuple[Words, Words, Words, Words]:
     tail = next((at for at in rest if first[-1 - at] != second[-1 - at]), len(rest))
     end = len(first) - tail
     return first[:head], first[head:end], second[head : len(second) - tail], first[end:]
+
+
+def _is_turned(first: Words, second: Words) -> bool:
+    old, new = _sides(first), _sides(second)
+    return old is not None and new == (old[0], old[2], old[1]) and old != new
+
+
+def _sides(words: Words) -> tuple[Words, Words, Words] | None:
+    verb = words.index("prefer") if "prefer" in words else len(words)
+    for over in ("over", "to"):
+        if over in words[verb:]:
+            at = words.index(over, verb)
+            return words[:verb], words[verb + 1 : at], words[at + 1 :]
+    return None
 
 
 def _digits(words: Words) -> set[str]:
