@@ -17,14 +17,14 @@ def lines_in(*paths: Path) -> int:
 BUDGETS = {
     "agents": 4_470,
     "app": 2_894,
-    "artifacts": 7_301,
-    "context": 5_193,
-    "engine": 30_813,
+    "artifacts": 7_334,
+    "context": 5_206,
+    "engine": 30_905,
     "harness": 2_027,
     "index": 4_668,
-    "model": 3_110,
+    "model": 3_113,
     "process": 583,
-    "storage": 6_018,
+    "storage": 6_023,
     "surfaces": 7_241,
     "testing": 4_348,
 }
@@ -41,8 +41,8 @@ def test_every_package_has_a_budget() -> None:
 
 def test_learning_keeps_to_its_budget_with_its_tables() -> None:
     files = [file for file in (PACKAGE / "engine" / "learn").iterdir() if file.is_file()]
-    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_460
+    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_465
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_011
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_157

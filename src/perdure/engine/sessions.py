@@ -117,6 +117,18 @@ class SessionInfo:
     project: str = ""
 
 
+class Learned(NamedTuple):
+    """What is written with the messages of a session, because it was learned from them."""
+
+    nodes: Sequence[ContextNode] = ()
+    mark: str = ""
+    """The mark that all of them were learned from; without one, that is left for later."""
+
+
+Learn = Callable[[Archived], Learned]
+"""Learns from a session as it will be."""
+
+
 class _TakenError(NodeExistsError):
     """Somebody wrote a node of the session since it was looked at, or put one away."""
 
@@ -128,7 +140,7 @@ class Sessions:
         self._nodes = nodes
         self._marks = Marks(nodes)
 
-    def archive(
+    def archive(  # noqa: PLR0913 - what, of whom, and how
         self,
         messages: Iterable[object],
         session_id: str,
@@ -136,8 +148,12 @@ class Sessions:
         *,
         addition: Addition = WHOLE,
         dry_run: bool = False,
+        learn: Learn = lambda _: Learned(),
     ) -> Archived:
-        """Keep the messages of a session, as `Memory.commit_session` and `append` describe it."""
+        """Keep the messages of a session, as `Memory.commit_session` and `append` describe it.
+
+        What `learn` returns for messages that are added is written with them, in one commit.
+        """
         refuse_secrets(session_id, "id of the session", "choose another name.")
         given = public(read_messages(messages))
         place = Uri(ctx.account_id, ("sessions", session_id))
@@ -159,7 +175,7 @@ class Sessions:
             done = self._extended(place, clean.messages, addition.after, inside)
         else:
             naming = forgotten.masked(clean_title(addition.title).text).text, addition.project
-            done = self._attempted(place, join, naming, inside, dry_run=dry_run)
+            done = self._attempted(place, join, naming, inside, learn, dry_run=dry_run)
         now = of_caller(self._nodes, ctx)
         if now.entries != forgotten.entries and not dry_run:  # since it was looked at
             hidden = self._attempted(
@@ -217,16 +233,30 @@ class Sessions:
         part = known.part + len(nodes) - 1
         return SessionEnd(part, _digest(content), count, Beginnings(said).mark(count))
 
-    def _attempted(
-        self, place: Uri, join: Join, naming: tuple[str, str], ctx: RequestContext, *, dry_run: bool
+    def _attempted(  # noqa: PLR0913 - as `archive`
+        self,
+        place: Uri,
+        join: Join,
+        naming: tuple[str, str],
+        ctx: RequestContext,
+        learn: Learn = lambda _: Learned(),
+        *,
+        dry_run: bool,
     ) -> Archived:
         for _ in range(_ATTEMPTS):
             with suppress(_TakenError):  # somebody was faster: look at what is there now
-                return self._archived(place, join, naming, ctx, dry_run=dry_run)
-        return self._archived(place, join, naming, ctx, dry_run=dry_run)
+                return self._archived(place, join, naming, ctx, learn, dry_run=dry_run)
+        return self._archived(place, join, naming, ctx, lambda _: Learned(), dry_run=dry_run)
 
-    def _archived(
-        self, place: Uri, join: Join, naming: tuple[str, str], ctx: RequestContext, *, dry_run: bool
+    def _archived(  # noqa: PLR0913 - as `_attempted`
+        self,
+        place: Uri,
+        join: Join,
+        naming: tuple[str, str],
+        ctx: RequestContext,
+        learn: Learn,
+        *,
+        dry_run: bool,
     ) -> Archived:
         title, project = naming
         known = list(_nodes_of(self._nodes, place, ctx))
@@ -241,15 +271,20 @@ class Sessions:
         if replaced:
             learned = min(learned_from(mark, before), same)
         of = known[0].project if known else project
-        if not dry_run:
-            changed = _written(place, parts, known, of) if after is not before else ()
-            nodes = list(_titled(changed, known, title))
-            also = self._marks.moved(place, mark, Beginnings(after).mark(learned))
-            self._write(nodes, gone, ctx, also if replaced and mark else lambda _draft: None)
         kept_parts = max(len(parts), len(known) - len(gone))
         uris = tuple(str(_part(place, number)) for number in range(kept_parts))
         added = len(after) - same
-        return Archived(place, after, added, uris, learned, replaced=replaced, project=of)
+        done = Archived(place, after, added, uris, learned, replaced=replaced, project=of)
+        if not dry_run:
+            changed = _written(place, parts, known, of) if after is not before else ()
+            nodes = list(_titled(changed, known, title))
+            more = learn(done) if added else Learned()
+            moved = more.mark or (Beginnings(after).mark(learned) if replaced and mark else mark)
+            also = self._marks.moved(place, mark, moved)
+            written = [*nodes, *more.nodes]
+            self._write(written, gone, ctx, also if moved != mark else lambda _draft: None)
+            done = replace(done, learned=len(after)) if more.mark else done
+        return done
 
     def _write(
         self,

@@ -6,6 +6,7 @@ learned from. So who is stopped anywhere goes on where the mark stands, and noth
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from difflib import unified_diff
 from enum import Enum
@@ -32,7 +33,15 @@ from perdure.engine.learn.prose import sentences
 from perdure.engine.learn.review import id_of
 from perdure.engine.parts import Parts
 from perdure.engine.recall.planning import content_words
-from perdure.engine.sessions import WHOLE, Addition, Archived, Beginnings, Sessions, learned_from
+from perdure.engine.sessions import (
+    WHOLE,
+    Addition,
+    Archived,
+    Beginnings,
+    Learned,
+    Sessions,
+    learned_from,
+)
 from perdure.engine.validate.secrets import SecretPolicy
 from perdure.engine.validate.texts import Masked, validated
 from perdure.errors import (
@@ -42,6 +51,7 @@ from perdure.errors import (
     ContextError,
     NodeExistsError,
     NodeNotFoundError,
+    PerdureError,
     VersionMismatchError,
 )
 from perdure.index.contract import Filters
@@ -437,21 +447,44 @@ class Saving:
         settle: Callable[[], None] = lambda: None,
     ) -> SessionCommit:
         """Keep the messages, then learn from them; `settle` is called when something is kept."""
-        wishes = self._wishes
+        wishes, inside = self._wishes, replace(ctx, session_id=session_id)
+        at_once: list[_Learned] = []
+
+        def learn(archived: Archived) -> Learned:
+            """Learn from what is written, unless it is much; what fails is tried again after it."""
+            at_once.clear()
+            self._wishes = replace(wishes, project=archived.project)
+            windows = list(self._windows(archived))
+            if len(windows) != 1 or wishes.again:
+                return Learned()
+            with suppress(PerdureError):
+                candidates, unfit = self._candidates(windows[0], inside)
+                fresh = Ahead(self._known)
+                plans = self._plans(candidates, fresh, inside)
+                at_once.append(([*unfit, *plans], list(fresh.changes())))
+                return Learned(fresh.nodes(), Beginnings(archived.said).mark(windows[0].end))
+            return Learned()
+
         archived = self._sessions.archive(
-            messages, session_id, ctx, addition=wishes.addition, dry_run=wishes.dry_run
+            messages,
+            session_id,
+            ctx,
+            addition=wishes.addition,
+            dry_run=wishes.dry_run,
+            learn=learn,
         )
         self._wishes = replace(wishes, project=archived.project)
-        if not self._wishes.dry_run:
+        if not wishes.dry_run:
             settle()
         plans: list[Planned] = []
         changes: dict[str, Change] = {}
-        for found, changed in self._parts(archived, replace(ctx, session_id=session_id)):
+        at_once = at_once if archived.learned == len(archived.said) else []
+        for found, changed in at_once or self._parts(archived, inside):
             plans += found
             for each in changed:
                 before = changes.get(each.uri, each).before
                 changes[each.uri] = replace(each, before=before)
-            if not self._wishes.dry_run:
+            if not wishes.dry_run and not at_once:
                 settle()
         return SessionCommit(
             session_id,
