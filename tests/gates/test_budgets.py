@@ -19,7 +19,7 @@ BUDGETS = {
     "app": 2_894,
     "artifacts": 7_334,
     "context": 5_206,
-    "engine": 30_905,
+    "engine": 30_880,
     "harness": 2_027,
     "index": 4_668,
     "model": 3_113,
@@ -45,4 +45,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_157
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_132

@@ -125,8 +125,8 @@ class Learned(NamedTuple):
     """The mark that all of them were learned from; without one, that is left for later."""
 
 
-Learn = Callable[[Archived], Learned]
-"""Learns from a session as it will be."""
+Learn = Callable[[Archived, RequestContext], Learned]
+"""Learns from a session as it will be, before it is written."""
 
 
 class _TakenError(NodeExistsError):
@@ -134,13 +134,17 @@ class _TakenError(NodeExistsError):
 
 
 class Sessions:
-    """Archives sessions, without their secrets. The same messages twice are there once."""
+    """Archives sessions, without their secrets. The same messages twice are there once.
 
-    def __init__(self, nodes: Nodes) -> None:
+    What `learn` returns for messages that are added is written with them, in one commit.
+    """
+
+    def __init__(self, nodes: Nodes, learn: Learn = lambda *_: Learned()) -> None:
         self._nodes = nodes
+        self._learn = learn
         self._marks = Marks(nodes)
 
-    def archive(  # noqa: PLR0913 - what, of whom, and how
+    def archive(
         self,
         messages: Iterable[object],
         session_id: str,
@@ -148,12 +152,8 @@ class Sessions:
         *,
         addition: Addition = WHOLE,
         dry_run: bool = False,
-        learn: Learn = lambda _: Learned(),
     ) -> Archived:
-        """Keep the messages of a session, as `Memory.commit_session` and `append` describe it.
-
-        What `learn` returns for messages that are added is written with them, in one commit.
-        """
+        """Keep the messages of a session, as `Memory.commit_session` and `append` describe it."""
         refuse_secrets(session_id, "id of the session", "choose another name.")
         given = public(read_messages(messages))
         place = Uri(ctx.account_id, ("sessions", session_id))
@@ -175,7 +175,7 @@ class Sessions:
             done = self._extended(place, clean.messages, addition.after, inside)
         else:
             naming = forgotten.masked(clean_title(addition.title).text).text, addition.project
-            done = self._attempted(place, join, naming, inside, learn, dry_run=dry_run)
+            done = self._attempted(place, join, naming, inside, dry_run=dry_run)
         now = of_caller(self._nodes, ctx)
         if now.entries != forgotten.entries and not dry_run:  # since it was looked at
             hidden = self._attempted(
@@ -233,30 +233,17 @@ class Sessions:
         part = known.part + len(nodes) - 1
         return SessionEnd(part, _digest(content), count, Beginnings(said).mark(count))
 
-    def _attempted(  # noqa: PLR0913 - as `archive`
-        self,
-        place: Uri,
-        join: Join,
-        naming: tuple[str, str],
-        ctx: RequestContext,
-        learn: Learn = lambda _: Learned(),
-        *,
-        dry_run: bool,
+    def _attempted(
+        self, place: Uri, join: Join, naming: tuple[str, str], ctx: RequestContext, *, dry_run: bool
     ) -> Archived:
         for _ in range(_ATTEMPTS):
             with suppress(_TakenError):  # somebody was faster: look at what is there now
-                return self._archived(place, join, naming, ctx, learn, dry_run=dry_run)
-        return self._archived(place, join, naming, ctx, lambda _: Learned(), dry_run=dry_run)
+                return self._archived(place, join, naming, ctx, dry_run=dry_run)
+        alone = Sessions(self._nodes)  # what is learned can't be written: the messages can
+        return alone._archived(place, join, naming, ctx, dry_run=dry_run)
 
-    def _archived(  # noqa: PLR0913 - as `_attempted`
-        self,
-        place: Uri,
-        join: Join,
-        naming: tuple[str, str],
-        ctx: RequestContext,
-        learn: Learn,
-        *,
-        dry_run: bool,
+    def _archived(
+        self, place: Uri, join: Join, naming: tuple[str, str], ctx: RequestContext, *, dry_run: bool
     ) -> Archived:
         title, project = naming
         known = list(_nodes_of(self._nodes, place, ctx))
@@ -275,16 +262,14 @@ class Sessions:
         uris = tuple(str(_part(place, number)) for number in range(kept_parts))
         added = len(after) - same
         done = Archived(place, after, added, uris, learned, replaced=replaced, project=of)
-        if not dry_run:
-            changed = _written(place, parts, known, of) if after is not before else ()
-            nodes = list(_titled(changed, known, title))
-            more = learn(done) if added else Learned()
-            moved = more.mark or (Beginnings(after).mark(learned) if replaced and mark else mark)
-            also = self._marks.moved(place, mark, moved)
-            written = [*nodes, *more.nodes]
-            self._write(written, gone, ctx, also if moved != mark else lambda _draft: None)
-            done = replace(done, learned=len(after)) if more.mark else done
-        return done
+        if dry_run:
+            return done
+        changed = _written(place, parts, known, of) if after is not before else ()
+        more = self._learn(done, ctx) if added else Learned()
+        moved = more.mark or (Beginnings(after).mark(learned) if replaced and mark else mark)
+        also = self._marks.moved(place, mark, moved) if moved != mark else lambda _draft: None
+        self._write([*_titled(changed, known, title), *more.nodes], gone, ctx, also)
+        return replace(done, learned=len(after)) if more.mark else done
 
     def _write(
         self,

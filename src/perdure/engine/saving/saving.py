@@ -431,7 +431,8 @@ class Saving:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._nodes = nodes
-        self._sessions = Sessions(nodes)
+        self._sessions = Sessions(nodes, self._at_once)
+        self._learned: list[_Learned] = []
         self._marks = Marks(nodes)
         self._known = known
         self._extractors = extractors
@@ -446,45 +447,25 @@ class Saving:
         *,
         settle: Callable[[], None] = lambda: None,
     ) -> SessionCommit:
-        """Keep the messages, then learn from them; `settle` is called when something is kept."""
-        wishes, inside = self._wishes, replace(ctx, session_id=session_id)
-        at_once: list[_Learned] = []
-
-        def learn(archived: Archived) -> Learned:
-            """Learn from what is written, unless it is much; what fails is tried again after it."""
-            at_once.clear()
-            self._wishes = replace(wishes, project=archived.project)
-            windows = list(self._windows(archived))
-            if len(windows) != 1 or wishes.again:
-                return Learned()
-            with suppress(PerdureError):
-                candidates, unfit = self._candidates(windows[0], inside)
-                fresh = Ahead(self._known)
-                plans = self._plans(candidates, fresh, inside)
-                at_once.append(([*unfit, *plans], list(fresh.changes())))
-                return Learned(fresh.nodes(), Beginnings(archived.said).mark(windows[0].end))
-            return Learned()
-
+        """Keep the messages and learn from them; `settle` is called when something is kept."""
+        wishes, self._learned = self._wishes, []
         archived = self._sessions.archive(
-            messages,
-            session_id,
-            ctx,
-            addition=wishes.addition,
-            dry_run=wishes.dry_run,
-            learn=learn,
+            messages, session_id, ctx, addition=wishes.addition, dry_run=wishes.dry_run
         )
         self._wishes = replace(wishes, project=archived.project)
         if not wishes.dry_run:
             settle()
         plans: list[Planned] = []
         changes: dict[str, Change] = {}
-        at_once = at_once if archived.learned == len(archived.said) else []
-        for found, changed in at_once or self._parts(archived, inside):
+        at_once = self._learned if archived.learned == len(archived.said) else []
+        for found, changed in at_once or self._parts(archived, replace(ctx, session_id=session_id)):
             plans += found
             for each in changed:
                 before = changes.get(each.uri, each).before
                 changes[each.uri] = replace(each, before=before)
-            if not wishes.dry_run and not at_once:
+            if at_once:
+                wishes.progress(len(archived.said), len(archived.said))
+            elif not wishes.dry_run:
                 settle()
         return SessionCommit(
             session_id,
@@ -499,13 +480,24 @@ class Saving:
             archived.hidden,
         )
 
+    def _at_once(self, archived: Archived, ctx: RequestContext) -> Learned:
+        """Learn from what is about to be written, unless it is much; what fails is tried after."""
+        self._learned = []
+        self._wishes = replace(self._wishes, project=archived.project)
+        windows, fresh = list(self._windows(archived)), Ahead(self._known)
+        if len(windows) != 1 or self._wishes.again:
+            return Learned()
+        with suppress(PerdureError):
+            plans = self._planned(windows[0], fresh, ctx)
+            self._learned = [(plans, list(fresh.changes()))]
+            return Learned(fresh.nodes(), Beginnings(archived.said).mark(len(archived.said)))
+        return Learned()
+
     def _parts(self, archived: Archived, ctx: RequestContext) -> Iterator["_Learned"]:
         ahead, beginnings = Ahead(self._known), Beginnings(archived.said)
         for window in self._windows(archived):
             if self._wishes.dry_run:
-                candidates, unfit = self._candidates(window, ctx)
-                plans = [*unfit, *self._plans(candidates, ahead, ctx)]
-                yield plans, list(ahead.changes())
+                yield self._planned(window, ahead, ctx), list(ahead.changes())
             else:
                 yield self._learn(window, archived, beginnings, ctx)
             self._wishes.progress(window.end, len(archived.said))
@@ -520,7 +512,6 @@ class Saving:
     def _learn(
         self, window: Window, archived: Archived, beginnings: Beginnings, ctx: RequestContext
     ) -> "_Learned":
-        candidates, unfit = self._candidates(window, ctx)
         before, after = beginnings.mark(window.start), beginnings.mark(window.end)
         for _ in range(_ATTEMPTS):
             mark = self._marks.read(archived.place, ctx)
@@ -530,11 +521,11 @@ class Saving:
             fresh = Ahead(self._known)
             moved = self._marks.moved(archived.place, mark, mark if is_learned else after)
             try:
-                plans = self._plans(candidates, fresh, ctx)
+                plans = self._planned(window, fresh, ctx)
                 self._nodes.because("session").exchange(fresh.nodes(), (), ctx, also=moved)
             except (VersionMismatchError, NodeExistsError, ConcurrentModificationError):
                 continue  # somebody was faster: plan with what is there now
-            return [*unfit, *plans], list(fresh.changes())
+            return plans, list(fresh.changes())
         raise ConcurrentModificationError(
             f"others change the same memories all the time; {_ATTEMPTS} attempts came too late. "
             "The messages are kept. Fix: commit the session again."
@@ -598,10 +589,9 @@ class Saving:
             return candidate
         return replace(candidate, metadata={**candidate.metadata, "project": project})
 
-    def _plans(
-        self, candidates: Sequence[CandidateMemory], ahead: Ahead, ctx: RequestContext
-    ) -> list[Planned]:
-        return [self._plan(candidate, ahead, ctx) for candidate in candidates]
+    def _planned(self, window: Window, ahead: Ahead, ctx: RequestContext) -> list[Planned]:
+        candidates, unfit = self._candidates(window, ctx)
+        return [*unfit, *(self._plan(candidate, ahead, ctx) for candidate in candidates)]
 
     def _plan(self, candidate: CandidateMemory, ahead: Ahead, ctx: RequestContext) -> Planned:
         from perdure.engine.learn.merging import policy_for  # noqa: PLC0415 - 16 ms if none is
