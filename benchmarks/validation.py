@@ -17,10 +17,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from perdure.engine.validate.instructions import instructions_in
-from perdure.engine.validate.passwords import BEGINS
-from perdure.engine.validate.secrets import SecretPolicy, secrets_in
-from perdure.engine.validate.texts import cleaned
+from perdure.safety.instructions import instructions_in
+from perdure.safety.passwords import BEGINS
+from perdure.safety.secrets import SecretPolicy, secrets_in
+from perdure.safety.texts import cleaned
 from tests.support.validate.scoring import Score, labelled, score
 
 DATA = Path(__file__).parents[1] / "tests" / "data"

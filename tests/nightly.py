@@ -206,7 +206,7 @@ PARTS: dict[str, Part] = {
     "mutation": mutation,
     "clients": clients,
     "servers": tested(
-        "tests/engine/llm",
+        "tests/llm",
         "tests/index/test_openai_compatible.py",
         "tests/surfaces/mcp",
     ),

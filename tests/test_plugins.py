@@ -13,9 +13,9 @@ from perdure.app.embedding import reopened
 from perdure.config import load_config
 from perdure.engine.importing.contract import Format
 from perdure.engine.index_folders import kept_settings
-from perdure.engine.llm.contract import Completer
 from perdure.errors import ConfigError, PluginError
 from perdure.index.contract import Embedder, KeptIndex
+from perdure.llm.contract import Completer
 from perdure.plugins import Group, create, offered
 from tests.support.packages import Install, installing
 from tests.surfaces.nodes import objects, one, perdure, refusal, told
@@ -56,7 +56,7 @@ def open_index(folder):
 """
 
 LLM = """
-from perdure.engine.llm.contract import Answer
+from perdure.llm.contract import Answer
 
 class Acme:
     def __init__(self, settings):

@@ -37,7 +37,7 @@ STACKS: Mapping[str, tuple[str, ...]] = {
         "TestEntityEvent",
         "TestProcedure",
     ),
-    "tests/engine/llm/test_llms.py": ("TestScripted", "TestOpenAICompatible"),
+    "tests/llm/test_llms.py": ("TestScripted", "TestOpenAICompatible"),
 }
 """The classes of each suite that run in `test`."""
 
@@ -88,7 +88,7 @@ CHECK = (
     "tests/engine/importing/test_importing.py::test_half_characters_and_huge_messages_go_in",
     "tests/engine/learn/test_statements.py::test_a_page_is_read_in_a_time_like_its_length",
     "tests/engine/test_holding.py::test_who_asks_for_what_was_finds_it_first",
-    "tests/engine/test_validation.py::TestValidation::test_any_text_is_clean_soon",
+    "tests/safety/test_validation.py::TestValidation::test_any_text_is_clean_soon",
     "tests/surfaces/test_commit.py::TestFaults::test_a_message_may_be_very_long",
     "tests/index/test_minilm.py::test_vectors_are_those_of_the_published_weights",
     # one model after another, one moment after another

@@ -34,7 +34,6 @@ from perdure.exports import exports
 
 if TYPE_CHECKING:
     from perdure.artifacts.cid import CID
-    from perdure.artifacts.proof import Proven
     from perdure.engine.actions import Action
     from perdure.engine.answering import Lag
     from perdure.engine.arriving import Migrated, MigrationPlan
@@ -50,7 +49,6 @@ if TYPE_CHECKING:
     from perdure.engine.learn.remember import Cited, Remembered
     from perdure.engine.learn.review import Pending
     from perdure.engine.lint import Problem
-    from perdure.engine.llm.ledger import Cost
     from perdure.engine.memory import Memory, PastMemory
     from perdure.engine.namespaces import Deleted, TenantKind, Tenants
     from perdure.engine.projects import ProjectInfo, Projects, Reassigned
@@ -72,14 +70,16 @@ if TYPE_CHECKING:
         Severity,
         StatusPart,
     )
-    from perdure.engine.validate.texts import Note, presentable
     from perdure.engine.versions import Garbage, Log, Proof, Verified, check_proof
     from perdure.engine.watch import WatchKind, WatchReport
     from perdure.engine.worker import Worked, WorkKind, WorkReport
     from perdure.engine.write import Saved, Written
+    from perdure.llm.ledger import Cost
     from perdure.model import ContextNode
     from perdure.model.anchors import Anchors, Origin, Verdict
     from perdure.model.messages import LeftOut
+    from perdure.proofs.proof import Proven
+    from perdure.safety.texts import Note, presentable
     from perdure.storage.history import BlamedLine, Event, Version
     from perdure.storage.sweep import Edits
 else:
@@ -87,7 +87,7 @@ else:
         __name__,
         {
             "artifacts.cid": "CID",
-            "artifacts.proof": "Proven",
+            "proofs.proof": "Proven",
             "engine.actions": "Action",
             "engine.answering": "Lag",
             "engine.async_memory": "AsyncMemory AsyncPastMemory",
@@ -104,7 +104,7 @@ else:
             "engine.learn.remember": "Cited Remembered",
             "engine.learn.review": "Pending",
             "engine.lint": "Problem",
-            "engine.llm.ledger": "Cost",
+            "llm.ledger": "Cost",
             "engine.memory": "Memory PastMemory",
             "engine.projects": "ProjectInfo Projects Reassigned",
             "engine.namespaces": "Deleted TenantKind Tenants",
@@ -115,7 +115,7 @@ else:
             "engine.restore": "Fate RewindStep Rewound",
             "engine.saving.saving": "Outcome Planned SessionCommit",
             "engine.sessions": "SessionInfo",
-            "engine.validate.texts": "Note presentable",
+            "safety.texts": "Note presentable",
             "engine.provenance": "Claim Former Merged Provenance Quote Said",
             "engine.recomposition": "LineState ShownEmission ShownLine",
             "engine.versions": "Garbage Log Proof Verified check_proof",

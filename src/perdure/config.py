@@ -63,7 +63,7 @@ class LanguageModelSettings:
     """Which language model may be asked, and what may be spent on it."""
 
     provider: str = "none"
-    """`none` asks nobody, ever; `openai` whoever speaks as OpenAI does; `anthropic` Anthropic;
+    """`none` never asks; `openai` any service with OpenAI's API; `anthropic` Anthropic;
     `claude-code` and `codex` start the user's own client; any other is an installed package's."""
     base_url: str = ""
     model: str = ""
@@ -148,8 +148,8 @@ class ConfigFile(NamedTuple):
         return None
 
     def _line_of_fault(self, error: Exception) -> int:
-        if told := re.search(r"\(at line (\d+), column \d+\)$", str(error)):
-            return int(told[1])
+        if found := re.search(r"\(at line (\d+), column \d+\)$", str(error)):
+            return int(found[1])
         return max((count for count, _ in self._parsed_parts()), default=0) + 1
 
     def _parsed_parts(self) -> Iterator[tuple[int, object]]:
@@ -205,21 +205,21 @@ def config_of(file: ConfigFile, environ: Mapping[str, str]) -> Config:
 
 def user_name(environ: Mapping[str, str]) -> str:
     """Return who this user is: as the config says, else the environment, else the system."""
-    with suppress(ConfigError):  # whoever reads the config for more says what is wrong with it
+    with suppress(ConfigError):  # reading the whole config reports what is wrong with it
         file = read_file(environ)
         return _user(file, file.parse().get(_USER)) or _login(environ)
     return _login(environ)
 
 
-def _user(file: ConfigFile, said: object) -> str:
-    if said is None or (isinstance(said, str) and said):
-        return said or ""
-    raise file.refuse([_USER], f"{_USER} is {said!r}", "write a name in quotes")
+def _user(file: ConfigFile, value: object) -> str:
+    if value is None or (isinstance(value, str) and value):
+        return value or ""
+    raise file.refuse([_USER], f"{_USER} is {value!r}", "write a name in quotes")
 
 
 def _login(environ: Mapping[str, str]) -> str:
-    if told := environ.get("USER") or environ.get("LOGNAME"):
-        return told
+    if found := environ.get("USER") or environ.get("LOGNAME"):
+        return found
     try:
         return getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -289,10 +289,10 @@ def _tables(file: ConfigFile) -> dict[str, object]:
     return tables
 
 
-def _state_mode(file: ConfigFile, said: object) -> str | None:
-    if said is None or (isinstance(said, str) and said in STATE_MODES):
-        return STATE_MODES[said] if said else None
-    what = f"no {_STATE_MODE} is called {said!r}"
+def _state_mode(file: ConfigFile, value: object) -> str | None:
+    if value is None or (isinstance(value, str) and value in STATE_MODES):
+        return STATE_MODES[value] if value else None
+    what = f"no {_STATE_MODE} is called {value!r}"
     raise file.refuse([_STATE_MODE], what, "use backend or local")
 
 
@@ -317,7 +317,7 @@ def _embedding(
 def _llm(
     file: ConfigFile, table: Mapping[str, object], environ: Mapping[str, str]
 ) -> LanguageModelSettings:
-    """Read who may be asked. A key that is not there is missed by whoever asks, not by the rest."""
+    """Read the language model. A missing key is an error when the model is asked."""
     given = _values(file, "llm", _keys(LanguageModelSettings), table)
     provider = given.get("provider", "none")
     if provider not in {"none", *COMMAND_LINE} and "model" not in given:

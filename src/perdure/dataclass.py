@@ -62,10 +62,12 @@ def _made(  # noqa: PLR0913 - as the standard library has it
     order: bool = False,
     eq: bool = True,
 ) -> type:
-    told = dict(vars(cls))
+    namespace = dict(vars(cls))
     own = {
-        name: _field_of(told.pop(name, _MISSING))._replace(name=name, type=kind, kw_only=kw_only)
-        for name, kind in told.get("__annotations__", {}).items()
+        name: _field_of(namespace.pop(name, _MISSING))._replace(
+            name=name, type=kind, kw_only=kw_only
+        )
+        for name, kind in namespace.get("__annotations__", {}).items()
         if kind is not ClassVar and getattr(kind, "__origin__", None) is not ClassVar
     }
     bases = (vars(base).get("__fields__", {}) for base in cls.__mro__[:0:-1])
@@ -82,8 +84,8 @@ def _made(  # noqa: PLR0913 - as the standard library has it
         compared = [each.name for each in every.values() if each.compare]
         made["__compared__"] = operator.attrgetter(*compared) if compared else type
         made |= {"__eq__": _eq, "__hash__": _hash if frozen else None}
-        if "__eq__" in told and told["__hash__"] is None:  # Python's own
-            del told["__hash__"]
+        if "__eq__" in namespace and namespace["__hash__"] is None:  # Python's own
+            del namespace["__hash__"]
     if order:
         made |= {f"__{name}__": _ordered(name) for name in ("lt", "le", "gt", "ge")}
     if frozen:
@@ -95,8 +97,8 @@ def _made(  # noqa: PLR0913 - as the standard library has it
         inherited = {name for base in cls.__mro__[1:] for name in vars(base).get("__slots__", ())}
         made["__slots__"] = tuple(name for name in own if name not in inherited)
     for name in ("__dict__", "__weakref__"):
-        told.pop(name, None)
-    return type(cls)(cls.__name__, cls.__bases__, made | told)
+        namespace.pop(name, None)
+    return type(cls)(cls.__name__, cls.__bases__, made | namespace)
 
 
 def _field_of(value: object) -> _Field:
@@ -141,11 +143,11 @@ class _StandardFields:
     def __get__(self, _: object, owner: type) -> object:
         from dataclasses import field, make_dataclass  # noqa: PLC0415 - seldom asked for
 
-        told = []
+        namespace = []
         for each in _fields(owner):
             options = {key: value for key, value in each._asdict().items() if value is not _MISSING}
-            told.append((options.pop("name"), options.pop("type"), field(**options)))
-        return make_dataclass(owner.__name__, told).__dataclass_fields__  # type: ignore[attr-defined] # it is one
+            namespace.append((options.pop("name"), options.pop("type"), field(**options)))
+        return make_dataclass(owner.__name__, namespace).__dataclass_fields__  # type: ignore[attr-defined] # it is one
 
 
 def _repr(self: Any) -> str:  # noqa: ANN401 - a value of any dataclass, as below

@@ -15,7 +15,7 @@
     │   ├── OperationError                 RuntimeError       an operation is unknown, or failed
     │   ├── DeterminismError               RuntimeError       one derivation gave two results
     │   ├── DamageError                    RuntimeError       stored bytes are not what they were
-    │   ├── StaleIndexError                RuntimeError       an index must be made anew
+    │   ├── StaleIndexError                RuntimeError       an index must be rebuilt
     │   ├── ProofError                     ValueError         a proof is malformed, or wrong
     │   ├── ArchiveError                   ValueError         an archive can't be taken in
     │   ├── UnknownContentError            LookupError        the content was never put
@@ -28,7 +28,7 @@
     ├── ContextError                                          a verb of memory refused
     │   ├── InvalidValueError              ValueError         no such node, edge, event can be
     │   │   ├── InvalidUriError                               the text names no place in memory
-    │   │   ├── EvidenceError                                 nobody said what is to be remembered
+    │   │   ├── EvidenceError                                 a memory has no evidence
     │   │   ├── UnreadableSourceError                         what is to be imported can't be read
     │   │   └── SecretRefusedError                            it holds a key, token or password
     │   ├── AccessDeniedError              PermissionError    out of the caller's reach
@@ -38,7 +38,7 @@
     │   ├── SwitchedOffError               PermissionError    the user switched memory off here
     │   ├── VersionMismatchError           RuntimeError       not the version that was expected
     │   ├── BrokenNodeError                RuntimeError       its files can't be understood
-    │   └── LeaseError                     RuntimeError       the event is somebody else's now
+    │   └── LeaseError                     RuntimeError       another worker has the event
     ├── HarnessError                                          projects, their plans and state
     │   ├── ProjectError                   ValueError         no project, or one badly named
     │   ├── RepoRegistryError              ValueError         the list of repositories is broken
@@ -76,7 +76,7 @@
         ├── StorageUnavailableError        OSError            the root is gone, or not mounted
         │   └── TextsGoneError                                many texts are gone at once
         ├── StorageFaultError              OSError            the disk failed in another way
-        ├── LockTimeout                    TimeoutError       somebody else holds the lock
+        ├── LockTimeout                    TimeoutError       another process holds the lock
         └── LockLostError                  RuntimeError       we stalled and were taken over
 
 Each is also the builtin that a caller would expect, so `except FileNotFoundError` works.
@@ -423,7 +423,7 @@ def explain(error: OSError, root: str, key: str) -> StorageError:
     """Return the error to raise for `error` at the place `key` of the folder `root`."""
     unknown = (
         StorageFaultError,
-        f"the disk said {error.strerror!a}",
+        f"the disk reported {error.strerror!a}",
         "check the disk, then try again",
     )
     return _told(_MEANINGS.get(error.errno or 0, unknown), root, key)

@@ -7,7 +7,7 @@ from importlib import import_module
 
 def exports(package: str, names: Mapping[str, str]) -> Callable[[str], object]:
     """Return the `__getattr__` of a package, given the names that each of its modules has."""
-    modules = {name: module for module, told in names.items() for name in told.split()}
+    modules = {name: module for module, listed in names.items() for name in listed.split()}
 
     def found(name: str) -> object:
         if name not in modules:

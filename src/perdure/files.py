@@ -206,7 +206,7 @@ class Way:
 
     def __init__(self, top: Path) -> None:
         self._top = top
-        self._told: list[str] = []
+        self._set_aside: list[str] = []
 
     def free(self, folder: Path) -> None:
         """Let only folders be where a folder is to be made, and above it up to the top.
@@ -226,12 +226,12 @@ class Way:
         with suppress(OSError):
             aside = set_aside(path, unless=is_right)
             if aside is not None:
-                self._told.append(
+                self._set_aside.append(
                     f"{str(path)!a} was in the place of something derived. It is {aside.name!a} "
-                    "now, and what belongs there is made anew"
+                    "now, and the file that belongs there is rebuilt"
                 )
 
-    def told(self) -> str:
-        """Say what was put aside since somebody last asked; nothing if nothing was."""
-        told, self._told = self._told, []
-        return "; ".join(told)
+    def report(self) -> str:
+        """Return what was put aside since the last report; empty if nothing was."""
+        reported, self._set_aside = self._set_aside, []
+        return "; ".join(reported)

@@ -322,10 +322,10 @@ def value_of(entry: Entry) -> JSON:
 def _own_value(raw: str) -> JSON:
     """Return a value that is written as here; `ValueError` for any other."""
     first, *items = raw.rstrip("\r\n").splitlines()
-    said = first.partition(":")[2].strip()
-    if said and not items:
-        return _read(said)
-    if said or not items:
+    value = first.partition(":")[2].strip()
+    if value and not items:
+        return _read(value)
+    if value or not items:
         raise ValueError
     return [_read(_item(line)) for line in items]
 
@@ -337,13 +337,13 @@ def _item(line: str) -> str:
     return found[1]
 
 
-def _read(said: str) -> JSON:
-    if said[0] in '"{[':
-        return json.loads(_BARE.sub(_quoted_name, said))  # type: ignore[no-any-return] # it is JSON
-    if said in {"true", "false"} or _NUMBER.fullmatch(said):
-        return said if _MOMENT.fullmatch(said) else json.loads(said)
-    if _is_plain(said):
-        return said
+def _read(value: str) -> JSON:
+    if value[0] in '"{[':
+        return json.loads(_BARE.sub(_quoted_name, value))  # type: ignore[no-any-return] # it is JSON
+    if value in {"true", "false"} or _NUMBER.fullmatch(value):
+        return value if _MOMENT.fullmatch(value) else json.loads(value)
+    if _is_plain(value):
+        return value
     raise ValueError
 
 
@@ -371,8 +371,8 @@ def as_json(value: object) -> JSON:
 def written(name: str, value: JSON, line_end: str) -> str:
     if isinstance(value, (list, tuple)) and value and all(isinstance(v, Mapping) for v in value):
         return "".join((f"{name}:{line_end}", *(f"  - {_flow(each)}{line_end}" for each in value)))
-    said = value if isinstance(value, str) and _is_plain(value) else _flow(value)
-    return f"{name}: {said}{line_end}"
+    shown = value if isinstance(value, str) and _is_plain(value) else _flow(value)
+    return f"{name}: {shown}{line_end}"
 
 
 def _flow(value: JSON) -> str:
@@ -404,7 +404,7 @@ def _is_plain(text: str) -> bool:
 
 def quoted(text: str) -> str:
     """Return a text in quotes that YAML and JSON read alike."""
-    said = encode_basestring(text)
+    value = encode_basestring(text)
     if not text.isprintable():
-        said = re.sub(_UNPRINTABLE, lambda found: f"\\u{ord(found[0]):04x}", said)
-    return said
+        value = re.sub(_UNPRINTABLE, lambda found: f"\\u{ord(found[0]):04x}", value)
+    return value

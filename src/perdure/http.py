@@ -65,8 +65,8 @@ class Bounds:
 
 def post(url: str, asked: Mapping[str, object], headers: Mapping[str, str], bounds: Bounds) -> Any:  # noqa: ANN401 - JSON from outside
     """Return what a service answers; `ExchangeError` without an answer in JSON."""
-    told = {"Content-Type": "application/json", "Accept": "application/json", **headers}
-    request = Request(url, json.dumps(asked).encode(), told)  # noqa: S310 - `check_service` saw it
+    sent = {"Content-Type": "application/json", "Accept": "application/json", **headers}
+    request = Request(url, json.dumps(asked).encode(), sent)  # noqa: S310 - `check_service` saw it
     if bounds.seconds <= 0:
         raise ExchangeError("there is no time left for it", passing=True, billed=False)
     until = bounds.clock() + bounds.seconds
@@ -123,13 +123,13 @@ def _broken(error: Exception) -> ExchangeError:
     return ExchangeError(what, passing=True, billed=sent)
 
 
-def _seconds(told: str | None) -> float:
+def _seconds(header: str | None) -> float:
     """Return for how long a service wants to be left alone: so many seconds, or until a date."""
     try:
-        seconds = float(told or 0)
+        seconds = float(header or 0)
     except ValueError:
         try:
-            moment = parsedate_to_datetime(told or "")
+            moment = parsedate_to_datetime(header or "")
         except ValueError:
             return 0.0
         return max(0.0, (moment.astimezone(UTC) - datetime.now(UTC)).total_seconds())
@@ -167,7 +167,7 @@ def check_service(url: str, key: str, what: str) -> None:
 def _split(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
-        _ = parts.port  # looked at here, where a wrong one can be told
+        _ = parts.port  # read here, where a wrong one can be reported
     except ValueError:
         return SplitResult("", "", "", "", "")
     return parts

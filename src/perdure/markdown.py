@@ -226,14 +226,14 @@ def marks(text: str) -> Iterator[Block]:
             break
         line += text.count("\n", counted, start)
         counted = start
-        said = text[found.end() : end].strip()
+        info = text[found.end() : end].strip()
         if kind == "heading":
-            said = " ".join(_unclosed(said).split())
-            yield Block("heading", start, end, line, line, len(found[0]), 0, said)
+            info = " ".join(_unclosed(info).split())
+            yield Block("heading", start, end, line, line, len(found[0]), 0, info)
         else:
             end = _fence_end(text, found, bound)
             last = line + text.count("\n", start, end) - (text[end - 1] == "\n")
-            yield Block("fence", start, end, line, last, info=said)
+            yield Block("fence", start, end, line, last, info=info)
         at = done = end
     for block in () if is_sure else blocks(text):
         if block.start >= done and not block.depth and block.kind in {"heading", "fence"}:
@@ -281,9 +281,9 @@ _MAY_BE_TAG = later(r"(?<!\S)#(?!\d+(?:[!-,.:-@\[-^`{-~\s]|\Z))[^\s#]")
 
 def title(text: str, name: str) -> str:
     """Return the title in the frontmatter, else the first heading of level 1, else the name."""
-    said = frontmatter(text).values.get("title")
-    if isinstance(said, str | int | float) and str(said).strip():
-        return " ".join(str(said).split())
+    named = frontmatter(text).values.get("title")
+    if isinstance(named, str | int | float) and str(named).strip():
+        return " ".join(str(named).split())
     found = (_shown(each.info) for each in headings(text) if each.level == 1)
     return next(filter(None, found), name)
 
@@ -530,17 +530,17 @@ class _Closers:
 
 
 def _unescaped(target: str) -> str:
-    said = re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", target) if "\\" in target else target
-    return _unreferenced(said)
+    text = re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", target) if "\\" in target else target
+    return _unreferenced(text)
 
 
-def _unreferenced(said: str) -> str:
+def _unreferenced(text: str) -> str:
     """Return a text with the characters that `&lt;` and its like stand for."""
-    if "&" not in said:
-        return said
+    if "&" not in text:
+        return text
     from html import unescape  # noqa: PLC0415 - hooks wait, and few texts have such a reference
 
-    return unescape(said)
+    return unescape(text)
 
 
 # ---------------------------------------------------------------- tasks and code
@@ -628,24 +628,24 @@ _EMPHASIS = later(
 )
 
 
-def _shown(said: str) -> str:
+def _shown(text: str) -> str:
     out: list[str] = []
     at = 0
-    pieces = sorted(_pieces_in(said, 0, len(said)), key=lambda piece: (piece.start, -piece.end))
+    pieces = sorted(_pieces_in(text, 0, len(text)), key=lambda piece: (piece.start, -piece.end))
     for piece in pieces:
         if piece.start < at:
             continue
-        out.append(_EMPHASIS.sub("", said[at : piece.start]))
+        out.append(_EMPHASIS.sub("", text[at : piece.start]))
         at = piece.end
         if piece.kind == "wiki":
-            link = _wikilink(said, piece, 1)
+            link = _wikilink(text, piece, 1)
             named = " > ".join(filter(None, (link.target, link.heading))) if link else ""
             out.append((link and link.alias) or named)
         elif piece.kind == "link":
-            out.append(_EMPHASIS.sub("", said[slice(*piece.inner)]))
+            out.append(_EMPHASIS.sub("", text[slice(*piece.inner)]))
         elif piece.kind == "tag":
-            out.append(said[piece.start : piece.end])
+            out.append(text[piece.start : piece.end])
         elif piece.kind not in {"html", "comment"}:
-            out.append(said[slice(*piece.inner)])
-    out.append(_EMPHASIS.sub("", said[at:]))
+            out.append(text[slice(*piece.inner)])
+    out.append(_EMPHASIS.sub("", text[at:]))
     return _unreferenced("".join(out))

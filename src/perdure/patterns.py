@@ -38,25 +38,25 @@ def needed(text: str) -> tuple[str, ...]:
 
 
 def _needed(items: Iterable[Item]) -> frozenset[str]:
-    """Return the best that can be told of a sequence: where the shortest text is longest."""
+    """Return the best needles of a sequence: those whose shortest text is longest."""
     found, run = list[frozenset[str]](), ""
-    for kind, told in items:
+    for kind, detail in items:
         name = str(kind)
         if name == "LITERAL":
-            run += chr(told)
+            run += chr(detail)
         elif name != "AT":  # which is a place, and no text
-            found += [frozenset({run}), _needed_in(name, told)]
+            found += [frozenset({run}), _needed_in(name, detail)]
             run = ""
     usable = [each for each in (*found, frozenset({run})) if each and "" not in each]
     return max(usable, key=lambda each: min(map(len, each)), default=frozenset())
 
 
-def _needed_in(name: str, told: Any) -> frozenset[str]:  # noqa: ANN401 - as it was parsed
-    if name == "SUBPATTERN" and not told[1]:  # else it is compared otherwise, as by IGNORECASE
-        return _needed(told[-1])
-    if name in {"MAX_REPEAT", "MIN_REPEAT"} and told[0]:
-        return _needed(told[2])
-    if name == "IN" and all(str(kind) == "LITERAL" for kind, _ in told):
-        return frozenset(chr(code) for _, code in told)
-    branches = [_needed(each) for each in told[1]] if name == "BRANCH" else [frozenset[str]()]
+def _needed_in(name: str, detail: Any) -> frozenset[str]:  # noqa: ANN401 - as it was parsed
+    if name == "SUBPATTERN" and not detail[1]:  # else it is compared otherwise, as by IGNORECASE
+        return _needed(detail[-1])
+    if name in {"MAX_REPEAT", "MIN_REPEAT"} and detail[0]:
+        return _needed(detail[2])
+    if name == "IN" and all(str(kind) == "LITERAL" for kind, _ in detail):
+        return frozenset(chr(code) for _, code in detail)
+    branches = [_needed(each) for each in detail[1]] if name == "BRANCH" else [frozenset[str]()]
     return frozenset().union(*branches) if all(branches) else frozenset()

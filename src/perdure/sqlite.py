@@ -61,14 +61,14 @@ class Tables(NamedTuple):
     statements: tuple[str, ...]
     """They make the tables, and set `user_version`."""
     without: str
-    """What becomes of whoever moves a damaged file away."""
+    """Called by the process that moves a damaged file away."""
 
 
 class DatabaseFile:
     """A connection to the file, for one thread at a time; the others wait.
 
     Where it can't be written it is read as it is; without a file, as one that holds nothing. Who
-    wants to change it is told why that can't be, until it can.
+    wants to change it gets an error that names the reason, until it can.
     """
 
     journal = "WAL"
@@ -91,7 +91,7 @@ class DatabaseFile:
         self._lock = threading.Lock()
         _close_before_forks(self)
         with self.reading():
-            pass  # what can't be used is told of when it is opened
+            pass  # an unusable file is reported when it is opened
 
     def close(self) -> None:
         if not self._lock.acquire(timeout=self._patience):
@@ -155,7 +155,7 @@ class DatabaseFile:
         return status.st_dev, status.st_ino
 
     def wipe(self) -> None:
-        """Write the file anew and empty its log, so that no byte of what was deleted is left.
+        """Rewrite the file and empty its log, so that no byte of what was deleted is left.
 
         `secure_delete` overwrites deleted rows, but not the copies that stay behind in a page
         when SQLite moves rows to another.
@@ -167,8 +167,8 @@ class DatabaseFile:
             ((busy, _, _),) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             if busy:
                 raise LockTimeout(
-                    f"{self._name} still holds the bytes of what was deleted, for somebody has "
-                    f"been reading it for {self._patience:g} s. Fix: delete it again."
+                    f"{self._name} still holds the bytes of what was deleted: another process has "
+                    f"read it for {self._patience:g} s. Fix: delete it again."
                 )
 
     def _kept_busy(self) -> LockTimeout:
@@ -192,7 +192,7 @@ class DatabaseFile:
         elif self._pid != os.getpid() or not self.is_in_place:
             raise StorageUnavailableError(
                 f"{self._name} was moved, or this process forked unseen by "
-                "Python. Fix: open it anew in a process that nobody forked from an open one."
+                "Python. Fix: open it again, in a process that was not forked while it was open."
             )
         return self._connection
 
@@ -295,7 +295,7 @@ class DatabaseFile:
         self._refuse_cut(db)
 
     def _settle(self, db: sqlite3.Connection) -> None:
-        """Make the tables, unless somebody else has; refuse a file that is not ours."""
+        """Create the tables, unless another process has; refuse a file that is not ours."""
         with transaction(db):
             version = version_of(db)
             if version > self._tables.version:
@@ -319,7 +319,7 @@ class DatabaseFile:
                 time.sleep(_PAUSE_SECONDS)
 
     def disconnect(self) -> None:
-        """Close the connection, if there is one; whoever calls has the lock."""
+        """Close the connection, if there is one. The caller holds the lock."""
         if self._connection is not None and self._pid == os.getpid():
             self._connection.close()
         self._connection = self._synchronous = None
@@ -343,11 +343,11 @@ class DatabaseFile:
         return self.damage(f"{before}its schema is not UTF-8")
 
     def _unopened(self, error: OSError) -> PerdureError:
-        told = f"can't open {self._name}: {error.strerror}. Fix: "
+        what = f"can't open {self._name}: {error.strerror}. Fix: "
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-            return StorageFullError(f"{told}make room on its disk.")
+            return StorageFullError(f"{what}make room on its disk.")
         kind = AccessRefusedError if error.errno in _UNWRITABLE else StorageUnavailableError
-        return kind(f"{told}make its folder writable, or set PERDURE_HOME to one that is.")
+        return kind(f"{what}make its folder writable, or set PERDURE_HOME to one that is.")
 
     def _too_new(self, version: int) -> PerdureError:
         return StorageUnavailableError(
@@ -397,7 +397,7 @@ class UnpublishedFile(DatabaseFile):
 
 
 class ReadOnlyFile(DatabaseFile):
-    """A file that nothing is done to, whoever else uses it: not even to its log or its locks.
+    """A file that is only read, while others may use it: its log and its locks are not touched.
 
     Where others have a log, it is read with theirs. Without one, the file is read as if nobody
     wrote; `is_undisturbed` says whether that was so.
@@ -460,7 +460,7 @@ class InMemory(DatabaseFile):
 
 
 class DerivedFile:
-    """A file that can be made again: one that is damaged, gone or not ours begins anew, empty.
+    """A file that can be rebuilt: if it is damaged, missing or not ours, an empty one replaces it.
 
     One thread asks at a time.
     """
@@ -505,7 +505,7 @@ class DerivedFile:
 
 def discard(path: Path) -> None:
     """Remove a file that can be made again, with its logs; what is not a file is put aside."""
-    from perdure.files import set_aside  # noqa: PLC0415 - who begins anew pays
+    from perdure.files import set_aside  # noqa: PLC0415 - only needed to replace a file
 
     set_aside(path, unless=Path.is_file)
     for log in ("", "-wal", "-shm", "-journal"):

@@ -19,13 +19,13 @@ from perdure.artifacts.archive import read_archive
 from perdure.artifacts.archiving import How, Taken, export, import_archive
 from perdure.artifacts.disk import Disk, FolderDisk
 from perdure.artifacts.entry import Bind
-from perdure.artifacts.proof import log_root
 from perdure.errors import (
     ArchiveError,
     DamageError,
     RetentionError,
     StorageFullError,
 )
+from perdure.proofs.proof import log_root
 from tests.artifacts.archives import (
     LARGE,
     exported,

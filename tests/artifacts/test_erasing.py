@@ -9,8 +9,8 @@ from perdure.artifacts import CID, ArtifactStore, Change, Literal
 from perdure.artifacts.archiving import How, export, import_archive
 from perdure.artifacts.disk import Disk
 from perdure.artifacts.entry import Sweep
-from perdure.artifacts.keys import SigningKey
-from perdure.artifacts.proof import Prover, verify_proof
+from perdure.proofs.keys import SigningKey
+from perdure.proofs.proof import Prover, verify_proof
 from tests.support.artifacts.memory_disk import MemoryDisk
 from tests.support.artifacts.states import crash_states
 from tests.support.artifacts.workloads import open_store, run

@@ -16,8 +16,8 @@ from perdure.artifacts.merkle import (
     root_of,
     verify_inclusion,
 )
-from perdure.artifacts.proof import log_leaves, log_root
 from perdure.errors import DamageError, FuturePositionError, ProofError
+from perdure.proofs.proof import log_leaves, log_root
 
 
 @pytest.fixture

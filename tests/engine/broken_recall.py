@@ -39,7 +39,6 @@ from perdure.engine.recall.result import Hint, Hit, RecallResult
 from perdure.engine.recall.retrieval import Retriever
 from perdure.engine.recall.scoring import Candidate, Candidates
 from perdure.engine.upkeep import Upkeep
-from perdure.engine.validate import texts
 from perdure.engine.worker import Round, Worker
 from perdure.errors import PerdureError
 from perdure.index import memo, records
@@ -48,6 +47,7 @@ from perdure.index.embedders.hashing import Hashing
 from perdure.index.stores.sqlite import SqliteIndex
 from perdure.model import IndexRecord, Level, RequestContext, Role, Uri
 from perdure.model.record import ACCOUNT, OWNER_SPACE, VALID_AT, record_id
+from perdure.safety import texts
 from perdure.storage.history import History
 from perdure.storage.wrappers.view import View
 

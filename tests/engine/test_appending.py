@@ -16,7 +16,6 @@ from perdure.app import Context, open_context
 from perdure.engine.memory import Memory
 from perdure.engine.saving import saving
 from perdure.engine.sessions import appended, recommitted
-from perdure.engine.validate.texts import common
 from perdure.errors import (
     AccessDeniedError,
     ConcurrentModificationError,
@@ -25,6 +24,7 @@ from perdure.errors import (
 )
 from perdure.model import ContextNode, RequestContext, Role, Uri
 from perdure.model.transcript import Message, parse
+from perdure.safety.texts import common
 from tests.support.validate.tokens import token
 
 ANA = RequestContext("local", "ana")

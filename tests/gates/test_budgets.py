@@ -17,13 +17,16 @@ def lines_in(*paths: Path) -> int:
 BUDGETS = {
     "agents": 4_470,
     "app": 2_894,
-    "artifacts": 7_334,
+    "artifacts": 6_666,
     "context": 5_206,
-    "engine": 30_880,
-    "harness": 2_027,
+    "engine": 27_860,
+    "harness": 2_026,
     "index": 4_668,
-    "model": 3_113,
+    "llm": 1_623,
+    "model": 3_118,
     "process": 583,
+    "proofs": 668,
+    "safety": 1_351,
     "storage": 6_023,
     "surfaces": 7_241,
     "testing": 4_348,
@@ -45,4 +48,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_132
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_138

@@ -110,15 +110,16 @@ class TestContract:
         [
             ("storage/oops.py", "import perdure.surfaces", "perdure.surfaces"),
             ("storage/oops.py", "from perdure import config", "perdure.config"),
+            ("proofs/oops.py", "import perdure.storage", "perdure.storage"),
+            ("safety/oops.py", "import perdure.llm", "perdure.llm"),
             ("storage/backends/oops.py", "from perdure.app import open_storage", "perdure.app"),
             ("config/oops.py", "import perdure.app", "perdure.app"),
             ("app/oops.py", "import perdure.testing.requirement", "perdure.testing"),
             ("surfaces/oops.py", "import perdure.testing", "perdure.testing"),
             ("errors/oops.py", "import perdure.storage.locator", "perdure.storage"),
             ("harness/oops.py", "import perdure.app", "perdure.app"),
-            ("harness/oops.py", "import perdure.config", "perdure.config"),
             ("harness/oops.py", "import perdure.engine", "perdure.engine"),
-            ("context/oops.py", "import perdure.config", "perdure.config"),
+            ("llm/oops.py", "import perdure.engine", "perdure.engine"),
             ("process/oops.py", "import perdure.surfaces", "perdure.surfaces"),
         ],
     )

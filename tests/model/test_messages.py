@@ -27,7 +27,7 @@ from perdure.model.transcript import Message
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"at": "x"}'}}
 CALLED = Message("tool", '[called weather] {"at": "x"}', "weather")
-THOUGHT = "it was not said"
+THOUGHT = "it is not part of the conversation"
 TEXT = {"type": "text", "text": "Rain"}
 ONLY_TEXT = "only text is kept"
 

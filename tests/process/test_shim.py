@@ -69,7 +69,7 @@ class TestStatePath:
         code, told, beside = here.run("state-path", "plan")
 
         assert (code, told) == (1, "")
-        assert "can be the name of no plan" in beside
+        assert "is not a valid name of a plan" in beside
 
     def test_there_is_no_other_file(self, here: Here) -> None:
         code, _, beside = here.run("state-path", "roadmap")

@@ -37,6 +37,7 @@ WORKLOADS = {
     "the segment has no durable name": "B sync; A save c 4 | killed 5; B save ac 40",
     "the beginning of the segment was not synced": "B sync; A save c 4 | killed 4; B save ac 40",
     "files younger than their commit": "A save a 40 | at 13 wait",
+    "a torn file of an earlier commit": "A replace abc 700; B save abc 40 | at 12 wait",
 }
 """By what happens in them; those at the end were found by the search, and failed."""
 

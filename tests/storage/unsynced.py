@@ -6,6 +6,7 @@ an operation can fail, and others can act: another process, or the owner with an
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from mmap import mmap
 from typing import NamedTuple, Self
 from urllib.parse import quote, unquote
@@ -18,6 +19,7 @@ from perdure.storage.content import Changes, Conditions, Expectation, check_foun
 from perdure.storage.contract import Capabilities, Info
 from perdure.storage.history import History
 from perdure.storage.lock.fence import Fence
+from perdure.storage.undo import is_torn
 from perdure.storage.wrappers.recorded import Recorded
 from tests.support.artifacts.memory_disk import MemoryDisk
 from tests.support.artifacts.recording import RecordingDisk
@@ -56,11 +58,20 @@ class Clock:
         self._writes.append(_Written(self._operations(), name, data, time, torn))
 
     def mtime(self, name: str, data: bytes) -> float:
-        """Return when the file got these bytes; if nobody wrote them, it was torn at its last."""
+        """Return when the file got these bytes; if nobody wrote them, it is a torn write.
+
+        The time of a file belongs to its inode: a name that a power cut gave back to an earlier
+        file has the time of that one, so the write is the last of which these bytes can be left.
+        """
         of_file = [each for each in reversed(self._writes) if each.name == name]
         same = (each.time for each in of_file if each.data == data)
-        torn = (each.time for each in of_file if each.torn)
-        return next(same, next(torn, 0)) / 1000
+        torn = [each for each in of_file if each.torn]
+        left = (
+            each.time
+            for each in torn
+            if is_torn(data.decode("latin-1"), each.data.decode("latin-1"))
+        )
+        return next(chain(same, left, (each.time for each in torn)), 0) / 1000
 
 
 class _Written(NamedTuple):

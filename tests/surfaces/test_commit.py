@@ -301,7 +301,7 @@ class TestFaults:
         assert "not kept of message 2: image: only text is kept\n" in done.stderr
         assert one("commit", path, "--lenient")["not_kept"] == [
             {"message": 1, "what": "image", "why": "only text is kept"},
-            {"message": 2, "what": "reasoning", "why": "it was not said"},
+            {"message": 2, "what": "reasoning", "why": "it is not part of the conversation"},
         ]
 
     def test_a_last_answer_that_differs_is_replaced_and_that_is_said(

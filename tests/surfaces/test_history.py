@@ -8,7 +8,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from perdure.app import find_history, open_recorded
-from perdure.artifacts.keys import SigningKey
 from perdure.errors import (
     AbsentError,
     AccessRefusedError,
@@ -23,6 +22,7 @@ from perdure.errors import (
     StorageSelectionError,
     StorageUnavailableError,
 )
+from perdure.proofs.keys import SigningKey
 from perdure.storage import Locator
 from perdure.surfaces.cli import cli
 

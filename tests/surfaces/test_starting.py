@@ -33,7 +33,7 @@ PYTHONS_OWN = {
 }
 NOT_THIS_QUESTION = {
     "perdure.engine.recall.times",
-    "perdure.engine.validate.texts",
+    "perdure.safety.texts",
     "perdure.index.embedders.minilm",
     "perdure.index.account.matrix",
     "numpy",

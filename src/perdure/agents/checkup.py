@@ -326,8 +326,8 @@ def trusted_hash(event: str, hook: Mapping[str, object], matcher: object = None)
     identity: dict[str, object] = {"event_name": event, "hooks": [kept]}
     if isinstance(matcher, str) and event not in _TRUSTLESS_MATCHER:
         identity["matcher"] = matcher
-    said = json.dumps(identity, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return "sha256:" + sha256(said.encode(errors="replace")).hexdigest()
+    text = json.dumps(identity, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return "sha256:" + sha256(text.encode(errors="replace")).hexdigest()
 
 
 # ---------------------------------------------------------------- numbers

@@ -408,9 +408,9 @@ def _is_blank(text: str) -> bool:
 
 
 def _starts_as(entry: object, server: Mapping[str, object]) -> bool:
-    said = cast("dict[str, object]", entry)
+    data = cast("dict[str, object]", entry)
     return all(
-        said.get(name) == server.get(name) for name in ("command", "args", "env", "environment")
+        data.get(name) == server.get(name) for name in ("command", "args", "env", "environment")
     )
 
 

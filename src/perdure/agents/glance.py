@@ -133,7 +133,7 @@ def _edits(reading: Reading, indexed: int) -> "tuple[Hint, ...] | None":
     from perdure.engine.edits import INLINE_TEXTS, left_to_background, look_at_notes
     from perdure.storage.seen import SEEN, Seen
 
-    if not reading.config.check_seconds:  # then it is the owner who is to be told
+    if not reading.config.check_seconds:  # then the owner is to be notified
         return None
     deadline = time.monotonic() + reading.config.check_seconds
     with suppress(StorageError), Seen(str(reading.folder / SEEN)) as texts:

@@ -28,7 +28,6 @@ from perdure.agents.entries import (
 from perdure.app.setup import alone_in
 from perdure.config import load_config
 from perdure.dataclass import asdict, dataclass, replace
-from perdure.engine.validate.secrets import masked
 from perdure.errors import (
     ConfigError,
     DirectoryInTheWayError,
@@ -36,6 +35,7 @@ from perdure.errors import (
     NotTextError,
 )
 from perdure.files import replace_unchanged
+from perdure.safety.secrets import masked
 
 _BOM = "\ufeff"
 
@@ -51,7 +51,7 @@ class Installation:
     def apply(self) -> "Iterator[tuple[Change, Path | None]]":
         """Write each file; yield its change, and the backup if there is one.
 
-        A file that somebody else changed since is left alone (`ConcurrentModificationError`).
+        A file that was changed since is left alone (`ConcurrentModificationError`).
         """
         with alone_in(self._home / "installed"):
             for change in self.changes:
@@ -235,22 +235,22 @@ class Receipts:
 
     def get(self, path: Path) -> Receipt | None:
         try:
-            said = json.loads(self._file(path).read_bytes())
-            if said["path"] != str(path):  # another folder of the same agent
+            data = json.loads(self._file(path).read_bytes())
+            if data["path"] != str(path):  # another folder of the same agent
                 return None
-            before = self.backup(path).read_bytes() if said["was_there"] else None
-            made = tuple(tuple(map(str, each)) for each in said["made"])
+            before = self.backup(path).read_bytes() if data["was_there"] else None
+            made = tuple(tuple(map(str, each)) for each in data["made"])
             changed = (
                 Replaced(str(each["name"]), each["value"], tuple(each["was"]))
-                for each in said.get("replaced", ())
+                for each in data.get("replaced", ())
             )
-            is_exact, after = bool(said["is_exact"]), str(said["after"])
+            is_exact, after = bool(data["is_exact"]), str(data["after"])
             return Receipt(before, is_exact, after, made, tuple(changed))
         except (OSError, ValueError, KeyError, TypeError):  # then it is taken back entry by entry
             return None
 
     def put(self, path: Path, receipt: Receipt) -> None:
-        said = {
+        data = {
             "path": str(path),
             "was_there": receipt.before is not None,
             "is_exact": receipt.is_exact,
@@ -261,7 +261,7 @@ class Receipts:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if receipt.before is not None:
             Found.at(self.backup(path)).replace(receipt.before)
-        Found.at(self._file(path)).replace(json.dumps(said, indent=2).encode() + b"\n")
+        Found.at(self._file(path)).replace(json.dumps(data, indent=2).encode() + b"\n")
 
     def forget(self, path: Path) -> None:
         self._file(path).unlink(missing_ok=True)
@@ -309,10 +309,10 @@ class Found:
     def replace(self, content: bytes | None) -> None:
         """Put other content in its place, with the same permissions; None removes it.
 
-        If somebody wrote it since it was read, that is `ConcurrentModificationError`, and stays.
+        If it was written since it was read, it stays, and this is `ConcurrentModificationError`.
         """
         for left in self.path.parent.glob(f".{glob.escape(self.path.name)}.{'[0-9a-f]' * 8}"):
-            left.unlink(missing_ok=True)  # of somebody who was killed
+            left.unlink(missing_ok=True)  # of a process that was killed
         replace_unchanged(self.path, self.content, content)
 
 

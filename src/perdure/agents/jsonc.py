@@ -76,13 +76,13 @@ class _Reader:
             return self._container(at, depth, "}" if opening == "{" else "]")
         if opening == '"':
             end = self._string_end(at)
-            return Span(at, end, self._said(at, end))
+            return Span(at, end, self._value(at, end))
         found = _PLAIN.match(self.text, at)
         if found is None:
             raise self.wrong(at, "there is no value")
-        return Span(at, found.end(), self._said(at, found.end()))
+        return Span(at, found.end(), self._value(at, found.end()))
 
-    def _said(self, start: int, end: int) -> object:
+    def _value(self, start: int, end: int) -> object:
         try:
             return json.loads(self.text[start:end])
         except ValueError as error:
@@ -123,7 +123,7 @@ class _Reader:
         if self.text[colon : colon + 1] != ":":
             raise self.wrong(colon, "a colon is missing")
         value = self.value(self.blank(colon + 1), depth + 1)
-        return Element(at, str(self._said(at, end)), value)
+        return Element(at, str(self._value(at, end)), value)
 
 
 # ---------------------------------------------------------------- changes
@@ -185,10 +185,10 @@ def _added(text: str, container: Container, name: str, value: object) -> str:
     before = _blank_before(text, last.start)
     if "\n" in before:
         between = style.newline + before.rpartition("\n")[2]
-        told = name + style.dumped(value, between.removeprefix(style.newline))
+        added = name + style.dumped(value, between.removeprefix(style.newline))
     else:
-        between, told = before or " ", name + json.dumps(value, ensure_ascii=False)
-    return f"{text[: last.end]},{between}{told}{text[last.end :]}"  # it takes over a last comma
+        between, added = before or " ", name + json.dumps(value, ensure_ascii=False)
+    return f"{text[: last.end]},{between}{added}{text[last.end :]}"  # it takes over a last comma
 
 
 def _filled(text: str, container: Container, name: str, value: object, style: "Style") -> str:
@@ -200,8 +200,8 @@ def _filled(text: str, container: Container, name: str, value: object, style: "S
     line = text[: container.start].rpartition("\n")[2]
     outer = line[: len(line) - len(line.lstrip(" \t"))]
     own = outer + style.unit
-    told = name + style.dumped(value, own)
-    return f"{text[:start]}{inner}{style.newline}{own}{told}{style.newline}{outer}{text[end:]}"
+    added = name + style.dumped(value, own)
+    return f"{text[:start]}{inner}{style.newline}{own}{added}{style.newline}{outer}{text[end:]}"
 
 
 @dataclass(frozen=True, slots=True)

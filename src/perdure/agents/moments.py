@@ -264,8 +264,8 @@ def before_tool(moment: Moment) -> Emission:
     if is_likely:
         with moment.memory() as memory:
             found += memory.reminders(action, known=shown)
-            said = memory.repeated(action, session=moment.session)
-            found += (reminder_of(each) for each in said if each.bare not in moment.shown)
+            repeated = memory.repeated(action, session=moment.session)
+            found += (reminder_of(each) for each in repeated if each.bare not in moment.shown)
         found = [each for each in found if each.enforced or each.text not in shown]
     found += [each for each in instructed(lines, action) if each.text not in shown]
     if moment.may_only_block:  # what else is found is given with the result

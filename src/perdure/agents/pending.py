@@ -105,7 +105,7 @@ class Pending:
         return any(True for _ in self._files())
 
     def done(self, waiting: Waiting) -> None:
-        """Take a note away, unless somebody wrote another in its place since.
+        """Remove a note, unless another was written in its place since.
 
         Between the look and the removal a hook may note the session once more. So it is taken
         aside first, and put back if it is not the one that was meant.
@@ -197,7 +197,7 @@ def locked(home: Path) -> Iterator[bool]:
 
 
 def drain(home: Path, environ: Mapping[str, str]) -> None:
-    """Keep what waits, until nothing does but what failed; what fails is told in the log."""
+    """Keep what waits, until nothing does but what failed; failures go to the log."""
     failed: set[str] = set()
     ended: set[str] = set()
     while True:
@@ -217,7 +217,7 @@ def judge_finished(home: Path, environ: Mapping[str, str], ended: Iterable[str] 
     for a while: every agent reports its answers, but not every one the end.
     """
     from perdure.config import load_config
-    from perdure.engine.llm.counter import background_usage
+    from perdure.llm.counter import background_usage
 
     settings = load_config(environ).llm
     usage = background_usage(home, settings)
@@ -300,8 +300,8 @@ def _count_used(context: "Context", waiting: Waiting, read: "Iterable[Conversati
     for message in messages if shown else ():
         if message["role"] != "assistant":
             continue
-        said = read_moment(message.get("time"))
-        before = (each for each in shown if said is None or each.record.when <= said)
+        when = read_moment(message.get("time"))
+        before = (each for each in shown if when is None or each.record.when <= when)
         lines = [line for each in before for line in each.lines]
         used.update(line.item for line in used_lines(lines, message["content"]))
     if shown:
@@ -312,7 +312,7 @@ def _count_used(context: "Context", waiting: Waiting, read: "Iterable[Conversati
 def keep(context: "Context", waiting: Waiting) -> "list[Conversation]":
     """Keep what a transcript says, and learn from it; what is known already changes nothing.
 
-    What was added since the last time is read alone. If that can't be told, all of it is read.
+    What was added since the last time is read alone. If that is not known, all of it is read.
     Return what was read.
     """
     from perdure.engine.importing.contract import Resumable, Selective
@@ -344,7 +344,7 @@ def keep(context: "Context", waiting: Waiting) -> "list[Conversation]":
 def _keep_growing(importer: "SessionImporter", reader: "_Reader", format_: "Resumable") -> None:
     """Keep what was added to a transcript since it was last read; if nothing says so, all.
 
-    Of a session with private parts no reading is noted: what is private can be told from all of
+    Of a session with private parts no reading is noted: what is private can be found from all of
     it only. The same holds where a rule would write something: the words may be in what was read
     before.
     """
@@ -366,7 +366,7 @@ def _keep_growing(importer: "SessionImporter", reader: "_Reader", format_: "Resu
         if known is not None and found.is_behind(known):
             if known.offset == found.size:
                 return
-            # Somebody went back in the session, or changed what is kept of it: then all is read.
+            # The user went back in the session, or changed what is kept of it: then all is read.
             with suppress(NotResumableError, VersionMismatchError, NodeExistsError):
                 for admitted in reader.admitted(found.items(format_, known)):
                     if admitted.is_private or admitted.states_anything:

@@ -21,10 +21,10 @@ from perdure.engine.importing.formats.opencode import conversation_of, object_in
 from perdure.engine.importing.sources import Entry, opened
 from perdure.engine.learn.prose import sentences
 from perdure.engine.recall.packing import tokens_in
-from perdure.engine.validate.texts import presentable_line
 from perdure.errors import PerdureError
 from perdure.model.messages import text_of
 from perdure.model.values import shortened
+from perdure.safety.texts import presentable_line
 from perdure.sqlite import read_only
 
 BUDGET = 200

@@ -19,7 +19,7 @@ KEEPING = frozenset({"pre-compact", "stop", "session-end"})
 """The events at which a session is to be kept."""
 KEPT = "kept"
 WARNED = "warned"
-"""The event of a session that was told that capture stopped."""
+"""The event of a session whose user was notified that capture stopped."""
 _LONGEST_LINE = 1_024
 _LONGEST_AGENT = 40
 _FOLDER = ("hooks", "runs")

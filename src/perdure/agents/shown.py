@@ -40,10 +40,10 @@ class Shown:
         self._prompts = 0
         self.has_briefing = False
         with suppress(OSError, ValueError, TypeError, KeyError):
-            told = json.loads(self._path.read_bytes())
-            self._keys, self._hinted = [str(key) for key in told["keys"]], float(told["hinted"])
-            self._prompts = int(told["prompts"])
-            self.has_briefing = bool(told["briefed"])
+            data = json.loads(self._path.read_bytes())
+            self._keys, self._hinted = [str(key) for key in data["keys"]], float(data["hinted"])
+            self._prompts = int(data["prompts"])
+            self.has_briefing = bool(data["briefed"])
 
     def __contains__(self, key: str) -> bool:
         return key_of(key) in self._keys
@@ -76,10 +76,10 @@ class Shown:
         return True
 
     def _write(self) -> None:
-        told: dict[str, object] = {"keys": self._keys, "hinted": self._hinted}
-        told |= {"prompts": self._prompts, "briefed": self.has_briefing}
+        data: dict[str, object] = {"keys": self._keys, "hinted": self._hinted}
+        data |= {"prompts": self._prompts, "briefed": self.has_briefing}
         with suppress(OSError, StorageError):  # on a read-only disk it is shown again
-            write_whole(self._path, json.dumps(told).encode())
+            write_whole(self._path, json.dumps(data).encode())
             for other in self._path.parent.iterdir():
                 if other.stat().st_mtime < time.time() - _KEPT_SECONDS:
                     other.unlink()

@@ -78,7 +78,7 @@ def _budget(place: Place) -> str:
     if not (place.home / "config.toml").exists():  # it is off unless the config says so
         return ""
     from perdure.config import load_config
-    from perdure.engine.llm.counter import background_usage
+    from perdure.llm.counter import background_usage
 
     usage = background_usage(place.home, load_config(os.environ).llm)
     return f"{usage.runs} of {usage.runs_allowed} background runs" if usage.is_on else ""

@@ -41,8 +41,8 @@ def use_refusal(
         return Reason.EXCLUDED
     if session_id and SessionNotes(home).get(session_id).is_private:
         return Reason.PRIVATE
-    said = _says(environ, USE)
-    is_used = all(map(settings.uses, folders)) if said is None else said
+    choice = _says(environ, USE)
+    is_used = all(map(settings.uses, folders)) if choice is None else choice
     return None if is_used else Reason.NO_USE
 
 
@@ -54,12 +54,12 @@ def contribute_refusal(home: Path, environ: Mapping[str, str], cwd: str) -> Reas
     """
     if is_off(environ):
         return Reason.OFF
-    said = _says(environ, CONTRIBUTE)
-    if said is False:
+    choice = _says(environ, CONTRIBUTE)
+    if choice is False:
         return Reason.NO_CONTRIBUTION
     settings = settings_at(home, environ)
     found = (
-        settings.refusal(each, is_headless=is_headless(environ), is_named=said is True)
+        settings.refusal(each, is_headless=is_headless(environ), is_named=choice is True)
         for each in _folders(cwd)
     )
     return next(filter(None, found), None)

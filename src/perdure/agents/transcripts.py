@@ -37,7 +37,7 @@ class Reading:
     before: str
     """The hash of how the file begins, and of what stands before the place."""
     source_id: str
-    """Which session it was kept as; another one where somebody went back in it."""
+    """Which session it was kept as; another one where the user went back in it."""
     state: Mapping[str, JSON]
     """What the format needs to read on."""
     end: SessionEnd
@@ -50,9 +50,9 @@ class Readings:
     def get(self, agent: str, session_id: str) -> Reading | None:
         """Return how far a session was read; None if nothing says so."""
         try:
-            said = json.loads(session_file(self._folder, agent, session_id).read_bytes())
-            end = SessionEnd(**said.pop("end"))
-            reading = Reading(**said, end=end)
+            data = json.loads(session_file(self._folder, agent, session_id).read_bytes())
+            end = SessionEnd(**data.pop("end"))
+            reading = Reading(**data, end=end)
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return None
         numbers = reading.offset, end.part, end.messages

@@ -283,7 +283,7 @@ class Condition:
         settings = self._settings.llm
         if settings.provider == "none":
             return {"provider": "none"}
-        from perdure.engine.llm.counter import background_usage
+        from perdure.llm.counter import background_usage
 
         usage = background_usage(self._settings.home, settings)
         runs = {"background": True, "runs_today": usage.runs, "runs_per_day": usage.runs_allowed}

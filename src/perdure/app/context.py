@@ -16,7 +16,6 @@ from perdure.model import RequestContext
 from perdure.storage.wrappers.recorded import Recorded
 
 if TYPE_CHECKING:
-    from perdure.artifacts.keys import SigningKey
     from perdure.context.contract import TenantData
     from perdure.context.followed import FollowedLinks
     from perdure.context.nodes import Nodes
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from perdure.context.relations import RelationReader, Relations
     from perdure.engine.erasing.erasing import Erasing
     from perdure.engine.indexes import Indexes, Present
-    from perdure.engine.llm.contract import LLM
     from perdure.engine.memory import Memory
     from perdure.engine.namespaces import NamespaceManager
     from perdure.engine.outbox import OutboxStore
@@ -34,8 +32,10 @@ if TYPE_CHECKING:
     from perdure.engine.versions import Log
     from perdure.engine.watcher import ChangeWatcher
     from perdure.index.contract import Embedder
+    from perdure.llm.contract import LLM
     from perdure.model.aliases import Identity
     from perdure.model.trust import AgentSettings
+    from perdure.proofs.keys import SigningKey
     from perdure.storage.seen import Seen
 
 _LOOKS_BEFORE_WATCHING = 2
@@ -197,7 +197,7 @@ class Context(Closing):
 
     def warnings(self) -> str:
         """Return, once, what was quarantined or could not be finished; empty if nothing was."""
-        aside = self.indexes.way.told() if "indexes" in vars(self) else ""
+        aside = self.indexes.way.report() if "indexes" in vars(self) else ""
         unfinished, self._unfinished = self._unfinished, ""
         return "; ".join(filter(None, (aside, unfinished)))
 

@@ -5,12 +5,12 @@ from datetime import datetime
 from pathlib import Path
 
 from perdure.config import COMMAND_LINE, Config, LanguageModelSettings, load_config
-from perdure.engine.llm.asking import ATTEMPTS, Asking
-from perdure.engine.llm.contract import LLM, Completer
-from perdure.engine.llm.counter import ledger_file
-from perdure.engine.llm.ledger import Budget, Cost, Ledger, Metered, costs
-from perdure.engine.llm.wire import Service
 from perdure.errors import ConfigError
+from perdure.llm.asking import ATTEMPTS, Asking
+from perdure.llm.contract import LLM, Completer
+from perdure.llm.counter import ledger_file
+from perdure.llm.ledger import Budget, Cost, Ledger, Metered, costs
+from perdure.llm.wire import Service
 from perdure.plugins import Group, create
 
 OPENAI = "https://api.openai.com/v1"
@@ -41,12 +41,12 @@ def _completer(settings: LanguageModelSettings, home: Path) -> Completer:
             "Fix: set it in the environment, or correct api_key_variable in [llm] of the config."
         )
     if settings.provider == "openai":
-        from perdure.engine.llm.wire import OpenAICompatible
+        from perdure.llm.wire import OpenAICompatible
 
         ours = "max_tokens" if settings.base_url else "max_completion_tokens"
         return OpenAICompatible(_service(settings, OPENAI, "json_schema", ours))
     if settings.provider == "anthropic":
-        from perdure.engine.llm.wire import Anthropic
+        from perdure.llm.wire import Anthropic
 
         return Anthropic(_service(settings, ANTHROPIC, "tool", "max_tokens"))
     if settings.provider in COMMAND_LINE:
@@ -55,7 +55,7 @@ def _completer(settings: LanguageModelSettings, home: Path) -> Completer:
 
 
 def _command_line(settings: LanguageModelSettings, home: Path) -> Completer:
-    from perdure.engine.llm.adapters.command_line import ClaudeCode, Codex, Settings
+    from perdure.llm.adapters.command_line import ClaudeCode, Codex, Settings
 
     client = ClaudeCode if settings.provider == ClaudeCode.protocol else Codex
     return client(

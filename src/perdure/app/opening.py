@@ -18,11 +18,11 @@ from perdure.storage import (
 )
 
 if TYPE_CHECKING:
-    from perdure.artifacts.keys import SigningKey
     from perdure.artifacts.verify import Progress
     from perdure.engine.arriving import Arrived, Arriving
     from perdure.engine.versions import Log
     from perdure.model import RequestContext
+    from perdure.proofs.keys import SigningKey
     from perdure.storage.wrappers.recorded import Recorded
 
 _KEY_NAME = "perdure"
@@ -31,7 +31,7 @@ _KEY_NAME = "perdure"
 
 def signing_key(config: Config) -> "SigningKey":
     """Return the key; the first time makes it."""
-    from perdure.artifacts.keys import SigningKey
+    from perdure.proofs.keys import SigningKey
 
     return SigningKey.load_or_make(config.home / "signing-key", _KEY_NAME)
 

@@ -5,7 +5,7 @@
     footer     the last position, its seal, the root of the log's tree, four zeros
     digest     the SHA-256 of all that
 
-The same history in the same state gives the same bytes, whoever writes them. Content that the log
+The same history in the same state gives the same bytes on every machine. Content that the log
 says was swept is zeros, also where its bytes happen to be still there.
 """
 
@@ -62,7 +62,7 @@ _FOOTER = struct.Struct("<Q32s32sI")
 _ZEROS = bytes(SLICE)
 _PREFIX = struct.Struct("<BI")
 _MOST = 1 << 63
-"""From here on, a number of 64 bits can't be kept by everybody who must."""
+"""From here on, a number of 64 bits does not fit a signed integer."""
 
 
 def encode_opening(lengths: list[int]) -> bytes:
@@ -296,7 +296,7 @@ def read_archive(source: BinaryIO, *, progress: Progress | None = None) -> Archi
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """Say of an archive what is said of stored bytes."""
+    """Raise `ArchiveError` where stored bytes would be damaged."""
     try:
         yield
     except (DamageError, InvalidCIDError) as error:

@@ -75,7 +75,7 @@ def export(
 ) -> Exported:
     """Write the history up to the current state.
 
-    Nobody is kept from writing meanwhile. If this raises, what was written is no archive. Content
+    Other processes may write meanwhile. If this raises, what was written is not an archive. Content
     that is damaged is not exported: that is a `DamageError`, and `verify` shows all there is.
     """
     journal = store._journal  # noqa: SLF001 - this is the store's own verb
@@ -178,7 +178,7 @@ def _until(frames: Iterable[Frame], position: int) -> Iterator[Frame]:
 
 
 Keep = Callable[[Logged, Bind], Bind | None]
-"""Returns what is to be said of a name, if anything is."""
+"""Returns the bind to keep, if any."""
 
 
 def extract(store: ArtifactStore, disk: Disk, keep: Keep, until: int) -> ArtifactStore:
@@ -198,8 +198,8 @@ def _commits(store: ArtifactStore, keep: Keep, until: int) -> Iterator[tuple[int
     logged = (each for each in store.log() if each.position <= until)
     for _, entries in groupby(logged, key=lambda each: each.commit):
         of_commit = list(entries)
-        said = [(each, each.entry) for each in of_commit if isinstance(each.entry, Bind)]
-        binds = [bind for bind in (keep(each, entry) for each, entry in said) if bind is not None]
+        bound = [(each, each.entry) for each in of_commit if isinstance(each.entry, Bind)]
+        binds = [bind for bind in (keep(each, entry) for each, entry in bound) if bind is not None]
         if binds:
             yield of_commit[0].time, binds
 

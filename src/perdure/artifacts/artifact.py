@@ -30,8 +30,7 @@ class Literal:
 class Derived:
     """What an operation of some version makes of other artifacts.
 
-    The same operation, version, parameters and children are the same artifact, whoever writes it
-    down and wherever.
+    The same operation, version, parameters and children are the same artifact everywhere.
     """
 
     operation: str

@@ -72,7 +72,7 @@ def _key_order(key: object) -> tuple[int, bytes]:
 
 
 def decode(data: bytes) -> Value:
-    """Read what `encode` wrote; anything that it would write otherwise is refused."""
+    """Read what `encode` wrote; anything that it would write differently is refused."""
     try:
         value = _from_cbor(cbor2.loads(data), _DEEPEST)
     except (cbor2.CBORDecodeError, ValueError, RecursionError, OverflowError) as error:

@@ -36,7 +36,7 @@ from perdure.sqlite import discard
 
 _BINDINGS = """SELECT position, "commit",
         (SELECT time FROM commits WHERE position = binds."commit"), cid,
-        (SELECT said FROM circumstances WHERE id = binds.circumstances) FROM binds
+        (SELECT encoded FROM circumstances WHERE id = binds.circumstances) FROM binds
     WHERE folder = (SELECT id FROM folders WHERE name = :folder) AND name = :name
         AND position <= :at AND "commit" <= :at ORDER BY position"""
 _LAST = f"{_BINDINGS} DESC LIMIT 1"
@@ -154,7 +154,7 @@ class Catalogue:
 
     # ------------------------------------------------------------ names
     def bound(self, name: str, position: int) -> Binding | None:
-        """Return what was last said of `name`; None if nothing ever was."""
+        """Return the last binding of `name`; None if it was never bound."""
         found = self._bindings(_LAST, name, position)
         return found[0] if found else None
 
@@ -171,7 +171,7 @@ class Catalogue:
         return found
 
     def versions(self, name: str, position: int) -> list[Binding]:
-        """Return all that was said of `name`, oldest first."""
+        """Return all bindings of `name`, oldest first."""
         return self._bindings(_BINDINGS, name, position)
 
     def _bindings(self, query: str, name: str, position: int) -> list[Binding]:
@@ -181,7 +181,7 @@ class Catalogue:
         )
 
     def count_versions(self, position: int) -> int:
-        """Return how often something was said of any name."""
+        """Return the number of bindings of all names."""
         query = "SELECT count(*) FROM binds WHERE position <= ?"
         rows = self._ask(query, (position,))
         return int(rows[0][0]) if rows else 0
@@ -191,7 +191,7 @@ class Catalogue:
         return self._answer(lambda database: sorted(_names(database, prefix, position)))
 
     def ever_named(self, prefix: str, position: int) -> bool:
-        """Whether something was said of a name with this beginning, by the order of the log."""
+        """Whether a name with this prefix was bound."""
         query = (
             "SELECT 1 FROM binds INDEXED BY binds_by_position CROSS JOIN folders ON id = folder "
             "WHERE position <= ? AND folders.name || binds.name >= ? "
@@ -233,9 +233,9 @@ class Catalogue:
         return self._answer(lambda database: any(_names(database, _inside(folder), position)))
 
     def named_since(self, position: int, until: int | None = None) -> list[str]:
-        """Return the names of which something was said after a position, in key order.
+        """Return the names that were bound after a position, in key order.
 
-        With `until`, what was said after that does not count; so much of the log is followed.
+        With `until`, later bindings do not count; so much of the log is followed.
         """
         followed = self._followed()
         if until is not None and (followed is None or followed.cursor < until):
@@ -256,7 +256,7 @@ class Catalogue:
         return bool(self._ask(query, (position, until)))
 
     def last_named(self) -> int:
-        """Return the last position at which something was said of a name."""
+        """Return the last position at which a name was bound."""
         followed = self._followed()
         return self._answer(Database.facts).bound if followed is None else followed.bound
 
@@ -271,7 +271,7 @@ class Catalogue:
         return None if found is None else literal_structure(found).encoded
 
     def results(self, sid: SID) -> list[tuple[CID, int]]:
-        """Return each different content that a structure gave, and the position that first said so.
+        """Return each different content that a structure gave, and the first position with it.
 
         More than one is a fault of its operation.
         """
@@ -328,7 +328,7 @@ class Catalogue:
         return self._surely(follow_and_ask)
 
     def _surely(self, attempt: Callable[[], Answer]) -> Answer:
-        """Do it; and if the file proves unusable, do it again with one that is made anew."""
+        """Run it; if the file is unusable, run it again with a new one."""
         for _ in range(_ATTEMPTS):
             with suppress(_GoneError):
                 return attempt()

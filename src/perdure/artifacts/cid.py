@@ -52,7 +52,7 @@ class Hasher(Protocol):
 
 @dataclass(frozen=True, slots=True, order=True)
 class CID:
-    """The name of some bytes: whoever has them can make it, and check it."""
+    """The name of some bytes, computed from them, so that it can be checked."""
 
     digest: bytes
     hash: Hash = Hash.SHA2_256

@@ -35,10 +35,10 @@ _TABLES = Tables(
         "CREATE TABLE folders (id INTEGER PRIMARY KEY, name TEXT UNIQUE)",
         """CREATE TABLE binds (folder INTEGER, name TEXT, position INTEGER, "commit" INTEGER,
        cid BLOB, circumstances INTEGER, PRIMARY KEY (folder, name, position)) WITHOUT ROWID""",
-        # For what was said since a position; otherwise every name is looked at.
+        # For the names bound since a position; without it every name is read.
         "CREATE INDEX binds_by_position ON binds (position)",
         # By the first bytes of their hash; most binds say the same.
-        "CREATE TABLE circumstances (id INTEGER PRIMARY KEY, said BLOB)",
+        "CREATE TABLE circumstances (id INTEGER PRIMARY KEY, encoded BLOB)",
         """CREATE TABLE structures (sid BLOB, position INTEGER, encoded BLOB,
        PRIMARY KEY (sid, position)) WITHOUT ROWID""",
         # By the first bytes of the SID. Without a CID, a bind of the same commit has it.
@@ -88,7 +88,7 @@ class Facts(NamedTuple):
     time: int
     """That of the last commit."""
     bound: int
-    """The last position at which something was said of a name."""
+    """The last position at which a name was bound."""
     rows: int
     total: int
     """The sum of all positions. Rows are only ever added, so the two show if one is missing."""
@@ -103,7 +103,7 @@ class Database(DatabaseFile):
 
     def __init__(self, path: str, patience: float) -> None:
         self.followed: Facts | None = None
-        """How far whoever uses this connection has followed the log."""
+        """The last position that the user of this connection has read."""
         super().__init__(path, _TABLES, patience)
 
     def _open(self) -> sqlite3.Connection:
@@ -206,11 +206,11 @@ def halves(name: str) -> tuple[str, str]:
 
 
 def _add(db: sqlite3.Connection, entries: list[Logged], facts: Facts) -> Facts:
-    said: dict[int, bytes] = {}
-    rows = _rows(entries, said)
+    circumstances: dict[int, bytes] = {}
+    rows = _rows(entries, circumstances)
     folders = {(folder,) for _, folder, *_ in rows.get("binds", ())}
     db.executemany("INSERT OR IGNORE INTO folders (name) VALUES (?)", folders)
-    db.executemany("INSERT OR IGNORE INTO circumstances VALUES (?, ?)", said.items())
+    db.executemany("INSERT OR IGNORE INTO circumstances VALUES (?, ?)", circumstances.items())
     for table, values in rows.items():
         db.executemany(_INSERTS[table], values)
     added = [row[0] for values in rows.values() for row in values]
@@ -240,7 +240,7 @@ def short(digest: bytes) -> int:
     return int.from_bytes(digest[-8:], "big", signed=True)
 
 
-def _said(circumstances: Mapping[str, Value]) -> tuple[int, bytes]:
+def _packed(circumstances: Mapping[str, Value]) -> tuple[int, bytes]:
     """Return the number of some circumstances, and how they are encoded."""
     items = tuple(circumstances.items())
     is_plain = all(type(each) is str for _, each in items)  # else some that are equal may differ
@@ -267,8 +267,8 @@ def _literal_beginning(algorithm: Hash) -> tuple[bytes, bytes]:
     return bytes(literal.sid)[:-32], literal.encoded[: -len(bytes(content))]
 
 
-def _rows(entries: Sequence[Logged], said: dict[int, bytes]) -> dict[str, list[Row]]:
-    """Return what to add to the tables that get anything, and put circumstances into `said`."""
+def _rows(entries: Sequence[Logged], packed: dict[int, bytes]) -> dict[str, list[Row]]:
+    """Return what to add to the tables that get anything, and put circumstances into `packed`."""
     rows: defaultdict[str, list[Row]] = defaultdict(list)
     bound = {(each.commit, each.entry.cid) for each in entries if isinstance(each.entry, Bind)}
     for logged in entries:
@@ -276,7 +276,7 @@ def _rows(entries: Sequence[Logged], said: dict[int, bytes]) -> dict[str, list[R
         match logged.entry:
             case Bind(name, cid, circumstances):
                 content = None if cid is None else bytes(cid)
-                number, said[number] = _said(circumstances)
+                number, packed[number] = _packed(circumstances)
                 rows["binds"].append((position, *halves(name), logged.commit, content, number))
             case Put(cid, _, _, _):  # which registers the literal of that content
                 content = bytes(cid)

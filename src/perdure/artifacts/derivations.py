@@ -56,7 +56,7 @@ class Operations:
             )
         try:
             made = function(children, parameters)
-        except Exception as error:  # somebody else's function, whatever it raises
+        except Exception as error:  # a caller's function may raise anything
             raise OperationError(
                 f"the operation {name!a} {version} failed: {type(error).__name__}: {error}"
             ) from error
@@ -111,7 +111,7 @@ def materialize(
     find: Callable[[SID], bytes | CID | Recipe],
     content: Callable[[CID], bytes | None],
 ) -> bytes:
-    """Return what `root` makes: run the operations of which nobody knows what they make.
+    """Return what `root` makes: run the operations whose results are not known.
 
     `find` gives the bytes of a SID where they are known, else its structure; `content` the bytes
     of a CID. Depth is bounded by memory only.
@@ -249,8 +249,8 @@ class Derivations:
         contents = {sid: self._content(data) for sid, data in literals.items()}
         return Derivation(root, nodes, contents, made)
 
-    def told(self, artifact: Derived, made: Content) -> Derivation:
-        """Return a derivation that somebody else made; its literals are named, and not put."""
+    def recorded(self, artifact: Derived, made: Content) -> Derivation:
+        """Return a derivation with a known result; its literals are named, and not put."""
         nodes = [structure for _, structure in structures(artifact, self._hash)]
         return Derivation(nodes[-1].sid, nodes, {}, made)
 

@@ -81,7 +81,7 @@ class Disk(Protocol):
         """Return when every name made, removed or changed would survive a power cut."""
 
     def lock(self, name: str) -> Held | None:
-        """Take the lock of this name, against all other processes; None if somebody has it."""
+        """Take the lock of this name, against all other processes; None if it is held."""
 
     def path(self, name: str) -> str | None:
         """Return where the operating system has such a file; None if this disk is not its own."""
@@ -95,7 +95,7 @@ class Disk(Protocol):
 
     @property
     def whereabouts(self) -> str:
-        """Where it is, said to people."""
+        """Where it is, for messages."""
 
 
 class FolderDisk:
@@ -262,11 +262,11 @@ class FolderLock:
         return lock if lock.again() else None
 
     def again(self) -> bool:
-        """Take the lock, if nobody has it; say whether it was taken."""
+        """Take the lock if it is free; return whether it was taken."""
         if self.is_inherited:
             return False
         if self._holder is not None:
-            # Nobody takes it twice, so a thread that does was interrupted before it let go.
+            # No thread takes it twice, so a thread that does was interrupted before it released it.
             return self._holder == get_ident()
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -277,7 +277,7 @@ class FolderLock:
 
     @property
     def is_usable(self) -> bool:
-        """Whether the file still has its name, without which it locks nobody out."""
+        """Whether the file still has its name, without which it excludes no one."""
         return os.fstat(self._descriptor).st_nlink > 0
 
     @property
@@ -300,8 +300,8 @@ class FolderLock:
 @cache
 def boot_name() -> str:
     try:
-        with open(_BOOT, encoding="ascii") as told:
-            return told.read().strip()
+        with open(_BOOT, encoding="ascii") as file:
+            return file.read().strip()
     except OSError:
         return ""
 

@@ -199,7 +199,7 @@ class Index:
         return len(self._tail) > max(least, rows // share)
 
     def last_in_table(self, log: Log) -> Frame | None:
-        """Return the last commit that the table knows; None if it can't be told."""
+        """Return the last commit that the table knows; None if that is not known."""
         table = self._table
         return log.last_before(table.facts.end, table.facts.last) if table else None
 

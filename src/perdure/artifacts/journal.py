@@ -1,7 +1,7 @@
-"""The log and the index as one: kept together, shared between threads and processes.
+"""The log and its index together, shared between threads and processes.
 
-A caller says what it wants done; whoever comes to the turn first does it for all who wait, in one
-commit. Readers take no lock: they see the last state that was published.
+Threads that commit queue; the first of them commits for all that wait, in one frame. Readers take
+no lock: they see the last state that was published.
 """
 
 import os
@@ -48,7 +48,7 @@ def milliseconds() -> int:
 
 
 class _Request:
-    """Somebody waits for this to be done."""
+    """A thread waits for this commit."""
 
     __slots__ = ("alone", "done", "error", "plan", "state", "then", "woken")
 
@@ -73,7 +73,7 @@ class _Attempt(NamedTuple):
     position: int
     records: bytes
     requests: list[_Request]
-    """Those that are still to be told."""
+    """Those that still wait."""
 
 
 class Journal:
@@ -110,11 +110,11 @@ class Journal:
         self._queue: deque[_Request] = deque()
         self._queueing = Lock()
         self._leader: _Request | None = None
-        self._turn = Lock()
+        self._leading = Lock()
         self._taking_in = RLock()
 
-    def begin_anew(self) -> None:
-        """Go on in a fork: what other threads held there is held by nobody now."""
+    def reset_after_fork(self) -> None:
+        """Go on in a fork, where the threads that held the locks do not exist."""
         self._make_locks()
         self._attempt = None
         self._broken = self._broken or "it was forked"
@@ -189,7 +189,7 @@ class Journal:
         self._ends.append(frame.end)
 
     def _is_settled(self) -> bool:
-        """Whether nobody wrote anything since we last looked, nor began to."""
+        """Whether no other process wrote, or began to, since we last looked."""
         mark = self._mark
         return mark is not None and mark.raw() == self._seen and self.log.is_at_end()
 
@@ -204,7 +204,7 @@ class Journal:
             self.cuts += self.log.cuts
             self.log.cuts = []
             if self.log.end.position != before:
-                self._epoch = None  # somebody else wrote since our last turn
+                self._epoch = None  # another process wrote since our last commit
             now = (self.log.history, self.log.end.position)
             if self.log.history and (mark is None or mark[:2] != now):
                 self._write_mark()
@@ -339,13 +339,13 @@ class Journal:
 
     def _reopen(self) -> None:
         self._check_open()
-        with self._turn, self._taking_in:
+        with self._leading, self._taking_in:
             if self._broken is not None:
                 self._open()
 
     def rebuild(self) -> None:
-        """Make the index anew from the log alone, and remove the tables."""
-        with self._turn, self._taking_in:
+        """Rebuild the index from the log alone, and remove the tables."""
+        with self._leading, self._taking_in:
             self._read_without_tables()
             self._publish()
             self._broken = None
@@ -355,7 +355,7 @@ class Journal:
             raise ClosedError("the store is closed. Fix: open it again.")
 
     def close(self) -> None:
-        with self._turn:
+        with self._leading:
             if self._broken is None and self.index.is_worth_a_table:
                 with suppress(OSError, StaleIndexError):  # derived; the next one takes it in
                     self._leave_table()
@@ -364,7 +364,7 @@ class Journal:
             self.log.forget_files()
 
     def _leave_table(self) -> None:
-        """Save who opens the history next what we had to take in, unless somebody is at it."""
+        """Write a table, so that the next process reads a shorter log, unless another writes."""
         held = self._disk.lock(LOCK)
         if held is None:
             return
@@ -411,7 +411,7 @@ class Journal:
         return request.state
 
     def _join(self, request: _Request) -> bool:
-        """Queue; return whether it is ours to serve, because nobody else is at it."""
+        """Queue; return whether this thread is the leader, because there is none."""
         with self._queueing:
             self._queue.append(request)
             if self._leader is not None:
@@ -420,8 +420,8 @@ class Journal:
             return True
 
     def _lead(self, own: _Request) -> None:
-        """Serve all who wait until we are served ourselves, then let the next one do so."""
-        with self._turn:
+        """Serve all that wait until our own request is done, then let the next one lead."""
+        with self._leading:
             while not own.done:
                 self._serve(own)
         self._hand_over()
@@ -435,7 +435,7 @@ class Journal:
                 self._leader.woken.release()
 
     def _leave(self, request: _Request) -> None:
-        """Withdraw what was asked for, if nobody took it yet; and let another lead."""
+        """Withdraw a request that is not taken yet, and let another thread lead."""
         with self._queueing:
             with suppress(ValueError):
                 self._queue.remove(request)
@@ -444,7 +444,7 @@ class Journal:
             self._hand_over()
 
     def _serve(self, own: _Request) -> None:
-        """Do what those wait for who came first, in one commit."""
+        """Commit the first requests of the queue together."""
         requests: list[_Request] = []
         try:
             self._check_open()
@@ -465,15 +465,15 @@ class Journal:
             self._publish()
         except OSError as error:
             self._fail(requests or [own], error)
-        except Exception as error:  # noqa: BLE001 - it is raised to whom it belongs
+        except Exception as error:  # noqa: BLE001 - it is raised in the thread that asked
             _tell(requests or [own], error)
         except BaseException:
-            # An interrupt is for this thread; the others are served by whoever comes next.
+            # An interrupt is for this thread; the others are served by the next leader.
             self._put_off([request for request in requests if request is not own])
             raise
 
     def _put_off(self, requests: list[_Request]) -> None:
-        """Let these be served by the next turn, unless they turn out to be done."""
+        """Leave these to the next leader, unless they turn out to be done."""
         self._broken = self._broken or "it was interrupted"
         waiting = [request for request in requests if not request.done]
         if self._attempt is None:
@@ -501,7 +501,7 @@ class Journal:
             if requests and (self._queue[0].alone or requests[0].alone):
                 break
             request = self._queue.popleft()
-            if not request.done:  # it may have been told of a failure before its turn
+            if not request.done:  # it may have failed before
                 requests.append(request)
         return requests
 
@@ -516,7 +516,7 @@ class Journal:
             except OSError as error:
                 draft.undo(begun)
                 request.error = self._explained(error)
-            except Exception as error:  # noqa: BLE001 - it is raised to whom it belongs
+            except Exception as error:  # noqa: BLE001 - it is raised in the thread that asked
                 draft.undo(begun)
                 request.error = error
         if draft.records:
@@ -581,7 +581,7 @@ class Journal:
             self.index.save(self._disk, self.log.history, self.log.hash)
 
     def _fail(self, requests: list[_Request], error: OSError) -> None:
-        """Tell everybody who waits; the next call reads the state from disk again."""
+        """Raise the error in all that wait; the next call reads the state from disk again."""
         self._broken = self._broken or str(error)
         for request in requests:
             _tell([request], self._explained(error))
@@ -615,7 +615,7 @@ _journals: WeakSet[Journal] = WeakSet()
 
 def _go_on_in_a_fork() -> None:
     for journal in list(_journals):
-        journal.begin_anew()
+        journal.reset_after_fork()
 
 
 os.register_at_fork(after_in_child=_go_on_in_a_fork)

@@ -144,7 +144,7 @@ def matches(old: Sequence[str], new: Sequence[str]) -> list[Run]:
 
     A few edits are found as such: the fewest that do. Where there are many, the lines that occur
     once on both sides hold the two together. The effort is bounded: a large part without such
-    lines and with many edits counts as written anew.
+    lines and with many edits counts as rewritten.
     """
     found: list[Run] = []
     pending = [_Region(0, len(old), 0, len(new))]

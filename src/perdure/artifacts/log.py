@@ -54,7 +54,7 @@ Apply = Callable[[Frame], None]
 
 
 class Cut(NamedTuple):
-    """What was cut off: a commit that never finished, and that nobody was told had."""
+    """What was cut off: a commit that never finished and was never acknowledged."""
 
     after: int
     """The last position that is kept."""
@@ -111,7 +111,7 @@ class Log:
         return found
 
     def forget_files(self) -> None:
-        """Open every file anew before it is used again."""
+        """Close every file; each is opened again when it is used."""
         self._files = {}
         self._reserved = 0
 
@@ -262,7 +262,7 @@ class Log:
                 self.end = following
 
     def _keep(self, frame: Frame, *, is_doubtful: bool) -> None:
-        """Make sure of a frame that was promised to nobody, as far as we know."""
+        """Make a frame durable that may not have been acknowledged."""
         file = self.file(frame.segment)
         stop = frame.offset + frame.head.length
         ending = frame.offset + frame.head.seal_offset + SEAL_BYTES
@@ -380,7 +380,7 @@ class Log:
         ending = sealed + _PADDING[: length - seal_offset - SEAL_BYTES]
         file = self.file(segment)
         frame = Frame(segment, offset, head, records, sealed)
-        if offset == HEADER_BYTES:  # whoever made the segment may have died before it was durable
+        if offset == HEADER_BYTES:  # its creator may have died before it was durable
             self._make_sure_of_segment(is_doubtful=segment != self._begun)
         file.write(end.offset, [packed, records, *payload, ending])
         file.sync()

@@ -1,17 +1,17 @@
 """How far the log was acknowledged: written after each sync, and never synced itself.
 
 So it can be behind, after a power cut, but never ahead. Readers of other processes follow it; a
-frame that lies beyond it was promised to nobody yet.
+frame beyond it is not acknowledged yet.
 
 A whole history on its way into an empty place is marked too: in the end all of it is there, or
 nothing.
 
-    arriving-00000002   a segment that is being written; nobody else looks at it
+    arriving-00000002   a segment that is being written; no other process reads it
     arriving-mark       what the mark will be
     arrived             the first segment; where it is, all the others are whole and durable
 
 Segments get their own names only when all are here, the first one last: without it there is no
-history. Whoever finds one that has arrived brings this to its end.
+history. The next process that finds one that has arrived finishes this.
 """
 
 import struct
@@ -88,7 +88,7 @@ def boot_of(disk: Disk) -> bytes:
 
 # ---------------------------------------------------------------- a history that arrives
 def open_arriving(disk: Disk, number: int) -> File:
-    """Return a file for a segment; it is nothing to anybody until `arrive`."""
+    """Return a file for a segment; no process reads it before `arrive`."""
     return disk.open(f"{_ARRIVING}{number:08d}", create=True)
 
 
@@ -135,7 +135,7 @@ def finish(disk: Disk) -> None:
 
 
 def _acknowledge(disk: Disk) -> None:
-    """Say that all of it is durable, so that nobody has to make sure of it.
+    """Record that all of it is durable, so that no process has to write it again.
 
     Into the mark that there is, which others have open, and synced for once: there is no commit
     yet that it could be behind.

@@ -8,7 +8,7 @@ from perdure.sqlite import Tables, look
 
 CATALOGUE = "catalogue.sqlite"
 MARK = "mark"
-VERSION = 4
+VERSION = 5
 """Of the catalogue's tables."""
 _POSITION = struct.Struct("<4xIQ")
 _LOOKED_AT = Tables("the catalogue", VERSION, (), "it is made again from the log")
@@ -19,7 +19,7 @@ _SINCE = (
 
 
 def names_since(folder: Path, position: int, most: int) -> list[str] | None:
-    """Return names of which something was said after a position; None if that is not known.
+    """Return names that were bound after a position; None if that is not known.
 
     Of many, the first are returned. A log that was never acknowledged further has none.
     """

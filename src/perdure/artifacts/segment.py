@@ -15,7 +15,7 @@ The seal covers the payload too, because the records carry its hashes. So one sy
 log and chain durable together, and the last seal fixes everything before it.
 
 The checksum of a head is salted with the history's own random id. So content that looks like a
-frame is never taken for one, whoever wrote it.
+frame is never taken for one.
 """
 
 import struct

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 _WRONG = b"not what was put"
-"""Stands for bytes that are not what they were; told apart by identity."""
+"""Marks damaged bytes; compared by identity."""
 _LARGE = 1 << 20
 _MOST_TOUCHED = 1 << 17
 
@@ -72,7 +72,7 @@ class ArtifactStore(Closing):
         self.operations = Operations()
         """Register your own here."""
         if self._journal.has_file(NOTE):
-            with suppress(StorageError):  # not ours to write, or somebody is at it
+            with suppress(StorageError):  # not writable for us, or another process writes
                 self._journal.commit(lambda _: self._sweeper().finish(), alone=True)
 
     @classmethod
@@ -124,7 +124,7 @@ class ArtifactStore(Closing):
             derived = [put for put in puts if isinstance(put, Derivation)]
             if derived:
                 self.catalogue.follow()
-            for derivation in derived:  # which raises if it was made otherwise before
+            for derivation in derived:  # raises if its recorded result differs
                 self._derivations.result_of(derivation.root)
         return [put if isinstance(put, CID) else CID(put.digest, self._hash) for put in puts], state
 
@@ -150,10 +150,10 @@ class ArtifactStore(Closing):
 
         The bytes of their literals are not put: the structures name them.
         """
-        told = [self._derivations.told(each, self._content(data)) for each, data in made]
+        recorded = [self._derivations.recorded(each, self._content(data)) for each, data in made]
 
         def plan(draft: Draft) -> None:
-            for derivation in told:
+            for derivation in recorded:
                 derivation.plan(draft, self.catalogue, self._hash)
 
         return self._journal.commit(plan)
@@ -420,7 +420,7 @@ class ArtifactStore(Closing):
         """Hide these contents and erase their bytes; every state can still be asked for.
 
         None of them shows the contents any more. What was never put, or is gone, is passed over;
-        so is what somebody puts again while this is under way: what is returned says what went.
+        so is what is put again meanwhile. The result names what was swept.
         After a power cut, do it again.
         """
         ours = [cid for cid in cids if self._is_ours(cid)]
@@ -472,7 +472,7 @@ class Contents:
         return _WRONG
 
     def mend(self, digest: bytes, data: bytes) -> None:
-        """Write the bytes of content anew where they are damaged. Only while the lock is held."""
+        """Write damaged bytes of content again. Only while the lock is held."""
         row = self._journal.index.find(digest)
         if row is not None and row.length == len(data) and self.read(digest, row) is _WRONG:
             file = self._journal.log.file(row.segment)

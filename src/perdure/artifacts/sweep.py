@@ -1,7 +1,7 @@
 """Give the space back of content that no state that can be asked for shows, or that must go.
 
-The log says first what goes, and only then does it go. So whoever puts the same content again is
-either before the sweep, and then it is not swept, or after it, and then its bytes are written anew.
+The log first records what goes; only then is it erased. So a process that puts the same content is
+either before the sweep, so that it is not swept, or after it, so that its bytes are written again.
 What was to be erased is noted beside the log until it is, so that a power cut delays it only.
 """
 
@@ -64,7 +64,7 @@ class Sweeper:
         self.plan_as(draft, Sweep(self._journal.index.horizon, tuple(cids)))
 
     def plan_as(self, draft: Draft, sweep: Sweep) -> None:
-        """Draft a sweep as somebody else did it, as far as what it names is hidden."""
+        """Draft a sweep that another copy recorded, as far as what it names is hidden."""
         self.finish()
         self._check(sweep.horizon)
         index, named = self._journal.index, _digests(sweep.cids)

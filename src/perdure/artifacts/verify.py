@@ -32,7 +32,7 @@ from perdure.errors import DamageError, explain_reading
 
 _JUDGED = frozenset(KINDS[each] for each in (Result, SnapshotAnchor, Sweep))
 Progress = Callable[[int, int], None]
-"""Told how many bytes are done, and how many there are."""
+"""Called with the number of bytes done, and of all bytes."""
 
 
 @dataclass(frozen=True, slots=True)

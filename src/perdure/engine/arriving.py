@@ -16,7 +16,6 @@ from perdure.artifacts import CID
 from perdure.artifacts.archive import Archive, read_archive
 from perdure.artifacts.archiving import How, export, how_it_stands, import_archive
 from perdure.artifacts.entry import Bind, decode_all
-from perdure.artifacts.proof import log_root
 from perdure.artifacts.verify import Progress
 from perdure.context.layouts.notes import NotesLayout
 from perdure.dataclass import dataclass
@@ -34,6 +33,7 @@ from perdure.errors import (
     StorageUnavailableError,
 )
 from perdure.files import write_whole
+from perdure.proofs.proof import log_root
 from perdure.storage.contract import StorageBackend, walk
 from perdure.storage.history import History
 from perdure.storage.joint import Joint

@@ -31,7 +31,6 @@ from perdure.engine.learn.candidates import Judged
 from perdure.engine.learn.remember import Cited, Remembered
 from perdure.engine.learn.review import Pending
 from perdure.engine.lint import Linted
-from perdure.engine.llm.ledger import Cost
 from perdure.engine.memory import Memory, Searched
 from perdure.engine.namespaces import Deleted, TenantKind
 from perdure.engine.past import When
@@ -49,6 +48,7 @@ from perdure.engine.versions import Garbage, Proof, Restored, TextDiff, Verified
 from perdure.engine.watch import WatchReport
 from perdure.engine.worker import Worked, WorkReport
 from perdure.engine.write import Saved, Written
+from perdure.llm.ledger import Cost
 from perdure.model import ContextNode, OutboxEvent, RelationEdge, RequestContext
 from perdure.model.aliases import Aliases, Identity
 from perdure.model.anchors import Origin, Verdict

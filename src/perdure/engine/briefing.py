@@ -522,7 +522,7 @@ def _written(items: Sequence[BriefingItem], last: str, now: datetime) -> str:
 
 @lru_cache(maxsize=64)
 def _presentable(text: str) -> str:
-    from perdure.engine.validate.texts import presentable_line  # noqa: PLC0415 - if a line is shown
+    from perdure.safety.texts import presentable_line  # noqa: PLC0415 - if a line is shown
 
     return presentable_line(text)
 

@@ -21,12 +21,12 @@ from perdure.context.reading import NodeReader
 from perdure.dataclass import asdict, dataclass, replace
 from perdure.engine.recall.planning import STOP_WORDS
 from perdure.engine.recall.result import Hint, HintKind, RecallResult
-from perdure.engine.tables import table
 from perdure.errors import BrokenNodeError
 from perdure.index.words import stems
 from perdure.model import RequestContext, Uri
 from perdure.model.transcript import HIDDEN, is_heading
 from perdure.model.values import JSON
+from perdure.tables import table
 
 _SHARE = 0.8
 """Of the words of a statement, so many must be in a sentence that says the same."""

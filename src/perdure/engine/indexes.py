@@ -265,7 +265,7 @@ class Indexes:
         return Present(following, sources, self._quarantined)
 
     def _quarantined(self) -> tuple[Hint, ...]:
-        return quarantined(self.way.told())
+        return quarantined(self.way.report())
 
     @cached_property
     def summaries(self) -> Summaries:

@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from perdure.engine.learn.remember import Cited, NewStatement, Remembered
     from perdure.engine.learn.review import Pending, Review
     from perdure.engine.lint import Linted
-    from perdure.engine.llm.ledger import Cost
     from perdure.engine.namespaces import Tenants
     from perdure.engine.parts import Parts
     from perdure.engine.past import Past, Pasts, When
@@ -72,6 +71,7 @@ if TYPE_CHECKING:
     from perdure.engine.worker import Worked, WorkReport
     from perdure.engine.write import Saved, Written
     from perdure.index.contract import KeptIndex
+    from perdure.llm.ledger import Cost
     from perdure.model import RelationEdge
     from perdure.model.anchors import Anchors, Checkout, Origin, Verdict
     from perdure.storage import Locator
@@ -858,8 +858,8 @@ class Memory(Readable):
         `origins` says from where: web, mcp, pasted. `candidates` lists it; nothing else finds it
         until the user accepts it. A secret in it is refused (`SecretRefusedError`).
         """
-        from perdure.engine.validate.secrets import SecretPolicy
-        from perdure.engine.validate.texts import safe
+        from perdure.safety.secrets import SecretPolicy
+        from perdure.safety.texts import safe
 
         clean = safe(" ".join(text.split()), {}, SecretPolicy.REFUSE).content
         return self._review.propose(clean, self._of(project), tuple(origins))
@@ -1234,8 +1234,8 @@ class Memory(Readable):
         `key` is the public key of its signer; without one, this user's. `ProofError` if the owner
         of the key did not sign it.
         """
-        from perdure.artifacts.keys import PublicKey
         from perdure.engine.erasing.receipts import check
+        from perdure.proofs.keys import PublicKey
 
         public = self._parts.signing_key().public if key is None else PublicKey.parse(key.strip())
         return check(text, self._parts.recorded.history, public)
@@ -1422,7 +1422,7 @@ class Memory(Readable):
         It is that of all accounts and memories of this home; only for callers who govern theirs.
         """
         self.caller.demand_governing("see what language models cost")
-        from perdure.engine.llm.ledger import costs
+        from perdure.llm.ledger import costs
 
         return costs(self.home, by, since)
 

@@ -5,13 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from perdure.artifacts.keys import SigningKey
     from perdure.context.nodes import Nodes
     from perdure.context.reading import NodeReader
     from perdure.context.relations import RelationReader, Relations
     from perdure.engine.erasing.erasing import Erasing
     from perdure.engine.indexes import Indexes, Present
-    from perdure.engine.llm.contract import LLM
     from perdure.engine.namespaces import NamespaceManager
     from perdure.engine.outbox import OutboxStore
     from perdure.engine.past import Pasts
@@ -19,8 +17,10 @@ if TYPE_CHECKING:
     from perdure.engine.upkeep import Checkup, StatusPart
     from perdure.engine.versions import Log
     from perdure.engine.watcher import ChangeWatcher
+    from perdure.llm.contract import LLM
     from perdure.model import RequestContext
     from perdure.model.trust import AgentSettings
+    from perdure.proofs.keys import SigningKey
     from perdure.storage.seen import Seen
     from perdure.storage.wrappers.recorded import Recorded
 

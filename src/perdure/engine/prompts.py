@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from perdure.engine.occasions import LONGEST_STEPS, is_procedure
 from perdure.engine.recall.planning import STOP_WORDS
 from perdure.engine.recall.result import Hit
-from perdure.engine.validate.texts import presentable_line
 from perdure.index.words import stems
 from perdure.model.anchors import UNCHECKED, Verdict, hedged
 from perdure.model.uri import Uri, kind_of
 from perdure.model.values import shortened, words_key
 from perdure.patterns import later
+from perdure.safety.texts import presentable_line
 
 if TYPE_CHECKING:
     from perdure.engine.briefing import BriefingItem

@@ -20,13 +20,13 @@ from perdure.engine.learn.prose import scored, sentences
 from perdure.engine.learn.statements import Statement
 from perdure.engine.prompts import LIST_MARK, SENTENCE
 from perdure.engine.recall.planning import STOP_WORDS
-from perdure.engine.validate.texts import presentable_line
 from perdure.errors import ArtifactError, ContextError, StorageError
 from perdure.index.words import stems
 from perdure.model import ContextNode, RequestContext, Uri
 from perdure.model.transcript import HIDDEN, parse
 from perdure.model.uri import stable_name
 from perdure.model.values import shortened
+from perdure.safety.texts import presentable_line
 from perdure.storage.history import History
 from perdure.storage.wrappers.view import View
 

@@ -15,13 +15,13 @@ from perdure.engine.learn.statements import cid_of, statements
 from perdure.engine.matching import follows, lifts, matches
 from perdure.engine.recall.confirming import Confirming
 from perdure.engine.recall.packing import tokens_in
-from perdure.engine.validate.instructions import instructions_in
-from perdure.engine.validate.texts import presentable_line
 from perdure.errors import InvalidValueError
 from perdure.model import ContextNode, SeedHit
 from perdure.model.uri import KIND_TITLES, kind_of
 from perdure.model.values import JSON, shortened
 from perdure.patterns import later
+from perdure.safety.instructions import instructions_in
+from perdure.safety.texts import presentable_line
 from perdure.times import read_moment
 
 MOST_TOKENS = 60

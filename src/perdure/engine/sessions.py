@@ -13,15 +13,6 @@ from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader
 from perdure.dataclass import dataclass, replace
 from perdure.engine.forgotten import ForgottenList, of_caller
-from perdure.engine.validate.secrets import SecretPolicy
-from perdure.engine.validate.texts import (
-    CleanText,
-    Masked,
-    cleaned_line,
-    common,
-    kept,
-    refuse_secrets,
-)
 from perdure.errors import (
     AccessDeniedError,
     BrokenNodeError,
@@ -47,6 +38,15 @@ from perdure.model.transcript import (
     section,
 )
 from perdure.model.values import JSON, MAX_ABSTRACT, encodable, shortened
+from perdure.safety.secrets import SecretPolicy
+from perdure.safety.texts import (
+    CleanText,
+    Masked,
+    cleaned_line,
+    common,
+    kept,
+    refuse_secrets,
+)
 
 _NAME = "messages"
 _TITLE = "title"

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from perdure.artifacts import CID, Hash, IndexState, lines
 from perdure.artifacts.disk import FolderDisk
 from perdure.artifacts.entry import Lift, Put, Sweep, Tombstone
-from perdure.artifacts.keys import PublicKey, SigningKey
 from perdure.artifacts.named import CATALOGUE
-from perdure.artifacts.proof import InclusionProof, Proven, Prover, verify_proof
 from perdure.artifacts.verify import Fault, Report, verify
 from perdure.context.files import CONTENT
 from perdure.context.layouts.notes import NotesLayout
@@ -33,6 +31,8 @@ from perdure.errors import (
 )
 from perdure.model import RequestContext
 from perdure.model.request import place_named, text_named
+from perdure.proofs.keys import PublicKey, SigningKey
+from perdure.proofs.proof import InclusionProof, Proven, Prover, verify_proof
 from perdure.sqlite import read_only
 from perdure.storage import ABSENT, Locator, content_hash
 from perdure.storage.content import Expectation

@@ -12,8 +12,6 @@ from perdure.dataclass import dataclass, replace
 from perdure.engine.browse import Browser
 from perdure.engine.learn.evidence import support_of
 from perdure.engine.learn.naming import of_project
-from perdure.engine.validate.secrets import SecretPolicy, secrets_in
-from perdure.engine.validate.texts import Note, Owned, Safe, refuse_secrets, safe
 from perdure.errors import (
     InvalidValueError,
     NodeExistsError,
@@ -32,6 +30,8 @@ from perdure.model import (
 from perdure.model.record import PROJECT
 from perdure.model.uri import PROFILE
 from perdure.model.values import JSON, encodable, shortened
+from perdure.safety.secrets import SecretPolicy, secrets_in
+from perdure.safety.texts import Note, Owned, Safe, refuse_secrets, safe
 
 _ATTEMPTS_TO_SAVE = 10
 _RENAME = "choose another name."

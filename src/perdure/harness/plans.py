@@ -91,23 +91,23 @@ def resolve_active_plan(place: StateDir, name: str | None = None) -> Plan:
     """Return the plan of this name, else the one that the marker names, else the one without.
 
     A marker that can't be read, names what can be no plan, or one that is not there, is an
-    `ActivePlanError`: to go on with another plan could undo somebody's work.
+    `ActivePlanError`: to go on with another plan could undo work.
     """
     if name is not None:
         return named_plan(name)
     marker = Path(place.project_root, HARNESS, MARKER)
     try:
-        said = read_mark(place.project_root, MARKER)
+        marked = read_mark(place.project_root, MARKER)
     except StorageError as error:
         raise ActivePlanError(f"the marker of the active plan can't be read: {error}") from error
-    if said is None:
+    if marked is None:
         return DEFAULT
     try:
-        plan = named_plan(said)
+        plan = named_plan(marked)
     except PlanNameError as error:
-        raise _wrong(marker, f"{said[:80]!a}, which can be the name of no plan") from error
+        raise _wrong(marker, f"{marked[:80]!a}, which is not a valid name of a plan") from error
     if read_plan(place, plan) is None:
-        raise _wrong(marker, f"{said!a}, but there is no {plan.plan_file} in {place.shown!a}")
+        raise _wrong(marker, f"{marked!a}, but there is no {plan.plan_file} in {place.shown!a}")
     return plan
 
 
@@ -138,6 +138,6 @@ def _names(place: StateDir) -> list[str]:
         name = file.removeprefix(start).removesuffix(_SUFFIX)
         try:
             names.append(check_slug(name, "the name of a plan"))
-        except InvalidValueError:  # a note of somebody, and no plan of ours
+        except InvalidValueError:  # a note, not one of our plans
             continue
     return names

@@ -71,10 +71,10 @@ def checkout_at(root: Path) -> Checkout | None:
     found = root / ".git"
     if found.is_dir():
         return Checkout(found, found)
-    said = (text_in(found) or "").strip()
-    if not said.startswith(_GITDIR):
+    value = (text_in(found) or "").strip()
+    if not value.startswith(_GITDIR):
         return None
-    own = Path(root, said.removeprefix(_GITDIR).strip())
+    own = Path(root, value.removeprefix(_GITDIR).strip())
     shared = (text_in(own / "commondir") or "").strip()
     if not shared:  # a submodule, or a repository that is kept elsewhere
         return Checkout(own, own)
@@ -143,8 +143,8 @@ def _remotes(config: str) -> dict[str, str]:
             section = re.match(_SECTION, line, re.IGNORECASE)
             remote = section[1] if section else None
         elif remote is not None and (url := re.fullmatch(_URL, line, re.IGNORECASE)):
-            said = re.sub(_COMMENT, "", url[1]).strip().strip('"')
-            found.setdefault(remote, said)
+            value = re.sub(_COMMENT, "", url[1]).strip().strip('"')
+            found.setdefault(remote, value)
     return {name: url for name, url in found.items() if url}
 
 
@@ -176,8 +176,8 @@ def read_local(project_root: str, name: str) -> str | None:
 
 
 def read_mark(project_root: str, name: str) -> str | None:
-    said = read_local(project_root, name)
-    return None if said is None else said.strip()
+    value = read_local(project_root, name)
+    return None if value is None else value.strip()
 
 
 def list_local(project_root: str) -> list[str]:
@@ -412,12 +412,12 @@ def _configured(path: Path) -> str | None:
     if not path.is_file():
         return None
     try:
-        said = json.loads(text_in(path) or "")
-        if not isinstance(said, dict):
-            raise TypeError("it is no object.")  # noqa: TRY301 - told of as what JSON refuses
-        return check_slug(said["slug"], "the name of a project") if "slug" in said else None
+        value = json.loads(text_in(path) or "")
+        if not isinstance(value, dict):
+            raise TypeError("it is not an object.")  # noqa: TRY301 - reported like invalid JSON
+        return check_slug(value["slug"], "the name of a project") if "slug" in value else None
     except (ValueError, TypeError, RecursionError) as error:
-        told = str(error).partition("\n")[0]
+        reason = str(error).partition("\n")[0]
         raise ProjectError(
-            f'{str(path)!a} names no project: {told} Fix: write {{"slug": "my-project"}}.'
+            f'{str(path)!a} names no project: {reason} Fix: write {{"slug": "my-project"}}.'
         ) from error

@@ -17,7 +17,7 @@ from perdure.storage import ABSENT, Locator, StorageBackend, content_hash
 
 META, FILE = "_meta", "repos.json"
 _ATTEMPTS = 1000
-"""Each failure means that somebody else got on, so this ends long before."""
+"""Each failure means that another process succeeded, so this ends long before."""
 _VERSION = 1
 
 
@@ -101,7 +101,7 @@ def _are_one(known: Repo, repo: Repo) -> bool:
 
 # ---------------------------------------------------------------- the file
 def _mutate(backend: StorageBackend, change: Callable[[Repos], Repos]) -> Repos:
-    """Change the registry as it is now, whoever else changes it meanwhile."""
+    """Change the registry, also while other processes change it."""
     for attempt in range(1, _ATTEMPTS + 1):
         repos, before = _read(backend)
         after = change(repos)
@@ -132,19 +132,19 @@ def _read(backend: StorageBackend) -> tuple[Repos, str | None]:
 
 
 def _parsed(text: str) -> Repos:
-    told = json.loads(text)
-    if not isinstance(told, dict) or told.get("version") != _VERSION:
+    data = json.loads(text)
+    if not isinstance(data, dict) or data.get("version") != _VERSION:
         raise ValueError(f"it is no list of version {_VERSION}")
-    repos = told.get("repos")
+    repos = data.get("repos")
     if not isinstance(repos, dict):
         raise TypeError("it has no repos")
-    return {check_slug(slug): _repo(slug, said) for slug, said in repos.items()}
+    return {check_slug(slug): _repo(slug, entry) for slug, entry in repos.items()}
 
 
-def _repo(slug: str, said: object) -> Repo:
-    if not isinstance(said, dict):
+def _repo(slug: str, entry: object) -> Repo:
+    if not isinstance(entry, dict):
         raise TypeError(f"{slug!a} is no repository")
-    remote, roots = said.get("remote", ""), said.get("roots", [])
+    remote, roots = entry.get("remote", ""), entry.get("roots", [])
     if not isinstance(remote, str) or not isinstance(roots, list):
         raise TypeError(f"{slug!a} has no remote or roots that could be")
     if not all(isinstance(root, str) for root in roots):
@@ -153,11 +153,11 @@ def _repo(slug: str, said: object) -> Repo:
 
 
 def _written(repos: Repos) -> str:
-    told = {
+    data = {
         slug: {"remote": repo.remote, "roots": list(repo.roots)}
         for slug, repo in sorted(repos.items())
     }
-    return json.dumps({"version": _VERSION, "repos": told}, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps({"version": _VERSION, "repos": data}, indent=2, ensure_ascii=False) + "\n"
 
 
 def _broken(backend: StorageBackend, what: str) -> RepoRegistryError:

@@ -1,7 +1,7 @@
 """Where the state of a project is kept, and reading it: plans, progress, whatever its agents note.
 
 One rule decides. A synced backend keeps it, so that every machine has it; else it stays in the
-`.harness` folder of the checkout, and so it does if its owner said `local`.
+`.harness` folder of the checkout, and so it does if its mode is `local`.
 """
 
 import re
@@ -31,23 +31,22 @@ class Device(NamedTuple):
     state_mode: str | None = None
 
 
-def canonical_mode(said: str, where: str) -> str:
+def canonical_mode(name: str, where: str) -> str:
     """Return the mode that a text names; `vault` is the old name of `backend`."""
-    mode = _OLD_NAMES.get(said, said)
+    mode = _OLD_NAMES.get(name, name)
     if mode not in MODES:
         raise StateModeError(
-            f"{where} says {said[:80]!a}, which is no way to keep state. "
-            f"Fix: write {' or '.join(MODES)}."
+            f"{where} says {name[:80]!a}, which is not a mode. Fix: write {' or '.join(MODES)}."
         )
     return mode
 
 
 def marked_mode(project_root: str) -> str | None:
     """Return what the marker of a checkout says; None if it has none. Nothing is rewritten."""
-    said = read_mark(project_root, MODE_MARKER)
-    if said is None:
+    mode = read_mark(project_root, MODE_MARKER)
+    if mode is None:
         return None
-    return canonical_mode(said, repr(str(Path(project_root, ".harness", MODE_MARKER))))
+    return canonical_mode(mode, repr(str(Path(project_root, ".harness", MODE_MARKER))))
 
 
 def state_mode(project_root: str, device: Device) -> str:
@@ -73,7 +72,7 @@ class StateDir(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """Where it is, said to people, and to programs that know files only."""
+        """Where it is, for messages and for programs that only know files."""
         if self.backend is None or self.locator is None:
             return str(Path(self.project_root, HARNESS))
         return str(Path(self.backend.whereabouts, self.locator.key))

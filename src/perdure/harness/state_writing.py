@@ -72,9 +72,9 @@ def remove_local(project_root: str, home: str, name: str) -> None:
         Batch(project_root, opener(project_root), [removal]).land(held)
 
 
-def mark_mode(project_root: str, home: str, said: str) -> str:
+def mark_mode(project_root: str, home: str, name: str) -> str:
     """Let a checkout keep its state in its own way; return the mode as it was written."""
-    mode = canonical_mode(said, "the mode")
+    mode = canonical_mode(name, "the mode")
     write_local(project_root, home, MODE_MARKER, f"{mode}\n")
     return mode
 

@@ -52,8 +52,8 @@ class Aliases:
     def parse(cls, text: str, where: str = FILE) -> "Aliases":
         """Read what `text` gives; `ProjectError` if it is something else, or leads in a circle."""
         try:
-            told = json.loads(text) if text.strip() else {}
-            found = cls(*(_names(told.get(each, {}), each) for each in ("projects", "remotes")))
+            data = json.loads(text) if text.strip() else {}
+            found = cls(*(_names(data.get(each, {}), each) for each in ("projects", "remotes")))
             for name in found.projects:
                 found.project(name)
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
@@ -68,8 +68,8 @@ class Aliases:
         return Aliases(*({k: max(a.get(k, ""), b.get(k, "")) for k in {**a, **b}} for a, b in both))
 
     def text(self) -> str:
-        told = {"projects": dict(self.projects), "remotes": dict(self.remotes)}
-        return json.dumps(told, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+        data = {"projects": dict(self.projects), "remotes": dict(self.remotes)}
+        return json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
     def project(self, identity: Identity | str) -> str:
         """Return the project of an identity, or of a project's former name; "" for none."""
@@ -144,11 +144,11 @@ class Aliases:
         return Aliases(projects, remotes)
 
 
-def _names(told: object, which: str) -> dict[str, str]:
-    if not isinstance(told, dict):
+def _names(data: object, which: str) -> dict[str, str]:
+    if not isinstance(data, dict):
         raise TypeError(f"{which} is not an object")
-    for name, value in told.items():
+    for name, value in data.items():
         check_slug(name.partition("/")[0], "the name of a project")
         if value or which == "projects":
             check_slug(value, "the name of a project")
-    return told
+    return data

@@ -24,7 +24,7 @@ class EventStatus(Enum):
     PENDING = "pending"
     """Waiting, perhaps until a time."""
     PROCESSING = "processing"
-    """Somebody works on it."""
+    """A worker has it."""
     DEAD = "dead"
     """Tried too often; an operator decides."""
 
@@ -70,8 +70,8 @@ class OutboxEvent:
 
 
 def _told(error: str) -> str:
-    """Return what an error said. Nothing of it is refused: to note a failure must not fail."""
+    """Return the text of an error. Any text is accepted: to record a failure must not fail."""
     if not isinstance(error, str):
         raise InvalidValueError(f"the error is {shown(error)}. Fix: give what it says, as text.")
-    said = error.encode(errors="backslashreplace").decode()
-    return said if len(said) <= MAX_OVERVIEW else said[: MAX_OVERVIEW - len(CUT)] + CUT
+    text = error.encode(errors="backslashreplace").decode()
+    return text if len(text) <= MAX_OVERVIEW else text[: MAX_OVERVIEW - len(CUT)] + CUT

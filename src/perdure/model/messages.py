@@ -85,9 +85,9 @@ def read_messages(given: Iterable[object]) -> ReadMessages:
             )
         for one in _unwrapped(found):
             reading = _Reading(index, one)
-            messages += reading.said
+            messages += reading.messages
             left_out += reading.left_out
-            sources += [index] * len(reading.said)
+            sources += [index] * len(reading.messages)
     return ReadMessages(tuple(messages), tuple(left_out), tuple(sources))
 
 
@@ -156,7 +156,7 @@ def _unwrapped(given: Mapping[object, object]) -> list[Mapping[object, object]]:
 
 # ---------------------------------------------------------------- one message
 class _Reading:
-    """Reads one message; `said` is what a session keeps of it, `left_out` the rest."""
+    """Reads one message; `messages` is what a session keeps of it, `left_out` the rest."""
 
     def __init__(self, index: int, given: Mapping[object, object]) -> None:
         self._index = index
@@ -164,10 +164,10 @@ class _Reading:
         self._texts: list[str] = []
         self._role = self._name = ""
         self._time: datetime | None = None
-        self.said: list[Message] = []
+        self.messages: list[Message] = []
         self.left_out: list[LeftOut] = []
         self._read()
-        if not self.said and not self.left_out:
+        if not self.messages and not self.left_out:
             self._leave("the message", "it is empty")
 
     def _read(self) -> None:
@@ -181,7 +181,7 @@ class _Reading:
         elif kind.endswith("_call"):
             self._read_call(kind)
         elif kind in _THOUGHTS:
-            self._leave("reasoning", "it was not said")
+            self._leave("reasoning", "it is not part of the conversation")
         else:
             self._leave(f"an item of type {shown(kind)}" if kind else "the message", "has no role")
 
@@ -230,7 +230,7 @@ class _Reading:
     def _text(self, block: Mapping[object, object], kind: str) -> str:
         """Return the text of a block; in place of what is not text, a word that says so."""
         if kind in _THOUGHTS:
-            self._leave(kind, "it was not said")
+            self._leave(kind, "it is not part of the conversation")
             return ""
         text = block.get("refusal") if kind == "refusal" else block.get("text")
         text = (mapping_in(text) or {}).get("value", text) if text is not None else None
@@ -283,7 +283,7 @@ class _Reading:
 
     def _tool(self, name: str, content: str) -> None:
         if content.strip():
-            self.said.append(Message("tool", content, name, self._time))
+            self.messages.append(Message("tool", content, name, self._time))
         else:
             self._leave("the result of a tool", "it is empty")
 
@@ -292,7 +292,7 @@ class _Reading:
         text = _joined(self._texts)
         self._texts.clear()
         if text.strip():
-            self.said.append(Message(self._role, text, self._name, self._time))
+            self.messages.append(Message(self._role, text, self._name, self._time))
 
     def _read_time(self) -> None:
         name = next((each for each in _TIMES if self._given.get(each) is not None), "")
@@ -313,7 +313,7 @@ class _Reading:
         unknown = [key for key, value in self._given.items() if key not in known and not _no(value)]
         for key in unknown:
             if key in _THOUGHTS:
-                self._leave(str(key), "it was not said")
+                self._leave(str(key), "it is not part of the conversation")
         rest = sorted(shown(key) for key in unknown if key not in _THOUGHTS)
         if rest:
             self._leave(shortened(", ".join(rest), MAX_SHOWN), "no message has such a key")

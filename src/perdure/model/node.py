@@ -132,7 +132,7 @@ class ContextNode:
     """Set by the write that makes it."""
     updated_at: datetime = _EPOCH
     basis: str = field(default="", compare=False, repr=False)
-    """Tells what its files said when it was read, so that no edit since is overwritten."""
+    """The hash of its files when it was read, so that no later edit is overwritten."""
     problems: tuple[str, ...] = field(default=(), compare=False)
     """What an edit by hand broke; of that, this node has what was there before."""
 
@@ -249,8 +249,8 @@ def title_of(content: str, abstract: str, place: Uri) -> str:
 @lru_cache(maxsize=32)
 def _title(content: str, abstract: str) -> str:
     heading = next((each.info for each in headings(content) if each.info), "")
-    said = heading or abstract.strip().partition("\n")[0]
-    return shortened(" ".join(said.split()) or _beginning(content), _MAX_TITLE)
+    text = heading or abstract.strip().partition("\n")[0]
+    return shortened(" ".join(text.split()) or _beginning(content), _MAX_TITLE)
 
 
 def _beginning(content: str) -> str:

@@ -139,8 +139,8 @@ def check_filters(filters: Mapping[str, JSON]) -> Mapping[str, JSON]:
     checked = frozen(filters, "filters")
     account, spaces = checked.get(ACCOUNT), checked.get(OWNER_SPACE)
     several = spaces if isinstance(spaces, tuple) else (spaces,)
-    told = {ACCOUNT: _names([account]), OWNER_SPACE: _names(several)}
-    if missing := ", ".join(name for name, is_told in told.items() if not is_told):
+    owners = {ACCOUNT: _names([account]), OWNER_SPACE: _names(several)}
+    if missing := ", ".join(name for name, is_named in owners.items() if not is_named):
         raise InvalidValueError(f"the filters lack {missing}. Fix: say in whose memory to look.")
     return checked
 

@@ -103,7 +103,7 @@ class RequestContext:
         return self.role is not Role.MEMBER
 
     def reaches(self, owner_space: str) -> bool:
-        """Whether what somebody has in this account is within reach; so is what all share."""
+        """Whether the caller may see this owner space of its account, or it is shared by all."""
         if owner_space.startswith("account:"):
             return owner_space == f"account:{self.account_id}"
         if self.role is not Role.MEMBER:
@@ -137,7 +137,7 @@ class RequestContext:
         return AccessDeniedError(
             f"{str(uri)[:200]!a} is out of reach for user {self.user_id[:80]!a} and agent "
             f"{self.agent_id[:80]!a} of account {self.account_id[:80]!a}. "
-            "Fix: ask as somebody who may see it, or have its owner space shown to you."
+            "Fix: ask as a user who may see it, or let its owner share the owner space."
         )
 
 

@@ -1,8 +1,8 @@
-"""What a message of a session is: said by the user or the agent, or put there by a program.
+"""What a message of a session is: written by the user or the agent, or added by a program.
 
 Agents mix many things into their transcripts: tool output, system reminders, the output of slash
-commands, and what memory itself injected. Only what a person or the agent said may be learned from
-or recalled as said. `speech_of` decides that for every reader, index and extractor.
+commands, and what memory itself injected. Only what a person or the agent wrote may be learned from
+or recalled as a quote. `speech_of` decides that for every reader, index and extractor.
 
 What Perdure emits is `marked` when it goes out. The mark has letters, digits and hyphens only, so
 that JSON, HTML, quoting and indentation leave it intact. Text without a mark is recognised by what
@@ -40,7 +40,7 @@ class Speech:
 
 
 def speech_of(role: str, content: str) -> Speech:
-    """Decide what a message is, and take out of it what nobody said.
+    """Decide what a message is, and remove what a program added.
 
     The role is the transcript's: user, assistant, system or tool; any other is a program's.
     """
@@ -241,7 +241,7 @@ _BEGINNINGS = later(
     r"|Base directory for this skill: "
     r"|\w+(?::\w+)? hook (?:additional context|success|feedback|error|blocking error)\b)"
 )
-"""How a message begins of which nothing was said."""
+"""How a message begins that a program wrote."""
 _LINES = later(
     r"^[ \t]*\[(?:Request interrupted by user[^\]\n]*|Image: source: [^\]\n]*|Image #?\d*)\][ \t]*$"
     r"|^[ \t]*\w+(?::\w+)? hook (?:additional context|success): ?.*$",
@@ -283,7 +283,7 @@ def _without_tags(text: str) -> str:
     """Take out the blocks of other programs, nested ones too.
 
     A block without an end goes on to the end of the text if its tag begins a line; else the tag is
-    a word of somebody who speaks about it.
+    a word of a person who writes about it.
     """
     kept: list[str] = []
     inside: list[str] = []

@@ -54,18 +54,20 @@ class Message:
             put(self, "time", moment(self.time, "time of a message"))
 
     @classmethod
-    def from_mapping(cls, said: Mapping[str, object]) -> "Message":
+    def from_mapping(cls, mapping: Mapping[str, object]) -> "Message":
         """Read a message as agents hand it over: role and content, perhaps name and time."""
-        given: object = said
+        given: object = mapping
         if not isinstance(given, Mapping) or not {"role", "content"} <= given.keys():
-            raise InvalidValueError(f"{shown(said)} is no message. Fix: give role and content.")
-        if unknown := said.keys() - {"role", "content", "name", "time"}:
+            raise InvalidValueError(
+                f"{shown(mapping)} is not a message. Fix: give role and content."
+            )
+        if unknown := mapping.keys() - {"role", "content", "name", "time"}:
             raise InvalidValueError(
                 f"a message has no {shown(min(map(str, unknown)))}. "
                 "Fix: give role, content, name and time only."
             )
-        name, time = said.get("name") or "", said.get("time")
-        return cls(_text(said["role"]), _text(said["content"]), _text(name), _time(time))
+        name, time = mapping.get("name") or "", mapping.get("time")
+        return cls(_text(mapping["role"]), _text(mapping["content"]), _text(name), _time(time))
 
     @property
     def speaker(self) -> str:
@@ -81,36 +83,38 @@ class Said:
     """Which message of the session it is, from 0."""
     piece: int
     first_line: int
-    """The first line of what was said, from 1; the heading is above."""
+    """The first line of its content, from 1; the heading is above."""
 
 
-def render(title: str, said: Iterable[tuple[int, int, Message]]) -> str:
+def render(title: str, messages: Iterable[tuple[int, int, Message]]) -> str:
     """Return messages, or pieces of them, as Markdown; each with its index and piece."""
-    return "".join([f"# {_SPACE.sub(' ', title).strip()}\n", *(section(*each) for each in said)])
+    return "".join(
+        [f"# {_SPACE.sub(' ', title).strip()}\n", *(section(*each) for each in messages)]
+    )
 
 
 def abstract_of(text: str) -> str:
-    """Say who speaks at the beginning of a text, when, and what; "" if nobody does."""
-    said = _first_said(text[:_BEGINNING])
-    if not said:
+    """Return who speaks first in a text, when, and the first words; "" without messages."""
+    messages = _first_messages(text[:_BEGINNING])
+    if not messages:
         return ""
-    speakers = ", ".join(dict.fromkeys(each.speaker for each in said))
-    times = [each.time for each in said if each.time]
+    speakers = ", ".join(dict.fromkeys(each.speaker for each in messages))
+    times = [each.time for each in messages if each.time]
     date = f", {min(times).date().isoformat()}" if times else ""
-    began = next((" ".join(each.content.split()) for each in said if each.content.strip()), "")
+    began = next((" ".join(each.content.split()) for each in messages if each.content.strip()), "")
     return shortened(f"{speakers}{date}: {began}", MAX_ABSTRACT)
 
 
 def beginning(text: str) -> tuple[str, str]:
     """Return the day of the first message of a session, and how its user begins; "" if unknown."""
-    said = _first_said(text[:_BEGINNING])
-    day = next((each.time.date().isoformat() for each in said if each.time), "")
-    words = (" ".join(each.content.split()) for each in said if each.role == "user")
+    messages = _first_messages(text[:_BEGINNING])
+    day = next((each.time.date().isoformat() for each in messages if each.time), "")
+    words = (" ".join(each.content.split()) for each in messages if each.role == "user")
     return day, shortened(next(filter(None, words), ""), _MAX_WORDS).removesuffix("…")
 
 
 @lru_cache(maxsize=64)
-def _first_said(text: str) -> tuple[Message, ...]:
+def _first_messages(text: str) -> tuple[Message, ...]:
     """Return the messages of a beginning, which is the same when a session grows."""
     return tuple(each.message for each in parse(text))
 
@@ -130,7 +134,8 @@ def parse(text: str) -> list[Said]:
     ]
     starts = [*(at for at, _ in found), len(lines)]
     return [
-        _said(match, lines, at, end) for (at, match), end in zip(found, starts[1:], strict=True)
+        _read_message(match, lines, at, end)
+        for (at, match), end in zip(found, starts[1:], strict=True)
     ]
 
 
@@ -177,12 +182,12 @@ def _heading(index: int, piece: int, message: Message) -> str:
     return f"## {who}{when} ^m{index}" + (f".{piece}" if piece else "")
 
 
-def _said(heading: re.Match[str], lines: list[str], at: int, end: int) -> Said:
+def _read_message(heading: re.Match[str], lines: list[str], at: int, end: int) -> Said:
     first = at + 2 if lines[at + 1 : at + 2] == [""] else at + 1
     last = end - 1 if end > first and lines[end - 1] == "" else end
     escaped = _LOOKS_LIKE_ONE.fullmatch
-    said = (line[1:] if line[:1] == "\\" and escaped(line) else line for line in lines[first:last])
-    content = "\n".join(said)
+    kept = (line[1:] if line[:1] == "\\" and escaped(line) else line for line in lines[first:last])
+    content = "\n".join(kept)
     role = heading["role"] or heading["bare"]
     message = Message(role, content, heading["name"] or "", read_moment(heading["time"]))
     return Said(message, int(heading["index"]), int(heading["piece"] or 0), first + 1)
@@ -195,7 +200,7 @@ def _escaped(content: str) -> str:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise InvalidValueError(f"{shown(value)} is no text. Fix: give text in every message.")
+        raise InvalidValueError(f"{shown(value)} is not text. Fix: give text in every message.")
     return value
 
 

@@ -32,7 +32,7 @@ _OWN = r"(?i)mcp__(?:plugin_)?perdure(?:_perdure)?__"
 
 
 def is_own_tool(tool: str) -> bool:
-    """Whether a tool is one of Perdure's: what it returns, the user said before."""
+    """Whether a tool is one of Perdure's: what it returns is already remembered."""
     return bool(re.match(_OWN, tool))
 
 

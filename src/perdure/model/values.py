@@ -155,7 +155,7 @@ def _frozen_mapping(value: Mapping[str, JSON], what: str, depth: int) -> Mapping
 
 
 def _frozen(value: JSON, what: str, depth: int) -> JSON:
-    """Return one value of it; of a class of somebody's own, what JSON would say."""
+    """Return one value; for an unknown class, its JSON."""
     if (type(value) is str and value.isascii()) or value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):

@@ -23,8 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     atexit.register(gc.freeze)  # the system takes all back at once
     for stream in (sys.stdout, sys.stderr):
         getattr(stream, "reconfigure", lambda **_: None)(encoding="utf-8", errors="replace")
-    said = sys.argv[1:] if arguments is None else list(arguments)
-    given = _parser(said[0] if said else "").parse_args(said)
+    argv = sys.argv[1:] if arguments is None else list(arguments)
+    given = _parser(argv[0] if argv else "").parse_args(argv)
     ask: Callable[[Namespace], tuple[str, str]] = given.ask
     try:
         answer, reason = ask(given)
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         sys.stdout.write(answer)
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever asked has read enough
+    except BrokenPipeError:  # the caller has read enough
         sys.stdout = None  # nobody complains at the end
     return 0
 
@@ -90,8 +90,8 @@ def _parser(verb: str) -> ArgumentParser:
     parser = ArgumentParser("python -m perdure.process", description=__doc__)
     verbs = parser.add_subparsers(required=True, metavar="VERB")
     for name in [verb] if verb in _VERBS else _VERBS:
-        told, ask, arguments = _VERBS[name]
-        added = verbs.add_parser(name, help=told, description=told)
+        summary, ask, arguments = _VERBS[name]
+        added = verbs.add_parser(name, help=summary, description=summary)
         added.set_defaults(ask=ask)
         for argument, settings in arguments.items():
             added.add_argument(argument, **settings)
@@ -102,7 +102,7 @@ Settings = dict[str, Any]
 _CWD: Settings = {"help": "the folder of the project; else the working directory"}
 _VERBS: dict[str, tuple[str, Callable[[Namespace], tuple[str, str]], dict[str, Settings]]] = {
     "recall-here": (
-        "print what memory has for whoever works here",
+        "print the memories for the work in this folder",
         _recall_here,
         {
             "--cwd": _CWD,

@@ -10,9 +10,9 @@ Context = Mapping[str, object] | None
 
 def asked(context: Context) -> tuple[str, object, str | None]:
     """Return the folder, the phase and the plan that a context names; each may be missing."""
-    said = context or {}
-    cwd, plan = said.get("cwd"), said.get("plan")
-    return _folder(cwd), said.get("phase"), None if plan is None or plan == "" else str(plan)
+    given = context or {}
+    cwd, plan = given.get("cwd"), given.get("plan")
+    return _folder(cwd), given.get("phase"), None if plan is None or plan == "" else str(plan)
 
 
 def _folder(cwd: object) -> str:

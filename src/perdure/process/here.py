@@ -14,7 +14,7 @@ from perdure.process.notes import Recalled, Scope, notes_for, phase_named, shown
 
 
 def recall_here(context: Context, *, query: str | None = None, limit: int | None = None) -> str:
-    """Return what memory has for whoever works here, as Markdown; empty if there is none.
+    """Return the memories for the work in this folder, as Markdown; empty if there are none.
 
     That is what is always loaded, then what is of the project and fits the phase, the newest
     first; with a `query`, what answers it. `limit` is the most tokens, else as the phase says. What
@@ -66,8 +66,8 @@ def offered(context: Context, candidate: object) -> tuple[list[dict[str, object]
     except (StorageSelectionError, StorageError, ProjectError) as error:
         return [], str(error)
     copy = dict(candidate) if isinstance(candidate, Mapping) else {"body": candidate}
-    said = {} if phase is None else {"phase": phase}
-    return [{**copy, **said, "project": project, "target": _target(reading, copy)}], ""
+    phases = {} if phase is None else {"phase": phase}
+    return [{**copy, **phases, "project": project, "target": _target(reading, copy)}], ""
 
 
 def _target(reading: Reading, candidate: Mapping[str, object]) -> str | None:

@@ -23,7 +23,7 @@ def state_path(context: Context, which: str) -> Path:
 
     That is where the state of the project is kept; if that can't be had, in `.harness` of the
     project. Any other `which`, a name that can be no plan, and a marker that leads to none are
-    errors: to go on with another plan could undo somebody's work.
+    errors: to go on with another plan could undo work.
     """
     return located(context, which)[0]
 

@@ -52,7 +52,7 @@ def phase_named(name: object) -> Phase:
 _MOST_NOTES, _MOST_TO_CHOOSE_FROM = 200, 1000
 """So many of the newest are looked at; more, where not all of them fit the phase."""
 MOST_WAITING = 200
-"""So many nodes that no index knows of are looked at while somebody waits."""
+"""How many nodes that no index has are read while the caller waits."""
 _ALWAYS, _OF_PROJECT = "Always", "Project"
 
 
@@ -98,7 +98,7 @@ def lag(waiting: list[str] | None) -> str:
 
 
 def tiers_of(notes: Notes, scope: Scope) -> list[Tier[Note]]:
-    """Return what is to be shown, in its order: the newest first, whoever wrote it."""
+    """Return the notes to show, the newest first, of all writers."""
     now, owners = datetime.now(UTC).isoformat(), scope.reading.owners
 
     def wanted(given: Iterable[Note]) -> Iterator[Note]:
@@ -137,5 +137,5 @@ def _is_same(reading: Reading, note: Note) -> bool:
     except InvalidLocatorError:  # the index is damaged; the node itself is asked then
         return False
     files = reading.backend.read_all(place, SHOWN_FILES)
-    said = "\0".join(files.get(name, "") for name in SHOWN_FILES)
-    return sha256(said.encode()).hexdigest() == note.told.get("sha256")
+    shown = "\0".join(files.get(name, "") for name in SHOWN_FILES)
+    return sha256(shown.encode()).hexdigest() == note.told.get("sha256")

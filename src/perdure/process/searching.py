@@ -1,4 +1,4 @@
-"""What memory answers to a question, for whoever works on a project. Nothing is written."""
+"""Search the memories of a project for the process seam. Nothing is written."""
 
 from collections.abc import Iterable
 from contextlib import closing, suppress
@@ -40,10 +40,10 @@ def searched(scope: Scope, query: str) -> Recalled:
     def shown(item: Note | Hit) -> str | None:
         return show_note(item) if isinstance(item, Note) else entry(item)
 
-    told = " ".join(dict.fromkeys(filter(None, (*reasons, reason))))
-    after = f"\n({told})\n" if told else ""
+    why = " ".join(dict.fromkeys(filter(None, (*reasons, reason))))
+    after = f"\n({why})\n" if why else ""
     found = packed(tiers, scope.budget - tokens_in(after), shown)
-    return Recalled(found.markdown + after if found.markdown else "", told)
+    return Recalled(found.markdown + after if found.markdown else "", why)
 
 
 def _hits(scope: Scope, query: str) -> tuple[list[Hit], Iterable[str]]:
@@ -116,7 +116,7 @@ def _name(embedder: Embedder | None) -> str:
 
 
 def _embedder(reading: Reading) -> tuple[Embedder | None, str]:
-    """Return who makes vectors; without, words are compared, and it is said why."""
+    """Return the embedder; without one, words are compared, and the reason is returned."""
     try:
         return embedder_for(reading.config), ""
     except PerdureError as error:

@@ -25,8 +25,8 @@ from perdure.engine.memory import Memory
 from perdure.engine.prompts import relevant_lines
 from perdure.engine.recomposition import Recomposition
 from perdure.engine.uses import count_uses, emitted
-from perdure.engine.validate import texts
 from perdure.errors import ForgottenError, NodeExistsError, NodeNotFoundError
+from perdure.safety import texts
 from tests.bites import FAILED
 from tests.engine.erasing.homes import leaks, root
 from tests.engine.importing.samples import code_line, mem0, used

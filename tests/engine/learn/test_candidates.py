@@ -11,11 +11,11 @@ from perdure.agents.pending import judge_finished
 from perdure.app import open_context
 from perdure.config import load_config
 from perdure.engine.learn.candidates import is_grounded
-from perdure.engine.llm.counter import background_usage
 from perdure.engine.memory import Memory
 from perdure.errors import AnswerMalformedError, ConfigError, LockTimeout, OverBudgetError
 from perdure.files import locked
-from tests.engine.llm.clients import Fake
+from perdure.llm.counter import background_usage
+from tests.llm.clients import Fake
 
 CHANGELOG = "Keep the changelog short and in the past tense."
 DEPLOYS = "Deploys usually go out on Thursdays after the standup."

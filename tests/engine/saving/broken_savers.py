@@ -14,9 +14,9 @@ from perdure.engine.learn import merging, naming
 from perdure.engine.saving import saving
 from perdure.engine.saving.saving import Ahead, Saving, Window
 from perdure.engine.sessions import Sessions
-from perdure.engine.validate import secrets, texts
-from perdure.engine.validate.texts import Safe
 from perdure.model import ContextNode, RequestContext
+from perdure.safety import secrets, texts
+from perdure.safety.texts import Safe
 
 Patch = pytest.MonkeyPatch
 

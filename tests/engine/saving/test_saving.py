@@ -16,7 +16,6 @@ from perdure.engine.learn.extractors import ProfileExtractor
 from perdure.engine.memory import Memory
 from perdure.engine.saving import saving
 from perdure.engine.saving.saving import Outcome
-from perdure.engine.validate.texts import Masked
 from perdure.errors import (
     NodeExistsError,
     NodeNotFoundError,
@@ -24,6 +23,7 @@ from perdure.errors import (
     SecretRefusedError,
 )
 from perdure.model import CandidateMemory, RequestContext, Uri
+from perdure.safety.texts import Masked
 from tests.engine.saving.sessions import (
     ANA,
     COFFEE,
@@ -228,7 +228,7 @@ def test_a_session_that_was_kept_when_fewer_secrets_were_known_goes_on(
 ) -> None:
     talk = said("My PIN is 4711.", "I prefer tabs over spaces.")
     with monkeypatch.context() as before:
-        before.setattr("perdure.engine.validate.texts.masked", lambda text: (text, []))
+        before.setattr("perdure.safety.texts.masked", lambda text: (text, []))
         memory.commit_session(talk, session_id="s", extract=False)
 
     done = memory.commit_session([*talk, *said("Thanks.")], session_id="s", extract=False)

@@ -12,7 +12,6 @@ from itertools import islice
 
 from perdure.artifacts import CID
 from perdure.artifacts.entry import Sweep
-from perdure.artifacts.keys import SigningKey
 from perdure.context.draft import Draft
 from perdure.context.files import META, OWNER
 from perdure.context.layouts.notes import NotesLayout
@@ -45,6 +44,7 @@ from perdure.files import write_whole
 from perdure.model import NodeStatus, RequestContext, Uri
 from perdure.model.uri import MESSAGE
 from perdure.model.values import JSON
+from perdure.proofs.keys import SigningKey
 from perdure.storage import Locator
 from perdure.storage.history import Event
 from perdure.storage.sweep import sweep

@@ -34,7 +34,6 @@ from perdure.engine.erasing.tracing import (
 )
 from perdure.engine.forgotten import ForgottenList, load
 from perdure.engine.learn.evidence import support_of
-from perdure.engine.validate.texts import strings_in
 from perdure.errors import (
     AccessDeniedError,
     DamageError,
@@ -44,6 +43,7 @@ from perdure.errors import (
 from perdure.files import write_whole
 from perdure.model import ContextNode, RequestContext, Role, Uri
 from perdure.model.uri import MESSAGE
+from perdure.safety.texts import strings_in
 from perdure.storage.history import Event, History
 
 LEAST = 12

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from perdure.artifacts import CID
-from perdure.artifacts.checkpoint import Note, SignedCheckpoint, origin_of
 from perdure.artifacts.entry import Put, Sweep
-from perdure.artifacts.keys import PublicKey, SigningKey
-from perdure.artifacts.proof import Prover, log_root
 from perdure.dataclass import dataclass
 from perdure.errors import InvalidCIDError, ProofError
 from perdure.model.values import JSON
+from perdure.proofs.checkpoint import Note, SignedCheckpoint, origin_of
+from perdure.proofs.keys import PublicKey, SigningKey
+from perdure.proofs.proof import Prover, log_root
 from perdure.storage.history import History
 
 FORMAT = "perdure erasure 1"

@@ -5,9 +5,9 @@ from typing import BinaryIO, Protocol, runtime_checkable
 
 from perdure.dataclass import dataclass, field
 from perdure.engine.importing.sources import Entry, Source
-from perdure.engine.validate.secrets import masked
 from perdure.errors import InvalidValueError
 from perdure.model.values import JSON
+from perdure.safety.secrets import masked
 
 Said = Mapping[str, str]
 """A message: role and content, perhaps name and time."""

@@ -32,15 +32,6 @@ from perdure.engine.repeatable import first_step, is_repeatable, procedures_in
 from perdure.engine.saving.saving import SessionCommit
 from perdure.engine.session_notes import SessionNotes
 from perdure.engine.sessions import SessionEnd, Sessions, clean_title, screened
-from perdure.engine.validate.secrets import SecretPolicy, secrets_in
-from perdure.engine.validate.texts import (
-    cleaned_line,
-    count_masked,
-    refuse_secrets,
-    safe,
-    same,
-    without_secrets,
-)
 from perdure.errors import BrokenNodeError, InvalidValueError, NodeExistsError, NodeNotFoundError
 from perdure.markdown import blocks, headings
 from perdure.model import (
@@ -66,6 +57,15 @@ from perdure.model.values import (
     plain,
     shortened,
     words_key,
+)
+from perdure.safety.secrets import SecretPolicy, secrets_in
+from perdure.safety.texts import (
+    cleaned_line,
+    count_masked,
+    refuse_secrets,
+    safe,
+    same,
+    without_secrets,
 )
 from perdure.times import read_moment
 

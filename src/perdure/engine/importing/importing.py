@@ -44,12 +44,12 @@ from perdure.engine.importing.importers import (
 from perdure.engine.importing.reading import digest, listed
 from perdure.engine.importing.sources import Source
 from perdure.engine.session_notes import SessionNotes
-from perdure.engine.validate.secrets import SecretPolicy
-from perdure.engine.validate.texts import refuse_secrets
 from perdure.errors import ContextError, NodeExistsError, UnreadableSourceError
 from perdure.model import Uri
 from perdure.model.trust import AgentSettings, Reason
 from perdure.plugins import Group, create, offered
+from perdure.safety.secrets import SecretPolicy
+from perdure.safety.texts import refuse_secrets
 
 _EVERY: tuple[Format, ...] = (
     ChatGpt(),

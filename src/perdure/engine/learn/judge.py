@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from perdure.dataclass import dataclass
 from perdure.engine.learn.naming import groups_of, singular, words_of
-from perdure.engine.tables import table
 from perdure.index.words import stems
 from perdure.patterns import later
+from perdure.tables import table
 
 MAX_STATEMENT = 2000
 """Longer texts, in characters, are the same only word for word."""

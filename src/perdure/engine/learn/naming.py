@@ -4,10 +4,10 @@ import re
 import unicodedata
 from hashlib import sha256
 
-from perdure.engine.tables import lists
 from perdure.model import CandidateMemory, RequestContext, Uri, slugify
 from perdure.model.uri import PROFILE
 from perdure.patterns import later
+from perdure.tables import lists
 
 _LISTS = lists(__file__, "words.txt")
 

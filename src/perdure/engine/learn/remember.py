@@ -14,8 +14,6 @@ from perdure.engine.learn.rules import rule_for
 from perdure.engine.learn.statements import Statement
 from perdure.engine.saving.saving import Ahead, KnownNodes, Planned
 from perdure.engine.sessions import Sessions
-from perdure.engine.validate.secrets import SecretPolicy
-from perdure.engine.validate.texts import validated
 from perdure.errors import (
     ConcurrentModificationError,
     InvalidValueError,
@@ -27,6 +25,8 @@ from perdure.model import CandidateMemory, ContextNode, RequestContext, Uri, Wri
 from perdure.model.anchors import Anchors
 from perdure.model.uri import KINDS, OF_THE_PERSON, PROFILE
 from perdure.model.values import JSON, encodable, shown
+from perdure.safety.secrets import SecretPolicy
+from perdure.safety.texts import validated
 
 _CATEGORIES = KINDS | {"person": PROFILE}
 SPEAKERS = ("user", "agent")

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from perdure.engine.tables import table
 from perdure.model import ContextType
 from perdure.patterns import later
+from perdure.tables import table
 
 if TYPE_CHECKING:
     from perdure.engine.recall.times import EventReference, Span

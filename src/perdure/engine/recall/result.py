@@ -66,7 +66,7 @@ class Hit:
         """
         if len(self.speaker.split()) < _WORDS_OF_AN_INSTRUCTION:
             return " · ".join(self.told)
-        from perdure.engine.validate.texts import presentable_line  # noqa: PLC0415 - only a long name needs it
+        from perdure.safety.texts import presentable_line  # noqa: PLC0415 - only a long name needs it
 
         return " · ".join(map(presentable_line, self.told))
 

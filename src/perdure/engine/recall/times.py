@@ -14,7 +14,7 @@ from perdure.dataclass import dataclass, replace
 from perdure.engine.recall import periods
 from perdure.engine.recall.anchors import Anchor, anchors_in
 from perdure.engine.recall.periods import LONELY, WEEKDAYS, WORDS, Cycle, Period, counted
-from perdure.engine.tables import table
+from perdure.tables import table
 
 _REACH = 48
 """How many characters before an anchor may change its meaning."""

@@ -42,8 +42,6 @@ from perdure.engine.sessions import (
     Sessions,
     learned_from,
 )
-from perdure.engine.validate.secrets import SecretPolicy
-from perdure.engine.validate.texts import Masked, validated
 from perdure.errors import (
     AccessDeniedError,
     BrokenNodeError,
@@ -72,6 +70,8 @@ from perdure.model.record import ACCOUNT, OWNER_SPACE
 from perdure.model.transcript import Message
 from perdure.model.trust import ORIGINS
 from perdure.model.uri import OF_THE_PERSON
+from perdure.safety.secrets import SecretPolicy
+from perdure.safety.texts import Masked, validated
 
 if TYPE_CHECKING:
     from perdure.engine.learn.merging import Known

@@ -18,13 +18,13 @@ from typing import Any
 
 import pytest
 
-from perdure.engine.llm.contract import LLM, Answer, Call, Refusal, Reply, Truncation
 from perdure.errors import (
     AnswerMalformedError,
     AnswerRefusedError,
     AnswerTruncatedError,
     InvalidValueError,
 )
+from perdure.llm.contract import LLM, Answer, Call, Refusal, Reply, Truncation
 from perdure.testing.llm.scripted import Script, calls_tools, says_json
 from perdure.testing.requirement import requirement
 from perdure.testing.suite import Suite

@@ -5,9 +5,9 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-from perdure.engine.llm.asking import Asking
-from perdure.engine.llm.contract import LLM, Answer, Call, Reply, Request
 from perdure.errors import LanguageModelError
+from perdure.llm.asking import Asking
+from perdure.llm.contract import LLM, Answer, Call, Reply, Request
 from perdure.model.values import JSON
 
 

@@ -1,1 +1,0 @@
-"""What may be remembered, and in which form: nothing hidden, no secrets, nobody's orders."""

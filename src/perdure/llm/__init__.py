@@ -1,0 +1,1 @@
+"""Language models: the contract, adapters, the budget, the ledger and remembered answers."""

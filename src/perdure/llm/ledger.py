@@ -1,0 +1,205 @@
+"""What was spent on language models, and whether more may be; one file for all memories of a home.
+
+One row for each call; no text of it, and not whose it was. Times are microseconds. No call is made
+without a budget for it, and none that is not in here.
+"""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from string import ascii_letters
+
+from perdure.dataclass import dataclass
+from perdure.errors import (
+    InvalidValueError,
+    LanguageModelError,
+    OverBudgetError,
+    RequestRefusedError,
+    ServiceUnreachableError,
+)
+from perdure.files import Closing
+from perdure.llm.contract import Completer, Reply, Request, Usage
+from perdure.llm.counter import ledger_file
+from perdure.model.values import counted, moment, shown
+from perdure.sqlite import DatabaseFile, Tables
+
+_PLAIN = f"{ascii_letters} ".encode()
+_PLAIN_PER_TOKEN = 3
+_PER_MESSAGE = 16
+_PER_REQUEST = 64
+_FOR_TOOLS = 1_000
+"""Services put their own instructions before tools, and before schemas."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What all calls of one day in UTC may come to: attempts, and tokens read and written."""
+
+    tokens: int = 2_000_000
+    runs: int = 20
+
+    def __post_init__(self) -> None:
+        counted(self.tokens, "limit of tokens")
+        counted(self.runs, "limit of runs")
+
+
+def most_used(request: Request, max_output_tokens: int) -> Usage:
+    """Return what a call may come to: more than it will, but for texts that nobody writes.
+
+    Three letters or spaces are counted as a token, every other byte as one of its own. Models make
+    a token of four letters of English, of one or two characters of Chinese (three bytes each), of
+    one to three digits. On top comes what services put around messages and tools.
+    """
+    text = json.dumps(request.as_json(), ensure_ascii=False).encode()
+    others = len(text.translate(None, _PLAIN))
+    plain = -(-(len(text) - others) // _PLAIN_PER_TOKEN)
+    around = _PER_REQUEST + _PER_MESSAGE * len(request.messages)
+    if request.tools or request.schema is not None:
+        around += _FOR_TOOLS
+    return Usage(plain + others + around, max_output_tokens)
+
+
+_EPOCH = datetime.fromtimestamp(0, UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_NOTHING = Usage(0, 0)
+_VERSION = 1
+_TABLES = Tables(
+    name="the ledger of language models",
+    version=_VERSION,
+    statements=(
+        # While a call is open, the numbers are the most that it may come to. So they stay if the
+        # process that made it died.
+        """CREATE TABLE calls (
+            seq INTEGER PRIMARY KEY,
+            at INTEGER NOT NULL,
+            day TEXT NOT NULL,
+            model TEXT NOT NULL,
+            input_tokens INTEGER NOT NULL,
+            output_tokens INTEGER NOT NULL,
+            open INTEGER NOT NULL)""",
+        "CREATE INDEX days ON calls (day)",
+        f"PRAGMA user_version = {_VERSION}",
+    ),
+    without="budgets begin again then, and what was spent is forgotten",
+)
+_ADD = (
+    "INSERT INTO calls (at, day, model, input_tokens, output_tokens, open) "
+    "VALUES (?, ?, ?, ?, ?, 1)"
+)
+_SPENT = "SELECT coalesce(sum(input_tokens + output_tokens), 0), count(*) FROM calls WHERE day = ?"
+_SETTLE = "UPDATE calls SET open = 0 WHERE seq = ?"
+_SETTLE_FOR = "UPDATE calls SET open = 0, input_tokens = ?, output_tokens = ? WHERE seq = ?"
+_TOTALS = {
+    name: f"SELECT {name}, count(*), sum(open), sum(input_tokens), sum(output_tokens) "  # noqa: S608 - constants
+    "FROM calls WHERE at >= ? GROUP BY 1 ORDER BY 1"
+    for name in ("day", "model")
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    name: str
+    calls: int
+    open: int
+    """Under way, or their process died: counted as the most that they may come to."""
+    input_tokens: int
+    output_tokens: int
+
+
+class Ledger(Closing):
+    """Every call is reserved before it is made, and settled when it is known what it came to.
+
+    A reservation is on the disk when `reserve` returns. Of any number of threads and processes that
+    want the last of a budget, one gets it. What was never settled counts as spent, for good.
+    """
+
+    def __init__(self, path: str, *, clock: Callable[[], datetime] | None = None) -> None:
+        self._file = DatabaseFile(path, _TABLES)
+        self._clock = clock or (lambda: datetime.now(UTC))
+
+    def close(self) -> None:
+        self._file.close()
+
+    def reserve(self, model: str, most: Usage, budget: Budget) -> int:
+        """Set aside what a call may come to, and return its number; else `OverBudgetError`."""
+        now = moment(self._clock(), "time of a call")
+        day = now.date().isoformat()
+        with self._file.changing() as db:
+            _check(db, day, most.tokens, budget)
+            row = (_micros(now), day, model, most.input_tokens, most.output_tokens)
+            return int(db.execute(_ADD, row).lastrowid or 0)
+
+    def settle(self, number: int, usage: Usage | None = None) -> None:
+        """Note what a call came to; without `usage`, all that was reserved for it."""
+        with self._file.changing(outlasts_power=False) as db:  # lost, it counts for more
+            if usage is None:
+                db.execute(_SETTLE, (number,))
+            else:
+                db.execute(_SETTLE_FOR, (usage.input_tokens, usage.output_tokens, number))
+
+    def totals(self, by: str, since: datetime | None = None) -> list[Cost]:
+        """Return what each `day` or `model` came to, by its name."""
+        if by not in _TOTALS:
+            raise InvalidValueError(
+                f"nothing is added up by {shown(by)}. Fix: use {', '.join(_TOTALS)}."
+            )
+        begin = 0 if since is None else _micros(moment(since, "time to begin with"))
+        with self._file.reading() as db:
+            return [Cost(*row) for row in db.execute(_TOTALS[by], (begin,))]
+
+
+def _check(db: sqlite3.Connection, day: str, wanted: int, budget: Budget) -> None:
+    ((spent, runs),) = db.execute(_SPENT, (day,))
+    if runs >= budget.runs:
+        raise OverBudgetError(
+            f"the call is not made: the {budget.runs} runs for {day} (UTC) are used up. "
+            "Fix: wait, or raise runs_per_day in [llm]."
+        )
+    if spent + wanted > budget.tokens:
+        raise OverBudgetError(
+            f"the call is not made: it may come to {wanted:,} tokens, and of the "
+            f"{budget.tokens:,} for {day} (UTC), {max(0, budget.tokens - spent):,} tokens are "
+            "left. Fix: wait, or raise tokens_per_day in [llm]."
+        )
+
+
+def _micros(time: datetime) -> int:
+    return (time - _EPOCH) // _MICROSECOND
+
+
+def costs(home: Path, by: str, since: datetime | None = None) -> tuple[Cost, ...]:
+    """Return what models have used in a home, by `day` or `model`."""
+    file = ledger_file(home)
+    if not file.exists():
+        return ()
+    with Ledger(str(file)) as ledger:
+        return tuple(ledger.totals(by, since))
+
+
+class Metered:
+    """A completer that asks only what the budget allows; every attempt counts as a call.
+
+    What a call comes to is known from the service. If it does not tell, or no answer comes that
+    could tell it, the call counts as the most that it may have come to.
+    """
+
+    def __init__(self, inner: Completer, ledger: Ledger, budget: Budget) -> None:
+        self._inner = inner
+        self._ledger = ledger
+        self._budget = budget
+        self.model, self.max_output_tokens = inner.model, inner.max_output_tokens
+
+    def complete(self, request: Request, *, seconds: float) -> Reply:
+        most = most_used(request, self.max_output_tokens)
+        number = self._ledger.reserve(self.model, most, self._budget)
+        try:
+            reply = self._inner.complete(request, seconds=seconds)
+        except LanguageModelError as error:
+            unbilled = isinstance(error, ServiceUnreachableError) and not error.billed
+            is_free = unbilled or isinstance(error, RequestRefusedError)
+            self._ledger.settle(number, _NOTHING if is_free else None)
+            raise
+        self._ledger.settle(number, reply.usage)
+        return reply

@@ -1,0 +1,1 @@
+"""What may be remembered and shown: no hidden characters, no secrets, no injected instructions."""

@@ -1,0 +1,36 @@
+"""What a model wrote is the JSON that was asked for, or it is nothing."""
+
+import pytest
+
+from perdure.errors import AnswerMalformedError
+from perdure.llm.asking import object_in
+
+SCHEMA = {"type": "object"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": 1, "a": 2}',
+        '{"b": {"a": 1, "a": 2}}',
+        '{"a": "\\ud800"}',
+        '{"\\udfff": 1}',
+        '{"a": Infinity}',
+        '{"a": 1e999999}',
+        "[" * 100_000,
+        "\ud800",
+        '{"a": ' + "9" * 5_000 + "}",
+        "{'a': 1}",
+        '{"a": 1} {"a": 1}',
+    ],
+)
+def test_what_others_would_read_otherwise_is_refused(text: str) -> None:
+    with pytest.raises(AnswerMalformedError, match="Fix: "):
+        object_in(text, SCHEMA, "small")
+
+
+def test_what_is_refused_is_not_told_at_length() -> None:
+    with pytest.raises(AnswerMalformedError) as caught:
+        object_in('{"' + "x" * 10_000 + '": 1}', {**SCHEMA, "additionalProperties": False}, "small")
+
+    assert len(str(caught.value)) < 400

@@ -1,0 +1,52 @@
+"""Every language model that we have keeps the contract."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from perdure.llm.asking import Asking
+from perdure.llm.contract import LLM, Reply
+from perdure.llm.wire import Anthropic, OpenAICompatible
+from perdure.testing.llm import LLMSuite, Script, scripted_llm
+from tests.llm.services import as_the_tool_answer, serving
+
+
+class ByTool(Script):
+    """A script as a service plays it that was told to answer by way of a tool."""
+
+    def __init__(self, script: Script) -> None:
+        super().__init__()
+        self._script = script
+
+    def reply_to(self, asked: Mapping[str, Any]) -> Reply:
+        reply = self._script.reply_to(asked)
+        return reply if asked["schema"] is None else as_the_tool_answer(reply)
+
+
+class TestScripted(LLMSuite):
+    promises = frozenset()
+
+    @staticmethod
+    @contextmanager
+    def open_llm(script: Script) -> Iterator[LLM]:
+        yield scripted_llm(script)
+
+
+class TestOpenAICompatible(LLMSuite):
+    promises = frozenset()
+
+    @staticmethod
+    @contextmanager
+    def open_llm(script: Script) -> Iterator[LLM]:
+        with serving(script) as server:
+            yield Asking(OpenAICompatible(server.openai()))
+
+
+class TestAnthropic(LLMSuite):
+    promises = frozenset()
+
+    @staticmethod
+    @contextmanager
+    def open_llm(script: Script) -> Iterator[LLM]:
+        with serving(ByTool(script)) as server:
+            yield Asking(Anthropic(server.anthropic()))

@@ -1,0 +1,139 @@
+"""Each test of a language model's contract catches somebody who breaks it."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from perdure.errors import LanguageModelError
+from perdure.llm.contract import LLM
+from perdure.testing import suite
+from perdure.testing.llm import LLMSuite, Script
+from tests.bites import Bite
+from tests.llm import broken_llms as broken
+from tests.llm import test_llms as conformance
+
+pytestmark = pytest.mark.search
+
+BITES = (
+    Bite(broken.HasNoTools, "test_it_has_the_shape_of_a_language_model"),
+    # JSON
+    Bite(broken.ReturnsTheText, "test_an_answer_in_json_is_the_dict_that_the_model_said"),
+    Bite(broken.KeepsTheSchemaToItself, "test_the_model_is_told_the_prompt_and_the_schema"),
+    Bite(broken.AddsToThePrompt, "test_the_model_is_told_the_prompt_and_the_schema"),
+    Bite(broken.TrustsTheModel, "test_an_answer_that_does_not_fit_is_none"),
+    Bite(broken.MendsTheAnswer, "test_an_answer_that_does_not_fit_is_none"),
+    Bite(
+        broken.TakesAnySchema,
+        "test_a_schema_that_answers_are_not_checked_for_is_refused_unasked",
+    ),
+    Bite(
+        broken.AsksBeforeItLooks,
+        "test_a_schema_that_answers_are_not_checked_for_is_refused_unasked",
+    ),
+    # tools
+    Bite(broken.ReturnsTheFirstCall, "test_every_call_of_a_tool_is_returned_in_order"),
+    Bite(broken.ReturnsNoneForNoCall, "test_no_call_is_an_empty_list"),
+    Bite(
+        broken.InsistsOnATool,
+        "test_the_model_is_offered_the_tools_and_left_the_choice",
+        LanguageModelError,
+    ),
+    Bite(broken.ForgetsTheChoice, "test_the_model_is_told_the_choice"),
+    Bite(broken.LeavesBadCallsOut, "test_a_call_that_can_not_be_made_is_no_answer"),
+    Bite(
+        broken.OverlooksDisobedience,
+        "test_a_model_that_does_not_keep_to_the_choice_gives_no_answer",
+    ),
+    Bite(broken.OffersWhatItCan, "test_tools_that_can_not_be_offered_are_refused_unasked"),
+    Bite(broken.AsksBeforeItLooks, "test_a_choice_that_there_is_not_is_refused_unasked"),
+    # conversations
+    Bite(broken.ForgetsTheTalk, "test_the_model_is_told_the_whole_conversation"),
+    Bite(broken.DropsTheTextBesideCalls, "test_calls_and_text_are_returned_as_a_pair"),
+    Bite(broken.HasNoTextForCalls, "test_the_text_is_empty_if_there_are_calls_only"),
+    Bite(broken.AlwaysOffersATool, "test_without_tools_the_model_is_offered_none"),
+    Bite(
+        broken.SortsTheTalk,
+        "test_a_conversation_that_not_every_service_takes_is_refused_unasked",
+    ),
+    # no answer
+    Bite(broken.SwallowsRefusals, "test_a_refusal_is_an_error_of_its_own", LanguageModelError),
+    Bite(
+        broken.SwallowsTruncations,
+        "test_an_answer_that_was_cut_off_is_an_error_of_its_own",
+        LanguageModelError,
+    ),
+    # callers
+    Bite(broken.ClosesTheSchemaOfTheCaller, "test_what_the_caller_gave_stays_as_it_was"),
+    Bite(broken.ReturnsWhatItKeeps, "test_what_was_returned_is_the_caller_s_to_change"),
+    Bite(broken.SharesItsDesk, "test_threads_get_the_answers_to_their_own_questions"),
+)
+
+
+def run(make: Callable[[Script], Any], test: str) -> None:
+    """Run one test of the suite as pytest would, with each of its parameters."""
+
+    @contextmanager
+    def open_llm(script: Script) -> Iterator[LLM]:
+        yield make(script)
+
+    tested: type[LLMSuite] = type("Tested", (LLMSuite,), {"open_llm": staticmethod(open_llm)})
+    method = getattr(tested(), test)
+    for parameters in _parameters(method):
+        script = Script()
+        with tested.open_llm(script) as llm:
+            given = {"llm": llm, "script": script, **parameters}
+            wanted = inspect.signature(method).parameters
+            method(**{name: value for name, value in given.items() if name in wanted})
+
+
+def _parameters(method: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - a test
+    for mark in getattr(method, "pytestmark", []):
+        if mark.name == "parametrize":
+            names, values = mark.args
+            if isinstance(names, str):
+                return [{names: value} for value in values]
+            return [dict(zip(names, value, strict=True)) for value in values]
+    return [{}]
+
+
+@pytest.mark.parametrize("bite", BITES, ids=lambda bite: f"{bite.broken.__name__}-{bite.caught_by}")
+def test_the_broken_are_caught(bite: Bite) -> None:
+    with pytest.raises(bite.shown_as):
+        run(bite.broken, bite.caught_by)
+
+
+@pytest.mark.parametrize("test", dict.fromkeys(bite.caught_by for bite in BITES))
+def test_the_healthy_pass(test: str) -> None:
+    run(broken.Honest, test)
+
+
+def test_every_test_of_the_contract_is_proved_to_bite() -> None:
+    assert {bite.caught_by for bite in BITES} == set(suite.names_of_tests(LLMSuite))
+
+
+def test_every_broken_llm_is_caught() -> None:
+    llms = {
+        each
+        for name, each in inspect.getmembers(broken, inspect.isclass)
+        if each.__module__ == broken.__name__ and name[0] != "_" and each is not broken.Honest
+    }
+
+    assert {bite.broken for bite in BITES} == llms
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        LLMSuite,
+        conformance.TestScripted,
+        conformance.TestOpenAICompatible,
+        conformance.TestAnthropic,
+    ],
+)
+def test_nothing_of_the_contract_can_be_replaced(base: type[LLMSuite]) -> None:
+    for name in (*suite.names_of_tests(base), "llm", "script"):
+        with pytest.raises(TypeError, match=name):
+            type("Weak", (base,), {name: None})

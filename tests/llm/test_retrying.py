@@ -1,0 +1,129 @@
+"""What may be otherwise in a moment is tried again, in time and with ever longer waits."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from perdure.errors import (
+    AnswerMalformedError,
+    RequestRefusedError,
+    ServiceUnreachableError,
+)
+from perdure.llm.asking import Asking
+from perdure.llm.contract import Answer, Message, Request
+from perdure.llm.wire import OpenAICompatible
+from tests.llm.services import USAGE, Server, breaks_off, fails, says, serving
+
+HELLO = Request((Message("user", "Hello."),))
+
+
+class Time:
+    """A clock that only goes on when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.slept: list[float] = []
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+    def clock(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serving() as server:
+        yield server
+
+
+@pytest.fixture
+def time() -> Time:
+    return Time()
+
+
+@pytest.fixture
+def asking(server: Server, time: Time) -> Asking:
+    return Asking(OpenAICompatible(server.openai()), sleep=time.sleep, clock=time.clock)
+
+
+def test_a_failure_that_passes_is_not_noticed(server: Server, asking: Asking, time: Time) -> None:
+    server.acts.extend([fails(500), breaks_off])
+    server.script.say(Answer("Hi."))
+
+    assert asking.ask(HELLO) == Answer("Hi.", usage=USAGE)
+    assert len(time.slept) == 2
+
+
+def test_after_five_attempts_the_failure_is_told(
+    server: Server, asking: Asking, time: Time
+) -> None:
+    server.acts.extend([fails(500)] * 9)
+
+    with pytest.raises(ServiceUnreachableError, match="status 500"):
+        asking.ask(HELLO)
+    assert len(server.asked) == 5
+    for wait, least in zip(time.slept, (1, 2, 4, 8), strict=True):
+        assert least <= wait <= least + 1
+
+
+def test_waits_differ_so_that_not_all_come_back_at_once(
+    server: Server, asking: Asking, time: Time
+) -> None:
+    for _ in range(3):
+        server.acts.append(fails(500))
+        server.script.say(Answer("Hi."))
+        asking.ask(HELLO)
+
+    assert len(set(time.slept)) == 3
+
+
+def test_a_service_is_left_alone_for_as_long_as_it_asks(
+    server: Server, asking: Asking, time: Time
+) -> None:
+    server.acts.append(fails(429, Retry_After="77"))
+    server.script.say(Answer("Hi."))
+
+    asking.ask(HELLO)
+
+    assert time.slept == [77.0]
+
+
+def test_a_wait_past_the_end_of_the_time_is_not_begun(
+    server: Server, asking: Asking, time: Time
+) -> None:
+    server.acts.append(fails(429, Retry_After="301"))
+
+    with pytest.raises(ServiceUnreachableError, match="status 429"):
+        asking.ask(HELLO)
+    assert (time.slept, len(server.asked)) == ([], 1)
+
+
+def test_all_attempts_together_have_the_time_of_one_call(server: Server, time: Time) -> None:
+    server.acts.extend([fails(500)] * 9)
+    completer = OpenAICompatible(server.openai())
+
+    with pytest.raises(ServiceUnreachableError):
+        Asking(completer, seconds=4, sleep=time.sleep, clock=time.clock).ask(HELLO)
+    assert time.now < 4
+    assert len(server.asked) in {2, 3}  # for the waits vary
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
+def test_what_can_not_succeed_is_not_tried_again(
+    server: Server, asking: Asking, time: Time, status: int
+) -> None:
+    server.acts.append(fails(status, Retry_After="1"))
+
+    with pytest.raises(RequestRefusedError):
+        asking.ask(HELLO)
+    assert (time.slept, len(server.asked)) == ([], 1)
+
+
+def test_an_answer_that_is_none_is_not_paid_for_again(server: Server, asking: Asking) -> None:
+    server.acts.append(says(b"oops"))
+
+    with pytest.raises(AnswerMalformedError):
+        asking.ask(HELLO)
+    assert len(server.asked) == 1
