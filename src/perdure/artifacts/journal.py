@@ -376,9 +376,9 @@ class Journal:
 
     # ------------------------------------------------------------ writing
     def settled(self) -> IndexState:
-        """Return the newest state, past whatever somebody began to write and left.
+        """Return the newest state, once what a writer that died left is settled.
 
-        If nobody wrote since we last looked, nor began to, the lock need not be taken to see it.
+        The lock is taken only if the mark or the end of the log is not as it was.
         """
         self._check_open()
         try:

@@ -125,24 +125,24 @@ class Meta(NamedTuple):
     @lru_cache(maxsize=256)
     def parse(cls, text: str) -> "Meta":
         """Read what `text` gives; `InvalidValueError` if it is something else."""
-        said = _object(text)
-        is_short = "parts" not in said
+        fields = _object(text)
+        is_short = "parts" not in fields
         if is_short:
-            said = {**_DEFAULTS, **said}
-        if said.get("format") != _FORMAT:
-            _refuse(f"its format is {said.get('format')!r}, and {_FORMAT} is known")
+            fields = {**_DEFAULTS, **fields}
+        if fields.get("format") != _FORMAT:
+            _refuse(f"its format is {fields.get('format')!r}, and {_FORMAT} is known")
         try:
-            created = read_time(said["created_at"])
-            same = is_short and "updated_at" not in said
+            created = read_time(fields["created_at"])
+            same = is_short and "updated_at" not in fields
             return cls(
-                NodeStatus(said["status"]),
-                counted(said["version"], "version", least=1),
-                _text(said["owner_space"]),
+                NodeStatus(fields["status"]),
+                counted(fields["version"], "version", least=1),
+                _text(fields["owner_space"]),
                 created,
-                created if same else read_time(said["updated_at"]),
-                {name: _text(cid) for name, cid in _mapping(said["parts"]).items()},
-                frozen(_mapping(said["metadata"]), "metadata"),
-                _text(said.get("content", "")),
+                created if same else read_time(fields["updated_at"]),
+                {name: _text(cid) for name, cid in _mapping(fields["parts"]).items()},
+                frozen(_mapping(fields["metadata"]), "metadata"),
+                _text(fields.get("content", "")),
             )
         except KeyError as error:
             _refuse(f"it does not say {error.args[0]!a}")

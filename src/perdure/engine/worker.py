@@ -142,7 +142,7 @@ class Worker:
         return self._settle(leased, caught)
 
     def look_at(self, account_id: str, places: Iterable[Uri]) -> None:
-        """Index places that somebody asks for, besides what the log tells of."""
+        """Index the given places, and what the log names."""
         caught = self._following.catch_up(account_id, also=places)
         self._remember(account_id, caught, set())
 

@@ -174,22 +174,22 @@ def _split_node(file: NoteFile, node: Uri, owner: str) -> dict[str, str]:
     literal = _mapping(ours.get("texts"))
     texts: dict[str, str] = {}
     own, names = _own_names(node, ours)
-    said: Values = {e.name: _value(e) for e in reversed(file.entries) if e.name in names}
+    properties: Values = {e.name: _value(e) for e in reversed(file.entries) if e.name in names}
     if ours.get("node") is not False:
-        ends = ours.get("ends") is not False and _ends(node, is_learned=_EVIDENCE in said)
+        ends = ours.get("ends") is not False and _ends(node, is_learned=_EVIDENCE in properties)
         texts[CONTENT] = join(_extra(file, names), file.body if ends else file.content)
-        texts |= _parts(said)
+        texts |= _parts(properties)
         if literal:
             _put(texts, {name: each for name, each in literal.items() if name in PARTS})
-        metadata = _metadata(said, file.body, node, own, _mapping(ours.get("values")))
-        meta = _meta(said, texts.get(CONTENT, ""), metadata, owner)
+        metadata = _metadata(properties, file.body, node, own, _mapping(ours.get("values")))
+        meta = _meta(properties, texts.get(CONTENT, ""), metadata, owner)
         texts[META] = meta.text()
         if meta.status is NodeStatus.ARCHIVED:
             texts[ARCHIVED] = f"{node}\n"
     if node.session and node.path[2:] == ("messages",):
-        for name, told in ((OWNER, owner or None), (LEARNED, said.get(_LEARNED))):
-            if isinstance(told, str):
-                texts[name] = f"{told}\n"
+        for name, text in ((OWNER, owner or None), (LEARNED, properties.get(_LEARNED))):
+            if isinstance(text, str):
+                texts[name] = f"{text}\n"
     if literal:
         _put(texts, {name: each for name, each in literal.items() if name not in PARTS})
     return texts
@@ -230,14 +230,14 @@ def _extra(file: NoteFile, ours: frozenset[str]) -> str:
     return "".join([entry.raw for entry in file.entries if entry.name not in ours])
 
 
-def _parts(said: Values) -> dict[str, str]:
+def _parts(properties: Values) -> dict[str, str]:
     """Return the parts that are properties, without those that are empty."""
     found: dict[str, str] = {}
-    if said.get(_RELATIONS):
-        found[RELATIONS] = _relations_text(said[_RELATIONS])
+    if properties.get(_RELATIONS):
+        found[RELATIONS] = _relations_text(properties[_RELATIONS])
     for name, property_ in ((ABSTRACT, _ABSTRACT), (OVERVIEW, _OVERVIEW)):
-        if said.get(property_):
-            found[name] = _text(said[property_])
+        if properties.get(property_):
+            found[name] = _text(properties[property_])
     return {name: text for name, text in found.items() if text != EMPTY[name]}
 
 
@@ -256,30 +256,32 @@ def _relations_text(value: JSON) -> str:
     return "[\n" + ",\n".join(f"  {_encode(each)}" for each in value) + "\n]\n"
 
 
-def _meta(said: Values, content: str, metadata: Values, owner: str) -> Meta:
-    version, status = said.get(_VERSION), str(said.get(_STATUS, "")).upper()
-    begun = _time(said.get(_CREATED)) or _time(said.get("date")) or _NEVER
+def _meta(properties: Values, content: str, metadata: Values, owner: str) -> Meta:
+    version, status = properties.get(_VERSION), str(properties.get(_STATUS, "")).upper()
+    begun = _time(properties.get(_CREATED)) or _time(properties.get("date")) or _NEVER
     return Meta(
         NodeStatus[status] if status in NodeStatus.__members__ else NodeStatus.ACTIVE,
         max(int(version), 1) if isinstance(version, int) else 1,
         owner,
         begun,
-        _time(said.get(_UPDATED)) or begun,
+        _time(properties.get(_UPDATED)) or begun,
         {},
         metadata,
         short_hash(content),
     )
 
 
-def _metadata(said: Values, body: str, node: Uri, own: Sequence[str], values: Values) -> Values:
+def _metadata(
+    properties: Values, body: str, node: Uri, own: Sequence[str], values: Values
+) -> Values:
     found: dict[str, JSON] = {}
     for name in own:
         if name in values:
             found[name] = values[name]
         elif name in {_STATEMENTS, _MERGES}:
-            found[name] = _evidence(said, body, node, name)
+            found[name] = _evidence(properties, body, node, name)
         else:
-            found[name] = said.get(_SPELLED.get(name, name))
+            found[name] = properties.get(_SPELLED.get(name, name))
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -288,11 +290,11 @@ def _time(value: JSON) -> datetime | None:
     return read_moment(value) if isinstance(value, str) and _DATED.match(value) else None
 
 
-def _evidence(said: Values, body: str, node: Uri, name: str) -> JSON:
-    listed = said.get(_EVIDENCE if name == _STATEMENTS else _MERGES)
+def _evidence(properties: Values, body: str, node: Uri, name: str) -> JSON:
+    listed = properties.get(_EVIDENCE if name == _STATEMENTS else _MERGES)
     if isinstance(listed, list):
-        return _Shortened(body, _text(said.get("kind")) or node.category).read(name, listed)
-    return said.get(name)
+        return _Shortened(body, _text(properties.get("kind")) or node.category).read(name, listed)
+    return properties.get(name)
 
 
 # ---------------------------------------------------------------- notes in place

@@ -457,20 +457,21 @@ class Saving:
             settle()
         plans: list[Planned] = []
         changes: dict[str, Change] = {}
-        at_once = self._learned if archived.learned == len(archived.said) else []
+        count = len(archived.said)
+        at_once = self._learned if archived.learned == count else []
         for found, changed in at_once or self._parts(archived, replace(ctx, session_id=session_id)):
             plans += found
             for each in changed:
                 before = changes.get(each.uri, each).before
                 changes[each.uri] = replace(each, before=before)
             if at_once:
-                wishes.progress(len(archived.said), len(archived.said))
+                wishes.progress(count, count)
             elif not wishes.dry_run:
                 settle()
         return SessionCommit(
             session_id,
             archived.uris,
-            len(archived.said),
+            count,
             archived.added,
             tuple(plans),
             tuple(changes.values()),
