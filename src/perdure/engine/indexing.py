@@ -337,7 +337,9 @@ class Following:
         cursor was just now. Threads take turns, so that who waits finds its change indexed with
         that of others. One that waits for long goes on: nothing depends on it.
         """
-        is_ours = self._turn.acquire(timeout=_LONGEST_TURN)
+        is_ours = self._turn.acquire(blocking=False)
+        if not is_ours:  # whoever has it moves the cursor
+            since, is_ours = None, self._turn.acquire(timeout=_LONGEST_TURN)
         try:
             return self._catch_up(account_id, also, told, since)
         finally:
