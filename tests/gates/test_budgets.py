@@ -18,8 +18,8 @@ BUDGETS = {
     "agents": 4_470,
     "app": 2_894,
     "artifacts": 6_666,
-    "context": 5_206,
-    "engine": 27_860,
+    "context": 5_208,
+    "engine": 27_863,
     "harness": 2_026,
     "index": 4_668,
     "llm": 1_623,
@@ -48,4 +48,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_138
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 78_143
