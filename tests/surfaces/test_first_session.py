@@ -98,8 +98,8 @@ def test_the_readme_says_each_step() -> None:
         "$ perdure init",
         "perdure save ",
         "perdure recall ",
-        "`edit`",
-        "`perdure rewind\n2026-05-01`",
+        "`perdure edit`",
+        "`perdure rewind 2026-05-01`",
         "`pip uninstall perdure`",
         "`rm -r ~/.perdure`",
     ):
