@@ -338,7 +338,7 @@ class Following:
         that of others. One that waits for long goes on: nothing depends on it.
         """
         is_ours = self._turn.acquire(blocking=False)
-        if not is_ours:  # whoever has it moves the cursor
+        if not is_ours:  # the thread that has it moves the cursor
             since, is_ours = None, self._turn.acquire(timeout=_LONGEST_TURN)
         try:
             return self._catch_up(account_id, also, told, since)
