@@ -17,17 +17,17 @@ def lines_in(*paths: Path) -> int:
 BUDGETS = {
     "agents": 4_422,
     "app": 2_894,
-    "artifacts": 6_633,
-    "context": 5_193,
-    "engine": 26_910,
+    "artifacts": 6_666,
+    "context": 5_208,
+    "engine": 26_980,
     "harness": 2_026,
     "index": 4_668,
     "llm": 1_623,
-    "model": 3_115,
+    "model": 3_118,
     "process": 583,
     "proofs": 668,
     "safety": 1_351,
-    "storage": 6_018,
+    "storage": 6_023,
     "surfaces": 7_241,
     "testing": 4_348,
 }
@@ -44,8 +44,8 @@ def test_every_package_has_a_budget() -> None:
 
 def test_learning_keeps_to_its_budget_with_its_tables() -> None:
     files = [file for file in (PACKAGE / "engine" / "learn").iterdir() if file.is_file()]
-    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_416
+    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_421
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_086
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_212

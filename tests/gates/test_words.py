@@ -14,7 +14,7 @@ MOST = {
     "": 3,
     "agents": 4,
     "app": 51,
-    "context": 208,
+    "context": 185,
     "engine": 694,
     "index": 138,
     "model": 5,

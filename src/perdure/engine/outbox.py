@@ -54,12 +54,12 @@ from perdure.model import (
     check_owner_space,
 )
 from perdure.model.uri import check_id
-from perdure.model.values import JSON, entries_of, moment
+from perdure.model.values import JSON, moment
 from perdure.storage.history import MOVED_FROM, UNDONE, Event, History
 
 Row = tuple[Any, ...]
 Listed = list[tuple[str, OutboxEvent]]
-_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=entries_of).encode
+_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class _Change(NamedTuple):
