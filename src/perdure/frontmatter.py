@@ -89,7 +89,7 @@ def fences(text: str) -> tuple[str, str, str, str] | None:
 
 def split(text: str) -> tuple[str, str]:
     """Return the lines between the fences, and the body; without fences the text itself."""
-    found = fences(text)
+    found = fences(text) if text.startswith(("---", "\ufeff")) else None
     return (found[1], found[3]) if found else ("", text)
 
 

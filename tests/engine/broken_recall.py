@@ -662,9 +662,8 @@ def forgets_the_indexes_of_yesterday(patch: Patch) -> None:
 def _told_of_passages(patch: Patch, **told: object) -> None:
     passage = records._passage
 
-    def changed(*args: Any) -> IndexRecord:  # noqa: ANN401 - as it has it
-        record = passage(*args)
-        return replace(record, payload={**record.payload, **told})  # type: ignore[dict-item] # JSON
+    def changed(*args: Any) -> dict[str, Any]:  # noqa: ANN401 - as it has it
+        return {**passage(*args), **told}
 
     patch.setattr(records, "_passage", changed)
 
@@ -690,7 +689,7 @@ def numbers_no_passages(patch: Patch) -> None:
         del passage
         return record_id(uri, level)
 
-    patch.setattr(records, "record_id", same)
+    patch.setattr("perdure.model.record.record_id", same)
 
 
 def makes_a_whole_of_one(patch: Patch) -> None:

@@ -25,10 +25,8 @@ PUSH = "Always run `make check` before `git push`."
 UV = "Use `uv run pytest`, not bare pytest."
 MOMENT = "Never use moment.js; use dayjs."
 UV_RUN = "Always use `uv run` (not `python` or `python3` directly)."
-SESSION = "Start a session using `session start --task <id>`."
 MOMENT_IS_IN = "import moment from 'moment'\n"
 LOG = "Never use `console.log` in src."
-COVERAGE = "Run the tests with `bun test --coverage`."
 
 TABLE = [
     # one program in place of another
@@ -75,9 +73,6 @@ TABLE = [
     (NPM, run("ls npm"), SILENT),
     (BUN, run("bun add zod"), SILENT),
     (BUN, run("npm install"), LINE),
-    ("We use pnpm for everything.", run("yarn add zod"), LINE),
-    ("We use pnpm for everything.", run("pnpm dlx create-vite"), SILENT),
-    ("We use npm and yarn.", run("yarn install"), SILENT),
     ("Prefer vitest over jest.", run("npx jest src"), LINE),
     ("Prefer vitest over jest.", run("npx vitest run"), SILENT),
     ("Dependencies are managed with poetry, do not use pip.", run("pip3 install rich"), LINE),
@@ -89,7 +84,6 @@ TABLE = [
     (UV, run("python -m pytest"), LINE),
     ("I do not see what npm does here", run("npm install"), SILENT),
     ("why did you not use npm?", run("npm install"), SILENT),
-    ("Don't run npm install yet.", run("npm install"), SILENT),
     ("You don't need to run npm install.", run("npm install"), SILENT),
     # subcommands and flags
     ("Never force push.", run("git push -f origin main"), LINE),
@@ -105,13 +99,6 @@ TABLE = [
     (PUSH, run("git stash push"), SILENT),
     ("Commit messages must be imperative.", run("git commit -m 'Fixed it'"), LINE),
     ("Commit messages must be imperative.", run("git log"), SILENT),
-    ("PR titles must name the issue.", run("gh pr create --fill"), LINE),
-    ("PR titles must name the issue.", run("gh pr list"), SILENT),
-    (COVERAGE, run("bun test"), LINE),
-    (COVERAGE, run("bun test --coverage src"), SILENT),
-    (COVERAGE, run("bun install"), SILENT),
-    (SESSION, run("acme session start 4"), LINE),
-    (SESSION, run("acme session start --task 4"), SILENT),
     ("Never run docker compose down in production.", run("docker compose down -v"), LINE),
     ("Never run docker compose down in production.", run("docker compose up"), SILENT),
     # paths and globs
@@ -134,14 +121,12 @@ TABLE = [
     ("Do not create .js files, use TypeScript.", edit("src/a.ts"), SILENT),
     ("Keep CHANGELOG.md entries in the past tense.", edit("CHANGELOG.md"), LINE),
     ("Keep CHANGELOG.md entries in the past tense.", edit("docs/README.md"), SILENT),
-    ("Put unit tests in tests/unit/.", edit("tests/unit/test_a.py"), SILENT),
     ("Never commit .env.", run("git add .env"), LINE),
     ("Never commit .env.", edit(".env"), SILENT),
     ("Never commit .env.", run("git add src"), SILENT),
     ("Never read .env or print it.", run("cat .env"), LINE),
     ("When editing src/api/ always run make gen.", edit("src/api/users.py"), LINE),
     ("When editing src/api/ always run make gen.", run("make gen"), SILENT),
-    ("The config lives in src/config.ts.", edit("src/config.ts"), SILENT),
     # packages and code
     (MOMENT, run("npm i moment"), LINE),
     (MOMENT, run("npm i dayjs"), SILENT),
@@ -196,19 +181,30 @@ TABLE = [
 def test_a_sentence_speaks_if_it_is_about_what_a_call_uses(
     sentence: str, action: Action, *, speaks: bool
 ) -> None:
-    given = directive_in(sentence)
+    given = directive_in(sentence, "rule")
 
     assert (matches(given, action) is not None) is speaks, given
+    if not speaks:
+        assert matches(directive_in(sentence), action) is None
 
 
 @pytest.mark.parametrize(("sentence", "action", "speaks"), TABLE)
 def test_what_speaks_is_found_by_its_keys(sentence: str, action: Action, *, speaks: bool) -> None:
     if speaks:
-        assert action.keys & {*directive_in(sentence).keys}
+        assert action.keys & {*directive_in(sentence, "rule").keys}
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    ["Don't run npm install yet.", "Use npm for now.", "When it works, run npm install."],
+)
+def test_a_sentence_that_was_not_kept_speaks_only_if_it_forbids(sentence: str) -> None:
+    assert matches(directive_in(sentence), run("npm install")) is None
 
 
 def test_a_rule_about_messages_of_commits_is_not_broken_by_a_commit() -> None:
-    found = matches(directive_in("Never name the model in commit messages."), run("git commit"))
+    given = directive_in("Never name the model in commit messages.", "rule")
+    found = matches(given, run("git commit"))
 
     assert found is not None
     assert not found.breaks

@@ -14,9 +14,15 @@ from openai.types.chat import ChatCompletionMessage
 
 from perdure.app import Context, open_context
 from perdure.engine.memory import Memory
+from perdure.engine.saving import saving
 from perdure.engine.sessions import appended, recommitted
-from perdure.errors import AccessDeniedError, InvalidValueError, NodeExistsError
-from perdure.model import RequestContext, Role, Uri
+from perdure.errors import (
+    AccessDeniedError,
+    ConcurrentModificationError,
+    InvalidValueError,
+    NodeExistsError,
+)
+from perdure.model import ContextNode, RequestContext, Role, Uri
 from perdure.model.transcript import Message, parse
 from perdure.safety.texts import common
 from tests.support.validate.tokens import token
@@ -61,6 +67,33 @@ def test_append_makes_a_session_and_learns_from_it(memory: Memory) -> None:
 
     assert (done.messages, done.added, done.created) == (2, 2, 1)
     assert memory.read(PROFILE).content == "- The user lives in Lisbon.\n"
+
+
+def test_messages_and_what_is_learned_from_them_are_one_commit(
+    opened: Context, memory: Memory
+) -> None:
+    store = opened.recorded.history.store
+    memory.append("s1", [ANSWER])
+    before = store.current().position
+
+    memory.append("s1", [HELLO, FINE])
+
+    assert memory.read(PROFILE).content == "- The user lives in Lisbon.\n"
+    assert len({each.commit for each in store.log(after=before)}) == 1
+
+
+def test_messages_are_kept_if_what_is_learned_can_not_be_written(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def taken(*_: object) -> list[ContextNode]:
+        return [ContextNode(uri=PROFILE, version=7)]
+
+    monkeypatch.setattr(saving.Ahead, "nodes", taken)
+
+    with pytest.raises(ConcurrentModificationError, match="The messages are kept"):
+        memory.append("s1", [HELLO, ANSWER])
+
+    assert said(memory) == [HELLO["content"], ANSWER["content"]]
 
 
 def test_only_what_is_new_is_learned_from(memory: Memory) -> None:

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 
 from perdure.engine.recall.planning import plan
-from perdure.engine.recall.times import events_in, times_in
-from perdure.model import ContextType
-from tests.engine.test_times import EVENTS, EXAMPLES, TEXTS
+from perdure.engine.recall.times import times_in
+from tests.engine.test_times import EXAMPLES, TEXTS
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
 
@@ -21,17 +20,14 @@ def test_if_no_word_says_anything_all_count() -> None:
     assert plan("who is it?", NOW).words == ("who", "is", "it")
 
 
-@pytest.mark.parametrize("question", sorted({each[0] for each in (*EXAMPLES, *EVENTS)}))
-def test_no_time_and_no_event_is_passed_over(question: str) -> None:
-    found = plan(question, NOW)
-
-    assert found.times == times_in(question, NOW)
-    assert found.events == events_in(question)
+@pytest.mark.parametrize("question", sorted({each[0] for each in EXAMPLES}))
+def test_no_time_is_passed_over(question: str) -> None:
+    assert plan(question, NOW).times == times_in(question, NOW)
 
 
 @given(TEXTS)
 def test_none_is_passed_over_in_any_text(question: str) -> None:
-    test_no_time_and_no_event_is_passed_over(question)
+    test_no_time_is_passed_over(question)
 
 
 def test_the_words_of_a_time_are_not_expected_in_a_text() -> None:
@@ -39,13 +35,6 @@ def test_the_words_of_a_time_are_not_expected_in_a_text() -> None:
 
     assert found.words == ("ana", "read", "2023")
     assert found.timeless == ("ana", "read")
-
-
-def test_names_and_phrases_are_kept() -> None:
-    found = plan('Did Ana Lopez say "no milk" in Lisbon?', NOW)
-
-    assert found.names == ("Ana Lopez", "Lisbon")
-    assert found.phrases == ("no milk",)
 
 
 @pytest.mark.parametrize(
@@ -59,11 +48,6 @@ def test_names_and_phrases_are_kept() -> None:
 )
 def test_it_is_told_whom_a_question_speaks_to(question: str, *, to_assistant: bool) -> None:
     assert plan(question, NOW).to_assistant is to_assistant
-
-
-def test_the_kind_of_node_that_is_asked_for_is_told() -> None:
-    assert plan("the steps to deploy", NOW).types == {ContextType.SKILL}
-    assert plan("tabs", NOW).types == frozenset()
 
 
 def test_a_very_long_question_is_cut() -> None:

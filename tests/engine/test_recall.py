@@ -406,26 +406,6 @@ def test_a_snippet_is_what_the_content_says(context: Context) -> None:
     assert hit.snippet == "Prefers tabs over spaces in every language."
 
 
-def test_a_time_before_an_event_is_found_by_the_event(context: Context) -> None:
-    memory = of(context)
-    said = [
-        ("2024-01-10", "We had dinner at the harbour."),
-        ("2024-05-01", "The move to Lisbon is today!"),
-        ("2024-09-09", "We had dinner at the castle."),
-    ]
-    for day, text in said:
-        messages = [{"role": "user", "content": text, "name": "Ana", "time": f"{day}T12:00:00Z"}]
-        memory.commit_session(messages, session_id=day, extract=False)
-
-    before = memory.recall("Where did we have dinner before the move to Lisbon?").hits
-    after = memory.recall("Where did we have dinner after the move to Lisbon?").hits
-
-    dinners = [hit.snippet for hit in before if "dinner" in hit.snippet]
-    assert dinners[0] == "We had dinner at the harbour."
-    dinners = [hit.snippet for hit in after if "dinner" in hit.snippet]
-    assert dinners[0] == "We had dinner at the castle."
-
-
 def test_a_damaged_memo_is_thrown_away_and_made_again(tmp_path: Path) -> None:
     with opened(tmp_path) as context:
         save_all(of(context))

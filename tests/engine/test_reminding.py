@@ -49,39 +49,15 @@ def test_a_newer_sentence_that_allows_it_silences_an_older_one(memory: Memory) -
     assert told(memory, Action("Bash", "pnpm i")) == ["From now on always use npm instead of pnpm."]
 
 
-@pytest.mark.parametrize(
-    ("text", "is_lifted"),
-    [
-        ("You may use gulp again.", True),
-        ("gulp is fine now.", True),
-        ("It's ok to use `gulp` now.", True),
-        ("gulp is no longer banned.", True),
-        ("You may not use gulp again.", False),
-        ("You can use gulp again if the build is slow.", False),
-        ("You may use gulp for now.", False),
-        ("You may use grunt again.", False),
-        ("Can we use gulp now?", False),
-        ("It can use gulp now.", False),
-    ],
-)
-def test_what_may_be_used_again_is_not_reminded_of(
-    memory: Memory,
-    text: str,
-    is_lifted: bool,  # noqa: FBT001 - what is expected
-) -> None:
-    memory.remember("Never use gulp.", kind="rule")
-    say(memory, text, "b", "2027-04-02T10:00:00Z")
+def test_what_is_only_about_a_file_speaks_if_it_was_kept_on_purpose(memory: Memory) -> None:
+    rule = "Every endpoint must have a test in src/api."
+    action = Action("Edit", "", ("src/api/a.py",))
+    said = [{"role": "user", "content": rule, "time": "2026-03-02T10:00:00Z"}]
+    assert memory.commit_session(said, session_id="a").created == 1
+    assert told(memory, action) == []
 
-    lines = told(memory, Action("Bash", "gulp build"))
-    assert ("Never use gulp." not in lines) == is_lifted
-    assert text not in lines or not is_lifted
-
-
-def test_a_path_that_may_be_edited_again_lifts_no_rule_about_a_program(memory: Memory) -> None:
-    say(memory, "Never use npm. Never edit src/generated/api.", "a")
-    say(memory, "src/generated may be edited again.", "b", "2026-04-02T10:00:00Z")
-
-    assert told(memory, Action("Bash", "npm run x > src/generated/api/a.ts")) == ["Never use npm."]
+    memory.remember(rule, kind="rule")
+    assert told(memory, action) == [rule]
 
 
 def test_what_ended_is_silent(memory: Memory) -> None:

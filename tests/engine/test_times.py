@@ -1,4 +1,4 @@
-"""What times and events are found in a question, and what is left alone."""
+"""What times are found in a question, and what is left alone."""
 
 import time
 from datetime import UTC, datetime, timedelta, timezone
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.engine.recall.times import Span, events_in, times_in
+from perdure.engine.recall.times import Span, times_in
 
 WEDNESDAY = datetime(2024, 6, 12, 15, 30, tzinfo=UTC)
 SUNDAY = datetime(2024, 6, 16, 9, 0, tzinfo=UTC)
@@ -39,9 +39,6 @@ EXAMPLES: list[tuple[str, datetime, list[str]]] = [
     ("Monday, May 8, 2023", WEDNESDAY, ["Monday, May 8, 2023 = 2023-05-08 .. 2023-05-09"]),
     ("the photo of December 1,2023", WEDNESDAY, ["December 1,2023 = 2023-12-01 .. 2023-12-02"]),
     ("MAY 8, 2023", WEDNESDAY, ["MAY 8, 2023 = 2023-05-08 .. 2023-05-09"]),
-    ("the call of 13/05/2023", WEDNESDAY, ["13/05/2023 = 2023-05-13 .. 2023-05-14"]),
-    ("the call of 05/13/2023", WEDNESDAY, ["05/13/2023 = 2023-05-13 .. 2023-05-14"]),
-    ("the call of 5.5.2023", WEDNESDAY, ["5.5.2023 = 2023-05-05 .. 2023-05-06"]),
     ("the call of 05/08/2023", WEDNESDAY, NO_TIME),
     ("on 31 February 2023", WEDNESDAY, NO_TIME),
     ("on 2023-13-40", WEDNESDAY, NO_TIME),
@@ -65,38 +62,20 @@ EXAMPLES: list[tuple[str, datetime, list[str]]] = [
     ("in may 2023", WEDNESDAY, ["may 2023 = 2023-05-01 .. 2023-06-01"]),
     ("May last year", WEDNESDAY, ["May last year = 2023-05-01 .. 2023-06-01"]),
     ("April of this year", WEDNESDAY, ["April of this year = 2024-04-01 .. 2024-05-01"]),
-    ("early June 2023", WEDNESDAY, ["early June 2023 = 2023-06-01 .. 2023-06-11"]),
-    ("mid June 2023", WEDNESDAY, ["mid June 2023 = 2023-06-11 .. 2023-06-21"]),
-    ("mid-June 2023", WEDNESDAY, ["mid-June 2023 = 2023-06-11 .. 2023-06-21"]),
-    ("late in June 2023", WEDNESDAY, ["late in June 2023 = 2023-06-21 .. 2023-07-01"]),
-    ("at the end of May", WEDNESDAY, ["the end of May = 2024-05-21 .. 2024-06-01, any year"]),
     ("every May we sail", WEDNESDAY, ["May = 2024-05-01 .. 2024-06-01, any year"]),
-    # seasons, quarters, years
-    ("summer 2022", WEDNESDAY, ["summer 2022 = 2022-06-01 .. 2022-09-01"]),
-    ("in the summer of 2022", WEDNESDAY, ["summer of 2022 = 2022-06-01 .. 2022-09-01"]),
-    ("winter 2022", WEDNESDAY, ["winter 2022 = 2022-12-01 .. 2023-03-01"]),
-    ("What did we do last summer?", WEDNESDAY, ["last summer = 2023-06-01 .. 2023-09-01"]),
-    ("last winter", WEDNESDAY, ["last winter = 2023-12-01 .. 2024-03-01"]),
-    ("this winter", JANUARY, ["this winter = 2023-12-01 .. 2024-03-01"]),
-    ("in the fall", WEDNESDAY, ["fall = 2023-09-01 .. 2023-12-01, any year"]),
+    # years
     ("Did I fall on the stairs?", WEDNESDAY, NO_TIME),
     ("The bed has a broken spring", WEDNESDAY, NO_TIME),
-    ("Q3 2023", WEDNESDAY, ["Q3 2023 = 2023-07-01 .. 2023-10-01"]),
-    ("2023 Q3", WEDNESDAY, ["2023 Q3 = 2023-07-01 .. 2023-10-01"]),
-    ("goals in Q4", WEDNESDAY, ["Q4 = 2023-10-01 .. 2024-01-01, any year"]),
     ("Does she drive a Q3?", WEDNESDAY, NO_TIME),
-    ("H2 2022", WEDNESDAY, ["H2 2022 = 2022-07-01 .. 2023-01-01"]),
-    ("second half of 2022", WEDNESDAY, ["second half of 2022 = 2022-07-01 .. 2023-01-01"]),
-    ("third quarter of 2022", WEDNESDAY, ["third quarter of 2022 = 2022-07-01 .. 2022-10-01"]),
     ("last quarter", WEDNESDAY, ["last quarter = 2024-01-01 .. 2024-04-01"]),
     ("Where did she work in 2022?", WEDNESDAY, ["2022 = 2022-01-01 .. 2023-01-01"]),
-    ("in early 2022", WEDNESDAY, ["early 2022 = 2022-01-01 .. 2022-05-01"]),
-    ("the end of 2022", WEDNESDAY, ["the end of 2022 = 2022-09-01 .. 2023-01-01"]),
-    ("the 2010s", WEDNESDAY, ["2010s = 2010-01-01 .. 2020-01-01"]),
-    ("in the early 2000s", WEDNESDAY, ["the early 2000s = 2000-01-01 .. 2003-05-01"]),
-    ("music of the '90s", WEDNESDAY, ["'90s = 1990-01-01 .. 2000-01-01"]),
     ("last year", WEDNESDAY, ["last year = 2023-01-01 .. 2024-01-01"]),
     ("this year's budget", WEDNESDAY, ["this year = 2024-01-01 .. 2025-01-01"]),
+    ("in the summer of 2022", WEDNESDAY, ["2022 = 2022-01-01 .. 2023-01-01"]),
+    ("in early 2022", WEDNESDAY, ["2022 = 2022-01-01 .. 2023-01-01"]),
+    ("after June 2023", WEDNESDAY, ["June 2023 = 2023-06-01 .. 2023-07-01"]),
+    ("since March", WEDNESDAY, ["March = 2024-03-01 .. 2024-04-01, any year"]),
+    ("the week before 9 June 2023", WEDNESDAY, ["9 June 2023 = 2023-06-09 .. 2023-06-10"]),
     # relative to now
     ("What did I say today?", WEDNESDAY, ["today = 2024-06-12 .. 2024-06-13"]),
     ("this morning", WEDNESDAY, ["this morning = 2024-06-12 .. 2024-06-13"]),
@@ -110,13 +89,11 @@ EXAMPLES: list[tuple[str, datetime, list[str]]] = [
         ["the day before yesterday = 2024-06-10 .. 2024-06-11"],
     ),
     ("tomorrow", WEDNESDAY, ["tomorrow = 2024-06-13 .. 2024-06-14"]),
-    ("the other day", WEDNESDAY, ["the other day = 2024-06-03 .. 2024-06-11"]),
     ("last week", WEDNESDAY, ["last week = 2024-06-03 .. 2024-06-10"]),
     ("last week", SUNDAY, ["last week = 2024-06-03 .. 2024-06-10"]),
     ("this week", WEDNESDAY, ["this week = 2024-06-10 .. 2024-06-17"]),
     ("next month", WEDNESDAY, ["next month = 2024-07-01 .. 2024-08-01"]),
     ("last month", JANUARY, ["last month = 2023-12-01 .. 2024-01-01"]),
-    ("the week before last", WEDNESDAY, ["the week before last = 2024-05-27 .. 2024-06-03"]),
     ("two weeks ago", WEDNESDAY, ["two weeks ago = 2024-05-27 .. 2024-06-03"]),
     ("3 months ago", WEDNESDAY, ["3 months ago = 2024-03-01 .. 2024-04-01"]),
     ("a year ago", WEDNESDAY, ["a year ago = 2023-01-01 .. 2024-01-01"]),
@@ -137,7 +114,6 @@ EXAMPLES: list[tuple[str, datetime, list[str]]] = [
     ("last weekend", WEDNESDAY, ["last weekend = 2024-06-08 .. 2024-06-10"]),
     ("last weekend", SUNDAY, ["last weekend = 2024-06-08 .. 2024-06-10"]),
     ("this weekend", SUNDAY, ["this weekend = 2024-06-15 .. 2024-06-17"]),
-    ("over the weekend", WEDNESDAY, ["over the weekend = 2024-06-08 .. 2024-06-10"]),
     ("two weekends ago", WEDNESDAY, ["two weekends ago = 2024-06-01 .. 2024-06-03"]),
     ("last Friday", WEDNESDAY, ["last Friday = 2024-06-07 .. 2024-06-08"]),
     ("What did Ana say on Tuesday?", WEDNESDAY, ["Tuesday = 2024-06-11 .. 2024-06-12"]),
@@ -151,126 +127,6 @@ EXAMPLES: list[tuple[str, datetime, list[str]]] = [
     ("every Tuesday", WEDNESDAY, NO_TIME),
     ("the Black Friday sale", WEDNESDAY, NO_TIME),
     ("the Maundy Thursday service", WEDNESDAY, NO_TIME),
-    # ranges
-    (
-        "between May and July 2023",
-        WEDNESDAY,
-        ["between May and July 2023 = 2023-05-01 .. 2023-08-01"],
-    ),
-    (
-        "between November and February 2023",
-        WEDNESDAY,
-        ["between November and February 2023 = 2022-11-01 .. 2023-03-01"],
-    ),
-    (
-        "between May 2022 and July",
-        WEDNESDAY,
-        ["between May 2022 and July = 2022-05-01 .. 2022-08-01"],
-    ),
-    (
-        "between May and July",
-        WEDNESDAY,
-        ["between May and July = 2023-05-01 .. 2023-08-01, any year"],
-    ),
-    ("from 3 to 9 May", WEDNESDAY, ["3 to 9 May = 2024-05-03 .. 2024-05-10, any year"]),
-    ("May 3-9, 2023", WEDNESDAY, ["May 3-9, 2023 = 2023-05-03 .. 2023-05-10"]),
-    (
-        "from 28 April to 3 May 2023",
-        WEDNESDAY,
-        ["from 28 April to 3 May 2023 = 2023-04-28 .. 2023-05-04"],
-    ),
-    ("between 2019 and 2021", WEDNESDAY, ["between 2019 and 2021 = 2019-01-01 .. 2022-01-01"]),
-    ("from 2019\u20132021", WEDNESDAY, ["from 2019\u20132021 = 2019-01-01 .. 2022-01-01"]),
-    ("from Monday to Tuesday", WEDNESDAY, ["from Monday to Tuesday = 2024-06-10 .. 2024-06-12"]),
-    (
-        "between early May and late June 2023",
-        WEDNESDAY,
-        ["between early May and late June 2023 = 2023-05-01 .. 2023-07-01"],
-    ),
-    (
-        "between July and May 2023 9",
-        WEDNESDAY,
-        ["between July and May 2023 = 2022-07-01 .. 2023-06-01"],
-    ),
-    ("from 9 to 3 May 2023", WEDNESDAY, NO_TIME),
-    # open ones
-    ("since March", WEDNESDAY, ["since March = 2024-03-01 .. open"]),
-    ("since last Christmas", WEDNESDAY, ["since last Christmas = 2023-12-24 .. open"]),
-    ("before 2022", WEDNESDAY, ["before 2022 = open .. 2022-01-01"]),
-    ("after June 2023", WEDNESDAY, ["after June 2023 = 2023-07-01 .. open"]),
-    ("after 8 May 2023", WEDNESDAY, ["after 8 May 2023 = 2023-05-09 .. open"]),
-    ("until May 2023", WEDNESDAY, ["until May 2023 = open .. 2023-06-01"]),
-    ("by Friday", WEDNESDAY, ["by Friday = open .. 2024-06-08"]),
-    ("before May?", WEDNESDAY, ["before May = open .. 2024-05-01"]),
-    ("from May onwards", WEDNESDAY, ["from May onwards = 2024-05-01 .. open"]),
-    ("since early June 2023", WEDNESDAY, ["since early June 2023 = 2023-06-01 .. open"]),
-    ("before the end of 2022", WEDNESDAY, ["before the end of 2022 = open .. 2023-01-01"]),
-    ("since a few days ago", WEDNESDAY, ["since a few days ago = 2024-06-06 .. open"]),
-    # beside another time
-    (
-        "the week before 9 June 2023",
-        WEDNESDAY,
-        ["the week before 9 June 2023 = 2023-06-02 .. 2023-06-09"],
-    ),
-    (
-        "the Friday before 9 June 2023",
-        WEDNESDAY,
-        ["the Friday before 9 June 2023 = 2023-06-02 .. 2023-06-03"],
-    ),
-    (
-        "the weekend of 17 July 2023",
-        WEDNESDAY,
-        ["the weekend of 17 July 2023 = 2023-07-15 .. 2023-07-17"],
-    ),
-    (
-        "the weekend before 17 July 2023",
-        WEDNESDAY,
-        ["the weekend before 17 July 2023 = 2023-07-15 .. 2023-07-17"],
-    ),
-    (
-        "the week of 17 July 2023",
-        WEDNESDAY,
-        ["the week of 17 July 2023 = 2023-07-17 .. 2023-07-24"],
-    ),
-    (
-        "two days after Christmas Day 2022",
-        WEDNESDAY,
-        ["two days after Christmas Day 2022 = 2022-12-27 .. 2022-12-28"],
-    ),
-    (
-        "the first week of May 2023",
-        WEDNESDAY,
-        ["the first week of May 2023 = 2023-05-01 .. 2023-05-08"],
-    ),
-    (
-        "the last weekend of July 2023",
-        WEDNESDAY,
-        ["the last weekend of July 2023 = 2023-07-29 .. 2023-07-31"],
-    ),
-    (
-        "the second Tuesday of May 2023",
-        WEDNESDAY,
-        ["the second Tuesday of May 2023 = 2023-05-09 .. 2023-05-10"],
-    ),
-    ("Friday of May", WEDNESDAY, ["Friday of May = 2024-05-03 .. 2024-05-04, any year"]),
-    # holidays
-    ("Christmas 2022", WEDNESDAY, ["Christmas 2022 = 2022-12-24 .. 2022-12-27"]),
-    ("last Christmas", WEDNESDAY, ["last Christmas = 2023-12-24 .. 2023-12-27"]),
-    (
-        "New Year's Eve",
-        WEDNESDAY,
-        ["New Year's Eve = 2023-12-31 .. 2024-01-01, any year"],
-    ),
-    (
-        "New Year\u2019s Eve 2021",
-        WEDNESDAY,
-        ["New Year\u2019s Eve 2021 = 2021-12-31 .. 2022-01-01"],
-    ),
-    ("Easter 2024", WEDNESDAY, ["Easter 2024 = 2024-03-31 .. 2024-04-02"]),
-    ("Easter 2025", WEDNESDAY, ["Easter 2025 = 2025-04-20 .. 2025-04-22"]),
-    ("Thanksgiving 2023", WEDNESDAY, ["Thanksgiving 2023 = 2023-11-23 .. 2023-11-24"]),
-    ("the Fourth of July", WEDNESDAY, ["Fourth of July = 2023-07-04 .. 2023-07-05, any year"]),
-    ("Halloween last year", WEDNESDAY, ["Halloween last year = 2023-10-31 .. 2023-11-01"]),
     # more than one
     (
         "Did I run on 8 May 2023 or in June 2022?",
@@ -284,7 +140,6 @@ EXAMPLES: list[tuple[str, datetime, list[str]]] = [
     ("The last may be the best", WEDNESDAY, NO_TIME),
     ("Did May call?", WEDNESDAY, NO_TIME),
     ("Did June call before May did?", WEDNESDAY, NO_TIME),
-    ("Is the letter from April or by May?", WEDNESDAY, NO_TIME),
     ("How far did we march?", WEDNESDAY, NO_TIME),
     ("The 5 may come", WEDNESDAY, NO_TIME),
     ("Wait a second, who came second?", WEDNESDAY, NO_TIME),
@@ -295,27 +150,6 @@ EXAMPLES: list[tuple[str, datetime, list[str]]] = [
     ("What is my sister's name?", WEDNESDAY, NO_TIME),
     ("Where is the weekly plan of the year?", WEDNESDAY, NO_TIME),
     ("maybe Marchetti augments Junes", WEDNESDAY, NO_TIME),
-]
-
-EVENTS: list[tuple[str, list[tuple[str, str]]]] = [
-    ("What did we eat before the move?", [("before", "the move")]),
-    ("After the wedding did Ana call?", [("after", "the wedding")]),
-    ("What broke during our trip to Rome last May?", [("during", "our trip to Rome")]),
-    ("Who came the week before the move?", [("before", "the move")]),
-    ("Where did I live until my promotion?", [("before", "my promotion")]),
-    ("What changed since the launch?", [("after", "the launch")]),
-    ("Where did I work before moving to Berlin?", [("before", "moving to Berlin")]),
-    ("What did I sell after I left Acme?", [("after", "I left Acme")]),
-    ("What changed after Ana's graduation in 2022?", [("after", "Ana's graduation")]),
-    ("Did she call while we were in Rome?", [("during", "we were in Rome")]),
-    ("before the move and after the fire", [("before", "the move"), ("after", "the fire")]),
-    ("What was new after KubeCon?", [("after", "KubeCon")]),
-    ("What happened before 9 June 2023?", []),
-    ("What happened during the summer of 2022?", []),
-    ("What did I read during the week?", []),
-    ("And after that?", []),
-    ("What has changed since then?", []),
-    ("What is before me, after all?", []),
 ]
 
 WORDS = (
@@ -329,7 +163,7 @@ NOWS = st.datetimes(timezones=st.none() | st.just(UTC) | st.timezones())
 
 
 def said(span: Span) -> str:
-    start, end = (f"{side:%Y-%m-%d}" if side else "open" for side in (span.start, span.end))
+    start, end = (f"{side:%Y-%m-%d}" for side in (span.start, span.end))
     return f"{span.text} = {start} .. {end}{', any year' if span.recurring else ''}"
 
 
@@ -340,33 +174,25 @@ def test_the_times_of_a_question_are_found(
     assert [said(span) for span in times_in(question, now)] == expected
 
 
-@pytest.mark.parametrize(("question", "expected"), EVENTS)
-def test_the_events_of_a_question_are_found(question: str, expected: list[tuple[str, str]]) -> None:
-    assert [(event.direction, event.phrase) for event in events_in(question)] == expected
-
-
 @given(TEXTS, NOWS)
 def test_spans_are_ordered_apart_and_in_utc(question: str, now: datetime) -> None:
     reached = 0
     for span in times_in(question, now):
         assert span.position.start >= reached
         reached = span.position.stop
-        assert {side.tzinfo for side in (span.start, span.end) if side} == {UTC}
-        assert span.start is None or span.end is None or span.start < span.end
+        assert {span.start.tzinfo, span.end.tzinfo} == {UTC}
+        assert span.start < span.end
 
 
 @given(TEXTS, NOWS)
-def test_a_span_and_an_event_stand_where_they_say(question: str, now: datetime) -> None:
+def test_a_span_stands_where_it_says(question: str, now: datetime) -> None:
     for span in times_in(question, now):
         assert question[span.position.start : span.position.stop] == span.text != ""
-    for event in events_in(question):
-        assert question[event.position.start : event.position.stop] == event.phrase != ""
 
 
 @given(st.text(max_size=200), NOWS)
 def test_any_text_at_any_time_has_an_answer(question: str, now: datetime) -> None:
     times_in(question, now)
-    events_in(question)
 
 
 @given(TEXTS, st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1)), st.timezones())  # noqa: DTZ001
@@ -380,7 +206,6 @@ def test_the_time_zone_of_now_changes_nothing(question: str, now: datetime, zone
 def test_a_day_without_a_year_is_the_nearest_before_now(now: datetime, day: int) -> None:
     [span] = times_in(f"May {day}th", now)
 
-    assert span.start is not None
     assert timedelta(0) <= now.replace(tzinfo=UTC) - span.start <= timedelta(days=366)
 
 
@@ -411,5 +236,4 @@ def test_a_hostile_question_takes_linear_time(hostile: str, size: int) -> None:
 def _seconds(question: str) -> float:
     started = time.process_time()
     times_in(question, WEDNESDAY)
-    events_in(question)
     return time.process_time() - started

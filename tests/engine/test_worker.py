@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,7 +15,7 @@ import perdure
 from perdure.app import Context
 from perdure.context.outbox import MAX_RETRY
 from perdure.context.reading import Stored
-from perdure.engine.building import Caught
+from perdure.engine.building import Caught, Made
 from perdure.engine.worker import Round, Worker
 from perdure.errors import ConcurrentModificationError, EmbeddingError, NodeNotFoundError
 from perdure.index.embedders.hashing import Hashing
@@ -389,3 +390,44 @@ def test_a_node_that_is_written_between_two_looks_is_indexed(
         monkeypatch.setattr(indexer.reader, "active", active)
 
         assert indexer.make([place]).records[str(place)]
+
+
+class Turn:
+    """A lock that tells when it is asked for."""
+
+    def __init__(self) -> None:
+        self.lock, self.asked = threading.Lock(), threading.Event()
+        self.release = self.lock.release
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as a lock has it
+        is_ours = self.lock.acquire(blocking=False)
+        self.asked.set()
+        return is_ours or (blocking and self.lock.acquire(blocking, timeout))
+
+
+def test_who_waits_while_others_index_makes_no_records_again(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(context, "a")
+    worker(context).drain("local")
+    following = context.indexes.present("local").following
+    before = following.index.cursor("local")
+    write(context, "b")
+    made: list[list[str]] = []
+    make = following.indexer.make
+
+    def noting(places: Sequence[Uri], *rest: object) -> Made:
+        made.append([str(place) for place in places])
+        return make(places, *rest)  # type: ignore[arg-type] # as it takes them
+
+    monkeypatch.setattr(following.indexer, "make", noting)
+    turn = Turn()
+    monkeypatch.setattr(following, "_turn", turn)
+    waiting = threading.Thread(target=following.catch_up, args=("local",), kwargs={"since": before})
+    with turn.lock:
+        waiting.start()
+        assert turn.asked.wait(60)
+        following._catch_up("local", (), {}, before)
+    waiting.join()
+
+    assert sum(f"{FOLDER}/b" in each for each in made) == 1

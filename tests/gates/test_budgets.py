@@ -15,19 +15,19 @@ def lines_in(*paths: Path) -> int:
 
 
 BUDGETS = {
-    "agents": 4_469,
+    "agents": 4_421,
     "app": 2_691,
-    "artifacts": 6_633,
-    "context": 5_050,
-    "engine": 27_869,
+    "artifacts": 6_666,
+    "context": 5_065,
+    "engine": 27_056,
     "harness": 2_026,
-    "index": 4_627,
+    "index": 4_629,
     "llm": 1_623,
-    "model": 3_115,
+    "model": 3_120,
     "process": 583,
     "proofs": 668,
     "safety": 1_351,
-    "storage": 6_017,
+    "storage": 6_022,
     "surfaces": 7_241,
     "testing": 4_365,
 }
@@ -44,8 +44,8 @@ def test_every_package_has_a_budget() -> None:
 
 def test_learning_keeps_to_its_budget_with_its_tables() -> None:
     files = [file for file in (PACKAGE / "engine" / "learn").iterdir() if file.is_file()]
-    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_460
+    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 3_421
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 77_703
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 76_902

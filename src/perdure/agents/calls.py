@@ -1,9 +1,7 @@
 """Tool calls as agents describe them to hooks: what is about to be run and changed, what failed."""
 
 import json
-import os
 import re
-import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -28,14 +26,6 @@ _READING = frozenset(
 )
 PATCHED = later(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$", re.MULTILINE)
 _MOST_LETTERS = 40_000
-INSTRUCTIONS = ("CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.md", "GEMINI.md", ".cursorrules")
-_MOST_BYTES = 100_000
-_MOST_LINES = 40
-"""Lines of instruction files that are looked at, of those that have a word of the call."""
-_SHORTEST_LINE = 8
-_LINK = later(r"\[([^\]\n]*)\]\([^)\n]*\)")
-_END = later(r"(?<=[.!?])\s+(?=[A-Z`\"*])")
-_MARK = later(r"^[\s>]*(?:[-*+]|\d+[.)])?\s*(?:\*\*|__)?")
 
 
 def action_of(given: "HookInput") -> Action | None:
@@ -86,39 +76,6 @@ def within(path: str, cwd: str) -> str:
     """Return a path relative to the folder that the agent works in, if it is in it."""
     root = cwd.rstrip("/") + "/"
     return path.removeprefix(root) if cwd else path
-
-
-def instruction_lines(cwd: str, action: Action) -> list[tuple[str, str]]:
-    """Return lines of the folder's instruction files that may be about a call, with their files."""
-    if not cwd:
-        return []
-    words = [key.removeprefix("*") for key in action.strong_keys]
-    wanted = [word for word in words if len(word) > 1]
-    found: list[tuple[str, str]] = []
-    for name in INSTRUCTIONS:
-        for line in _lines(Path(cwd, name)):
-            lower = line.casefold()
-            if any(word in lower for word in wanted):
-                found.append((name, line))
-    return found[:_MOST_LINES]
-
-
-def _lines(path: Path) -> Iterator[str]:
-    text = ""
-    with suppress(OSError, ValueError):
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe may block
-        with os.fdopen(descriptor, "rb") as file:
-            if stat.S_ISREG(os.fstat(descriptor).st_mode):
-                text = file.read(_MOST_BYTES).decode(errors="replace")
-    from perdure.markdown import without_code
-
-    for line in without_code(text).splitlines():
-        if line.lstrip().startswith(("#", "|", "<")):
-            continue
-        bare = _LINK.sub(r"\1", _MARK.sub("", line).replace("**", ""))
-        for sentence in _END.split(bare):
-            if len(sentence) >= _SHORTEST_LINE:
-                yield sentence.strip()
 
 
 # ---------------------------------------------------------------- what failed

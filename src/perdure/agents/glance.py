@@ -171,6 +171,6 @@ def _stated(payload: "Mapping[str, JSON]") -> Iterator[tuple[str, str, bool]]:
         for row in rows if isinstance(rows, list) else ():
             match row:
                 case {"bare": str() as text, "kind": str() as kind}:
-                    yield text, kind, row.get("enforced") is True
+                    yield text, "" if "likely" in row else kind, row.get("enforced") is True
                 case [str() as text, *_]:
                     yield text, "", False

@@ -247,27 +247,22 @@ def before_tool(moment: Moment) -> Emission:
 
     The call is refused if the user enforces the rule, and that each time.
     """
-    from perdure.agents.calls import action_of, instruction_lines
+    from perdure.agents.calls import action_of
     from perdure.agents.glance import may_remind
 
     action = action_of(moment.given)
     if action is None:
         return NOTHING
     shown = _ShownAtAction(moment.shown, moment.given.subagent)
-    lines = instruction_lines(moment.given.cwd, action)
-    is_likely = moment.has_memory and may_remind(action, moment.given.cwd, shown)
-    if not lines and not is_likely:
+    if not moment.has_memory or not may_remind(action, moment.given.cwd, shown):
         return NOTHING
-    from perdure.engine.reminding import instructed, reminder_of
+    from perdure.engine.reminding import reminder_of
 
-    found: list[Reminder] = []
-    if is_likely:
-        with moment.memory() as memory:
-            found += memory.reminders(action, known=shown)
-            repeated = memory.repeated(action, session=moment.session)
-            found += (reminder_of(each) for each in repeated if each.bare not in moment.shown)
-        found = [each for each in found if each.enforced or each.text not in shown]
-    found += [each for each in instructed(lines, action) if each.text not in shown]
+    with moment.memory() as memory:
+        found = list(memory.reminders(action, known=shown))
+        repeated = memory.repeated(action, session=moment.session)
+        found += (reminder_of(each) for each in repeated if each.bare not in moment.shown)
+    found = [each for each in found if each.enforced or each.text not in shown]
     if moment.may_only_block:  # what else is found is given with the result
         found = [each for each in found if each.enforced]
     return _reminded(found, shown)
@@ -284,7 +279,7 @@ def _reminded(found: "list[Reminder]", shown: "_ShownAtAction") -> Emission:
     if not chosen:
         return NOTHING
     shown.add(each.text for each in chosen)
-    items = (Emitted(each.uri, each.message, key_of(each.text)) for each in chosen if each.uri)
+    items = (Emitted(each.uri, each.message, key_of(each.text)) for each in chosen)
     text = "\n".join(each.line for each in chosen)
     reason = "forbids" if chosen[0].breaks else "is about"
     return Emission(text, tuple(items), f"{reason} what the tool call uses", bool(refused))

@@ -7,7 +7,7 @@ its log is thrown away and made again; where none can be had, memory does.
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -122,7 +122,6 @@ class Catalogue:
             return end
         for _ in range(_ATTEMPTS):
             facts = known or self._on(Database.facts)
-            end = self._source.current().position
             if facts.cursor > end:
                 raise self._gone(_not_of_the_log())
             # Of what another process wrote, the last entry is looked at again, to see that it is
@@ -132,7 +131,7 @@ class Catalogue:
                 facts = self._take_in(batch, end)
             if facts.cursor >= end:
                 return facts.cursor
-            known = None
+            known, end = None, self._source.current().position
         raise _unfollowable()
 
     def _take_in(self, batch: list[Logged], end: int) -> Facts:
@@ -236,9 +235,13 @@ class Catalogue:
     def named_since(self, position: int, until: int | None = None) -> list[str]:
         """Return the names that were bound after a position, in key order.
 
-        With `until`, later bindings do not count.
+        With `until`, later bindings do not count; so much of the log is followed.
         """
-        if self.last_named() <= position:
+        followed = self._followed()
+        if until is not None and (followed is None or followed.cursor < until):
+            self.follow()
+            followed = None
+        if (followed.bound if followed else self.last_named()) <= position:
             return []
         query = (
             "SELECT DISTINCT folders.name || binds.name FROM binds INDEXED BY binds_by_position "
@@ -319,6 +322,9 @@ class Catalogue:
                 return _ask_nothing(ask)
             return self._on(ask)
 
+        if self._followed() is not None:
+            with suppress(_GoneError):
+                return self._on(ask)
         return self._surely(follow_and_ask)
 
     def _surely(self, attempt: Callable[[], Answer]) -> Answer:
@@ -338,19 +344,17 @@ class Catalogue:
         """Ask the file that is in place; `_GoneError` if it had to be given up."""
         with self._held():
             try:
-                return ask(self._opened())
+                return ask(self._database or self._opened())
             except (DamageError, StorageError) as error:
                 raise self._gone(error) from error
             except BaseException:
                 self.close()
                 raise
 
-    @contextmanager
-    def _held(self) -> Iterator[None]:
+    def _held(self) -> AbstractContextManager[object]:
         if self._pid != os.getpid():  # a fork took our threads away
             self._start()
-        with self._guard:
-            yield
+        return self._guard
 
     def _opened(self) -> Database:
         if self._database is None:
@@ -438,7 +442,7 @@ def _contents(database: Database, names: Sequence[str], position: int) -> dict[s
     query = _EACH_LAST.format(",".join(["(?, ?)"] * len(names)))
     asked = chain.from_iterable(map(halves, names))
     rows = database.ask(query, (*asked, position, position))
-    return {name: _cid(content) for name, content in rows}
+    return {name: None if content is None else _cid(content) for name, content in rows}
 
 
 def _cid(content: bytes | None) -> CID | None:

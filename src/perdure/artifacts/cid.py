@@ -65,7 +65,11 @@ class CID:
     @classmethod
     def of(cls, data: bytes, hash: Hash = Hash.SHA2_256, codec: Codec = Codec.RAW) -> "CID":  # noqa: A002 - the standard's own word
         is_usual = hash is Hash.SHA2_256
-        return cls(hashlib.sha256(data).digest() if is_usual else hash.digest(data), hash, codec)
+        cid, put = object.__new__(cls), object.__setattr__  # a digest needs no check here
+        put(cid, "digest", hashlib.sha256(data).digest() if is_usual else hash.digest(data))
+        put(cid, "hash", hash)
+        put(cid, "codec", codec)
+        return cid
 
     @classmethod
     @lru_cache(maxsize=1024)
@@ -85,10 +89,14 @@ class CID:
     def from_bytes(cls, data: bytes) -> "CID":
         if len(data) != _DIGEST_BYTES + 4 or data[0] != _VERSION or data[3] != _DIGEST_BYTES:
             raise _invalid(data.hex(), "it is no CIDv1 with a digest of 32 bytes")
+        cid, put = object.__new__(cls), object.__setattr__
+        put(cid, "digest", data[4:])
         try:
-            return cls(data[4:], Hash(data[2]), Codec(data[1]))
+            put(cid, "hash", Hash(data[2]))
+            put(cid, "codec", Codec(data[1]))
         except ValueError as error:
             raise _invalid(data.hex(), "its codec or hash is none of ours") from error
+        return cid
 
     def __bytes__(self) -> bytes:
         return bytes((_VERSION, self.codec.value, self.hash.value, _DIGEST_BYTES)) + self.digest

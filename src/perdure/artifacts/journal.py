@@ -99,7 +99,7 @@ class Journal:
         self._seen = b""
         self._broken: str | None = None
         self._attempt: _Attempt | None = None
-        self._appended: tuple[bytes, Mapping[int, Entry]] = (b"", {})
+        self._appended: tuple[Frame | None, Mapping[int, Entry]] = (None, {})
         """The records of the last frame that was appended here, and entries of them."""
         self._ends: deque[End] = deque(maxlen=_REMEMBERED_ENDS)
         self.cuts: list[Cut] = []
@@ -276,19 +276,19 @@ class Journal:
         if after >= stop:
             return
         for frame in self._frames_after(after):
-            head = frame.head
-            if head.last_position > after:
+            head, last = frame.head, frame.head.last_position
+            if last > after:
                 for position, entry in enumerate(self._decoded(frame), head.first_position):
                     if position > after:
-                        yield Logged(position, head.last_position, head.time, entry)
-            if head.last_position >= stop:
+                        yield Logged(position, last, head.time, entry)
+            if last >= stop:
                 return
         raise self.log.missing(stop)
 
     def _decoded(self, frame: Frame) -> list[Entry]:
         """Return the entries of a frame; those of the last that was appended here are known."""
-        records, entries = self._appended
-        if frame.records != records:
+        appended, entries = self._appended
+        if appended is None or frame.records != appended.records:
             return decode_all(frame.records)
         raw = enumerate(raw_entries(frame.records))
         return [entries[n] if n in entries else decode_entry(*each) for n, each in raw]
@@ -306,7 +306,11 @@ class Journal:
 
     def _frames_after(self, position: int) -> Iterator[Frame]:
         """Yield the frames in which what follows a position is, and perhaps some before them."""
-        index = self.index
+        appended, index = self._appended[0], self.index
+        follows = appended and appended.head.first_position == position + 1
+        if appended and follows and appended.end == self.log.end:  # as nearly always
+            yield appended
+            return
         last = index.last_in_table(self.log) if position < index.table_position else None
         if last is not None and last.head.first_position <= position + 1 <= last.end.position:
             yield last
@@ -371,6 +375,19 @@ class Journal:
             held.release()
 
     # ------------------------------------------------------------ writing
+    def settled(self) -> IndexState:
+        """Return the newest state, once what a writer that died left is settled.
+
+        The lock is taken only if the mark or the end of the log is not as it was.
+        """
+        self._check_open()
+        try:
+            if self._broken is None and self._attempt is None and self._is_settled():
+                return self.state
+        except OSError as error:
+            raise self._explained(error) from error
+        return self.commit(lambda _: None)
+
     def commit(
         self, plan: Plan, *, alone: bool = False, then: Callable[[], None] | None = None
     ) -> IndexState:
@@ -534,7 +551,7 @@ class Journal:
             self._write_mark()
             self._publish()
             self._broken = None
-        self._appended = records, draft.entries
+        self._appended = frame, draft.entries
         if self.index.is_long:
             with suppress(OSError):  # derived; the commit stands, and the next one tries again
                 self.save_table()

@@ -275,6 +275,10 @@ class ArtifactStore(Closing):
         return self.catalogue.structure(sid)
 
     # ------------------------------------------------------------ states
+    def settled(self) -> IndexState:
+        """Return the newest state, once what a writer left that died is settled."""
+        return self._journal.settled()
+
     def current(self) -> IndexState:
         """Return the newest state; it never goes back."""
         return self._journal.refresh()

@@ -26,7 +26,6 @@ from perdure.model.values import (
     MAX_OVERVIEW,
     counted,
     encodable,
-    entries_of,
     frozen,
     shown,
 )
@@ -75,7 +74,7 @@ _DEFAULTS: Mapping[str, JSON] = {
     "content": "",
 }
 """What a meta that names no parts leaves out."""
-_json = json.JSONEncoder(ensure_ascii=False, default=entries_of).encode
+_json = json.JSONEncoder(ensure_ascii=False).encode
 _TIME = later(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 Found = Text
 """What a file says."""
@@ -102,20 +101,21 @@ class Meta(NamedTuple):
     """The short hash of the content where no parts are named, so that no two nodes share a meta."""
 
     def text(self) -> str:
+        same = self.updated_at == self.created_at
         fields: dict[str, JSON] = {
             "format": _FORMAT,
             "status": self.status.value,
             "version": self.version,
             "owner_space": self.owner_space,
-            "created_at": written_time(self.created_at),
-            "updated_at": written_time(self.updated_at),
+            "created_at": (created := written_time(self.created_at)),
+            "updated_at": created if same else written_time(self.updated_at),
             "parts": self.parts,
             "metadata": self.metadata,
         }
         if not self.parts:
             fields |= {"content": self.content}
             fields = {name: each for name, each in fields.items() if each != _DEFAULTS.get(name)}
-            if self.updated_at == self.created_at:
+            if same:
                 del fields["updated_at"]
             return _json(fields) + "\n"
         lines = (f"  {_json(name)}: {_json(value)}" for name, value in fields.items())
@@ -125,21 +125,24 @@ class Meta(NamedTuple):
     @lru_cache(maxsize=256)
     def parse(cls, text: str) -> "Meta":
         """Read what `text` gives; `InvalidValueError` if it is something else."""
-        said = _object(text)
-        if "parts" not in said:
-            said = {**_DEFAULTS, "updated_at": said.get("created_at"), **said}
-        if said.get("format") != _FORMAT:
-            _refuse(f"its format is {said.get('format')!r}, and {_FORMAT} is known")
+        fields = _object(text)
+        is_short = "parts" not in fields
+        if is_short:
+            fields = {**_DEFAULTS, **fields}
+        if fields.get("format") != _FORMAT:
+            _refuse(f"its format is {fields.get('format')!r}, and {_FORMAT} is known")
         try:
+            created = read_time(fields["created_at"])
+            same = is_short and "updated_at" not in fields
             return cls(
-                NodeStatus(said["status"]),
-                counted(said["version"], "version", least=1),
-                _text(said["owner_space"]),
-                read_time(said["created_at"]),
-                read_time(said["updated_at"]),
-                {name: _text(cid) for name, cid in _mapping(said["parts"]).items()},
-                frozen(_mapping(said["metadata"]), "metadata"),
-                _text(said.get("content", "")),
+                NodeStatus(fields["status"]),
+                counted(fields["version"], "version", least=1),
+                _text(fields["owner_space"]),
+                created,
+                created if same else read_time(fields["updated_at"]),
+                {name: _text(cid) for name, cid in _mapping(fields["parts"]).items()},
+                frozen(_mapping(fields["metadata"]), "metadata"),
+                _text(fields.get("content", "")),
             )
         except KeyError as error:
             _refuse(f"it does not say {error.args[0]!a}")
@@ -220,11 +223,11 @@ def _mapping(value: object) -> dict[str, JSON]:
 
 
 def _text(value: object) -> str:
-    return (
-        encodable(value, "text")
-        if isinstance(value, str)
-        else _refuse(f"{shown(value)} is no text")
-    )
+    if type(value) is str and value.isascii():
+        return value
+    if not isinstance(value, str):
+        _refuse(f"{shown(value)} is no text")
+    return encodable(value, "text")
 
 
 def written_time(time: datetime) -> str:

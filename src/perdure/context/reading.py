@@ -417,9 +417,10 @@ class NodeReader:
 
     def _remember(self, key: str, said: object, stored: Stored) -> None:
         self._parsed[key] = said, stored
-        with suppress(RuntimeError, StopIteration):  # another thread does the same
-            while len(self._parsed) > _MOST_PARSED:
-                self._parsed.pop(next(iter(self._parsed)), None)
+        if len(self._parsed) > _MOST_PARSED:
+            with suppress(RuntimeError):  # another thread does the same
+                for oldest in [*islice(self._parsed, _MOST_PARSED // 8 + 1)]:
+                    self._parsed.pop(oldest, None)
 
     def versioned(self, stored: Stored) -> Stored:
         """Return a node as the next version if others edited the one that was saved.

@@ -61,11 +61,6 @@ class Action:
                 break
         return frozenset(found - {""})
 
-    @cached_property
-    def strong_keys(self) -> frozenset[str]:
-        """The same without what it adds: few words, of which each is a name."""
-        return frozenset({*self._keys_of_commands(), *self._keys_of_paths()} - {"", "*"})
-
     def _keys_of_commands(self) -> Iterator[str]:
         for each in self.commands:
             yield canonical(each.program)

@@ -49,7 +49,7 @@ LEAST = 0.33
 """The score from which a sentence is likely enough to last; of those below, most are not."""
 _BREVITY = 0.4
 """A line is worth less the longer it is: its score by its tokens to this power."""
-_STATED = 2.0
+STATED = 2.0
 """The score of what was kept on purpose; what a rule kept has less, what was only noticed least."""
 _ORDER = tuple(KIND_TITLES)
 _HEAD = "From earlier sessions (`read ~id` for more):"
@@ -71,7 +71,7 @@ class BriefingItem:
     date: datetime | None
     message: int | None = None
     """The message of the session, from 0; None for a memory."""
-    score: float = _STATED
+    score: float = STATED
     pinned: bool = False
     evidence: tuple[tuple[str, int], ...] = ()
     """The messages that it rests on, each as session id and index."""
@@ -330,7 +330,7 @@ def _kept(hit: SeedHit, now: datetime, *, is_general: bool) -> Iterator[Briefing
         if (until is not None and until <= now) or (is_learned and is_general and not is_personal):
             continue
         date, quotes = read_moment(row.get("date")), row.get("quotes")
-        score = 1 + likely * _recency(date, now) if isinstance(likely, float | int) else _STATED
+        score = 1 + likely * _recency(date, now) if isinstance(likely, float | int) else STATED
         yield BriefingItem(
             str(row["kind"]),
             str(row["text"]),

@@ -20,7 +20,8 @@ from perdure.model.uri import name_of
 from perdure.storage import Locator
 from perdure.storage.history import History
 
-BATCH = 200
+BATCH = 1_000
+"""So many places are read together, and written in one transaction where nothing is embedded."""
 
 Records = dict[str, list[IndexRecord]]
 
@@ -43,6 +44,8 @@ class Caught(NamedTuple):
     """Up to where the index is right; 0 if it is not finished."""
     places: frozenset[Uri] = frozenset()
     failed: Mapping[str, PerdureError] = MappingProxyType({})
+    unlogged: frozenset[str] | None = None
+    """Which of the places are not what the log says, if these were the only ones looked at."""
 
 
 def batched(places: Iterable[Uri], size: int) -> Iterator[list[Uri]]:
@@ -68,7 +71,8 @@ class Logged:
         With `until`, what was named later does not count. Whose a session is, is told of all
         folders in it.
         """
-        self._history.position()  # so that the names are known
+        if until is None:
+            self._history.position()  # so that the names are known
         below = self._below(account_id)
         places: dict[Uri, None] = {}
         named = self._history.store.catalogue.named_since(after, until)
@@ -98,9 +102,8 @@ class Logged:
 
     def differing(self, read: Mapping[Uri, Files], position: int) -> set[str]:
         """Return the places where files were read that are not what the log says as of then."""
-        folders = {place: self._reader.folder(place).key for place in read}
         files = {
-            f"{folders[place]}/{name}": (place, found)
+            f"{place.key}/{name}": (place, found)
             for place, found_there in read.items()
             for name, found in found_there.items()
         }
@@ -118,9 +121,11 @@ class Logged:
     def missed(self, account_id: str, seen: Collection[Uri], position: int) -> Iterator[Uri]:
         """Yield the places that have files of a node as of then, but are not among those seen."""
         names = self._history.store.catalogue.names(self._below(account_id), position)
-        places = {self._place(key) for key in names if key.rpartition("/")[2] in FILES}
-        for place in places:
-            if place is not None and place.is_node and place not in seen:
+        halves = (key.rpartition("/") for key in names)
+        folders = {folder for folder, _, name in halves if name in FILES}
+        for folder in folders - {place.key for place in seen}:
+            place = Uri.of_key(folder)
+            if place is not None and place.is_node:
                 yield place
 
     def place_of(self, account_id: str, key: str) -> Uri | None:

@@ -42,7 +42,7 @@ from perdure.index.account import failures
 from perdure.index.contract import KeptIndex
 from perdure.index.memo import VectorMemo
 from perdure.model import IndexRecord, Uri
-from perdure.model.record import OWNER_SPACE
+from perdure.model.record import LINKS, OWNER_SPACE
 from perdure.storage.history import History
 
 if TYPE_CHECKING:
@@ -130,14 +130,16 @@ class Indexer:
     def steps(self, places: Iterable[Uri]) -> Iterator[Made]:
         """Make the same in steps of not too many texts, so that somebody can stop in between."""
         read = self._read(places)
+        if self._memo is None:
+            yield read
+            return
         for uris in _portions(read.records):
             failed = {uri: read.failed[uri] for uri in uris if uri in read.failed}
             files = {
                 place: read.read[place] for uri in uris if (place := Uri.parse(uri)) in read.read
             }
             made = Made({uri: read.records[uri] for uri in uris}, failed, files)
-            if self._memo is not None:
-                self._embed(made, self._memo)
+            self._embed(made, self._memo)
             yield made
 
     def _read(
@@ -195,7 +197,7 @@ class Indexer:
         if (node.relations or "[" in node.content) and (links := names_in(node)):
             if not records:  # it has no words to search, and still leads somewhere
                 records = records_of(replace(node, abstract=place.name), stored.cid)
-            records[0] = records[0].with_payload({"links": [*sorted(links)]})
+            records[0] = records[0].with_payload({LINKS: [*sorted(links)]})
         return with_lasting(with_stated(records, node), node, known)
 
     def _embed(self, made: Made, memo: VectorMemo) -> None:
@@ -285,13 +287,16 @@ class Following:
         """What can't be indexed, though it is just what the log says."""
         self._turn = threading.Lock()
 
-    def early(self, account_id: str) -> list[Uri]:
+    def early(self, account_id: str, before: frozenset[str] | None, caught: Caught) -> list[Uri]:
         """Return some of the places that were indexed before their files were written.
 
         A commit is in the log before its files are. Who followed the log in between has moved the
-        cursor past that commit, without what the files say.
+        cursor past that commit, without what the files say. `before` had them when this began.
         """
-        unlogged = self.index.unlogged(account_id)
+        if before is None or caught.unlogged is None:
+            unlogged = self.index.unlogged(account_id)
+        else:
+            unlogged = before.difference(map(str, caught.places)) | caught.unlogged
         if unlogged is None:  # nobody can tell which they are: those of late
             return self.logged.changed(account_id, max(0, self.index.cursor(account_id) - FEW))
         return [Uri.parse(uri) for uri in sorted(unlogged - self._hopeless)[:FEW]]
@@ -301,28 +306,28 @@ class Following:
         table = cast("EventTable", self.index)
         return table.look_at_events(account_id, _any_event, absent=False)
 
-    def look(self, account_id: str, *, early: bool = False) -> tuple[int, bool, bool]:
-        """Return the cursor, whether events failed, and whether all of the log is in the index.
-
-        The last is not known unless what was indexed too early is looked for.
-        """
-        index, now = self.index, self._history.store.current().position
-        cursor, has_events, unlogged = index.at_once(
+    def look(self, account_id: str) -> tuple[int, bool, frozenset[str] | None]:
+        """Return the cursor, whether events failed, and what was indexed too early, if known."""
+        index = self.index
+        return index.at_once(
             account_id,
             lambda: (
                 index.cursor(account_id),
                 self.has_events(account_id),
-                index.unlogged(account_id) if early else None,
+                index.unlogged(account_id),
             ),
         )
-        settled = unlogged is not None and unlogged <= self._hopeless and 0 < cursor == now
-        return cursor, has_events, settled
+
+    def is_settled(self, cursor: int, unlogged: frozenset[str] | None) -> bool:
+        """Whether all of the log is in an index with this cursor."""
+        now = self._history.store.current().position
+        return unlogged is not None and unlogged <= self._hopeless and 0 < cursor == now
 
     def leading_to(self, place: Uri, called: Iterable[str] = ()) -> list[Uri]:
         """As `Backlinks` promises. Nodes that the index does not have as they are now are read."""
         account, reader = place.account, self.indexer.reader
         try:
-            fresh = {*self.behind(account), *self.early(account)}
+            fresh = {*self.behind(account), *self.early(account, None, Caught(0))}
             kept = set(map(Uri.parse, self.index.leading_to(account, names_for(place, called))))
         except (DamageError, StorageError):
             fresh, kept = set(reader.walk(Uri(account))), set()
@@ -352,7 +357,9 @@ class Following:
         cursor was just now. Threads take turns, so that who waits finds its change indexed with
         that of others. One that waits for long goes on: nothing depends on it.
         """
-        is_ours = self._turn.acquire(timeout=_LONGEST_TURN)
+        is_ours = self._turn.acquire(blocking=False)
+        if not is_ours:  # the thread that has it moves the cursor
+            since, is_ours = None, self._turn.acquire(timeout=_LONGEST_TURN)
         try:
             return self._catch_up(account_id, also, told, since)
         finally:
@@ -364,19 +371,20 @@ class Following:
     ) -> Caught:
         for _ in range(_ATTEMPTS):
             cursor = self.index.cursor(account_id) if since is None else since
-            since, now = None, self._history.store.current().position
+            is_first, since, now = since is not None, None, self._history.store.current().position
             if cursor == 0:
                 built = self.build(account_id)
                 if built.places or not self.index.cursor(account_id):
                     return built
                 continue  # somebody else has made it meanwhile
-            changed = () if cursor == now else self.logged.changed(account_id, cursor)
+            changed = () if cursor == now else self.logged.changed(account_id, cursor, now)
             places = dict.fromkeys((*changed, *also))
             if not places and cursor == now:
                 return Caught(now)
             try:
                 told = {uri: each for uri, each in told.items() if Uri.parse(uri) not in changed}
-                return self.update(account_id, list(places), (cursor, now), told=told)
+                caught = self.update(account_id, list(places), (cursor, now), told=told)
+                return caught if is_first else caught._replace(unlogged=None)
             except ConcurrentModificationError:
                 continue
         raise ConcurrentModificationError(
@@ -452,7 +460,7 @@ class Following:
         failed: dict[str, PerdureError] = {}
         records: Records = {str(place): [] for place in gone}
         unlogged: set[str] = set()
-        beginnings = self._firsts.after(places)
+        beginnings = self._firsts.after(places) if self.indexer.tells_folders else None
         for batch in batched((place for place in places if place not in gone), BATCH):
             known = partial(self.index.read, account_id)
             here = {uri: each for uri, each in told.items() if Uri.parse(uri) in batch}
@@ -464,8 +472,9 @@ class Following:
             self._hopeless -= made.records.keys()
             self._hopeless |= made.failed.keys() - differing
         self.index.replace(account_id, records, cursor=now, expect=cursor, unlogged=unlogged)
-        self._firsts.keep(beginnings, records)
-        return Caught(now, frozenset(places), failed)
+        if beginnings is not None:
+            self._firsts.keep(beginnings, records)
+        return Caught(now, frozenset(places), failed, frozenset(unlogged))
 
     def every(self, account_id: str) -> Iterator[Uri]:
         """Yield every place of an account that has something to index."""

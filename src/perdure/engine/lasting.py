@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, groupby
 
-from perdure.engine.briefing import LEAST, sentence_rows
+from perdure.engine.briefing import sentence_rows
 from perdure.engine.directives import LONGEST, Directive, directive_in
 from perdure.engine.failures import FAILED_MARK, Outcome, Pair, fix_name, outcome_in, pairs_in
 from perdure.engine.learn.evidence import Support, enforced_in, support_of
@@ -223,7 +223,7 @@ def directed_in(message: Sequence[Candidate]) -> list[JSON]:
     for each in message:
         given = directive_in(each.sentence.text)
         score = each.score + (rule_for(each.sentence.plain) is not None)
-        if given.allowed or (given and score >= (_FORBIDS if given.wrong else LEAST)):
+        if given and score >= _FORBIDS:
             kind = each.kind if each.kind in KIND_TITLES else "fact"
             found.append([" ".join(each.sentence.text.split()), kind, round(score, 3)])
     return found

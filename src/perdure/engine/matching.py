@@ -5,11 +5,10 @@ from fnmatch import fnmatchcase
 
 from perdure.dataclass import dataclass
 from perdure.engine.actions import Action, parts_of
-from perdure.engine.commands import EXECUTED, PROGRAMS, Command, canonical
-from perdure.engine.directives import COMMAND, EXCLUSIVE, PATH, Directive, Name, package_of
+from perdure.engine.commands import Command, canonical
+from perdure.engine.directives import COMMAND, PATH, Directive, Name, package_of
 from perdure.patterns import later
 
-_INSTALLING = frozenset({"install", "add", "i", "run", "ci"})
 _FIRST_WORDS = 4
 """Words of a command among which its subcommands are: flags may have values before them."""
 _SHAPED = later(r"[a-z][A-Z]|\w[.:(_]\w?|\(\)|^@")
@@ -29,23 +28,15 @@ def matches(directive: Directive, action: Action) -> Match | None:
     for name in directive.wrong:
         if _uses(name, action, directive.right):
             return Match(_shown(name), breaks=True)
-    for name in directive.right:
-        if found := _other_form(name, directive, action):
-            return Match(found, breaks=False)
     for name in directive.about:
-        if _is_about(name, action):
+        is_followed = name.kind == COMMAND and name.words[0] != "git"  # `make test` is as it says
+        if not is_followed and _uses(name, action):
             return Match(_shown(name), breaks=False)
     return None
 
 
 def follows(directive: Directive, action: Action) -> bool:
-    return any(_uses(name, action, ()) for name in directive.right)
-
-
-def lifts(directive: Directive, matched: str) -> bool:
-    """Whether a sentence allows again what another one was found to name."""
-    shown = (re.escape(_shown(name)) for name in directive.allowed)
-    return any(re.match(rf"{each}(?![\w-])", matched, re.IGNORECASE) for each in shown)
+    return any(_uses(name, action) for name in directive.right)
 
 
 def _shown(name: Name) -> str:
@@ -53,7 +44,7 @@ def _shown(name: Name) -> str:
 
 
 # ---------------------------------------------------------------- one name
-def _uses(name: Name, action: Action, right: tuple[Name, ...]) -> bool:
+def _uses(name: Name, action: Action, right: tuple[Name, ...] = ()) -> bool:
     if name.kind == PATH:
         return _changes(name, action)
     if name.kind == COMMAND:
@@ -77,8 +68,6 @@ def _is_covered(name: Name, command: Command, right: tuple[Name, ...]) -> bool:
 
 def _runs(name: Name, command: Command, *, exactly: bool = False) -> bool:
     program, *subs = name.words
-    if canonical(program) not in PROGRAMS | EXECUTED and subs:  # a command of the project's own
-        return _has_run((command.program, *command.words), name.words)
     if exactly or canonical(program) != program.casefold():  # who says npx does not mean npm
         is_same = program.casefold() == command.program.casefold()
     else:
@@ -89,46 +78,13 @@ def _runs(name: Name, command: Command, *, exactly: bool = False) -> bool:
     return all(any(word == sub for word in rest) for sub in subs)
 
 
-def _has_run(words: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
-    size = len(wanted)
-    return any(words[at : at + size] == wanted for at in range(min(len(words), 8)))
-
-
-def _other_form(name: Name, directive: Directive, action: Action) -> str:
-    """Return the program that is used in place of one that is to be used, or without its flags."""
-    if name.kind != COMMAND:
-        return ""
-    for each in action.commands:
-        if name.is_code and name.flags and len(name.words) > 1 and _runs(name, each):
-            return "" if name.flags <= each.flags else " ".join(name.words)
-    group = next((group for group in EXCLUSIVE if name.words[0] in group), None)
-    is_whole = len(name.words) == 1 or name.words[1] in _INSTALLING
-    others = [each.words[0] for each in directive.right if each.kind == COMMAND]
-    if group is None or not is_whole or len(group.intersection(others)) > 1:
-        return ""
-    used = [canonical(each.program) for each in action.commands]
-    if name.words[0] in used:
-        return ""
-    return next((each for each in used if each in group), "")
-
-
-def _is_about(name: Name, action: Action) -> bool:
-    if name.kind == PATH:
-        return any(_is_in(name, parts) for parts in action.written)
-    if name.kind == COMMAND:
-        return any(_runs(name, each) and name.flags <= each.flags for each in action.commands)
-    return False
-
-
 def _changes(name: Name, action: Action) -> bool:
     if name.verb == "commit":
         git = [each for each in action.commands if each.program == "git" and not each.is_reading]
         return any(_is_in(name, parts_of(path)) for each in git for path in each.words[1:])
-    if name.verb in {"read", "run"}:
+    if name.verb == "read":
         words = (word for each in action.commands for word in (each.path, *each.words))
-        paths = [parts for word in words if (parts := parts_of(word))]
-        read = action.paths if name.verb == "read" and action.tool.startswith("Read") else ()
-        return any(_is_in(name, parts) for parts in (*paths, *map(parts_of, read)))
+        return any(_is_in(name, parts) for word in words if (parts := parts_of(word)))
     return any(_is_in(name, parts) for parts in action.written)
 
 

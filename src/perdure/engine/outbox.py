@@ -43,11 +43,11 @@ from perdure.model import (
     check_owner_space,
 )
 from perdure.model.uri import check_id
-from perdure.model.values import entries_of, moment
+from perdure.model.values import moment
 
 Row = tuple[Any, ...]
 Listed = list[tuple[str, OutboxEvent]]
-_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=entries_of).encode
+_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def _passed(account_id: str, cursor: int) -> dict[str, str]:

@@ -6,13 +6,21 @@ from datetime import UTC, datetime
 
 from perdure.dataclass import dataclass, field, replace
 from perdure.engine.actions import Action
-from perdure.engine.briefing import LEAST, BriefingItem, Scope, filters_for, gathered, short_id
+from perdure.engine.briefing import (
+    LEAST,
+    STATED,
+    BriefingItem,
+    Scope,
+    filters_for,
+    gathered,
+    short_id,
+)
 from perdure.engine.commands import flags_in
 from perdure.engine.directives import LONGEST, Directive, directive_in
 from perdure.engine.failures import fix_name, fix_text, may_suggest, program_of, signature
 from perdure.engine.learn.evidence import ENFORCED, enforced_in
 from perdure.engine.learn.statements import cid_of, statements
-from perdure.engine.matching import follows, lifts, matches
+from perdure.engine.matching import follows, matches
 from perdure.engine.recall.confirming import Confirming
 from perdure.engine.recall.packing import tokens_in
 from perdure.errors import InvalidValueError
@@ -20,7 +28,6 @@ from perdure.model import ContextNode, SeedHit
 from perdure.model.uri import KIND_TITLES, kind_of
 from perdure.model.values import JSON, shortened
 from perdure.patterns import later
-from perdure.safety.instructions import instructions_in
 from perdure.safety.texts import presentable_line
 from perdure.times import read_moment
 
@@ -43,8 +50,7 @@ class Reminder:
     kind: str
     matched: str
     """What it names that is about to be used."""
-    uri: str = ""
-    """Empty for a line of an instruction file."""
+    uri: str
     message: int | None = None
     """The message of the session, from 0; None for a memory."""
     date: datetime | None = None
@@ -52,23 +58,21 @@ class Reminder:
     """Whether it says not to use that."""
     enforced: bool = False
     """Whether the user wants such a call to be refused."""
-    source: str = ""
     note: str = ""
     """What changed since in the checkout that it is about; empty for nothing."""
 
     @property
     def id(self) -> str:
-        """A short name that `read` takes; empty for a line of a file."""
-        return short_id(self.uri, self.message) if self.uri else ""
+        """A short name that `read` takes."""
+        return short_id(self.uri, self.message)
 
     @property
     def line(self) -> str:
         """What an agent is shown: at most 60 tokens."""
         label = "User" if self.message is not None else _LABELS.get(self.kind, "Note")
         when = f" ({self.date.date().isoformat()})" if self.date else ""
-        head = f"{presentable_line(self.source)}: " if self.source else f"{label}{when}: "
         tail = f" ({presentable_line(self.note)})" if self.note else ""
-        return fitted(head, self.text, f"{tail} {self.id}" if self.id else tail)
+        return fitted(f"{label}{when}: ", self.text, f"{tail} {self.id}")
 
 
 def fitted(head: str, text: str, tail: str, most: int = MOST_TOKENS) -> str:
@@ -93,14 +97,14 @@ def reminders(scope: Scope, action: Action, *, known: Container[str] = ()) -> tu
     noted = gathered(hits, scope.names, datetime.now(UTC), "directed")
     confirming = scope.confirming()
     found: list[Reminder] = []
-    allowed: list[tuple[datetime, Directive]] = []
+    allowed: list[datetime] = []
     for item in noted.current():
         given = _directive(item)
-        each, allows = _reminder(item, given, action), given.allowed or follows(given, action)
+        each, allows = _reminder(item, given, action), follows(given, action)
         hit = noted.hits[item.uri, item.message]
         stored = confirming.confirmed(hit) if each or allows else None
         if stored is not None and allows and item.date:
-            allowed.append((item.date, given))
+            allowed.append(item.date)
         if stored is not None and each is not None:
             may_block = each.breaks and is_unconditional(item.bare, action)
             found.append(replace(each, enforced=may_block and _is_enforced(item, stored.node)))
@@ -112,17 +116,14 @@ def _directive(item: BriefingItem) -> Directive:
     is_doubted = item.message is None and item.score <= LEAST
     if is_doubted or item.kind in _SILENT:
         return Directive()
-    return directive_in(item.bare, item.kind if item.message is None else "")
+    return directive_in(item.bare, item.kind if item.score >= STATED else "")
 
 
 def _speaking(
-    found: Iterable[Reminder], allowed: Sequence[tuple[datetime, Directive]], known: Container[str]
+    found: Iterable[Reminder], allowed: Sequence[datetime], known: Container[str]
 ) -> Iterator[Reminder]:
     for each in found:
-        is_old = each.date is not None and any(
-            each.date < date and (not given.allowed or lifts(given, each.matched))
-            for date, given in allowed
-        )
+        is_old = each.date is not None and any(each.date < date for date in allowed)
         if not is_old and (each.enforced or each.text not in known):
             yield each
 
@@ -210,24 +211,6 @@ def enforce(node: ContextNode, text: str, *, enforced: bool) -> Enforced:
 def _order(each: Reminder) -> tuple[bool, bool, bool, float, str]:
     age = -each.date.timestamp() if each.date else 0.0
     return not each.enforced, not each.breaks, each.message is not None, age, each.text
-
-
-_CARRIES_MORE = later(r"[<>|]|://|\b(?:curl|wget)\b")
-_STRICT = later(r"\b(?:always|never|must|required|make sure|ensure)\b", re.IGNORECASE)
-
-
-def instructed(lines: Iterable[tuple[str, str]], action: Action) -> Iterator[Reminder]:
-    """Yield the lines of instruction files about what a tool call uses; no orders to a model."""
-    for source, line in lines:
-        if _CARRIES_MORE.search(line):  # a tag, an address or a pipe is for the file's own reader
-            continue
-        given = Directive() if instructions_in(line) else directive_in(line)
-        about = given.about if _STRICT.search(line) else ()
-        found = matches(Directive(given.wrong, given.right, about), action)
-        if found is not None and not (found.breaks or about):
-            continue  # a list of commands is not a rule to use no other
-        if found is not None and _has_flags(line, action):
-            yield Reminder(line, "rule", found.name, breaks=found.breaks, source=source)
 
 
 # ---------------------------------------------------------------- after a failure

@@ -117,15 +117,31 @@ class SessionInfo:
     project: str = ""
 
 
+class Learned(NamedTuple):
+    """What is written with the messages of a session, because it was learned from them."""
+
+    nodes: Sequence[ContextNode] = ()
+    mark: str = ""
+    """The mark that all of them were learned from; without one, that is left for later."""
+
+
+Learn = Callable[[Archived, RequestContext], Learned]
+"""Learns from a session as it will be, before it is written."""
+
+
 class _TakenError(NodeExistsError):
     """Somebody wrote a node of the session since it was looked at, or put one away."""
 
 
 class Sessions:
-    """Archives sessions, without their secrets. The same messages twice are there once."""
+    """Archives sessions, without their secrets. The same messages twice are there once.
 
-    def __init__(self, nodes: Nodes) -> None:
+    What `learn` returns for messages that are added is written with them, in one commit.
+    """
+
+    def __init__(self, nodes: Nodes, learn: Learn = lambda *_: Learned()) -> None:
         self._nodes = nodes
+        self._learn = learn
         self._marks = Marks(nodes)
 
     def archive(
@@ -223,7 +239,8 @@ class Sessions:
         for _ in range(_ATTEMPTS):
             with suppress(_TakenError):  # somebody was faster: look at what is there now
                 return self._archived(place, join, naming, ctx, dry_run=dry_run)
-        return self._archived(place, join, naming, ctx, dry_run=dry_run)
+        alone = Sessions(self._nodes)  # what is learned can't be written: the messages can
+        return alone._archived(place, join, naming, ctx, dry_run=dry_run)
 
     def _archived(
         self, place: Uri, join: Join, naming: tuple[str, str], ctx: RequestContext, *, dry_run: bool
@@ -241,15 +258,18 @@ class Sessions:
         if replaced:
             learned = min(learned_from(mark, before), same)
         of = known[0].project if known else project
-        if not dry_run:
-            changed = _written(place, parts, known, of) if after is not before else ()
-            nodes = list(_titled(changed, known, title))
-            also = self._marks.moved(place, mark, Beginnings(after).mark(learned))
-            self._write(nodes, gone, ctx, also if replaced and mark else lambda _draft: None)
         kept_parts = max(len(parts), len(known) - len(gone))
         uris = tuple(str(_part(place, number)) for number in range(kept_parts))
         added = len(after) - same
-        return Archived(place, after, added, uris, learned, replaced=replaced, project=of)
+        done = Archived(place, after, added, uris, learned, replaced=replaced, project=of)
+        if dry_run:
+            return done
+        changed = _written(place, parts, known, of) if after is not before else ()
+        more = self._learn(done, ctx) if added else Learned()
+        moved = more.mark or (Beginnings(after).mark(learned) if replaced and mark else mark)
+        also = self._marks.moved(place, mark, moved) if moved != mark else lambda _draft: None
+        self._write([*_titled(changed, known, title), *more.nodes], gone, ctx, also)
+        return replace(done, learned=len(after)) if more.mark else done
 
     def _write(
         self,

@@ -96,6 +96,8 @@ class Worker:
         self.has_events = True
         """Whether events failed or were registered when it last looked."""
         self._since: int | None = None
+        self._early: frozenset[str] | None = None
+        """Where the cursor was then, and what was indexed too early; both for one use."""
 
     def drain(self, account_id: str) -> Round:
         """Work until nothing waits any more that could be worked on now."""
@@ -108,15 +110,14 @@ class Worker:
 
     def work(self, account_id: str) -> Round:
         """Work on one batch of events, and on what the log has beyond them."""
-        self._since, self.has_events, settled = self._following.look(account_id, early=True)
-        pending = self._outbox.list_due(account_id)[:BATCH] if self.has_events else []
-        if not pending and settled:
+        pending = self._due(account_id)[:BATCH]
+        if not pending and self._following.is_settled(self._since or 0, self._early):
             return Round()
         return self._work(account_id, pending)  # also without any: some was indexed too early
 
     def _due(self, account_id: str) -> Leased:
         """Return the events that failed, or that no commit tells of, and can be worked on now."""
-        self._since, self.has_events, _ = self._following.look(account_id)
+        self._since, self.has_events, self._early = self._following.look(account_id)
         return self._outbox.list_due(account_id) if self.has_events else []
 
     def _work(self, account_id: str, pending: Leased) -> Round:
@@ -141,7 +142,7 @@ class Worker:
         return self._settle(leased, caught)
 
     def look_at(self, account_id: str, places: Iterable[Uri]) -> None:
-        """Index places that somebody asks for, besides what the log tells of."""
+        """Index the given places, and what the log names."""
         caught = self._following.catch_up(account_id, also=places)
         self._remember(account_id, caught, set())
 
@@ -159,10 +160,10 @@ class Worker:
 
     def _caught_up(self, account_id: str, leased: Leased) -> Caught:
         """Index what the log tells of; then what was indexed too early, and events that failed."""
-        since, self._since = self._since, None
+        (since, early), self._since, self._early = (self._since, self._early), None, None
         caught = self._following.catch_up(account_id, since=since)
         self.has_events |= bool(caught.failed)
-        rest = dict.fromkeys(self._following.early(account_id))
+        rest = dict.fromkeys(self._following.early(account_id, early, caught))
         failing = set(caught.failed)
         if rest:
             failing |= {event.uri for _, event in self._outbox.list_failed(account_id)}

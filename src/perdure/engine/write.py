@@ -1,6 +1,7 @@
 """Save, write, edit and relate nodes by name."""
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from hashlib import sha256
 from typing import Self
 
@@ -81,7 +82,7 @@ def save(  # noqa: PLR0913 - as `Memory.save`
     """
     if not encodable(content, "content").strip():
         raise InvalidValueError("the text is empty. Fix: give a text.")
-    refuse_secrets(category, "category", _RENAME)
+    _refuse_secret_category(category)
     refuse_secrets(slug, "slug", _RENAME)
     is_moved = PROJECT in metadata
     named = {PROJECT: project, **metadata} if project else metadata
@@ -116,6 +117,11 @@ def save(  # noqa: PLR0913 - as `Memory.save`
         else:
             written = node is not before
             return Saved.of(node, written=written, given=content, masked=clean.notes)
+
+
+@lru_cache(maxsize=64)
+def _refuse_secret_category(category: str) -> None:
+    refuse_secrets(category, "category", _RENAME)
 
 
 def _next(  # noqa: PLR0913 - who, where and what

@@ -22,7 +22,7 @@ from perdure.model.record import (
     check_filters,
 )
 from perdure.model.uri import check_id
-from perdure.model.values import JSON, entries_of, moment, shown
+from perdure.model.values import JSON, moment, shown
 from perdure.times import first, last
 
 Value = TypeVar("Value")
@@ -39,9 +39,7 @@ _LEVELS = frozenset(map(int, Level))
 _OF_RECORDS = frozenset({*EQUALS, VALID_FROM, VALID_UNTIL})
 Said = tuple[str, int, str, str, Mapping[str, JSON], JSON]
 """Id, level, text, context, filters and payload of a record."""
-_encoded = json.JSONEncoder(
-    ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=entries_of
-).encode
+_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +85,17 @@ def sought(filters: Filters) -> Sought:
 
 def filing(record: IndexRecord) -> Filing:
     """Understand what a record is filed under; `InvalidValueError` if no search could tell."""
-    given = entries_of(record.filters)
+    given = record.filters
     if unknown := given.keys() - _OF_RECORDS:
         raise InvalidValueError(
             f"{record.uri!a} is filed under {shown(min(unknown))}, by which nobody can search. "
             f"Fix: use {', '.join((*EQUALS, VALID_FROM, VALID_UNTIL))}, and its payload."
         )
-    texts = {name: _text(given[name], name) for name in NAMED if name in given}
+    texts = {
+        name: value if type(value := given[name]) is str else _text(value, name)
+        for name in NAMED
+        if name in given
+    }
     return Filing(texts, *bounds(given))
 
 

@@ -9,15 +9,16 @@ from typing import NamedTuple
 from perdure.dataclass import replace
 from perdure.frontmatter import join
 from perdure.markdown import aliases, marks
-from perdure.model import ContextNode, ContextType, IndexRecord, Level, Uri
+from perdure.model import ContextNode, ContextType, IndexRecord, Level
 from perdure.model.record import ACCOUNT, OWNER_SPACE, VALID_FROM, VALID_UNTIL, record_id
 from perdure.model.speech import SAID, Kind, speech_of
 from perdure.model.transcript import HIDDEN, Said, parse
-from perdure.model.values import JSON, MAX_ABSTRACT, extended, frozen, shortened
+from perdure.model.values import JSON, MAX_ABSTRACT, frozen_as_is, shortened
 from perdure.times import read_moment
 
 CHARACTERS = 900
 """About two hundred tokens of English."""
+_MARKED = frozenset("\n\r#")
 _GAP = re.compile(r"^[^\S\n]*\n", re.MULTILINE)
 _SENTENCE_END = re.compile(r"[.!?…]['\")\]]*\s+|\s*\n")
 _SEVERAL = 2
@@ -28,6 +29,8 @@ _END = 60
 """So many characters are the end of a message."""
 _WORD = re.compile(r"[^\W_]+")
 _INDEXED = SAID | {Kind.SUMMARY}
+Plain = dict[str, str | int | tuple[str | int, ...]]
+"""What a record says, made of what was checked."""
 
 
 class Passage(NamedTuple):
@@ -51,6 +54,8 @@ class _Block(NamedTuple):
 
 def passages(text: str) -> list[Passage]:
     """Return the passages of a Markdown text, in order; none reaches over a heading."""
+    if len(text) <= CHARACTERS and _MARKED.isdisjoint(text):  # as most memories are
+        return [Passage(text, 1, 1)] if text.strip() else []
     found: list[Passage] = []
     line, before = 1, 0
     for block in _grouped(_blocks(text)):
@@ -146,31 +151,37 @@ def records_of(node: ContextNode, cid: str, names: Sequence[str] = ()) -> list[I
     without words has no record. A node of several passages has one record more, of its level 1: all
     of it, so that it can be compared as a whole.
     """
-    called = _called(node, names)
+    called, uri = _called(node, names), node.uri
     pieces = list(_pieces(node, called))
-    payload = frozen(_payload(node, cid), "payload")
-    below = _filters(node, node.place.parent)
-    texts = {
-        record_id(node.uri, Level.ABSTRACT): (Level.ABSTRACT, node.abstract),
-        record_id(node.uri, Level.OVERVIEW): (Level.OVERVIEW, node.overview),
-        whole_id(node.uri): (Level.OVERVIEW, _whole(pieces)),
-    }
-    found = [
-        IndexRecord(
-            id=id_,
-            uri=node.uri,
-            level=level,
-            text=text,
-            context="" if id_ == whole_id(node.uri) else _joined(called),
-            filters=below,
-            payload=payload,
-        )
-        for id_, (level, text) in texts.items()
-        if text.strip()
-    ]
-    units, of_node = _units(pieces), (payload, _filters(node, node.place))
+    payload, filters = _payload(node, cid), _filters(node)
+    texts = (
+        (Level.ABSTRACT, 0, node.abstract, called),
+        (Level.OVERVIEW, 0, node.overview, called),
+        (Level.OVERVIEW, 1, _whole(pieces), ()),
+    )
+    found: list[IndexRecord] = []
+    if any(text.strip() for _, _, text, _ in texts):
+        above = frozen_as_is(filters | {"parent_uri": uri.rpartition("/")[0]})
+        of_all = above, frozen_as_is(payload)
+        found = [
+            IndexRecord.of_node(uri, level, number, text, _joined(context), *of_all)
+            for level, number, text, context in texts
+            if text.strip()
+        ]
+    units, filters = _units(pieces), {**filters, "parent_uri": uri}
+    shared = frozen_as_is(filters)
     for number, piece in enumerate(pieces):
-        found.append(_passage(node.uri, of_node, piece, number, units))
+        found.append(
+            IndexRecord.of_node(
+                uri,
+                Level.CONTENT,
+                number,
+                piece.text,
+                _joined(piece.context),
+                _filed(filters, shared, piece),
+                frozen_as_is(payload | _passage(piece, number, units)),
+            )
+        )
     return found
 
 
@@ -286,26 +297,16 @@ def _units(pieces: Sequence[Piece]) -> list[int]:
     ]
 
 
-def _near(number: int, units: Sequence[int]) -> list[JSON]:
+def _near(number: int, units: Sequence[int]) -> tuple[int, ...]:
     """Return where the message before begins, the one after, and the one after that; -1 is none."""
     at = bisect_right(units, number) - 1
-    return [units[to] if 0 <= to < len(units) else -1 for to in (at - 1, at + 1, at + 2)]
+    return tuple([units[to] if 0 <= to < len(units) else -1 for to in (at - 1, at + 1, at + 2)])
 
 
-def _passage(
-    uri: str,
-    of_node: tuple[Mapping[str, JSON], Mapping[str, JSON]],
-    piece: Piece,
-    number: int,
-    units: Sequence[int],
-) -> IndexRecord:
-    """Return the record of a passage; `of_node` has the payload and the filters of its node.
-
-    What somebody said holds from when it was said.
-    """
-    of_all, filters = of_node
-    payload: dict[str, JSON] = {
-        "lines": [piece.first_line, piece.last_line],
+def _passage(piece: Piece, number: int, units: Sequence[int]) -> Plain:
+    """Return what the payload of a passage has beside that of its node."""
+    payload: Plain = {
+        "lines": (piece.first_line, piece.last_line),
         "passage": number,
         "near": _near(number, units),
         "length": piece.length,
@@ -316,34 +317,21 @@ def _passage(
             "speaker": message.speaker,
             "role": message.role,
             "message": piece.said.index,
-            "party": list(piece.party),
+            "party": piece.party,
             "asks": "?" in message.content[-_END:],
         }
     if piece.headings:
         payload["under"] = " · ".join(piece.headings)
     if piece.date is not None:
         payload["date"] = piece.date.isoformat()
-        if piece.said is not None and VALID_FROM not in filters:
-            filters = extended(filters, {VALID_FROM: payload["date"]}, "filters")
-    return IndexRecord(
-        id=record_id(uri, Level.CONTENT, number),
-        uri=uri,
-        level=Level.CONTENT,
-        text=piece.text,
-        context=_joined(piece.context),
-        filters=filters,
-        payload=extended(of_all, payload, "payload"),
-    )
+    return payload
 
 
-def _payload(node: ContextNode, cid: str) -> dict[str, JSON]:
-    payload: dict[str, JSON] = {
-        "title": node.title,
-        "cid": cid,
-        "version": node.version,
-        **({"date": node.date.isoformat()} if node.date else {}),
-        "updated_at": node.updated_at.isoformat(),
-    }
+def _payload(node: ContextNode, cid: str) -> Plain:
+    payload: Plain = {"title": node.title, "cid": cid, "version": node.version}
+    if node.date:
+        payload["date"] = node.date.isoformat()
+    payload["updated_at"] = node.updated_at.isoformat()
     if node.place.session:
         payload["session_id"] = node.place.session
     if node.project:
@@ -351,23 +339,27 @@ def _payload(node: ContextNode, cid: str) -> dict[str, JSON]:
     return payload
 
 
-def _filters(node: ContextNode, parent: Uri) -> Mapping[str, JSON]:
-    """Return what the records of a node are filed under."""
-    valid_from = read_moment(node.metadata.get(VALID_FROM))
-    valid_until = read_moment(node.metadata.get(VALID_UNTIL))
-    filters: dict[str, JSON] = {
+def _filters(node: ContextNode) -> Plain:
+    """Return what the records of a node are filed under, but for the place above each."""
+    filters: Plain = {
         ACCOUNT: node.account_id,
         OWNER_SPACE: node.owner_space,
         "context_type": ContextType.of(node.place).value,
         "category": node.category,
         "session_id": node.place.session,
         "project": node.project,
-        "parent_uri": str(parent),
     }
-    for name, time in ((VALID_FROM, valid_from), (VALID_UNTIL, valid_until)):
+    for name, time in ((VALID_FROM, node.valid_from), (VALID_UNTIL, node.valid_until)):
         if time is not None:
             filters[name] = time.isoformat()
-    return frozen(filters, "filters")
+    return filters
+
+
+def _filed(filters: Plain, shared: Mapping[str, JSON], piece: Piece) -> Mapping[str, JSON]:
+    """Return what a passage is filed under: what somebody said holds from when it was said."""
+    if piece.said is None or piece.date is None or VALID_FROM in filters:
+        return shared
+    return frozen_as_is(filters | {VALID_FROM: piece.date.isoformat()})
 
 
 def _joined(context: Iterable[str]) -> str:

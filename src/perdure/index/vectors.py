@@ -29,6 +29,8 @@ def quantised(vector: Sequence[float] | bytes) -> bytes:
     What is of such whole numbers already stays as it is. A vector of zeros has no direction, and so
     no bytes.
     """
+    if type(vector) is tuple and not vector:
+        return b""
     if isinstance(vector, bytes):
         if squared(vector) > LONGEST**2:
             raise InvalidValueError(

@@ -36,6 +36,7 @@ SUPERSEDED_BY = "superseded_by"
 """The type of the edges from what held once to what holds in its place."""
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
+_USUAL_VERSION = 2**31
 _MAX_TITLE = 120
 _MAX_BEGINNING = 60
 _TIMES = ("date", "valid_from", "valid_until")
@@ -143,23 +144,32 @@ class ContextNode:
             )
         put = object.__setattr__
         is_note = place.path[:1] == ("resources",) and self.metadata.get("in_place")
-        put(self, "content", bounded(self.content, MAX_NOTE if is_note else MAX_CONTENT, "content"))
-        put(self, "abstract", bounded(self.abstract, MAX_ABSTRACT, "abstract"))
-        put(self, "overview", bounded(self.overview, MAX_OVERVIEW, "overview"))
+        self._bound_texts(MAX_NOTE if is_note else MAX_CONTENT)
         if self.relations != ():
             put(self, "relations", _own_edges(self.uri, self.relations))
         put(self, "metadata", frozen(self.metadata, "metadata"))
         put(self, "owner_space", owner_space_at(place, self.owner_space))
-        put(self, "created_at", moment(self.created_at, "creation time"))
-        put(self, "updated_at", moment(self.updated_at, "time of the update"))
-        counted(self.version, "version", least=1)
+        for name, what in (("created_at", "creation time"), ("updated_at", "time of the update")):
+            time = getattr(self, name)
+            if type(time) is not datetime or time.tzinfo is not UTC:
+                put(self, name, moment(time, what))
+        if type(self.version) is not int or not 0 < self.version <= _USUAL_VERSION:
+            counted(self.version, "version", least=1)
         if not isinstance(self.status, NodeStatus):
             raise InvalidValueError(f"{shown(self.status)} is no status. Fix: use a NodeStatus.")
         if self.frontmatter is not None:
             encodable(self.frontmatter, "frontmatter")
-        encodable(self.basis, "basis")
+        if self.basis != "":  # nor None, which is wrong
+            encodable(self.basis, "basis")
         if self.problems != ():
             put(self, "problems", tuple(encodable(each, "problem") for each in self.problems))
+
+    def _bound_texts(self, most: int) -> None:
+        limits = {"content": most, "abstract": MAX_ABSTRACT, "overview": MAX_OVERVIEW}
+        for name, limit in limits.items():
+            text = getattr(self, name)
+            if type(text) is not str or len(text) > limit or not text.isascii():
+                object.__setattr__(self, name, bounded(text, limit, name))
 
     # ------------------------------------------------------------ what follows from its name
     @cached_property

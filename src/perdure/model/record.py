@@ -61,6 +61,24 @@ class IndexRecord:
             raise InvalidValueError(f"{self.uri!a} is filed under several owners. Fix: name one.")
         owner_space_at(place, owner_space)
 
+    @classmethod
+    def of_node(  # noqa: PLR0913, PLR0917 - all that a record has
+        cls,
+        uri: str,
+        level: Level,
+        passage: int,
+        text: str,
+        context: str,
+        filters: Mapping[str, JSON],
+        payload: Mapping[str, JSON],
+    ) -> "IndexRecord":
+        """Return a record without a vector, of a node whose values were checked: as frozen."""
+        record, put = object.__new__(cls), object.__setattr__
+        values = (record_id(uri, level, passage), uri, level, text, context, (), filters, payload)
+        for name, value in zip(_FIELDS, values, strict=True):
+            put(record, name, value)
+        return record
+
     def with_vector(self, vector: bytes) -> "IndexRecord":
         """Return the same record with a vector. All else was checked, and is not again."""
         return self._with("vector", vector)
@@ -159,8 +177,10 @@ def _finite(numbers: Iterable[float], what: str) -> tuple[float, ...]:
 
 def record_id(uri: str, level: Level, passage: int = 0) -> str:
     """Return the id of a record; no other place, level and passage have the same."""
-    return f"{uri}#{level.value}.{passage}"
+    return f"{uri}#{level:d}.{passage}"
 
 
 NOTED = "noted"
 """The project that a note is of, in the payload of a record; empty if it is for all of them."""
+LINKS = "links"
+"""The names that a node links to, in the payload of its first record."""

@@ -260,6 +260,10 @@ def _pathless(path: object) -> InvalidUriError:
 @lru_cache(maxsize=65536)
 def _check(account: str, path: tuple[str, ...]) -> None:
     """Refuse what is not a place; one that was checked is not checked again."""
+    if all(type(name) is str for name in (account, *path)):
+        usual = _USUAL.fullmatch("/".join((account, *path)))
+        if usual and usual.groups() == (account, *path):
+            return
     check_id(account, "account")
     if not isinstance(path, tuple):
         raise _pathless(path)

@@ -1,7 +1,7 @@
 """What the values of memory are made of: bounded texts, frozen JSON, times, shares."""
 
 import math
-from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NoReturn
 
@@ -101,51 +101,22 @@ def shortened(text: str, limit: int) -> str:
 
 
 # ---------------------------------------------------------------- JSON that stays as it is
-class _FrozenMapping(Mapping[str, JSON]):
-    """What `frozen` makes. It equals every mapping that says the same."""
+class _FrozenMapping(dict[str, JSON]):
+    """What `frozen` makes: a dictionary that refuses every change."""
 
-    __slots__ = ("_entries",)
-    _entries: dict[str, JSON]
+    __slots__ = ()
 
-    def __init__(self, entries: dict[str, JSON]) -> None:
-        object.__setattr__(self, "_entries", entries)
-
-    def __getitem__(self, name: str) -> JSON:
-        return self._entries[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def keys(self) -> KeysView[str]:
-        return self._entries.keys()
-
-    def items(self) -> ItemsView[str, JSON]:
-        return self._entries.items()
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, _FrozenMapping):
-            return self._entries == other._entries
-        if isinstance(other, Mapping):
-            return self._entries == dict(other)
-        return NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(frozenset(self._entries.items()))
-
-    def __repr__(self) -> str:
-        return repr(self._entries)
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"{name!a} can't be set: it is frozen. Fix: make another mapping.")
-
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"{name!a} can't be deleted: it is frozen. Fix: make another mapping.")
+    def __hash__(self) -> int:  # type: ignore[override] # it never changes
+        return hash(frozenset(self.items()))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _FrozenMapping, (self._entries,)
+        return _FrozenMapping, (dict(self),)
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("a frozen mapping can't be changed. Fix: make another mapping.")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
 
 
 _EMPTY = _FrozenMapping({})
@@ -164,7 +135,12 @@ def frozen(value: Mapping[str, JSON], what: str) -> Mapping[str, JSON]:
 
 def extended(value: Mapping[str, JSON], more: Mapping[str, JSON], what: str) -> Mapping[str, JSON]:
     """Return a frozen mapping with more in it; what was frozen before is not looked at again."""
-    return _FrozenMapping({**entries_of(value), **entries_of(frozen(more, what))})
+    return _FrozenMapping({**value, **frozen(more, what)})
+
+
+def frozen_as_is(values: Mapping[str, str | int | tuple[str | int, ...]]) -> Mapping[str, JSON]:
+    """Return as frozen, unchecked, what was made of values that were checked."""
+    return _FrozenMapping(values)
 
 
 def _frozen_mapping(value: Mapping[str, JSON], what: str, depth: int) -> Mapping[str, JSON]:
@@ -200,11 +176,6 @@ def _frozen(value: JSON, what: str, depth: int) -> JSON:
         f"the {what} holds {shown(value)}, which JSON can't say. "
         "Fix: use texts, lists, and numbers of at most 64 bits."
     )
-
-
-def entries_of(value: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return a mapping as the dictionary that `json` takes; it is to be read only."""
-    return value._entries if type(value) is _FrozenMapping else dict(value)  # noqa: SLF001 - of this module
 
 
 def _named(name: object, what: str) -> str:

@@ -102,7 +102,12 @@ def check_changes(changes: Changes, expect: Conditions) -> list[Change]:
     else:
         _refuse_unchanged(conditions, changes)
         expected = [conditions.get(locator) for locator in changes]
-    checked = [_checked(*item, each) for item, each in zip(changes.items(), expected, strict=True)]
+    checked = [
+        Change(locator, text.encode(), each)
+        if locator.key and type(text) is str and text.isascii() and (each is None or each is ABSENT)
+        else _checked(locator, text, each)
+        for (locator, text), each in zip(changes.items(), expected, strict=True)
+    ]
     _refuse_one_below_another({change.locator.key for change in checked})
     return checked
 

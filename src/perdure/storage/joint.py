@@ -417,7 +417,7 @@ class Joint:
     def alone(self) -> Iterator[None]:
         """Keep other writers away, once what they left is settled; nobody writes if it can't be."""
         with self.history.fence.held():
-            newest = self.history.store.record([]).position
+            newest = self.history.store.settled().position
             if self._followed is None or self._followed.position != newest:
                 self._followed = None
                 self._settle_leftovers()

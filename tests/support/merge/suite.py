@@ -76,7 +76,7 @@ STRANGE = {
     "another script": "Ana wohnt in Köln, 福岡",
 }
 POOL = (
-    *(HOME, MOVED, JOB, DOG, DIET, TABS, TABS_TOO, "Ana prefers spaces over tabs."),
+    *(HOME, MOVED, JOB, DOG, DIET, TABS, TABS_TOO, "Ana lives in Oslo."),
     *("The team uses Python 3.11.", "The team uses Python 3.12.", "Ana does not eat soup."),
     *STRANGE.values(),
 )

@@ -6,7 +6,8 @@ each, or one for each entry of a list, and are read without YAML as long as they
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -24,7 +25,6 @@ from perdure.context.files import (
     PARTS,
     RELATIONS,
     Meta,
-    read_time,
     short_hash,
     statement_cid,
     written_time,
@@ -72,7 +72,7 @@ _SPELLED = {"valid_from": "valid-from", "valid_until": "valid-until"}
 _SPOKEN = {spelled: name for name, spelled in _SPELLED.items()}
 _TITLES = frozenset({"title", "aliases"})
 _ATTEMPTS = 5
-_NEVER = "1970-01-01T00:00:00Z"
+_NEVER = datetime.fromtimestamp(0, UTC)
 """When something was made that does not say it: sync clients set any time of a file."""
 _HEAD = 4_000
 """A title is looked for in so many characters: to parse a whole note takes most of indexing it."""
@@ -84,6 +84,8 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 Texts = Mapping[str, str]
 """The texts of a place by their names; what is not there has none."""
+Values = Mapping[str, JSON]
+"""Properties, or metadata, by their names."""
 
 
 class NoteFile(NamedTuple):
@@ -119,14 +121,18 @@ class NoteFile(NamedTuple):
 
     def value(self, name: str) -> JSON:
         """Return a property; None if there is none, or none that can be read."""
-        return next((_value(entry) for entry in self.entries if entry.name == name), None)
+        for entry in self.entries:
+            if entry.name == name:
+                return _value(entry)
+        return None
 
 
 def _value(entry: Entry) -> JSON:
     """Return the value of a property; None if it can't be read, or a meta can't have it."""
     try:
         found = value_of(entry)
-        frozen({"": found}, "value")
+        if type(found) is not str or not found.isascii():
+            frozen({"": found}, "value")
     except (ValueError, RecursionError):
         return None
     return found
@@ -165,25 +171,33 @@ def _session_owner(file: NoteFile, node: Uri, owner: str) -> str:
 
 
 def _split_node(file: NoteFile, node: Uri, owner: str) -> dict[str, str]:
-    ours = file.value(_OURS)
-    ours = ours if isinstance(ours, Mapping) else {}
-    literal = ours.get("texts")
-    literal = literal if isinstance(literal, Mapping) else {}
+    ours = _mapping(file.value(_OURS))
+    literal = _mapping(ours.get("texts"))
     texts: dict[str, str] = {}
-    own = _own_names(node, ours)
+    own, names = _own_names(node, ours)
+    properties: Values = {e.name: _value(e) for e in reversed(file.entries) if e.name in names}
     if ours.get("node") is not False:
-        texts = _parts(file, node, own, ours)
-        _put(texts, {name: each for name, each in literal.items() if name in PARTS})
-        metadata = _metadata(file, node, own, ours)
-        texts[META] = _meta(file, texts.get(CONTENT, ""), metadata, owner).text()
-        if _status(file) is NodeStatus.ARCHIVED:
+        ends = ours.get("ends") is not False and _ends(node, is_learned=_EVIDENCE in properties)
+        texts[CONTENT] = join(_extra(file, names), file.body if ends else file.content)
+        texts |= _parts(properties)
+        if literal:
+            _put(texts, {name: each for name, each in literal.items() if name in PARTS})
+        metadata = _metadata(properties, file.body, node, own, _mapping(ours.get("values")))
+        meta = _meta(properties, texts.get(CONTENT, ""), metadata, owner)
+        texts[META] = meta.text()
+        if meta.status is NodeStatus.ARCHIVED:
             texts[ARCHIVED] = f"{node}\n"
     if node.session and node.path[2:] == ("messages",):
-        for name, said in ((OWNER, owner or None), (LEARNED, file.value(_LEARNED))):
-            if isinstance(said, str):
-                texts[name] = f"{said}\n"
-    _put(texts, {name: each for name, each in literal.items() if name not in PARTS})
+        for name, text in ((OWNER, owner or None), (LEARNED, properties.get(_LEARNED))):
+            if isinstance(text, str):
+                texts[name] = f"{text}\n"
+    if literal:
+        _put(texts, {name: each for name, each in literal.items() if name not in PARTS})
     return texts
+
+
+def _mapping(value: JSON) -> Values:
+    return value if isinstance(value, Mapping) else {}
 
 
 def _put(texts: dict[str, str], literal: Mapping[str, JSON]) -> None:
@@ -194,30 +208,38 @@ def _put(texts: dict[str, str], literal: Mapping[str, JSON]) -> None:
             texts.pop(name, None)
 
 
-def _own_names(node: Uri, ours: Mapping[str, JSON]) -> list[str]:
-    """Return the names of metadata that a file of ours may have, in the order of a meta."""
-    named = ours.get("metadata")
-    more = [str(each) for each in named] if isinstance(named, (list, tuple)) else []
-    known = [name for name in METADATA if name != "title" or node.session]
-    return [*known, *(name for name in more if name not in known)]
+def _own_names(node: Uri, ours: Values) -> tuple[tuple[str, ...], frozenset[str]]:
+    """Return the metadata that a file of ours may have, in the order of a meta; and as properties.
+
+    What else is in a frontmatter belongs to its owner.
+    """
+    more = ours.get("metadata")
+    return _names(
+        bool(node.session), tuple(map(str, more)) if isinstance(more, list | tuple) else ()
+    )
 
 
-def _extra(file: NoteFile, own: list[str]) -> str:
+@lru_cache(maxsize=64)
+def _names(in_session: bool, more: tuple[str, ...]) -> tuple[tuple[str, ...], frozenset[str]]:  # noqa: FBT001 - of `_own_names`
+    known = [name for name in METADATA if name != "title" or in_session]
+    own = (*known, *(name for name in more if name not in known))
+    return own, frozenset({*_RESERVED, *(_SPELLED.get(name, name) for name in own)})
+
+
+def _extra(file: NoteFile, ours: frozenset[str]) -> str:
     """Return the lines of a frontmatter that belong to its owner, to the letter."""
-    ours = {*_RESERVED, *(_SPELLED.get(name, name) for name in own)}
-    return "".join(entry.raw for entry in file.entries if entry.name not in ours)
+    return "".join([entry.raw for entry in file.entries if entry.name not in ours])
 
 
-def _parts(file: NoteFile, node: Uri, own: list[str], ours: Mapping[str, JSON]) -> dict[str, str]:
-    ends = ours.get("ends") is not False and _ends(node, is_learned=file.says(_EVIDENCE))
-    content = file.body if ends else file.content
-    said = {
-        ABSTRACT: _text(file.value(_ABSTRACT)),
-        OVERVIEW: _text(file.value(_OVERVIEW)),
-        RELATIONS: _relations_text(file.value(_RELATIONS)),
-    }
-    texts = {CONTENT: join(_extra(file, own), content)}
-    return texts | {name: said[name] for name in PARTS[1:] if said[name] != EMPTY[name]}
+def _parts(properties: Values) -> dict[str, str]:
+    """Return the parts that are properties, without those that are empty."""
+    found: dict[str, str] = {}
+    if properties.get(_RELATIONS):
+        found[RELATIONS] = _relations_text(properties[_RELATIONS])
+    for name, property_ in ((ABSTRACT, _ABSTRACT), (OVERVIEW, _OVERVIEW)):
+        if properties.get(property_):
+            found[name] = _text(properties[property_])
+    return {name: text for name, text in found.items() if text != EMPTY[name]}
 
 
 def _ends(node: Uri, *, is_learned: bool) -> bool:
@@ -235,22 +257,15 @@ def _relations_text(value: JSON) -> str:
     return "[\n" + ",\n".join(f"  {_encode(each)}" for each in value) + "\n]\n"
 
 
-def _status(file: NoteFile) -> NodeStatus:
-    said = _text(file.value(_STATUS)).upper()
-    return NodeStatus(said) if said in NodeStatus.__members__ else NodeStatus.ACTIVE
-
-
-def _meta(file: NoteFile, content: str, metadata: Mapping[str, JSON], owner: str) -> Meta:
-    version = file.value(_VERSION)
-    created = _time(file.value(_CREATED)) or _time(file.value("date"))
-    updated = _time(file.value(_UPDATED))
-    begun = read_time(created or _NEVER)
+def _meta(properties: Values, content: str, metadata: Values, owner: str) -> Meta:
+    version, status = properties.get(_VERSION), str(properties.get(_STATUS, "")).upper()
+    begun = _time(properties.get(_CREATED)) or _time(properties.get("date")) or _NEVER
     return Meta(
-        _status(file),
+        NodeStatus[status] if status in NodeStatus.__members__ else NodeStatus.ACTIVE,
         max(int(version), 1) if isinstance(version, int) else 1,
         owner,
         begun,
-        read_time(updated) if updated else begun,
+        _time(properties.get(_UPDATED)) or begun,
         {},
         metadata,
         short_hash(content),
@@ -258,32 +273,29 @@ def _meta(file: NoteFile, content: str, metadata: Mapping[str, JSON], owner: str
 
 
 def _metadata(
-    file: NoteFile, node: Uri, own: list[str], ours: Mapping[str, JSON]
-) -> dict[str, JSON]:
-    values = ours.get("values")
-    values = values if isinstance(values, Mapping) else {}
-    said = {_SPOKEN.get(entry.name, entry.name) for entry in file.entries} | values.keys()
-    said |= {_STATEMENTS} if _EVIDENCE in said else set()
-    names = (name for name in own if name in said)
-    found = {n: values[n] if n in values else _metadata_value(file, node, n) for n in names}
+    properties: Values, body: str, node: Uri, own: Sequence[str], values: Values
+) -> Values:
+    found: dict[str, JSON] = {}
+    for name in own:
+        if name in values:
+            found[name] = values[name]
+        elif name in {_STATEMENTS, _MERGES}:
+            found[name] = _evidence(properties, body, node, name)
+        else:
+            found[name] = properties.get(_SPELLED.get(name, name))
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _time(value: JSON) -> str | None:
-    """Return a time as a meta writes it; a date is its first moment, and no zone is UTC."""
-    if not isinstance(value, str) or not _DATED.match(value):
-        return None
-    time = read_moment(value)
-    return None if time is None else written_time(time)
+def _time(value: JSON) -> datetime | None:
+    """Return a time that a property says; a date is its first moment, and no zone is UTC."""
+    return read_moment(value) if isinstance(value, str) and _DATED.match(value) else None
 
 
-def _metadata_value(file: NoteFile, node: Uri, name: str) -> JSON:
-    if name in {_STATEMENTS, _MERGES}:
-        listed = file.value(_EVIDENCE if name == _STATEMENTS else _MERGES)
-        if isinstance(listed, list):
-            kind = _text(file.value("kind")) or node.category
-            return _Shortened(file.body, kind).read(name, listed)
-    return file.value(_SPELLED.get(name, name))
+def _evidence(properties: Values, body: str, node: Uri, name: str) -> JSON:
+    listed = properties.get(_EVIDENCE if name == _STATEMENTS else _MERGES)
+    if isinstance(listed, list):
+        return _Shortened(body, _text(properties.get("kind")) or node.category).read(name, listed)
+    return properties.get(name)
 
 
 # ---------------------------------------------------------------- notes in place
@@ -304,10 +316,10 @@ def split_in_place(real: str, place: str, name: str, daily: str | None = None) -
     day = next(filter(None, map(_time, (*values.values(), daily))), None)
     abstract = "" if title_of(found.body, "", node) == called else called
     texts = {CONTENT: real, **({ABSTRACT: abstract} if abstract else {})}
-    metadata: dict[str, JSON] = {"date": day} if day else {}
+    metadata: dict[str, JSON] = {"date": written_time(day)} if day else {}
     metadata |= {"tags": found_tags} if (found_tags := tags(real)) else {}
     metadata |= {"aliases": others} if (others := aliases(real)) else {}
-    begun = read_time(day or _NEVER)
+    begun = day or _NEVER
     meta = Meta(
         NodeStatus.ACTIVE,
         1,
@@ -450,7 +462,7 @@ def _composed(texts: Texts, node: Uri, old: NoteFile | None, literal: Mapping[st
         ours["node"] = False
         literal = {name: each for name, each in literal.items() if name not in FILES}
     metadata = dict(meta.metadata) if meta else {}
-    known = _own_names(node, {})
+    known, _ = _own_names(node, {})
     if more := [name for name in metadata if name not in known]:
         ours["metadata"] = more
     if apart := {n: metadata.pop(n) for n in more if not _is_property(n, lines)}:
@@ -464,7 +476,7 @@ def _composed(texts: Texts, node: Uri, old: NoteFile | None, literal: Mapping[st
         ours["texts"] = literal
     if ours:
         values[_OURS] = ours
-    return _spliced(old, values, _own_names(node, ours), lines, body).text()
+    return _spliced(old, values, _own_names(node, ours)[1], lines, body).text()
 
 
 def _understood(said: str | None) -> Meta | None:
@@ -535,7 +547,7 @@ def _listed(relations: str) -> dict[str, JSON]:
 
 
 def _spliced(
-    old: NoteFile | None, values: dict[str, JSON], own: list[str], extra: str, body: str
+    old: NoteFile | None, values: dict[str, JSON], ours: frozenset[str], extra: str, body: str
 ) -> NoteFile:
     """Return the file with these properties, changing no more of the old one than must be.
 
@@ -548,8 +560,7 @@ def _spliced(
         mark = "\ufeff" if old and old.body.startswith("\ufeff") else ""
         return NoteFile(f"{mark}---\n", (*first, *entries(extra)), "---\n", f"{body}\n")
     end = old.line_end
-    ours = {*_RESERVED, *(_SPELLED.get(name, name) for name in own)}
-    keeps_extra = _extra(old, own) == extra
+    keeps_extra = _extra(old, ours) == extra
     kept, left = list[Entry](), dict(values)
     for entry in old.entries:
         if entry.name in left:

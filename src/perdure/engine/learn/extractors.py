@@ -1,5 +1,6 @@
 """The extractors of seed 003, one for each kind of memory, by rules."""
 
+from functools import lru_cache
 from typing import ClassVar, Protocol, runtime_checkable
 
 from perdure.engine.learn.evidence import Evidence, Messages, cid_of, metadata_of
@@ -31,15 +32,19 @@ _PERSONAL = {"liking": "preference", "entity": "fact"}
 _CATEGORIES = {name: name for name in ("case", "event", "entity", PROFILE)} | KINDS
 
 
-def by_rules(messages: Messages, ctx: RequestContext) -> list[CandidateMemory]:
-    session = [Message.from_mapping(each) for each in messages]
+def by_rules(messages: Messages, ctx: RequestContext) -> tuple[CandidateMemory, ...]:
+    return _by_rules(tuple([Message.from_mapping(each) for each in messages]), ctx)
+
+
+@lru_cache(maxsize=8)  # each of the extractors asks for the same
+def _by_rules(session: tuple[Message, ...], ctx: RequestContext) -> tuple[CandidateMemory, ...]:
     is_owner = owner_of(session, ctx)
     found: dict[tuple[int, str], CandidateMemory] = {}
     for each in written(session):
         message = session[each.message]
         made = _candidate(each, message, ctx, is_owner=is_owner(message))
         found.setdefault((each.message, made.content), made)
-    return list(found.values())
+    return tuple(found.values())
 
 
 def _candidate(

@@ -149,8 +149,6 @@ def _contradiction(  # noqa: PLR0911 - one form after the other
         return "One says it, the other denies it."
     if _is_turned(first, second):
         return "What is preferred over what is turned around."
-    if _has_other_feeling(first, second):
-        return "One likes what the other does not."
     if any(denied):
         return None
     lead, one, other, tail = _middle(first, second)
@@ -185,20 +183,6 @@ def _sides(words: Words) -> tuple[Words, Words, Words] | None:
         if over in words[verb:]:
             at = words.index(over, verb)
             return words[:verb], words[verb + 1 : at], words[at + 1 :]
-    return None
-
-
-def _has_other_feeling(first: Words, second: Words) -> bool:
-    old, new = _feeling(first), _feeling(second)
-    return old is not None and new is not None and old[1:] == new[1:] and old[0] != new[0]
-
-
-def _feeling(words: Words) -> tuple[bool, Words, Words] | None:
-    good, bad = words_of("good"), words_of("bad")
-    for at, word in enumerate(words[:3]):
-        if word in good | bad:
-            denied = at > 0 and words[at - 1] == "not"
-            return (word in good) is not denied, words[: at - denied], words[at + 1 :]
     return None
 
 

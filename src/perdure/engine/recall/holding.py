@@ -130,9 +130,9 @@ def _scored(hit: Hit, score: float) -> Hit:
 
 
 def _contains(span: "Span", now: datetime) -> bool:
-    return (span.start is None or span.start <= now) and (span.end is None or now < span.end)
+    return span.start <= now < span.end
 
 
 def _overlaps(hit: Hit, span: "Span") -> bool:
-    began = hit.valid_from is None or span.end is None or hit.valid_from < span.end
-    return began and (hit.valid_until is None or span.start is None or span.start < hit.valid_until)
+    began = hit.valid_from is None or hit.valid_from < span.end
+    return began and (hit.valid_until is None or span.start < hit.valid_until)

@@ -310,12 +310,8 @@ def _plan_step(asked: Plan) -> Step:
     """Say what was understood of a question; of what it has none, nothing."""
     parts = {
         "words": asked.words,
-        "names": asked.names,
-        "phrases": asked.phrases,
         "times": [time.text for time in asked.times],
         "about": ["what was"] if asked.past else [],
-        "events": [event.phrase for event in asked.events],
-        "kinds": sorted(kind.value for kind in asked.types),
     }
     told = [f"{name} {', '.join(each)}" for name, each in parts.items() if each]
     return Step("plan", "; ".join(told))

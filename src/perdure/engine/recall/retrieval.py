@@ -3,14 +3,13 @@
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from perdure.context.reading import NodeReader
 from perdure.context.relations import edges_of, heaviest
 from perdure.engine.recall import scoring
 from perdure.engine.recall.confirming import Confirming
-from perdure.engine.recall.planning import Plan, around, content_words
+from perdure.engine.recall.planning import Plan, content_words
 from perdure.engine.recall.result import Step
 from perdure.engine.recall.scoring import Candidate, Candidates, RetrievalConfig
 from perdure.index.contract import Filters, KeptIndex
@@ -25,9 +24,6 @@ _MOST_WORDS = 40
 """So many words of a text are looked for in another one."""
 _SUMMARIES = {"level": (Level.ABSTRACT.value, Level.OVERVIEW.value)}
 
-
-if TYPE_CHECKING:
-    from perdure.engine.recall.times import Span
 
 Embed = Callable[[Callable[[], str]], Sequence[float]]
 """Returns the vector of a question, which is asked for if there is a model; else an empty one."""
@@ -86,14 +82,8 @@ class Retriever:
         every = found.all
         if plan.times:
             scoring.by_date(every, plan.times, config)
-        if plan.events:
-            scoring.by_event(every, self._around_events(plan, filters), config)
         scoring.by_speaker(every, plan, config)
         scoring.by_role(every, plan, config)
-        if plan.types:
-            scoring.by_kind(every, plan, config)
-        if plan.phrases:
-            scoring.by_phrase(every, plan, config)
         scoring.by_hotness(every, config)
         if plan.past or plan.times:
             scoring.by_former(every, config)
@@ -141,18 +131,6 @@ class Retriever:
         covered = max(best.words, self._index.ceiling(account, held)) / ceiling
         more = 0.0 if best.told.role else self._config.cover_of_note
         return scoring.trust(covered - more, len(held), plan, self._config)
-
-    def _around_events(self, plan: Plan, filters: Filters) -> "list[Span]":
-        """Return the times that a question means by events, if it is known when these were."""
-        spans = []
-        for event in plan.events:
-            words = content_words(event.phrase)
-            for hit in self._index.search_by_text(words, {**filters, **_PASSAGES}, 1):
-                said, date = set(stems(hit.text)), hit.payload.get("date")
-                whole = len(words) > 1 and all(said.issuperset(stems(word)) for word in words)
-                if whole and isinstance(date, str):
-                    spans.append(around(event, datetime.fromisoformat(date)))
-        return spans
 
     # ------------------------------------------------------------ meaning
     def _by_meaning(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from perdure.dataclass import dataclass
 from perdure.engine.recall.planning import Plan
 from perdure.index.account.rows import Payload
-from perdure.model import ContextType, SeedHit, Uri
+from perdure.model import SeedHit
 from perdure.model.values import JSON
 
 if TYPE_CHECKING:
@@ -73,8 +73,6 @@ class RetrievalConfig:
     vague_days: int = 100
     """A longer time is named so vaguely that it counts for little."""
     vague: float = 0.3
-    event: float = 0.05
-    """What it gets if it is from the right side of an event that the question names."""
     speaker: float = 0.2
     """What is said by somebody whom the question names."""
     party: float = 0.4
@@ -96,8 +94,6 @@ class RetrievalConfig:
     """So many folders and nodes whose summaries are near are opened."""
     children: int = 5
     """And so many passages are taken out of each."""
-    kind: float = 0.1
-    """What a skill or a resource gets if the question asks for one."""
     lapsed: float = 0.5
     """The share that is left to what does not hold any more, or not yet; each further one has this
     share of that of the one before."""
@@ -115,8 +111,6 @@ class RetrievalConfig:
     """The share that is left there to what an agent said, which is mostly about its progress."""
     lasting: float = 0.4
     """What a message gets there that certainly says something which lasts."""
-    phrase: float = 0.3
-    """What a passage gets that has all that the question quotes."""
 
 
 Key = tuple[str, int]
@@ -329,28 +323,12 @@ def by_date(found: Collection[Candidate], times: Sequence["Span"], config: Retri
                 candidate.parts["date"] = config.date * fit
 
 
-def by_event(
-    found: Collection[Candidate], times: Sequence["Span"], config: RetrievalConfig
-) -> None:
-    """Score candidates that are from the right side of an event, which is a hint and no more."""
-    for candidate in found if times else ():
-        date = candidate.told.date
-        if date is not None and any(_is_within(date, span) for span in times):
-            candidate.parts["event"] = config.event
-
-
-def _is_within(date: datetime, span: "Span") -> bool:
-    return (span.start is None or date >= span.start) and (span.end is None or date < span.end)
-
-
 _LEAST = 0.001
 
 
 def _fits(date: datetime, span: "Span", config: RetrievalConfig) -> float:
     """Return how well a date fits: 1 within, less the farther away, little if the time is vague."""
     start, end = _in_the_year_of(date, span) if span.recurring else (span.start, span.end)
-    if start is None or end is None:
-        return config.vague if _is_within(date, span) else 0.0
     gap = max((start - date) / _DAY, (date - end) / _DAY, 0.0)
     days = (end - start) / _DAY
     if days > config.vague_days:
@@ -360,10 +338,8 @@ def _fits(date: datetime, span: "Span", config: RetrievalConfig) -> float:
     return math.exp(-gap / config.near_days)
 
 
-def _in_the_year_of(date: datetime, span: "Span") -> tuple[datetime | None, datetime | None]:
+def _in_the_year_of(date: datetime, span: "Span") -> tuple[datetime, datetime]:
     """Return a span that comes every year as it was in the year of a date."""
-    if span.start is None or span.end is None:
-        return span.start, span.end
     try:
         start = span.start.replace(year=date.year)
         return start, start + (span.end - span.start)
@@ -402,20 +378,6 @@ def by_role(found: Collection[Candidate], plan: Plan, config: RetrievalConfig) -
     for candidate in found:
         if candidate.told.role == "assistant" == candidate.told.speaker:
             candidate.parts["role"] = -config.assistant
-
-
-def by_kind(found: Collection[Candidate], plan: Plan, config: RetrievalConfig) -> None:
-    for candidate in found:
-        if ContextType.of(Uri.parse(candidate.hit.uri)) in plan.types:
-            candidate.parts["kind"] = config.kind
-
-
-def by_phrase(found: Collection[Candidate], plan: Plan, config: RetrievalConfig) -> None:
-    """Score passages that say all that the question quotes, to the letter."""
-    phrases = [phrase.casefold() for phrase in plan.phrases]
-    for candidate in found:
-        if all(phrase in candidate.hit.text.casefold() for phrase in phrases):
-            candidate.parts["phrase"] = config.phrase
 
 
 def by_hotness(found: Collection[Candidate], config: RetrievalConfig) -> None:
@@ -464,8 +426,7 @@ def by_project(found: Collection[Candidate], project: str, config: RetrievalConf
 
 _FORMER = "/memories/former/"
 _UNRELATED = frozenset(
-    {"whole", "date", "speaker", "party", "role", "kind", "phrase", "hotness", "event", "former"}
-    | {"project", "lasting"}
+    {"whole", "date", "speaker", "party", "role", "hotness", "former", "project", "lasting"}
 )
 """Parts that by themselves say nothing of what a passage has to do with a question."""
 

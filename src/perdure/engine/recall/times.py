@@ -1,44 +1,291 @@
-"""When a question is about: the times and events that it names, as stretches of the calendar.
+"""When a question is about: the times that it names, as stretches of the calendar, in UTC.
 
-The words around an anchor change its meaning: "since early June", "the week before 9 June".
+A date that the calendar does not have raises `ValueError` or `OverflowError` inside, and is not a
+time. Every repetition in a pattern is bounded, so that looking for words takes linear time.
 """
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterator
+from calendar import monthrange
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
-from typing import Literal
+from datetime import UTC, datetime, timedelta
 
-from perdure.dataclass import dataclass, replace
-from perdure.engine.recall import periods
-from perdure.engine.recall.anchors import Anchor, anchors_in
-from perdure.engine.recall.periods import LONELY, WEEKDAYS, WORDS, Cycle, Period, counted
+from perdure.dataclass import dataclass
+from perdure.patterns import later
 from perdure.tables import table
 
-_REACH = 48
-"""How many characters before an anchor may change its meaning."""
+_DAYS_IN = {"hour": 1 / 24, "day": 1, "night": 1, "week": 7, "weekend": 7, "fortnight": 14}
+_MONTHS_IN = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_DAY = timedelta(days=1)
 
-_THIRDS = {"early": 0, "beginning": 0, "start": 0, "mid": 1, "middle": 1, "late": 2, "end": 2}
-_PLACES = {"first": 0, "1st": 0, "second": 1, "2nd": 1, "third": 2, "3rd": 2, "fourth": 3, "4th": 3}
-_FRACTIONS = {"half": 2, "quarter": 4}
+
+# ---------------------------------------------------------------- the calendar
+@dataclass(frozen=True, slots=True)
+class Period:
+    """From `start` on, up to but without `end`."""
+
+    start: datetime
+    end: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """What comes again: a month, a day of the year, a day of the week.
+
+    `at` gives the one that begins in a year or a week, `index` the number of that of a moment.
+    """
+
+    at: Callable[[int], Period]
+    index: Callable[[datetime], int]
+
+    def latest(self, now: datetime) -> Period:
+        """Return the one that began last; it may still go on."""
+        this = self.at(self.index(now))
+        return this if this.start <= now else self.at(self.index(now) - 1)
+
+    def last(self, now: datetime) -> Period:
+        """Return the last one that is over."""
+        latest = self.latest(now)
+        return latest if latest.end <= now else self.at(self.index(latest.start) - 1)
+
+    def this(self, now: datetime) -> Period:
+        """Return the one that goes on, or else that of this year or week."""
+        latest = self.latest(now)
+        return latest if now < latest.end else self.at(self.index(now))
+
+    def next(self, now: datetime) -> Period:
+        """Return the first that is still to begin."""
+        this = self.at(self.index(now))
+        return this if this.start > now else self.at(self.index(now) + 1)
+
+
+def _weekly(weekday: int, days: int = 1) -> Cycle:
+    def at(week: int) -> Period:
+        return _day_at(datetime.fromordinal(week * 7 + 1 + weekday), days)
+
+    return Cycle(at, lambda moment: (moment.toordinal() - 1) // 7)
+
+
+_WEEKEND = _weekly(5, 2)
+
+
+def _day_at(moment: datetime, days: int = 1) -> Period:
+    start = moment.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=UTC)
+    return Period(start, start + days * _DAY)
+
+
+def _date_of(year: int, month: int, day: int) -> Period:
+    return _day_at(datetime(year, month, day, tzinfo=UTC))
+
+
+def _months_of(year: int, month: int, count: int = 1) -> Period:
+    start = datetime(year, month, 1, tzinfo=UTC)
+    return Period(start, _shifted(start, "month", count))
+
+
+def _shifted(moment: datetime, unit: str, count: int) -> datetime:
+    """Return the moment so many units later; the day is cut to the length of its month."""
+    if unit in _DAYS_IN:
+        return moment + timedelta(days=_DAYS_IN[unit] * count)
+    year, month = divmod(moment.year * 12 + moment.month - 1 + _MONTHS_IN[unit] * count, 12)
+    day = min(moment.day, monthrange(year, month + 1)[1])
+    return moment.replace(year=year, month=month + 1, day=day)
+
+
+def _around(unit: str, moment: datetime) -> Period:
+    """Return the whole day, week (from Monday), weekend of the week, month … of a moment."""
+    midnight = _day_at(moment).start
+    monday = midnight - min(midnight.weekday(), midnight.toordinal() - 1) * _DAY
+    if unit == "weekend":
+        return _WEEKEND.at(_WEEKEND.index(moment))
+    if unit in _DAYS_IN:
+        return _day_at(monday, 7) if _DAYS_IN[unit] > 1 else _day_at(midnight)
+    length = _MONTHS_IN[unit]
+    first = (midnight.year * 12 + midnight.month - 1) // length * length
+    return _months_of(first // 12, first % 12 + 1, length)
+
+
+def _ago(now: datetime, unit: str, fewest: int, most: int) -> Period:
+    """Return the whole units from the one `most` ago to the one `fewest` ago."""
+    return Period(
+        _around(unit, _shifted(now, unit, -most)).start,
+        _around(unit, _shifted(now, unit, -fewest)).end,
+    )
+
+
+def _rolling(now: datetime, unit: str, count: int) -> Period:
+    """Return so many units up to the end of today; from today on if there are fewer than none."""
+    today = _day_at(now)
+    if count < 0:
+        return Period(today.start, _shifted(today.end, unit, -count))
+    return Period(_shifted(today.start, unit, -count), today.end)
+
+
+# ---------------------------------------------------------------- words that name a time
+Meaning = Cycle | Callable[[datetime], Period]
+_Reading = tuple[Meaning, str] | None
+_WORDS = table(__file__, "times.txt")
+_PATTERNS = {
+    kind: later(rf"(?<!\w)(?<!\d[.,])(?:{pattern})(?!\w)", re.IGNORECASE | re.ASCII)
+    for kind, pattern in table(__file__, "times.txt", "anchors").items()
+}
+_LONELY = later(_WORDS["LONELY"])
+_SURE_MONTH = later(r"january|february|july|(?:sept|nov|dec)ember|october", re.IGNORECASE)
+_STEPS = {"last": -1, "this": 0, "next": 1}
+_NEAR = {"today": 0, "tonight": 0, "yesterday": -1, "tomorrow": 1}
+_CENTURY_TURN = 70
+_NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_COUNTS = {word: (number, number) for number, word in enumerate(_NUMBERS, start=1)}
+_COUNTS |= {"a": (1, 1), "an": (1, 1), "couple": (1, 3), "few": (2, 6), "several": (3, 9)}
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """Words that name a time, where they stand, and what they mean as seen from a moment.
+
+    Words that may name something else say what they need before them to be a time: `needs` is a
+    key of the section `supports` of `times.txt`, or empty.
+    """
+
+    start: int
+    end: int
+    meaning: Meaning
+    needs: str
+
+
+def anchors_in(text: str) -> list[Anchor]:
+    """Return the anchors in the order of the text; of those that overlap the first and longest."""
+    found = [anchor for kind, words in _PATTERNS.items() for anchor in _found(text, kind, words)]
+    chosen: list[Anchor] = []
+    for anchor in sorted(found, key=lambda anchor: (anchor.start, -anchor.end)):
+        if not chosen or anchor.start >= chosen[-1].end:
+            chosen.append(anchor)
+    return chosen
+
+
+def _found(text: str, kind: str, words: re.Pattern[str]) -> Iterator[Anchor]:
+    for match in words.finditer(text):
+        reading = _READERS[kind](match)
+        if reading:
+            yield Anchor(match.start(), match.end(), *reading)
+
+
+def _iso(match: re.Match[str]) -> _Reading:
+    year, month = int(match["year"]), int(match["number"])
+    if match["day"]:
+        return lambda _now: _date_of(year, month, int(match["day"])), ""
+    if match["mark"] != "-" or len(match["number"]) == 1:
+        return None
+    return lambda _now: _months_of(year, month), ""
+
+
+def _date(match: re.Match[str]) -> _Reading:
+    month, day = _month(match), int(match["day"])
+    if _is_verb(match) and not (match["ordinal"] or match["year"] or match["which"]):
+        return None
+    return _in_year(lambda year: _date_of(year, month, day), match), ""
+
+
+def _of_month(match: re.Match[str]) -> _Reading:
+    month = _month(match)
+    meaning = _in_year(lambda year: _months_of(year, month), match)
+    if _SURE_MONTH.match(match["month"]) or match["year"] or match["which"]:
+        return meaning, ""
+    return meaning, "verb" if _is_verb(match) else "month"
+
+
+def _whole_year(match: re.Match[str]) -> _Reading:
+    return lambda _now: _months_of(int(match[0]), 1, 12), "year"
+
+
+def _weekday(match: re.Match[str]) -> _Reading:
+    day = _weekly(_WEEKDAYS.index(match[0][:3].lower()))
+    return day, "weekday" if match[0].lower().endswith("day") else "short weekday"
+
+
+def _near(match: re.Match[str]) -> _Reading:
+    words = match[0].lower()
+    if words.endswith("before yesterday"):
+        return lambda now: _ago(now, "day", 2, 2), ""
+    step = -1 if words.startswith("last") else _NEAR.get(words, 0)
+    return lambda now: _ago(now, "day", -step, -step), ""
+
+
+def _unit(match: re.Match[str]) -> _Reading:
+    unit, step = match["unit"].lower(), _STEPS[match["which"].lower()]
+    return lambda now: _ago(now, unit, -step, -step), ""
+
+
+def _so_long_ago(match: re.Match[str]) -> _Reading:
+    fewest, most = _counted(match["count"])
+    slack = max(1, most // 4) if match["about"] else 0
+    unit = match["unit"].lower()
+    return lambda now: _ago(now, unit, max(fewest - slack, 0), most + slack), ""
+
+
+def _last_ones(match: re.Match[str]) -> _Reading:
+    _, most = _counted(match["count"] or "a")
+    sign = -1 if match["which"].lower() == "next" else 1
+    return lambda now: _rolling(now, match["unit"].lower(), sign * most), ""
+
+
+def _counted(words: str) -> tuple[int, int]:
+    if words.isdecimal():
+        return int(words), int(words)
+    bare = words.lower().split()
+    return next(_COUNTS[word] for word in reversed(bare) if word != "of")
+
+
+def _in_year(at: Callable[[int], Period], match: re.Match[str]) -> Meaning:
+    """Return what comes every year, or the one of the year that the words go on to name."""
+    if match["year"]:
+        return lambda _now: at(_year(match["year"]))
+    if match["which"]:
+        return lambda now: at(now.year + _STEPS[match["which"].lower()])
+    return Cycle(at, lambda moment: moment.year)
+
+
+def _year(digits: str) -> int:
+    number = int(digits.lstrip("'\u2019"))
+    if digits.isdecimal():
+        return number
+    return 2000 + number if number < _CENTURY_TURN else 1900 + number
+
+
+def _month(match: re.Match[str]) -> int:
+    return _MONTHS.index(match["month"][:3].lower()) + 1
+
+
+def _is_verb(match: re.Match[str]) -> bool:
+    """Return whether "may" or "march" stands where the verb would: small, and words follow."""
+    return match["month"] in {"may", "march"} and not _LONELY.match(match.string, match.end())
+
+
+_READERS: dict[str, Callable[[re.Match[str]], _Reading]] = {
+    "iso": _iso,
+    "day and month": _date,
+    "month and day": _date,
+    "month": _of_month,
+    "year": _whole_year,
+    "weekday": _weekday,
+    "near": _near,
+    "unit": _unit,
+    "ago": _so_long_ago,
+    "rolling": _last_ones,
+    "rolling one": _last_ones,
+}
+
+
+# ---------------------------------------------------------------- in a question
 def _before(pattern: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)(?:{pattern})\Z", re.IGNORECASE | re.ASCII)
 
 
-_WHICH = _before(WORDS["WHICH"])
-_THIRD = _before(WORDS["THIRD"])
-_PLACE = _before(WORDS["PLACE"])
-_NEIGHBOUR = _before(WORDS["NEIGHBOUR"])
-_RELATION = _before(WORDS["RELATION"])
-_END_OF = re.compile(r"\s(?:the\s)?end\sof\s", re.IGNORECASE)
-_FROM = _before(WORDS["FROM"])
-_ONWARDS = re.compile(r"\s(?:onwards?|on)(?!\w)(?!\sthe)", re.IGNORECASE)
-_LINK = re.compile(WORDS["LINK"], re.IGNORECASE)
-_OPENING = _before(WORDS["OPENING"])
-_EVERY = _before(WORDS["EVERY"])
+_REACH = 48
+"""How many characters before an anchor may change its meaning."""
+_WHICH = _before(_WORDS["WHICH"])
 _SUPPORTS = {
     name: _before(words) for name, words in table(__file__, "times.txt", "supports").items()
 }
@@ -46,197 +293,17 @@ _SUPPORTS = {
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A time that a question names: from `start` on, up to but without `end`; None is open.
+    """A time that a question names: from `start` on, up to but without `end`, in UTC.
 
-    Both are in UTC. `recurring` says that no year was named: the span is the nearest before now,
-    and another year's may be meant. `question[position.start : position.stop]` is `text`.
+    `recurring` says that no year was named: the span is the nearest before now, and another year's
+    may be meant. `question[position.start : position.stop]` is `text`.
     """
 
-    start: datetime | None
-    end: datetime | None
+    start: datetime
+    end: datetime
     text: str
     position: range
     recurring: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """An anchor with the words that choose one of many, or a part of it."""
-
-    anchor: Anchor
-    begin: int
-    period: Period
-    chosen: bool
-
-    @property
-    def recurring(self) -> bool:
-        return isinstance(self.anchor.meaning, Cycle) and not self.chosen
-
-
-def _span_at(text: str, anchors: list[Anchor], now: datetime) -> Span | None:
-    """Return the whole phrase that ends with the last of the anchors; None if it is no time.
-
-    Raises `ValueError` or `OverflowError` for a time that the calendar does not have.
-    """
-    later = _read(text, anchors[-1], now)
-    if _is_habit(text, later):
-        return None
-    joined = _range(text, anchors[-2], later, now) if len(anchors) > 1 else None
-    return joined or _related(text, later)
-
-
-def _read(text: str, anchor: Anchor, now: datetime) -> _Reading:
-    reading = _chosen(text, anchor, now)
-    for _ in range(2):
-        reading = _narrowed(text, reading)
-    return reading
-
-
-def _chosen(text: str, anchor: Anchor, now: datetime) -> _Reading:
-    meaning = anchor.meaning
-    if not isinstance(meaning, Cycle):
-        return _Reading(anchor, anchor.start, meaning(now), chosen=False)
-    match = _search(_WHICH, text, anchor.start)
-    if not match or (anchor.needs == "verb"):
-        is_weekday = anchor.needs.endswith("weekday")
-        period = meaning.last(now) if is_weekday else meaning.latest(now)
-        return _Reading(anchor, anchor.start, period, chosen=is_weekday)
-    choose = {"this": meaning.this, "next": meaning.next}.get(match["which"].lower(), meaning.last)
-    return _Reading(anchor, match.start(), choose(now), chosen=True)
-
-
-def _narrowed(text: str, reading: _Reading) -> _Reading:
-    """Return a part or a neighbour of the period where the words before say so."""
-    if reading.anchor.needs == "verb":
-        return reading
-    for words, read in ((_PLACE, _placed), (_THIRD, _third), (_NEIGHBOUR, _neighbour)):
-        match = _search(words, text, reading.begin)
-        if match:
-            return replace(reading, begin=match.start(), period=read(match, reading.period))
-    return reading
-
-
-def _third(match: re.Match[str], period: Period) -> Period:
-    return periods.part(period, _THIRDS[(match["part"] or match["of"]).lower()], 3)
-
-
-def _placed(match: re.Match[str], period: Period) -> Period:
-    unit, place = match["unit"].lower(), match["place"].lower()
-    if unit in _FRACTIONS:
-        count = _FRACTIONS[unit]
-        return periods.part(period, count - 1 if place == "last" else _PLACES[place], count)
-    if place == "last":
-        return periods.before(period.end, _unit(unit), 1)
-    return periods.after(period.start, _unit(unit), _PLACES[place] + 1)
-
-
-def _neighbour(match: re.Match[str], period: Period) -> Period:
-    unit = (match["unit"] or match["weekday"]).lower()
-    side = match["side"].lower()
-    count, _ = counted(match["count"] or "a")
-    if side in {"after", "following"}:
-        return periods.after(period.end, _unit(unit), count)
-    if side != "of":
-        return periods.before(period.start, _unit(unit), count)
-    if unit == "weekend":
-        return periods.nearest_weekend(period.start)
-    if match["weekday"]:
-        return periods.after(periods.around("week", period.start).start, _unit(unit), count)
-    return periods.around(unit, period.start)
-
-
-def _unit(name: str) -> str | Cycle:
-    if name == "weekend":
-        return periods.WEEKEND
-    return (
-        periods.weekly(WEEKDAYS.index(name[:3])) if name.endswith("day") and name != "day" else name
-    )
-
-
-def _range(text: str, first: Anchor, later: _Reading, now: datetime) -> Span | None:
-    link = _search(_LINK, text, later.begin)
-    if not link or link.start() != first.end:
-        return None
-    earlier = _read(text, first, later.period.start if isinstance(first.meaning, Cycle) else now)
-    opening = _search(_OPENING, text, earlier.begin)
-    if (link["and"] and not (opening and opening["between"])) or not (opening or _is_sure(later)):
-        return None
-    end = _end_after(earlier, later)
-    position = range(opening.start() if opening else earlier.begin, later.anchor.end)
-    recurring = earlier.recurring and later.recurring
-    return _span(text, position, earlier.period.start, end, recurring=recurring)
-
-
-def _end_after(earlier: _Reading, later: _Reading) -> datetime:
-    """Return the end of a range; where only its start has a year, the first end that follows."""
-    meaning = later.anchor.meaning
-    if isinstance(meaning, Cycle) and later.recurring and not earlier.recurring:
-        return meaning.next(earlier.period.start).end
-    return later.period.end
-
-
-def _related(text: str, reading: _Reading) -> Span | None:
-    """Return what is meant if the words before the period are "since", "before" or the like."""
-    relation = _search(_RELATION, text, reading.begin)
-    if relation and _may_follow(text, relation["relation"].lower(), reading):
-        return _opened(relation, reading)
-    source = _search(_FROM, text, reading.begin)
-    onwards = _ONWARDS.match(text, reading.anchor.end)
-    period = reading.period
-    if source and onwards:
-        return _span(text, range(source.start(), onwards.end()), period.start, None)
-    needs, begin = reading.anchor.needs, reading.begin
-    if not _is_sure(reading) and not _search(_SUPPORTS[needs], text, begin):
-        return None
-    position = range(begin, reading.anchor.end)
-    return _span(text, position, period.start, period.end, recurring=reading.recurring)
-
-
-def _opened(match: re.Match[str], reading: _Reading) -> Span:
-    period, relation = reading.period, match["relation"].lower()
-    if _END_OF.match(match.string, match.end("relation")):
-        relation = "until"
-    start, end = {
-        "since": (period.start, None),
-        "after": (period.end, None),
-        "before": (None, period.start),
-        "prior to": (None, period.start),
-    }.get(relation, (None, period.end))
-    return _span(match.string, range(match.start(), reading.anchor.end), start, end)
-
-
-def _span(
-    text: str,
-    position: range,
-    start: datetime | None,
-    end: datetime | None,
-    *,
-    recurring: bool = False,
-) -> Span:
-    return Span(start, end, text[position.start : position.stop], position, recurring)
-
-
-def _may_follow(text: str, relation: str, reading: _Reading) -> bool:
-    """Say whether a relation makes a time of words that may be a name or a verb."""
-    if reading.anchor.needs not in {"month", "verb"} or reading.chosen or relation == "since":
-        return True
-    is_name = relation == "by" or not LONELY.match(text, reading.anchor.end)
-    return reading.begin < reading.anchor.start or not is_name
-
-
-def _is_sure(reading: _Reading) -> bool:
-    is_weak = reading.anchor.needs not in {"", "weekday"}
-    return not is_weak or reading.begin < reading.anchor.start
-
-
-def _is_habit(text: str, reading: _Reading) -> bool:
-    """Say whether a day of every week is meant, which is no time."""
-    is_weekday = reading.anchor.needs.endswith("weekday")
-    return is_weekday and bool(_search(_EVERY, text, reading.begin))
-
-
-def _search(words: re.Pattern[str], text: str, stop: int) -> re.Match[str] | None:
-    return words.search(text, max(0, stop - _REACH), stop)
 
 
 def times_in(question: str, now: datetime) -> tuple[Span, ...]:
@@ -245,7 +312,7 @@ def times_in(question: str, now: datetime) -> tuple[Span, ...]:
     Words that may be no time are none, unless the words around them say so. A `now` without a
     time zone is in UTC.
     """
-    return tuple(sorted(_spans(question, _utc(now)), key=lambda span: span.position.start))
+    return tuple(_spans(question, _utc(now)))
 
 
 def _utc(now: datetime) -> datetime:
@@ -258,69 +325,32 @@ def _utc(now: datetime) -> datetime:
 
 
 def _spans(question: str, now: datetime) -> Iterator[Span]:
-    """Yield the spans, the last one first: words before an anchor change what it means."""
-    anchors = anchors_in(question)
-    while anchors:
-        span = None
+    for anchor in anchors_in(question):
         with suppress(ValueError, OverflowError):
-            span = _span_at(question, anchors, now)
-        begin = anchors.pop().start
-        if span and (span.start is None or span.end is None or span.start < span.end):
-            yield span
-            begin = span.position.start
-        while anchors and anchors[-1].end > begin:
-            anchors.pop()
+            span = _span(question, anchor, now)
+            if span and span.start < span.end:
+                yield span
 
 
-Direction = Literal["before", "after", "during"]
-
-_DIRECTIONS: dict[str, Direction] = {
-    "before": "before",
-    "prior to": "before",
-    "until": "before",
-    "till": "before",
-    "after": "after",
-    "since": "after",
-    "following": "after",
-    "during": "during",
-    "throughout": "during",
-    "while": "during",
-}
-_EVENT = re.compile(WORDS["EVENT"], re.IGNORECASE)
-_LOOSE_END = re.compile(WORDS["LOOSE_END"], re.IGNORECASE)
-_NO_EVENT = re.compile(WORDS["NO_EVENT"], re.IGNORECASE)
-_ANY_DAY = datetime(2000, 1, 1, tzinfo=UTC)
-
-
-@dataclass(frozen=True, slots=True)
-class EventReference:
-    """What happened, in the question's own words, and on which side of it the answer lies.
-
-    `question[position.start : position.stop]` is `phrase`.
-    """
-
-    direction: Direction
-    phrase: str
-    position: range
+def _span(text: str, anchor: Anchor, now: datetime) -> Span | None:
+    """Return the anchor with the words before it that choose one of many; None if it is no time."""
+    meaning, needs, begin = anchor.meaning, anchor.needs, anchor.start
+    is_weekday, is_chosen = needs.endswith("weekday"), False
+    if not isinstance(meaning, Cycle):
+        period = meaning(now)
+    elif needs != "verb" and (match := _search(_WHICH, text, begin)):
+        chosen = {"this": meaning.this, "next": meaning.next}
+        period = chosen.get(match["which"].lower(), meaning.last)(now)
+        begin, is_chosen = match.start(), True
+    else:
+        period = meaning.last(now) if is_weekday else meaning.latest(now)
+    is_sure = needs in {"", "weekday"} or begin < anchor.start
+    if not is_sure and not _search(_SUPPORTS[needs], text, begin):
+        return None
+    recurring = isinstance(meaning, Cycle) and not (is_chosen or is_weekday)
+    position = range(begin, anchor.end)
+    return Span(period.start, period.end, text[begin : anchor.end], position, recurring)
 
 
-def events_in(question: str) -> tuple[EventReference, ...]:
-    """Return the events that a question refers to, in its order; what is a date is none."""
-    return tuple(_references(question, times_in(question, _ANY_DAY)))
-
-
-def _references(question: str, times: tuple[Span, ...]) -> Iterator[EventReference]:
-    stops = [time.position.stop for time in times]
-    for match in _EVENT.finditer(question):
-        first = bisect_right(stops, match.start("phrase"))
-        phrase = _before_time(match, times[first] if first < len(times) else None)
-        phrase = _LOOSE_END.sub("", phrase.rstrip()).rstrip()
-        if phrase and not _NO_EVENT.match(phrase):
-            begin = match.start("phrase")
-            direction = _DIRECTIONS[" ".join(match["cue"].lower().split())]
-            yield EventReference(direction, phrase, range(begin, begin + len(phrase)))
-
-
-def _before_time(match: re.Match[str], time: Span | None) -> str:
-    length = time.position.start - match.start("phrase") if time else len(match["phrase"])
-    return match["phrase"][: max(length, 0)]
+def _search(words: re.Pattern[str], text: str, stop: int) -> re.Match[str] | None:
+    return words.search(text, max(0, stop - _REACH), stop)

@@ -6,6 +6,7 @@ learned from. So who is stopped anywhere goes on where the mark stands, and noth
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from difflib import unified_diff
 from enum import Enum
@@ -32,7 +33,15 @@ from perdure.engine.learn.prose import sentences
 from perdure.engine.learn.review import id_of
 from perdure.engine.parts import Parts
 from perdure.engine.recall.planning import content_words
-from perdure.engine.sessions import WHOLE, Addition, Archived, Beginnings, Sessions, learned_from
+from perdure.engine.sessions import (
+    WHOLE,
+    Addition,
+    Archived,
+    Beginnings,
+    Learned,
+    Sessions,
+    learned_from,
+)
 from perdure.errors import (
     AccessDeniedError,
     BrokenNodeError,
@@ -40,6 +49,7 @@ from perdure.errors import (
     ContextError,
     NodeExistsError,
     NodeNotFoundError,
+    PerdureError,
     VersionMismatchError,
 )
 from perdure.index.contract import Filters
@@ -421,7 +431,8 @@ class Saving:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._nodes = nodes
-        self._sessions = Sessions(nodes)
+        self._sessions = Sessions(nodes, self._at_once)
+        self._learned: list[_Learned] = []
         self._marks = Marks(nodes)
         self._known = known
         self._extractors = extractors
@@ -436,27 +447,31 @@ class Saving:
         *,
         settle: Callable[[], None] = lambda: None,
     ) -> SessionCommit:
-        """Keep the messages, then learn from them; `settle` is called when something is kept."""
-        wishes = self._wishes
+        """Keep the messages and learn from them; `settle` is called when something is kept."""
+        wishes, self._learned = self._wishes, []
         archived = self._sessions.archive(
             messages, session_id, ctx, addition=wishes.addition, dry_run=wishes.dry_run
         )
         self._wishes = replace(wishes, project=archived.project)
-        if not self._wishes.dry_run:
+        if not wishes.dry_run:
             settle()
         plans: list[Planned] = []
         changes: dict[str, Change] = {}
-        for found, changed in self._parts(archived, replace(ctx, session_id=session_id)):
+        count = len(archived.said)
+        at_once = self._learned if archived.learned == count else []
+        for found, changed in at_once or self._parts(archived, replace(ctx, session_id=session_id)):
             plans += found
             for each in changed:
                 before = changes.get(each.uri, each).before
                 changes[each.uri] = replace(each, before=before)
-            if not self._wishes.dry_run:
+            if at_once:
+                wishes.progress(count, count)
+            elif not wishes.dry_run:
                 settle()
         return SessionCommit(
             session_id,
             archived.uris,
-            len(archived.said),
+            count,
             archived.added,
             tuple(plans),
             tuple(changes.values()),
@@ -466,13 +481,24 @@ class Saving:
             archived.hidden,
         )
 
+    def _at_once(self, archived: Archived, ctx: RequestContext) -> Learned:
+        """Learn from what is about to be written, unless it is much; what fails is tried after."""
+        self._learned = []
+        self._wishes = replace(self._wishes, project=archived.project)
+        windows, fresh = list(self._windows(archived)), Ahead(self._known)
+        if len(windows) != 1 or self._wishes.again:
+            return Learned()
+        with suppress(PerdureError):
+            plans = self._planned(windows[0], fresh, ctx)
+            self._learned = [(plans, list(fresh.changes()))]
+            return Learned(fresh.nodes(), Beginnings(archived.said).mark(len(archived.said)))
+        return Learned()
+
     def _parts(self, archived: Archived, ctx: RequestContext) -> Iterator["_Learned"]:
         ahead, beginnings = Ahead(self._known), Beginnings(archived.said)
         for window in self._windows(archived):
             if self._wishes.dry_run:
-                candidates, unfit = self._candidates(window, ctx)
-                plans = [*unfit, *self._plans(candidates, ahead, ctx)]
-                yield plans, list(ahead.changes())
+                yield self._planned(window, ahead, ctx), list(ahead.changes())
             else:
                 yield self._learn(window, archived, beginnings, ctx)
             self._wishes.progress(window.end, len(archived.said))
@@ -487,7 +513,6 @@ class Saving:
     def _learn(
         self, window: Window, archived: Archived, beginnings: Beginnings, ctx: RequestContext
     ) -> "_Learned":
-        candidates, unfit = self._candidates(window, ctx)
         before, after = beginnings.mark(window.start), beginnings.mark(window.end)
         for _ in range(_ATTEMPTS):
             mark = self._marks.read(archived.place, ctx)
@@ -497,11 +522,11 @@ class Saving:
             fresh = Ahead(self._known)
             moved = self._marks.moved(archived.place, mark, mark if is_learned else after)
             try:
-                plans = self._plans(candidates, fresh, ctx)
+                plans = self._planned(window, fresh, ctx)
                 self._nodes.because("session").exchange(fresh.nodes(), (), ctx, also=moved)
             except (VersionMismatchError, NodeExistsError, ConcurrentModificationError):
                 continue  # somebody was faster: plan with what is there now
-            return [*unfit, *plans], list(fresh.changes())
+            return plans, list(fresh.changes())
         raise ConcurrentModificationError(
             f"others change the same memories all the time; {_ATTEMPTS} attempts came too late. "
             "The messages are kept. Fix: commit the session again."
@@ -565,10 +590,9 @@ class Saving:
             return candidate
         return replace(candidate, metadata={**candidate.metadata, "project": project})
 
-    def _plans(
-        self, candidates: Sequence[CandidateMemory], ahead: Ahead, ctx: RequestContext
-    ) -> list[Planned]:
-        return [self._plan(candidate, ahead, ctx) for candidate in candidates]
+    def _planned(self, window: Window, ahead: Ahead, ctx: RequestContext) -> list[Planned]:
+        candidates, unfit = self._candidates(window, ctx)
+        return [*unfit, *(self._plan(candidate, ahead, ctx) for candidate in candidates)]
 
     def _plan(self, candidate: CandidateMemory, ahead: Ahead, ctx: RequestContext) -> Planned:
         from perdure.engine.learn.merging import policy_for  # noqa: PLC0415 - 16 ms if none is

@@ -3,10 +3,11 @@
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
+from zlib import crc32
 
 from perdure.files import sync_path
 from perdure.index.account import schema
@@ -25,6 +26,7 @@ from perdure.index.account.rows import (
     rows_of,
 )
 from perdure.index.filters import stamp_of
+from perdure.model.record import NOTED
 
 
 class Edit:
@@ -49,9 +51,9 @@ class Edit:
         self._remove(rows_of(self._db, self._names, ids))
 
     def remove_uris(self, uris: Iterable[str]) -> None:
-        known = [name for name in map(self._names.find, uris) if name is not None]
-        self._removed.update(known)
-        self._remove(self._db.execute(schema.ROWS_OF_URIS, (json.dumps(known),)).fetchall())
+        known = self._names.find_all(list(uris))
+        self._removed |= known
+        self._remove(self._db.execute(schema.ROWS_OF_URIS, (json.dumps([*known]),)).fetchall())
 
     def remove_owner(self, owner_space: str) -> int:
         name = self._names.find(owner_space)
@@ -59,13 +61,15 @@ class Edit:
         self._remove(rows)
         return len(rows)
 
-    def mark(self, uris: Iterable[str], unlogged: Iterable[str]) -> None:
+    def mark(self, uris: Iterable[str], unlogged: Collection[str]) -> None:
         """Let of these URIs only some be marked as not what the log says."""
         if self._db.execute(schema.ANY_UNLOGGED).fetchone():
-            known = [(name,) for name in map(self._names.find, uris) if name is not None]
+            known = [(name,) for name in self._names.find_all(list(uris))]
             self._db.executemany(schema.DROP_UNLOGGED, known)
-        marked = [(self._names.number(uri),) for uri in unlogged]
-        self._db.executemany(schema.MARK_UNLOGGED, marked)
+        if unlogged:
+            self._names.give(unlogged)
+            marked = [(name,) for name in self._names.numbers(unlogged)]
+            self._db.executemany(schema.MARK_UNLOGGED, marked)
 
     def add(self, records: Iterable[Prepared]) -> None:
         """Add records, in place of those with the same ids; of one id the last counts."""
@@ -74,7 +78,7 @@ class Edit:
         first = self._last.rows + self._added + 1
         add(self._db, self._names, fresh.values(), first)
         self._added += len(fresh)
-        uris = {self._names.number(each.record.uri) for each in fresh.values()}
+        uris = set(self._names.numbers(each.record.uri for each in fresh.values()))
         self._touched |= uris
         self._removed -= uris
 
@@ -173,7 +177,7 @@ def _expected() -> list[Row]:
 
 def _check_log(file: AccountFile, db: sqlite3.Connection) -> None:
     changes_from(db, file.account, 0)
-    if any(schema.sum_of(value) != found for found, value in db.execute(schema.SUMS)):
+    if any(crc32(value.encode()) != found for found, value in db.execute(schema.SUMS)):
         raise file.damage("a name has the sum of another")
     last = last_change(db, file.account)
     ((row,),) = db.execute(schema.LAST_ROW)
@@ -188,8 +192,8 @@ def _check_notes(file: AccountFile, db: sqlite3.Connection) -> None:
     for row, text, payload in db.execute(schema.NOTES_TOLD):
         with suppress(ValueError, TypeError, LookupError):  # then its digest tells
             found = json.loads(schema.unpacked(payload, text))
-            if (noted := noted_in(found)) is not None:
-                told.append((row, *noted))
+            if NOTED in found:
+                told.append((row, *noted_in(found)))
             named |= {(row, *each) for each in named_in(found)}
     kept = {(row, name, noted) for name, noted, row in db.execute(schema.NAMED_KEPT)}
     if told != db.execute(schema.NOTES_KEPT).fetchall() or named != kept:

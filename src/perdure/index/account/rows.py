@@ -6,14 +6,15 @@ import sqlite3
 from collections.abc import Collection, ItemsView, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
+from zlib import crc32
 
 from perdure.errors import DamageError
 from perdure.index.account import schema
-from perdure.index.filters import LEVEL, NAMED, Filing, Sought, above, bounds, digest_of, filing
+from perdure.index.filters import LEVEL, NAMED, Sought, above, bounds, digest_of, filing
 from perdure.index.vectors import quantised, whole
 from perdure.model import IndexRecord, Level, SeedHit
-from perdure.model.record import ACCOUNT, OWNER_SPACE, VALID_FROM, VALID_UNTIL
-from perdure.model.values import JSON, entries_of
+from perdure.model.record import ACCOUNT, LINKS, NOTED, OWNER_SPACE, VALID_FROM, VALID_UNTIL
+from perdure.model.values import JSON
 
 KEPT = 1024
 """Transactions that are remembered. Who has not looked for longer must look at everything."""
@@ -23,7 +24,7 @@ _TOKEN_BITS = 62
 Row = tuple[Any, ...]
 Scored = list[tuple[int, float]]
 """Rows, and how well they fit."""
-_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=entries_of).encode
+_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 BELOW = "below"
 _LEVELS = {each.value: each for each in Level}
 _FEW_NAMES = 4
@@ -100,32 +101,45 @@ class Names:
     def find(self, value: str) -> int | None:
         """Return the number of a text; None if no record ever said it."""
         if value not in self._known:
-            row = self._db.execute(schema.NAME_OF, (schema.sum_of(value), value)).fetchone()
+            row = self._db.execute(schema.NAME_OF, (crc32(value.encode()), value)).fetchone()
             self._known[value] = None if row is None else int(row[0])
         return self._known[value]
 
     def find_all(self, values: Collection[str]) -> frozenset[int]:
         """Return the numbers of those texts that some record ever said."""
-        if len(values) <= _FEW_NAMES:
-            return frozenset(number for value in values if (number := self.find(value)) is not None)
-        asked = json.dumps(list(map(schema.sum_of, values))), json.dumps(list(values))
-        found = self._db.execute(schema.NAMES_OF, asked)
-        return frozenset(number for (number,) in found)
+        known = self._known
+        asked = [each for each in dict.fromkeys(values) if each not in known]
+        if len(asked) > _FEW_NAMES:
+            known |= dict.fromkeys(asked)
+            sums = json.dumps([crc32(each.encode()) for each in asked])
+            found = self._db.execute(schema.NAMES_OF, (sums, json.dumps(asked)))
+            known |= {value: number for number, value in found}
+        numbers = [known[each] if each in known else self.find(each) for each in values]
+        return frozenset([number for number in numbers if number is not None])
 
-    def number(self, value: str) -> int:
-        known = self.find(value)
-        if known is None:
-            made = self._db.execute(schema.ADD_NAME, (schema.sum_of(value), value)).lastrowid
-            known = self._known[value] = int(made or 0)
-        return known
+    def give(self, values: Collection[str]) -> None:
+        """See to it that each of these texts has a number."""
+        self.find_all(values)
+        known = self._known
+        if new := [each for each in dict.fromkeys(values) if known[each] is None]:
+            (last,) = self._db.execute(schema.LAST_NAME).fetchone()
+            known |= {value: number for number, value in enumerate(new, (last or 0) + 1)}
+            rows = [(known[value], crc32(value.encode()), value) for value in new]
+            self._db.executemany(schema.ADD_NAME, rows)
+
+    def numbers(self, values: Iterable[str | None]) -> list[int]:
+        """Return the numbers of texts that were given one; 0 for none."""
+        known = self._known
+        return [0 if each is None else known[each] or 0 for each in values]
 
 
 class Prepared(NamedTuple):
     """A record, and all of its rows that can be made without looking into the file."""
 
     record: IndexRecord
-    filed: Filing
-    below: str
+    names: Sequence[str | None]
+    """Its URI, below which place it is, and what else it is filed under."""
+    times: tuple[int, int]
     text: Row
     vector: bytes
 
@@ -135,12 +149,13 @@ def prepare(record: IndexRecord) -> Prepared:
     id_, text, context, filters = record.id, record.text, record.context, record.filters
     vector = quantised(record.vector)
     digest = digest_of((id_, int(record.level), text, context, filters, record.payload), vector)
-    given = entries_of(filters)
-    since, until = given.get(VALID_FROM), given.get(VALID_UNTIL)
+    since, until = filters.get(VALID_FROM), filters.get(VALID_UNTIL)
     told = _encoded(record.payload)
-    payload = told if "noted" in record.payload else schema.packed(told, text)
+    payload = told if NOTED in record.payload else schema.packed(told, text)
     said = (_kept_id(id_, record.uri), text, context, payload, since, until, digest)
-    return Prepared(record, filing(record), above(record.uri, record.level), said, vector)
+    filed, below = filing(record), above(record.uri, record.level)
+    names = (record.uri, below or None, *map(filed.texts.get, NAMED))
+    return Prepared(record, names, (filed.since, filed.until), said, vector)
 
 
 def _kept_id(id_: str, uri: str) -> str:
@@ -164,13 +179,18 @@ def rows_of(
 
 def add(db: sqlite3.Connection, names: Names, records: Iterable[Prepared], first: int) -> None:
     fresh = list(enumerate(records, first))
-    db.executemany(schema.ADD_RECORD, [(row, *_filed(each, names)) for row, each in fresh])
+    names.give([text for _, each in fresh for text in each.names if text is not None])
+    filed = [
+        (row, int(each.record.level), *names.numbers(each.names), *each.times)
+        for row, each in fresh
+    ]
+    db.executemany(schema.ADD_RECORD, filed)
     db.executemany(schema.ADD_TEXT, [(row, *each.text) for row, each in fresh])
     db.executemany(schema.ADD_VECTOR, [(row, each.vector) for row, each in fresh if each.vector])
-    payloads = [(row, entries_of(each.record.payload)) for row, each in fresh]
-    notes = [(row, *noted) for row, payload in payloads if (noted := noted_in(payload))]
-    db.executemany(schema.ADD_NOTE, notes)
-    named = [(*each, row) for row, payload in payloads for each in named_in(payload)]
+    notes = [(row, each.record.payload) for row, each in fresh if NOTED in each.record.payload]
+    db.executemany(schema.ADD_NOTE, [(row, *noted_in(payload)) for row, payload in notes])
+    notes += [(row, each.record.payload) for row, each in fresh if LINKS in each.record.payload]
+    named = [(*each, row) for row, payload in notes for each in named_in(payload)]
     db.executemany(schema.ADD_NAMED, named)
     for kind, levels in schema.KINDS.items():
         said = [
@@ -181,32 +201,18 @@ def add(db: sqlite3.Connection, names: Names, records: Iterable[Prepared], first
         db.executemany(schema.ADD_WORDS.format(kind), said)
 
 
-def noted_in(payload: Mapping[str, JSON]) -> tuple[str, int, str] | None:
+def noted_in(payload: Mapping[str, JSON]) -> tuple[str, int, str]:
     """Return what is shown unasked is found by: project, whether always, and when."""
-    if "noted" not in payload:
-        return None
     always, updated = payload.get("always"), payload.get("updated_at", "")
-    return str(payload["noted"]), always if isinstance(always, int) else 0, str(updated)
+    return str(payload[NOTED]), always if isinstance(always, int) else 0, str(updated)
 
 
 def named_in(payload: Mapping[str, JSON]) -> list[tuple[str, str]]:
     """Return the names that a note or a node with links is found by, each with which it is."""
-    noted = [("names", str(payload["noted"]))] if "noted" in payload else []
-    found = ((payload.get(key), kind) for key, kind in (*noted, ("links", schema.LINK)))
+    noted = [("names", str(payload[NOTED]))] if NOTED in payload else []
+    found = ((payload.get(key), kind) for key, kind in (*noted, (LINKS, schema.LINK)))
     lists = ((names, kind) for names, kind in found if isinstance(names, list | tuple))
     return [(name, kind) for names, kind in lists for name in names if isinstance(name, str)]
-
-
-def _filed(fresh: Prepared, names: Names) -> Row:
-    texts = fresh.filed.texts
-    return (
-        int(fresh.record.level),
-        names.number(fresh.record.uri),
-        names.number(fresh.below) if fresh.below else 0,
-        *(names.number(texts[name]) if name in texts else 0 for name in NAMED),
-        fresh.filed.since,
-        fresh.filed.until,
-    )
 
 
 # ---------------------------------------------------------------- back

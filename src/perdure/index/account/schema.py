@@ -157,7 +157,8 @@ ADD_VECTOR = "INSERT INTO vectors VALUES (?, ?)"
 ADD_NOTE = "INSERT INTO notes VALUES (?, ?, ?, ?)"
 ADD_NAMED = "INSERT OR IGNORE INTO named VALUES (?, ?, ?)"
 ADD_WORDS = "INSERT INTO {} (rowid, text, context) VALUES (?, ?, ?)"
-ADD_NAME = "INSERT INTO names (sum, value) VALUES (?, ?)"
+ADD_NAME = "INSERT INTO names (name, sum, value) VALUES (?, ?, ?)"
+LAST_NAME = "SELECT max(name) FROM names"
 PUT_STAMP = "INSERT OR REPLACE INTO stamps VALUES (?, ?)"
 DROP_STAMP = "DELETE FROM stamps WHERE uri = ?"
 ADD_CHANGE = "INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?)"
@@ -209,7 +210,7 @@ CHANGES_FROM = (
 CHANGE_AT = "SELECT token FROM changes WHERE seq = ?"
 NAME_OF = "SELECT name FROM names WHERE sum = ? AND value = ?"
 NAMES_OF = (
-    "SELECT name FROM names WHERE sum IN (SELECT value FROM json_each(?)) "
+    "SELECT name, value FROM names WHERE sum IN (SELECT value FROM json_each(?)) "
     "AND value IN (SELECT value FROM json_each(?))"
 )
 SUMS = "SELECT sum, value FROM names"
@@ -359,11 +360,6 @@ def unpacked(data: bytes | str, text: str) -> str:
     if not grow.eof or grow.unused_data:
         raise ValueError("a payload is cut off")
     return payload.decode()
-
-
-def sum_of(value: str) -> int:
-    """Return what a name is found by."""
-    return zlib.crc32(value.encode())
 
 
 SHOWN_FILES = (".meta.json", "content.md")
