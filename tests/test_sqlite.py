@@ -81,6 +81,18 @@ def test_without_a_file_it_is_empty_and_refuses_changes(tmp_path: Path, number: 
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.parametrize("number", REFUSED)
+def test_a_file_without_tables_is_empty_too(tmp_path: Path, number: int) -> None:
+    path = tmp_path / "shelf.sqlite"
+    with closing(sqlite3.connect(path)) as db:  # as it is left if the disk is full just then
+        db.execute("PRAGMA journal_mode = WAL")
+
+    with refusing(number), closing(opened(path)) as file:
+        assert titles(file) == []
+    with closing(opened(path)) as file:
+        add(file, "Emma")
+
+
 def test_a_full_disk_refuses_a_change_wholly(path: Path) -> None:
     with closing(opened(path)) as file:
         with file.reading() as db:

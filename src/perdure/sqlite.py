@@ -232,12 +232,24 @@ class DatabaseFile:
         return self._connection_to(str(self.path), self._prepare)
 
     def _open_to_read(self, refused: PerdureError) -> sqlite3.Connection:
-        if not self.path.exists() or not self.path.stat().st_size:
+        if self._is_empty():
             return self._connection_to(":memory:", self._settle)
         for how in _AS_IT_IS:
             with suppress(sqlite3.OperationalError):
-                return self._connection_to(f"{self.path.as_uri()}?{how}", self._check)
+                return self._connection_to(self._uri(how), self._check)
         raise refused
+
+    def _is_empty(self) -> bool:
+        """Whether it has no tables, as when the disk was full before they could be created."""
+        if not self.path.exists() or not self.path.stat().st_size:
+            return True
+        for how in _AS_IT_IS:
+            with suppress(sqlite3.Error), closing(sqlite3.connect(self._uri(how), uri=True)) as db:
+                return bool(db.execute("PRAGMA schema_version").fetchone() == (0,))
+        return False
+
+    def _uri(self, how: str) -> str:
+        return f"{self.path.as_uri()}?{how}"
 
     def _connection_to(
         self, where: str, prepare: Callable[[sqlite3.Connection], None]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from perdure import HintKind
 from perdure.errors import PerdureError
 from perdure.testing.suite import examples
 from tests.engine.erasing.homes import root
@@ -97,6 +98,56 @@ def _try(home: Path, verb: str) -> None:
         else:
             result = memory.recall("tabs")
             assert result.hits or result.index_lag or result.hints, "silently nothing"
+
+
+@pytest.fixture
+def home(whole: Path, tmp_path: Path) -> Path:
+    with opened(tmp_path / "home", semantic=False):
+        pass  # a store is known by its folder
+    shutil.rmtree(tmp_path / "home")
+    return shutil.copytree(whole, tmp_path / "home")
+
+
+def _index_in(home: Path) -> Path:
+    (index,) = home.rglob("lexical-*/*.sqlite")
+    return index
+
+
+def _replace_in_index(home: Path, old: bytes, new: bytes, count: int = -1) -> None:
+    data = _index_in(home).read_bytes()
+    assert old in data
+    _index_in(home).write_bytes(data.replace(old, new, count))
+
+
+def test_a_save_succeeds_while_the_index_is_damaged(home: Path) -> None:
+    _index_in(home).write_bytes(b"no database " * 999)
+    with opened(home, semantic=False) as context:
+        root(context).save("Likes trains.", category="preference", slug="three")
+
+        assert root(context).recall("trains").hits
+
+
+def test_a_link_that_the_index_lost_is_followed_by_a_move(home: Path) -> None:
+    _replace_in_index(home, b"one[[", b"onf[[", 1)
+    with opened(home, semantic=False) as context:
+        memory = root(context)
+        memory.move("preference/one", "preference/tabs")
+
+        assert "[[Tabs|one]]" in memory.read("preference/two").content
+
+
+def test_a_date_that_is_none_is_damage_and_the_index_is_rebuilt(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with opened(home, semantic=False) as context:
+        message = {"role": "user", "content": "I like trains.", "time": "2026-03-02T10:00:00Z"}
+        root(context).commit_session([message], session_id="monday")
+        assert root(context).recall("trains").hits
+    _replace_in_index(home, b"2026-03-02T10", b"2026-03-02T1O")
+    with opened(home, semantic=False) as context:
+        result = root(context).recall("trains")
+
+    assert result.hits
+    assert HintKind.INDEX_REBUILT in {hint.kind for hint in result.hints}
 
 
 def test_a_home_copied_while_it_is_written_is_opened_with_all_before(tmp_path: Path) -> None:

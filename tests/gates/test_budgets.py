@@ -19,9 +19,9 @@ BUDGETS = {
     "app": 2_691,
     "artifacts": 6_666,
     "context": 5_065,
-    "engine": 27_056,
+    "engine": 27_068,
     "harness": 2_026,
-    "index": 4_629,
+    "index": 4_633,
     "llm": 1_623,
     "model": 3_120,
     "process": 583,
@@ -48,4 +48,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 76_902
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 76_930

@@ -96,8 +96,7 @@ class TestForPeople:
         printed = told("recall", asked, "--explain").splitlines()
 
         (plan,) = [line for line in printed if line.startswith("plan: words green, tea, ")]
-        assert "; names Ana Lopez" in plan
-        assert "; phrases green tea; times last May; events the move; kinds " in plan
+        assert plan.endswith("; times last May")
 
     def test_many_lines_are_cut_and_marked(self) -> None:
         told("write", "preference/long", "".join(f"line {number}\n" for number in range(20)))

@@ -17,6 +17,7 @@ from perdure.errors import (
     AccessDeniedError,
     ClosedError,
     ConfigError,
+    DamageError,
     EmbeddingError,
     ForgottenError,
     InvalidUriError,
@@ -970,9 +971,10 @@ class Memory(Readable):
     def settle(self) -> None:
         """Bring the index up to date with all that was written, if that can be done now.
 
-        What was written is there in any case, and a recall says how far its index is behind.
+        What was written is there in any case. A recall returns how far its index is behind, and
+        rebuilds one that is damaged.
         """
-        with suppress(EmbeddingError, StorageError):
+        with suppress(EmbeddingError, StorageError, DamageError):
             following = self._parts.present(self.caller.account_id).following
             engine.worker.Worker(self._parts.outbox, following).drain(self.caller.account_id)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from perdure.dataclass import dataclass
 from perdure.engine.recall.planning import Plan
+from perdure.errors import DamageError
 from perdure.index.account.rows import Payload
 from perdure.model import SeedHit
 from perdure.model.values import JSON
@@ -141,6 +142,15 @@ class Facts(NamedTuple):
 
 
 def _facts(payload: Mapping[str, JSON]) -> Facts:
+    try:
+        return _read_facts(payload)
+    except (TypeError, ValueError) as error:
+        raise DamageError(
+            f"a record of the index can't be read: {error}. Fix: run `perdure index verify --heal`."
+        ) from error
+
+
+def _read_facts(payload: Mapping[str, JSON]) -> Facts:
     said = dict(payload.items()).get
     message, passage, date, lasting = (
         said("message"),

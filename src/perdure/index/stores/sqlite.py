@@ -362,7 +362,11 @@ class SqliteIndex(Closing):
         return self._ask(wanted.account, told, [])
 
     def leading_to(self, account_id: str, names: Collection[str]) -> list[str]:
-        def leading(_: AccountFile, db: sqlite3.Connection, __: Change) -> list[str]:
+        def leading(file: AccountFile, db: sqlite3.Connection, _: Change) -> list[str]:
+            # A link that is missed stays broken in the owner's text, so the table is checked first.
+            ((found,), *_more) = db.execute("PRAGMA integrity_check(named)")
+            if found != "ok":
+                raise file.damage(f"SQLite finds {found[:200]!a}")
             return [uri for (uri,) in db.execute(schema.LEADING, (json.dumps(sorted(names)),))]
 
         return self._ask(account_id, leading, [])
