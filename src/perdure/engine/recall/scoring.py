@@ -143,37 +143,28 @@ class Facts(NamedTuple):
 
 def _facts(payload: Mapping[str, JSON]) -> Facts:
     try:
-        return _read_facts(payload)
+        get = dict(payload.items()).get
+        message, passage, date, lasting = map(get, ("message", "passage", "date", "lasting"))
+        near, length = get("near") or (), max(1, int(get("length") or 1))  # type: ignore[arg-type] # as it was put
+        return Facts(
+            key=(f"{get('session_id')}#", message) if isinstance(message, int) else None,
+            passage=passage if isinstance(passage, int) else 0,
+            speaker=str(get("speaker") or ""),
+            role=str(get("role") or ""),
+            party=tuple(get("party") or ()),  # type: ignore[arg-type] # of texts, as it was put
+            short=min(1.0, _SHORT / length),
+            asks=get("asks") is True,
+            near=tuple(number for number in near if number >= 0),  # type: ignore[misc,union-attr,operator] # as before
+            date=datetime.fromisoformat(date) if isinstance(date, str) else None,
+            lines=_lines(get("lines")),
+            cid=get("cid"),
+            project=get("project"),
+            lasting=lasting if isinstance(lasting, float) else None,
+        )
     except (TypeError, ValueError) as error:
         raise DamageError(
             f"a record of the index can't be read: {error}. Fix: run `perdure index verify --heal`."
         ) from error
-
-
-def _read_facts(payload: Mapping[str, JSON]) -> Facts:
-    said = dict(payload.items()).get
-    message, passage, date, lasting = (
-        said("message"),
-        said("passage"),
-        said("date"),
-        said("lasting"),
-    )
-    near, length = said("near") or (), max(1, int(said("length") or 1))  # type: ignore[arg-type] # as it was put
-    return Facts(
-        key=(f"{said('session_id')}#", message) if isinstance(message, int) else None,
-        passage=passage if isinstance(passage, int) else 0,
-        speaker=str(said("speaker") or ""),
-        role=str(said("role") or ""),
-        party=tuple(said("party") or ()),  # type: ignore[arg-type] # of texts, as it was put
-        short=min(1.0, _SHORT / length),
-        asks=said("asks") is True,
-        near=tuple(number for number in near if number >= 0),  # type: ignore[misc,union-attr,operator] # as before
-        date=datetime.fromisoformat(date) if isinstance(date, str) else None,
-        lines=_lines(said("lines")),
-        cid=said("cid"),
-        project=said("project"),
-        lasting=lasting if isinstance(lasting, float) else None,
-    )
 
 
 def _lines(value: JSON) -> tuple[int, int] | None:
