@@ -19,7 +19,7 @@ BUDGETS = {
     "app": 2_691,
     "artifacts": 6_666,
     "context": 5_065,
-    "engine": 27_059,
+    "engine": 27_062,
     "harness": 2_026,
     "index": 4_633,
     "llm": 1_623,
@@ -48,4 +48,4 @@ def test_learning_keeps_to_its_budget_with_its_tables() -> None:
 
 
 def test_all_without_the_suites_keeps_to_its_budget() -> None:
-    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 76_921
+    assert lines_in(PACKAGE) - lines_in(PACKAGE / "testing") <= 76_924

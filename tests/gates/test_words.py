@@ -15,7 +15,7 @@ MOST = {
     "agents": 4,
     "app": 48,
     "context": 183,
-    "engine": 669,
+    "engine": 668,
     "index": 138,
     "model": 5,
     "process": 6,

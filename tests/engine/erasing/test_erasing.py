@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -536,3 +537,19 @@ def test_a_note_that_says_nothing_is_an_error_that_says_so(context: Context, hom
     with pytest.raises(DamageError, match="does not say"):
         root(context).forget(uri, erase=True)
     assert root(context).read(uri).content.startswith(SECRET)
+
+
+def test_an_erasure_waits_for_that_of_another(context: Context) -> None:
+    memory = root(context)
+    memory.save("Prefers tabs.", category="preference", slug="tabs")
+    held = context.recorded.history.store.disk.lock("erasing-lock")
+    assert held is not None
+    with ThreadPoolExecutor(1) as pool:
+        erasing = pool.submit(memory.forget, "preference/tabs", erase=True)
+        with pytest.raises(TimeoutError):
+            erasing.result(timeout=0.2)
+        held.release()
+        erasing.result(timeout=30)
+
+    with pytest.raises(NodeNotFoundError):
+        memory.read("preference/tabs")

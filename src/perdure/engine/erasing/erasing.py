@@ -8,9 +8,11 @@ may be done again. The receipt comes last, so it never says more than is true.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 
 from perdure.artifacts import CID
+from perdure.artifacts.disk import take_in_time
 from perdure.artifacts.entry import Sweep
 from perdure.context.draft import Draft
 from perdure.context.files import META, OWNER
@@ -52,6 +54,7 @@ from perdure.storage.wrappers.recorded import Recorded
 
 _BATCH = 250
 _LOCK = "erasing-lock"
+_PAUSE = 0.05
 
 
 class Erasing:
@@ -102,20 +105,20 @@ class Erasing:
             return self._do(task, ctx, key)
 
     def resume(self, ctx: RequestContext) -> list[Erased]:
-        """Finish the erasures that were begun and not ended; none if somebody is at it."""
+        """Finish the erasures that were begun and not ended; `LockTimeout` if another does."""
         if not self._tasks.begun():
             return []
         demand_root(ctx)
         key = self._demand_key()
-        with self._alone():
+        with self._alone(seconds=0):
             return self._finish_all(ctx, key)
 
     def _finish_all(self, ctx: RequestContext, key: SigningKey) -> list[Erased]:
         return [self._do(task, ctx, key) for task in self._tasks.begun()]
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        held = self._history.store.disk.lock(_LOCK)
+    def _alone(self, seconds: float = 10.0) -> Iterator[None]:
+        held = take_in_time(partial(self._history.store.disk.lock, _LOCK), seconds, _PAUSE)
         if held is None:
             raise LockTimeout(
                 "another process is erasing something of this memory just now. Nothing was "
