@@ -62,7 +62,7 @@ class Tables(NamedTuple):
     statements: tuple[str, ...]
     """They make the tables, and set `user_version`."""
     without: str
-    """Called by the process that moves a damaged file away."""
+    """The end of the error about a damaged file: what moving it away costs."""
 
 
 class DatabaseFile:

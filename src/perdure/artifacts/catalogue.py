@@ -191,7 +191,7 @@ class Catalogue:
         return self._answer(lambda database: sorted(_names(database, prefix, position)))
 
     def ever_named(self, prefix: str, position: int) -> bool:
-        """Whether a name with this prefix was bound."""
+        """Whether a name with this prefix was bound up to a position."""
         query = (
             "SELECT 1 FROM binds INDEXED BY binds_by_position CROSS JOIN folders ON id = folder "
             "WHERE position <= ? AND folders.name || binds.name >= ? "

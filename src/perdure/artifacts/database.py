@@ -103,7 +103,7 @@ class Database(DatabaseFile):
 
     def __init__(self, path: str, patience: float) -> None:
         self.followed: Facts | None = None
-        """The last position that the user of this connection has read."""
+        """How far the log was followed through this connection."""
         super().__init__(path, _TABLES, patience)
 
     def _open(self) -> sqlite3.Connection:

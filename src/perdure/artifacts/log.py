@@ -111,7 +111,7 @@ class Log:
         return found
 
     def forget_files(self) -> None:
-        """Close every file; each is opened again when it is used."""
+        """Forget the open files, so that each is opened again when it is used."""
         self._files = {}
         self._reserved = 0
 

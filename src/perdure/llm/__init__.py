@@ -1,1 +1,1 @@
-"""Language models: the contract, adapters, the budget, the ledger and remembered answers."""
+"""Language models: the contract, adapters, the budget and the ledger."""

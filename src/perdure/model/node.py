@@ -132,7 +132,7 @@ class ContextNode:
     """Set by the write that makes it."""
     updated_at: datetime = _EPOCH
     basis: str = field(default="", compare=False, repr=False)
-    """The hash of its files when it was read, so that no later edit is overwritten."""
+    """Identifies its files as they were read, so that no later edit is overwritten."""
     problems: tuple[str, ...] = field(default=(), compare=False)
     """What an edit by hand broke; of that, this node has what was there before."""
 

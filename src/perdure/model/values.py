@@ -155,7 +155,7 @@ def _frozen_mapping(value: Mapping[str, JSON], what: str, depth: int) -> Mapping
 
 
 def _frozen(value: JSON, what: str, depth: int) -> JSON:
-    """Return one value; for an unknown class, its JSON."""
+    """Return one value, frozen; of a subclass of a plain type, the plain value."""
     if (type(value) is str and value.isascii()) or value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
