@@ -5,7 +5,7 @@
 Notes of a few lines are made up, a hundred in each folder, and looked at in three ways, in one run:
 
 files      what the disk itself takes: `os.scandir` and a `stat` of each file, and `find -newer`
-check      `perdure.storage.seen.check` of the same folder, as a recall runs it: in a process that
+check      `perdure.storage.stamps.check` of the same folder, as a recall runs it: in a process that
            has looked before, and in one that has just been started
 recall     of the same notes in place, layout `notes`: the first index, a second start, recalls
            with and without the check, and the first recall after one edit
@@ -29,7 +29,7 @@ from pathlib import Path
 
 import perdure
 from perdure.storage.backends.vault import VaultBackend
-from perdure.storage.seen import Seen, check, settle
+from perdure.storage.stamps import Seen, check, settle
 
 PER_FOLDER = 100
 SETTLED = 0.1

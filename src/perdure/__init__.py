@@ -80,8 +80,8 @@ if TYPE_CHECKING:
     from perdure.model.messages import LeftOut
     from perdure.proofs.proof import Proven
     from perdure.safety.texts import Note, presentable
-    from perdure.storage.history import BlamedLine, Event, Version
-    from perdure.storage.sweep import Edits
+    from perdure.storage.reconciliation import Edits
+    from perdure.storage.text_history import BlamedLine, Event, Version
 else:
     __getattr__ = exports(
         __name__,
@@ -96,7 +96,7 @@ else:
             "engine.conflicts": "Conflict",
             "engine.conversation": "Conversation read_conversation session_id_for",
             "engine.arriving": "Migrated MigrationPlan",
-            "storage.sweep": "Edits",
+            "storage.reconciliation": "Edits",
             "engine.erasing.planning": "Erased ErasurePlan Forgotten",
             "engine.exporting": "is_export",
             "engine.importing.importing": "Imported import_formats",
@@ -128,7 +128,7 @@ else:
             "model": "ContextNode",
             "model.anchors": "Anchors Origin Verdict",
             "model.messages": "LeftOut",
-            "storage.history": "BlamedLine Event Version",
+            "storage.text_history": "BlamedLine Event Version",
         },
     )
 

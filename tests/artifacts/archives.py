@@ -8,8 +8,8 @@ from itertools import count
 from typing import NamedTuple
 
 from perdure.artifacts import CID, ArtifactStore, Change, Derived, Literal
-from perdure.artifacts.archive import Footer, encode_opening, read_archive
-from perdure.artifacts.archiving import export
+from perdure.artifacts.archive_format import Footer, encode_opening, read_archive
+from perdure.artifacts.archive_transfer import export
 from perdure.artifacts.disk import Disk
 from perdure.artifacts.entry import whole_records
 from perdure.artifacts.merkle import leaf, leaf_hashes, root_of

@@ -15,8 +15,8 @@ from perdure.artifacts import (
     IndexState,
     Literal,
 )
-from perdure.artifacts.archive import read_archive
-from perdure.artifacts.archiving import How, Taken, export, import_archive
+from perdure.artifacts.archive_format import read_archive
+from perdure.artifacts.archive_transfer import How, Taken, export, import_archive
 from perdure.artifacts.disk import Disk, FolderDisk
 from perdure.artifacts.entry import Bind
 from perdure.errors import (

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from perdure.artifacts import ArtifactStore, Change, Literal
-from perdure.artifacts.archiving import How, import_archive
+from perdure.artifacts.archive_transfer import How, import_archive
 from perdure.artifacts.disk import Disk
 from perdure.artifacts.entry import Bind, Put
 from tests.artifacts.archives import exported, literal, open_store

@@ -12,8 +12,8 @@ import pytest
 from google_crc32c import extend as extend_crc32c
 
 from perdure.artifacts import CID, ArtifactStore, Change, Codec, Derived, Literal
-from perdure.artifacts.archive import read_archive
-from perdure.artifacts.archiving import export, import_archive
+from perdure.artifacts.archive_format import read_archive
+from perdure.artifacts.archive_transfer import export, import_archive
 from perdure.artifacts.entry import (
     Bind,
     Entry,

@@ -18,8 +18,18 @@ from perdure.artifacts.artifact import Derived, Literal, structures
 from perdure.artifacts.catalogue import Catalogue
 from perdure.artifacts.cid import CID
 from perdure.artifacts.disk import FolderLock
-from perdure.artifacts.entry import Bind, Entry, Lift, Put, Register, Result, Tombstone
-from perdure.artifacts.state import Binding, IndexState, Logged
+from perdure.artifacts.entry import (
+    Bind,
+    Binding,
+    Entry,
+    IndexState,
+    Lift,
+    Logged,
+    Put,
+    Register,
+    Result,
+    Tombstone,
+)
 from perdure.errors import DamageError
 from perdure.testing.storage.processes import finish, start
 

@@ -7,7 +7,7 @@ import pytest
 
 from perdure.artifacts import CID, ArtifactStore, Literal
 from perdure.artifacts.segment import HEADER_BYTES, SEAL_BYTES, End, Frame, Reader, decode_header
-from perdure.artifacts.verify import Report, verify
+from perdure.artifacts.verification import Report, verify
 from perdure.errors import DamageError, PerdureError
 from tests.support.artifacts.memory_disk import MemoryDisk
 

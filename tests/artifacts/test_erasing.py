@@ -6,11 +6,11 @@ from collections.abc import Iterator
 import pytest
 
 from perdure.artifacts import CID, ArtifactStore, Change, Literal
-from perdure.artifacts.archiving import How, export, import_archive
+from perdure.artifacts.archive_transfer import How, export, import_archive
 from perdure.artifacts.disk import Disk
 from perdure.artifacts.entry import Sweep
-from perdure.proofs.keys import SigningKey
 from perdure.proofs.proof import Prover, verify_proof
+from perdure.proofs.signing_keys import SigningKey
 from tests.support.artifacts.memory_disk import MemoryDisk
 from tests.support.artifacts.states import crash_states
 from tests.support.artifacts.workloads import open_store, run

@@ -15,8 +15,7 @@ from google_crc32c import value as crc32c
 from perdure.artifacts import CID, ArtifactStore, IndexState, Literal
 from perdure.artifacts.disk import Disk, FolderDisk
 from perdure.artifacts.entry import Entry
-from perdure.artifacts.journal import LOCK, NOTE
-from perdure.artifacts.named import MARK
+from perdure.artifacts.recent_names import MARK
 from perdure.artifacts.segment import (
     End,
     Frame,
@@ -28,6 +27,7 @@ from perdure.artifacts.segment import (
     salt_of,
     seal,
 )
+from perdure.artifacts.shared_log import LOCK, NOTE
 from perdure.artifacts.table import HEADER_BYTES as TABLE_HEADER_BYTES
 from perdure.errors import DamageError, PerdureError
 from tests.support.artifacts.memory_disk import MemoryDisk

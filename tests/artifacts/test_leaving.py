@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from perdure.artifacts import ArtifactStore, Hash, Literal
-from perdure.artifacts import index as indexes
-from perdure.artifacts.journal import LOCK
+from perdure.artifacts import content_index as indexes
 from perdure.artifacts.segment import Frame, segment_name
+from perdure.artifacts.shared_log import LOCK
 from perdure.errors import DamageError
 from tests.support.artifacts.memory_disk import MemoryDisk
 

@@ -9,10 +9,10 @@ from perdure.artifacts import CID, ArtifactStore, IndexState, Literal
 from perdure.artifacts.disk import FolderDisk
 from perdure.artifacts.entry import Unknown
 from perdure.artifacts.mark import Mark, MarkFile
-from perdure.artifacts.named import MARK
+from perdure.artifacts.recent_names import MARK
 from perdure.artifacts.segment import HEAD_BYTES, HEADER_BYTES, Reader, decode_header
 from perdure.artifacts.segment import End as LogEnd
-from perdure.artifacts.verify import verify
+from perdure.artifacts.verification import verify
 from perdure.errors import DamageError
 from tests.support.artifacts.memory_disk import MemoryDisk
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from perdure.artifacts import CID, ArtifactStore
+from perdure.artifacts.content_index import Index
 from perdure.artifacts.disk import Disk, FolderDisk
-from perdure.artifacts.index import Index
 from perdure.testing.requirement import requirement
 from tests.support.artifacts.machine import check_store
 from tests.support.artifacts.memory_disk import MemoryDisk

@@ -11,10 +11,10 @@ import pytest
 from google_crc32c import value as crc32c
 
 from perdure.artifacts import CID, ArtifactStore, Change, IndexState, Literal
+from perdure.artifacts.content_index import Content, Draft
 from perdure.artifacts.disk import Disk, FolderDisk
 from perdure.artifacts.entry import Bind, Put
-from perdure.artifacts.index import Content, Draft
-from perdure.artifacts.journal import _Request
+from perdure.artifacts.shared_log import _Request
 from perdure.errors import InvalidArtifactError, StorageFaultError
 from tests.support.artifacts.faulty_disk import Fault, FaultyDisk
 from tests.support.artifacts.memory_disk import MemoryDisk

@@ -17,8 +17,8 @@ from perdure.engine.namespaces import NamespaceManager
 from perdure.engine.repair import Repair
 from perdure.errors import BrokenNodeError, NodeNotFoundError
 from perdure.model import ContextNode, EventType, OutboxEvent, RequestContext, Role, Uri
-from perdure.storage.history import History
-from perdure.storage.joint import Joint
+from perdure.storage.committer import Joint
+from perdure.storage.text_history import History
 from perdure.storage.wrappers.recorded import Recorded
 from tests.support.context.crashes import (
     FolderGround,

@@ -15,9 +15,9 @@ from perdure.engine.outbox import OutboxStore
 from perdure.engine.repair import Repair
 from perdure.model import Uri
 from perdure.storage import StorageBackend, TransactionalBackend
-from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.memory import MemoryBackend
-from perdure.storage.history import History
+from perdure.storage.backends.folder import DeviceLocalBackend
+from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.text_history import History
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.testing.storage.base import tree
 from tests.support.artifacts.memory_disk import MemoryDisk

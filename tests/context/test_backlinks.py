@@ -15,8 +15,8 @@ from perdure.errors import ContextError, DamageError, ModelNotInstalledError, St
 from perdure.index.stores.sqlite import SqliteIndex
 from perdure.model import RelationEdge, Uri
 from perdure.storage import Locator
-from perdure.storage.backends.memory import MemoryBackend
-from perdure.storage.history import History
+from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.text_history import History
 from perdure.storage.wrappers.recorded import Recorded
 from tests.support.context.base import ANA, CONTENT, RELATIONS, memory, uri_of
 from tests.support.context.index_outbox import indexed_links

@@ -23,7 +23,7 @@ from perdure.errors import (
 )
 from perdure.model import ContextNode, RelationEdge, Uri
 from perdure.storage import Locator
-from perdure.storage.sweep import record_edits
+from perdure.storage.reconciliation import record_edits
 from perdure.testing.storage.processes import start
 from tests.context.opened import (
     ADMIN,

@@ -17,8 +17,8 @@ from perdure.errors import (
     NodeExistsError,
     NodeNotFoundError,
 )
-from perdure.storage.backends.memory import MemoryBackend
-from perdure.storage.history import History
+from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.text_history import History
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.testing import suite
 from tests.bites import Bite, repeatable_search  # noqa: F401 - the fixture is used by being here

@@ -15,8 +15,8 @@ from perdure.context.relations import RelationReader, Relations
 from perdure.errors import BrokenNodeError, ContextError, NodeNotFoundError
 from perdure.model import ContextNode, RelationEdge, Uri
 from perdure.storage import Locator
-from perdure.storage.backends.memory import MemoryBackend
-from perdure.storage.history import History
+from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.text_history import History
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.storage.wrappers.view import View
 from tests.support.context.base import ANA, CONTENT, memory, uri_of

@@ -13,7 +13,7 @@ from perdure.context.layouts.places import Places, Row
 from perdure.storage import Locator
 from perdure.storage.backends.vault import VaultBackend
 from perdure.storage.contract import UNREADABLE, walk
-from perdure.storage.undo import look
+from perdure.storage.redo import look
 
 names = st.text("ab-.0%_é", min_size=1, max_size=3)
 keys = st.lists(names, min_size=1, max_size=4).map("/".join)

@@ -15,8 +15,8 @@ from perdure.engine.repair import Repair
 from perdure.errors import AccessDeniedError, InvalidUriError, NodeNotFoundError
 from perdure.model import ContextNode, RelationEdge, RequestContext, Role, Uri
 from perdure.storage import Locator
-from perdure.storage.backends.memory import MemoryBackend
-from perdure.storage.history import History
+from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.text_history import History
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.testing.requirement import requirement
 from tests.context.broken_tenancy import BROKEN, opened

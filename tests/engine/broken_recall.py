@@ -48,7 +48,7 @@ from perdure.index.stores.sqlite import SqliteIndex
 from perdure.model import IndexRecord, Level, RequestContext, Role, Uri
 from perdure.model.record import ACCOUNT, OWNER_SPACE, VALID_AT, record_id
 from perdure.safety import texts
-from perdure.storage.history import History
+from perdure.storage.text_history import History
 from perdure.storage.wrappers.view import View
 
 Patch = pytest.MonkeyPatch

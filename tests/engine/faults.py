@@ -27,7 +27,7 @@ import click
 from perdure.app import Context
 from perdure.engine.memory import Memory
 from perdure.errors import NodeNotFoundError, PerdureError
-from perdure.storage import confined
+from perdure.storage import openat
 from tests.engine.erasing.homes import root
 from tests.engine.remembering import opened
 
@@ -248,8 +248,8 @@ class _Failing:
         with ExitStack() as stack:
             for name in CALLS:
                 stack.enter_context(mock.patch.object(os, name, self.wrap(getattr(os, name))))
-            renamed = self.wrap(confined.rename)
-            stack.enter_context(mock.patch.object(confined, "rename", renamed))
+            renamed = self.wrap(openat.rename)
+            stack.enter_context(mock.patch.object(openat, "rename", renamed))
             yield
 
 

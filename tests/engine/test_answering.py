@@ -9,7 +9,7 @@ import pytest
 from perdure.app import Context
 from perdure.artifacts import IndexState
 from perdure.engine.recall.result import RecallResult
-from perdure.storage.sweep import sweep
+from perdure.storage.reconciliation import sweep
 from tests.disks import refusing
 from tests.engine.remembering import of, opened, save_all, uris
 from tests.support.hints import texts_of

@@ -12,7 +12,7 @@ from perdure.engine import edits, watcher
 from perdure.engine.edits import look_for_edits
 from perdure.engine.recall.result import HintKind, RecallResult
 from perdure.errors import TextsGoneError
-from perdure.storage.seen import Checked
+from perdure.storage.stamps import Checked
 from tests.engine.remembering import of, opened, save_all
 
 pytestmark = pytest.mark.usefixtures("agfs")

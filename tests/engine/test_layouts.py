@@ -13,8 +13,8 @@ from perdure.app import import_memory
 from perdure.app.relayout import change_layout
 from perdure.artifacts import CID
 from perdure.errors import NodeNotFoundError, StorageFaultError
-from perdure.storage.content import Change
-from perdure.storage.folder import FolderBackend
+from perdure.storage.backends.folder import FolderBackend
+from perdure.storage.changes import Change
 
 MESSAGES = [
     {"role": "user", "content": "I prefer pnpm over npm. Always use ruff, never black."},

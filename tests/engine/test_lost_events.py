@@ -9,7 +9,7 @@ from perdure.app import open_context
 from perdure.engine.worker import Worker
 from perdure.errors import StorageFullError
 from perdure.index.stores.sqlite import SqliteIndex
-from perdure.storage.joint import Joint
+from perdure.storage.committer import Joint
 from tests.engine.remembering import ANA, of, opened, uris
 
 TEA = "ctx://local/users/ana/memories/preference/tea"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from perdure.app import Context
-from perdure.artifacts.named import MARK, names_since
+from perdure.artifacts.recent_names import MARK, names_since
 from perdure.engine.worker import Worker
 from perdure.errors import DamageError
 from perdure.model import ContextNode, EventStatus, EventType, Uri

@@ -15,7 +15,7 @@ from perdure.errors import (
     NodeNotFoundError,
 )
 from perdure.model import RelationEdge
-from perdure.storage.history import RESTORE
+from perdure.storage.text_history import RESTORE
 from tests.engine.remembering import ANA, BOB, of, opened, save_all
 
 TABS = "ctx://local/users/ana/memories/preference/indentation"

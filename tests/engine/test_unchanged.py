@@ -10,7 +10,7 @@ import pytest
 
 from perdure.app import Context
 from perdure.artifacts import IndexState
-from perdure.artifacts.archiving import How
+from perdure.artifacts.archive_transfer import How
 from perdure.context.nodes import Nodes
 from perdure.engine import exporting
 from perdure.engine.upkeep import Kind

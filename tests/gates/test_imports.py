@@ -60,12 +60,12 @@ def _longest_module(imported: str, modules: Mapping[str, str]) -> str:
 
 
 HISTORY = (
-    "perdure.storage.lock.fence",
-    "perdure.storage.history",
-    "perdure.storage.joint",
-    "perdure.storage.seen",
-    "perdure.storage.sweep",
-    "perdure.storage.undo",
+    "perdure.storage.lock.tree_lock",
+    "perdure.storage.text_history",
+    "perdure.storage.committer",
+    "perdure.storage.stamps",
+    "perdure.storage.reconciliation",
+    "perdure.storage.redo",
     "perdure.storage.wrappers",
 )
 """Where the seam meets the artifact store, which needs packages, or what is derived."""
@@ -161,7 +161,7 @@ class TestContract:
         "line",
         [
             "from perdure.storage.backends.vault import VaultBackend",
-            "def oops() -> None:\n    import perdure.storage.backends.device_local",
+            "def oops() -> None:\n    import perdure.storage.backends.folder",
             "import perdure.storage.wrappers.recorded",
         ],
     )
@@ -178,7 +178,7 @@ class TestContract:
         "line",
         [
             "from perdure.engine.memory import Memory",
-            "def oops() -> None:\n    import perdure.storage.history",
+            "def oops() -> None:\n    import perdure.storage.text_history",
             "from perdure.context.reading import NodeReader",
         ],
     )

@@ -17,7 +17,7 @@ from perdure.errors import (
     SlugTakenError,
 )
 from perdure.storage import Locator
-from perdure.storage.history import SAVE
+from perdure.storage.text_history import SAVE
 from perdure.surfaces.cli import cli
 from perdure.testing.requirement import requirement
 from tests.harness.conftest import Machine, git, named_project

@@ -35,7 +35,7 @@ from perdure.storage import (
     StorageBackend,
     content_hash,
 )
-from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.in_memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.testing.requirement import requirement
 from tests.harness.conftest import Machine

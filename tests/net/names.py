@@ -18,7 +18,7 @@ ANSWERS = (
     "perdure.engine.erasing.planning Forgotten",
     "perdure.engine.exporting Exported",
     "perdure.engine.provenance Provenance",
-    "perdure.storage.history Version BlamedLine",
+    "perdure.storage.text_history Version BlamedLine",
 )
 """What `perdure.open` gives, and what its verbs return: where each is, and its names."""
 _OURS = re.compile(r"\bperdure(?:\.\w+)*\.(?=\w)")

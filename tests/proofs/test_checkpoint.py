@@ -17,7 +17,7 @@ from perdure.proofs.checkpoint import (
     SignedCheckpoint,
     origin_of,
 )
-from perdure.proofs.keys import PublicKey, SigningKey, to_base64
+from perdure.proofs.signing_keys import PublicKey, SigningKey, to_base64
 from perdure.testing.suite import examples
 
 # The note and the keys are published with golang.org/x/mod/sumdb/note, from which the form comes.

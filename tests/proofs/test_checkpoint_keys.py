@@ -15,7 +15,7 @@ from perdure.errors import (
     LinkRefusedError,
     ProofError,
 )
-from perdure.proofs.keys import PublicKey, SigningKey, from_base64, to_base64
+from perdure.proofs.signing_keys import PublicKey, SigningKey, from_base64, to_base64
 
 # Published with golang.org/x/mod/sumdb/note, from which the form comes.
 PETER = "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW"
@@ -283,7 +283,7 @@ WITHOUT = """
 import sys
 sys.modules["cryptography"] = None
 from pathlib import Path
-from perdure.proofs.keys import PublicKey, SigningKey
+from perdure.proofs.signing_keys import PublicKey, SigningKey
 from perdure.errors import ProofError
 key = PublicKey.parse(sys.argv[1])
 for use in (

@@ -10,17 +10,15 @@ from typing import Any
 import pytest
 
 from perdure.artifacts.cid import CID
-from perdure.artifacts.entry import Bind, Entry, Lift, Put, Tombstone, Unknown, encode
+from perdure.artifacts.entry import Bind, Entry, Lift, Logged, Put, Tombstone, Unknown, encode
 from perdure.artifacts.merkle import (
     leaf,
     leaf_hash,
     prove_inclusion,
     root_of,
 )
-from perdure.artifacts.state import Logged
 from perdure.errors import ProofError
 from perdure.proofs.checkpoint import Checkpoint, SignedCheckpoint, origin_of
-from perdure.proofs.keys import SigningKey, to_base64
 from perdure.proofs.proof import (
     LONGEST_TEXT,
     InclusionProof,
@@ -28,6 +26,7 @@ from perdure.proofs.proof import (
     prove_entry,
     verify_proof,
 )
+from perdure.proofs.signing_keys import SigningKey, to_base64
 
 ORIGIN = origin_of(bytes(range(16)))
 KEY = SigningKey(ORIGIN, bytes(range(32)))
@@ -461,7 +460,7 @@ def mangled_bytes(content: bytes, chance: Random) -> bytes:
 
 ALONE = """
 import sys
-from perdure.proofs.keys import PublicKey
+from perdure.proofs.signing_keys import PublicKey
 from perdure.proofs.proof import InclusionProof, verify_proof
 
 def show():

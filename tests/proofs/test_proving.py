@@ -6,12 +6,12 @@ import pytest
 
 from perdure.artifacts import CID, ArtifactStore, Change, IndexState, Literal
 from perdure.errors import FuturePositionError, ProofError, UnknownContentError
-from perdure.proofs.keys import SigningKey
 from perdure.proofs.proof import (
     InclusionProof,
     Prover,
     verify_proof,
 )
+from perdure.proofs.signing_keys import SigningKey
 
 KEY = SigningKey.make("ana.example")
 

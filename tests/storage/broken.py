@@ -29,13 +29,12 @@ from perdure.storage import (
     content_hash,
     walk,
 )
-from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.folder import DeviceLocalBackend, FolderBackend
+from perdure.storage.backends.in_memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
-from perdure.storage.conflicts import marked_original
-from perdure.storage.content import check_found
+from perdure.storage.changes import check_found
+from perdure.storage.conflict_copies import marked_original
 from perdure.storage.contract import Listing, Skip
-from perdure.storage.folder import FolderBackend
 from perdure.storage.locator import TEMPORARY_SUFFIX
 from perdure.testing.storage import Mirror
 from perdure.testing.storage.derived import clear

@@ -25,7 +25,7 @@ import click
 from perdure.artifacts import CID
 from perdure.errors import LockTimeout, PerdureError
 from perdure.storage import Locator
-from perdure.storage.undo import is_torn
+from perdure.storage.redo import is_torn
 from tests.storage.unsynced import STEP, Clock, Killed, Machine, Process, Store
 from tests.support.artifacts.memory_disk import MemoryDisk
 from tests.support.artifacts.recording import RecordingDisk

@@ -10,8 +10,8 @@ from perdure.errors import (
     StorageFullError,
 )
 from perdure.storage import ABSENT, Locator, content_hash
-from perdure.storage.history import EXTERNAL, SAVE, UNDONE
-from perdure.storage.lock.fence import SETTLED
+from perdure.storage.lock.tree_lock import SETTLED
+from perdure.storage.text_history import EXTERNAL, SAVE, UNDONE
 from perdure.storage.wrappers.view import View
 from perdure.testing.storage.base import tree
 from tests.storage.transacting import (

@@ -7,7 +7,7 @@ import pytest
 
 from perdure.errors import StorageFullError
 from perdure.storage import Locator
-from perdure.storage.joint import Joint
+from perdure.storage.committer import Joint
 from tests.storage.transacting import (
     SCENARIOS,
     Scenario,
@@ -41,7 +41,7 @@ def record_the_files_instead_of_a_redo(patch: Patch) -> None:
 
 
 def redo_over_an_edit(patch: Patch) -> None:
-    patch.setattr("perdure.storage.joint._Stale.is_old", property(lambda _: True))
+    patch.setattr("perdure.storage.committer._Stale.is_old", property(lambda _: True))
 
 
 def forget_removals(patch: Patch) -> None:
@@ -55,7 +55,7 @@ def forget_removals(patch: Patch) -> None:
 
 
 def leave_directories(patch: Patch) -> None:
-    patch.setattr("perdure.storage.joint.remove_empty", nothing)
+    patch.setattr("perdure.storage.committer.remove_empty", nothing)
 
 
 def move_the_mark_first(patch: Patch) -> None:

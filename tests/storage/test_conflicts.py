@@ -6,7 +6,7 @@ import pytest
 
 from perdure.storage import FindingKind, Locator, walk
 from perdure.storage.backends.vault import VaultBackend
-from perdure.storage.conflicts import alike, marked_original, original_of
+from perdure.storage.conflict_copies import alike, marked_original, original_of
 from perdure.testing.requirement import requirement
 
 ROOT = Locator("")

@@ -19,10 +19,9 @@ from perdure.errors import (
     StorageFullError,
     StorageUnavailableError,
 )
-from perdure.storage import ABSENT, FindingKind, Locator, confined, content_hash, walk
-from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage import ABSENT, FindingKind, Locator, content_hash, openat, walk
+from perdure.storage.backends.folder import DeviceLocalBackend, FolderBackend
 from perdure.storage.backends.vault import VaultBackend
-from perdure.storage.folder import FolderBackend
 from perdure.testing.requirement import requirement
 from perdure.testing.storage.base import tree
 from perdure.testing.storage.processes import finish, start
@@ -586,7 +585,7 @@ def test_a_write_locks_compares_syncs_renames_syncs_and_unlocks(
     steps: list[str] = []
     for name in ("rename", "fsync", "write", "pread"):
         monkeypatch.setattr(os, name, spy(steps, name, getattr(os, name)))
-    monkeypatch.setattr(confined, "rename", spy(steps, "rename", confined.rename))
+    monkeypatch.setattr(openat, "rename", spy(steps, "rename", openat.rename))
     backend.write(NOTE, "after", expect=content_hash("before"))
 
     assert steps == [

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from perdure.errors import LinkRefusedError, StorageError
-from perdure.storage import FindingKind, Locator, confined, walk
-from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage import FindingKind, Locator, openat, walk
+from perdure.storage.backends.folder import DeviceLocalBackend
 from perdure.storage.lock.mutex import Held
 from perdure.testing.requirement import requirement
 
@@ -22,7 +22,7 @@ ROOT = Locator("")
 def opener(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Open in both ways: the kernel's own, and the one for systems without it."""
     at_once = request.param == "at once"
-    monkeypatch.setattr(confined, "_kernel_can_refuse_links", lambda: at_once)
+    monkeypatch.setattr(openat, "_kernel_can_refuse_links", lambda: at_once)
 
 
 @pytest.fixture

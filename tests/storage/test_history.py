@@ -11,8 +11,8 @@ from perdure.artifacts import CID, ArtifactStore, Change, Hash, IndexState, Lite
 from perdure.artifacts.canonical import Value
 from perdure.errors import AbsentError, NotTextError
 from perdure.storage import Locator
-from perdure.storage.backends.memory import MemoryBackend
-from perdure.storage.history import SAVE, Circumstances, History, Version
+from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.text_history import SAVE, Circumstances, History, Version
 from perdure.storage.wrappers.recorded import Recorded
 from tests.support.artifacts.memory_disk import MemoryDisk
 

@@ -17,8 +17,7 @@ import pytest
 from perdure.errors import LockLostError, StorageFaultError
 from perdure.storage import LockTimeout, LockTiming, atomic_write, vault_mutex
 from perdure.storage.locator import TEMPORARY_SUFFIX
-from perdure.storage.lock.endings import Heart
-from perdure.storage.lock.mutex import Held, Holder, Mutex
+from perdure.storage.lock.mutex import Heart, Held, Holder, Mutex
 from perdure.testing.requirement import requirement
 from perdure.testing.storage.processes import finish, start
 
@@ -490,7 +489,7 @@ INTERRUPTED = """
 import sys
 import perdure.storage.batch  # and the lock: else the interrupts may all fall into the imports
 from perdure.storage import Locator
-from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage.backends.folder import DeviceLocalBackend
 backend = DeviceLocalBackend(sys.argv[1], sys.argv[2])
 interrupts = 0
 while interrupts < 100:
@@ -542,7 +541,7 @@ def test_who_waits_for_the_lock_can_be_interrupted(root: Path, tmp_path: Path) -
 WRITE_FOR_EVER = """
 import sys
 from perdure.storage import Locator
-from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage.backends.folder import DeviceLocalBackend
 backend = DeviceLocalBackend(sys.argv[1], sys.argv[2])
 backend.write(Locator("note.md"), "first")
 print("ready", flush=True)

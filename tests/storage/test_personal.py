@@ -21,7 +21,7 @@ from perdure.storage import (
     content_hash,
     vault_mutex,
 )
-from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.in_memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.testing.requirement import requirement
 

@@ -9,7 +9,7 @@ import pytest
 
 from perdure.artifacts import CID, Change
 from perdure.artifacts.disk import FolderDisk
-from perdure.artifacts.named import MARK
+from perdure.artifacts.recent_names import MARK
 from perdure.errors import (
     AbsentError,
     ClosedError,
@@ -22,10 +22,10 @@ from perdure.errors import (
     StorageFullError,
 )
 from perdure.storage import ABSENT, Expectation, Locator, StorageBackend, content_hash
-from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.memory import MemoryBackend
-from perdure.storage.history import EXTERNAL, RESTORE, SAVE, UNDONE, History
-from perdure.storage.lock.fence import FENCE, SETTLED, Fence
+from perdure.storage.backends.folder import DeviceLocalBackend
+from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.lock.tree_lock import FENCE, SETTLED, Fence
+from perdure.storage.text_history import EXTERNAL, RESTORE, SAVE, UNDONE, History
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.storage.wrappers.view import View
 from perdure.testing.storage.base import tree

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from perdure.storage import Locator, LockTiming, StorageBackend
-from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage.backends.folder import DeviceLocalBackend
 from perdure.storage.backends.vault import VaultBackend
-from perdure.storage.history import SAVE, History
-from perdure.storage.sweep import sweep
+from perdure.storage.reconciliation import sweep
+from perdure.storage.text_history import SAVE, History
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.storage.wrappers.view import View
 from perdure.testing.storage.base import tree

@@ -9,9 +9,9 @@ import pytest
 from perdure.artifacts.disk import boot_name
 from perdure.artifacts.mark import MarkFile
 from perdure.storage import Locator
-from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.joint import Joint
-from perdure.storage.lock.fence import SETTLED, Fence
+from perdure.storage.backends.folder import DeviceLocalBackend
+from perdure.storage.committer import Joint
+from perdure.storage.lock.tree_lock import SETTLED, Fence
 from perdure.testing.suite import examples
 from tests.storage.redoing import Effort, explore, search
 from tests.storage.unsynced import Clock, Store
@@ -140,8 +140,8 @@ def forget_unbinds(patch: Patch) -> None:
 
 
 def redo_over_an_edit(patch: Patch) -> None:
-    patch.setattr("perdure.storage.joint._Stale.is_old", property(lambda _: True))
-    patch.setattr("perdure.storage.joint._Stale.changes", lambda _: iter(()))
+    patch.setattr("perdure.storage.committer._Stale.is_old", property(lambda _: True))
+    patch.setattr("perdure.storage.committer._Stale.changes", lambda _: iter(()))
 
 
 def bring_back_what_was_erased(patch: Patch) -> None:
@@ -162,7 +162,7 @@ def judge_edits_before_a_redo(patch: Patch) -> None:
 
 
 def take_torn_text_for_an_edit(patch: Patch) -> None:
-    patch.setattr("perdure.storage.joint.is_torn", lambda *_: False)
+    patch.setattr("perdure.storage.committer.is_torn", lambda *_: False)
     patch.setattr(Joint, "_age", lambda *_: 1e9)
 
 

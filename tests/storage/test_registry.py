@@ -18,8 +18,8 @@ from perdure.storage import (
     select_backend,
     storage_preview,
 )
-from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.folder import DeviceLocalBackend
+from perdure.storage.backends.in_memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.storage.registry import InstalledBackends
 from perdure.testing.requirement import requirement
@@ -187,7 +187,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 
 
 ACME = """
-from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.in_memory import MemoryBackend
 
 class AcmeBackend(MemoryBackend):
     pass

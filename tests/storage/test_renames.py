@@ -4,8 +4,8 @@ import pytest
 
 from perdure.artifacts import CID
 from perdure.storage import Locator
-from perdure.storage.backends.memory import MemoryBackend
-from perdure.storage.history import EXTERNAL, RESTORE, SAVE, History
+from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.text_history import EXTERNAL, RESTORE, SAVE, History
 from perdure.storage.wrappers.recorded import Recorded
 from tests.support.artifacts.memory_disk import MemoryDisk
 

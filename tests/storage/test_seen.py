@@ -14,10 +14,10 @@ import pytest
 
 from perdure.errors import StorageUnavailableError, TextsGoneError
 from perdure.storage import Locator
-from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.in_memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
-from perdure.storage.history import History
-from perdure.storage.seen import UNKNOWN, Checked, Row, Seen, check, settle
+from perdure.storage.stamps import UNKNOWN, Checked, Row, Seen, check, settle
+from perdure.storage.text_history import History
 from perdure.storage.wrappers.read_only import ReadOnly
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.storage.wrappers.view import View
@@ -225,7 +225,7 @@ class TestYoungFiles:
         assert look(vault, seen).rows == ()
 
     def test_whole_seconds_are_trusted_later(self, root: Path, vault: VaultBackend) -> None:
-        from perdure.storage.confined import _is_settled  # noqa: PLC0415 - no disk here counts so
+        from perdure.storage.openat import _is_settled  # noqa: PLC0415 - no disk here counts so
 
         now = 100 * SECOND
         fine, coarse = now - SECOND + 1, now - SECOND

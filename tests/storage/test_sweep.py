@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from perdure.artifacts import CID, Change
 from perdure.errors import StorageFullError, StorageUnavailableError
 from perdure.storage import Expectation, Locator, StorageBackend
-from perdure.storage.backends.device_local import DeviceLocalBackend
-from perdure.storage.backends.memory import MemoryBackend
+from perdure.storage.backends.folder import DeviceLocalBackend
+from perdure.storage.backends.in_memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
-from perdure.storage.history import EXTERNAL, SAVE, History
-from perdure.storage.sweep import Found, Kind, sweep
+from perdure.storage.reconciliation import Found, Kind, sweep
+from perdure.storage.text_history import EXTERNAL, SAVE, History
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.storage.wrappers.view import View
 from perdure.testing.storage.base import tree

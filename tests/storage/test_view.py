@@ -20,8 +20,8 @@ from perdure.errors import (
     UnknownSnapshotError,
 )
 from perdure.storage import Authorisation, Capabilities, Locator, StorageBackend, walk
-from perdure.storage.backends.memory import MemoryBackend
-from perdure.storage.history import History
+from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.text_history import History
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.storage.wrappers.view import View
 from perdure.testing.storage.base import tree

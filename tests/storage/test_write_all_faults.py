@@ -19,10 +19,9 @@ from perdure.errors import (
     StorageFaultError,
     StorageFullError,
 )
-from perdure.storage import ABSENT, Expectation, Locator, LockTiming, batch, confined, content_hash
-from perdure.storage.backends.device_local import DeviceLocalBackend
+from perdure.storage import ABSENT, Expectation, Locator, LockTiming, batch, content_hash, openat
+from perdure.storage.backends.folder import DeviceLocalBackend, FolderBackend
 from perdure.storage.backends.vault import VaultBackend
-from perdure.storage.folder import FolderBackend
 from perdure.storage.lock.mutex import Held
 from perdure.testing.storage.base import tree
 from perdure.testing.storage.processes import finish, start
@@ -102,7 +101,7 @@ def at_call(number: int, do: Callable[[], None], calls: tuple[str, ...] = CALLS)
     for name in calls:
         setattr(os, name, counted(getattr(os, name)))
     if "rename" in calls:
-        setattr(confined, "rename", counted(confined.rename))  # noqa: B010 - mypy knows no other way
+        setattr(openat, "rename", counted(openat.rename))  # noqa: B010 - mypy knows no other way
 
 
 # ---------------------------------------------------------------- at every step
@@ -150,7 +149,7 @@ def test_an_error_at_any_call_leaves_the_first_few_and_nothing_unfinished(tmp_pa
         with pytest.MonkeyPatch.context() as patch:
             for name in calls:
                 patch.setattr(os, name, getattr(os, name))
-            patch.setattr(confined, "rename", confined.rename)
+            patch.setattr(openat, "rename", openat.rename)
             at_call(step, partial(fail, failures), calls)
             caught = error_of(partial(backend.write_all, CHANGES, expect=EXPECT))
 
@@ -421,7 +420,7 @@ def test_many_are_locked_compared_and_synced_once_then_renamed_in_turn(
     steps: list[str] = []
     for name in ("rename", "fsync", "write", "pread"):
         monkeypatch.setattr(os, name, spy(steps, name, getattr(os, name)))
-    monkeypatch.setattr(confined, "rename", spy(steps, "rename", confined.rename))
+    monkeypatch.setattr(openat, "rename", spy(steps, "rename", openat.rename))
     backend.write_all(
         {NOTE: "after", Locator("notes/b.md"): "b", Locator("new/a.md"): "a"},
         expect={NOTE: content_hash("before")},
@@ -570,7 +569,7 @@ def test_where_files_can_not_be_exchanged_they_are_renamed(
 ) -> None:
     backend = DeviceLocalBackend(str(tmp_path / "root"), str(tmp_path / "home"))
     backend.write(NOTE, "before")
-    monkeypatch.setattr(confined, "rename", lambda *_: False)
+    monkeypatch.setattr(openat, "rename", lambda *_: False)
 
     backend.write_all({NOTE: "after"}, expect={NOTE: content_hash("before")})
 
@@ -582,7 +581,7 @@ def test_an_editor_that_writes_again_while_its_text_is_given_back_is_told_of(
 ) -> None:
     backend = DeviceLocalBackend(str(tmp_path / "root"), str(tmp_path / "home"))
     backend.write(NOTE, "before")
-    file, verify, rename = tmp_path / "root" / NOTE.key, Held.verify, confined.rename
+    file, verify, rename = tmp_path / "root" / NOTE.key, Held.verify, openat.rename
 
     def edited(held: Held) -> None:
         overwrite(file)
@@ -594,7 +593,7 @@ def test_an_editor_that_writes_again_while_its_text_is_given_back_is_told_of(
 
     with monkeypatch.context() as patch:
         patch.setattr(Held, "verify", edited)
-        patch.setattr(confined, "rename", written_again)
+        patch.setattr(openat, "rename", written_again)
         with pytest.raises(ConcurrentModificationError):
             backend.write_all({NOTE: None}, expect={NOTE: content_hash("before")})
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from perdure.artifacts.disk import Disk
 from perdure.errors import PerdureError
 from perdure.storage import Expectation, Locator, StorageBackend, TransactionalBackend
-from perdure.storage.backends.memory import MemoryBackend
-from perdure.storage.history import History
+from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.text_history import History
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.storage.wrappers.view import View
 from perdure.testing.storage.base import tree

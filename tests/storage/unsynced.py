@@ -15,11 +15,11 @@ from perdure.artifacts import ArtifactStore
 from perdure.artifacts.disk import Buffer, Disk, File, Held
 from perdure.errors import AbsentError, NotTextError
 from perdure.storage import Locator, StorageBackend
-from perdure.storage.content import Changes, Conditions, Expectation, check_found
+from perdure.storage.changes import Changes, Conditions, Expectation, check_found
 from perdure.storage.contract import Capabilities, Info
-from perdure.storage.history import History
-from perdure.storage.lock.fence import Fence
-from perdure.storage.undo import is_torn
+from perdure.storage.lock.tree_lock import Fence
+from perdure.storage.redo import is_torn
+from perdure.storage.text_history import History
 from perdure.storage.wrappers.recorded import Recorded
 from tests.support.artifacts.memory_disk import MemoryDisk
 from tests.support.artifacts.recording import RecordingDisk

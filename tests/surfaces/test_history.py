@@ -22,7 +22,7 @@ from perdure.errors import (
     StorageSelectionError,
     StorageUnavailableError,
 )
-from perdure.proofs.keys import SigningKey
+from perdure.proofs.signing_keys import SigningKey
 from perdure.storage import Locator
 from perdure.surfaces.cli import cli
 

@@ -12,7 +12,7 @@ import pytest
 pytestmark = pytest.mark.usefixtures("agfs")
 
 PERDURE = str(Path(sys.executable).with_name("perdure"))
-HEAVY = "sqlite3 cbor2 google_crc32c cryptography perdure.artifacts perdure.storage.history"
+HEAVY = "sqlite3 cbor2 google_crc32c cryptography perdure.artifacts perdure.storage.text_history"
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:

@@ -46,17 +46,17 @@ WRITING = {
     "perdure.model.candidate",
     "perdure.model.transcript",
     "perdure.storage.batch",
-    "perdure.storage.sweep",
+    "perdure.storage.reconciliation",
 }
 LOOKING_BACK = {
     "perdure.engine.provenance",
     "perdure.artifacts.catalogue",
     "perdure.artifacts.lines",
-    "perdure.artifacts.sweep",
-    "perdure.artifacts.verify",
+    "perdure.artifacts.sweeper",
+    "perdure.artifacts.verification",
 }
 OTHER_BACKENDS = {
-    "perdure.storage.backends.memory",
+    "perdure.storage.backends.in_memory",
     "perdure.storage.backends.vault",
     "perdure.storage.personal",
 }

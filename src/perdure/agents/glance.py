@@ -130,7 +130,7 @@ def _edits(reading: Reading, indexed: int) -> "tuple[Hint, ...] | None":
     Before the first look, nothing but the index tells how many texts there are.
     """
     from perdure.engine.edits import INLINE_TEXTS, left_to_background, look_at_notes
-    from perdure.storage.seen import SEEN, Seen
+    from perdure.storage.stamps import SEEN, Seen
 
     if not reading.config.check_seconds:  # then the owner is to be notified
         return None

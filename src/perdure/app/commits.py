@@ -9,7 +9,7 @@ from perdure.artifacts import CID
 from perdure.engine.versions import Log
 from perdure.errors import ProjectError
 from perdure.harness.projects import run_git
-from perdure.storage.history import Event
+from perdure.storage.text_history import Event
 
 _SECONDS = 20.0
 _MOST_COMMITS = 1_000

@@ -50,9 +50,9 @@ from perdure.model import RequestContext, Uri
 from perdure.model.values import JSON
 from perdure.storage import Capabilities, StorageBackend, select_backend, storage_preview
 from perdure.storage.contract import Layout
-from perdure.storage.history import History
 from perdure.storage.lock.mutex import abandoned_locks
-from perdure.storage.seen import SEEN, Seen
+from perdure.storage.stamps import SEEN, Seen
+from perdure.storage.text_history import History
 
 _MOST_FILES = 20_000
 _MOST_RESOURCES = 5_000

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from perdure.llm.contract import LLM
     from perdure.llm.ledger import Ledger
     from perdure.model.aliases import Identity
-    from perdure.proofs.keys import SigningKey
+    from perdure.proofs.signing_keys import SigningKey
 
 
 class Context(Parts):

@@ -28,8 +28,8 @@ from perdure.errors import (
 from perdure.files import locked, write_whole
 from perdure.patterns import later
 from perdure.storage import ABSENT, Locator, StorageBackend, content_hash
-from perdure.storage.confined import identify
 from perdure.storage.locator import STORE_NOTE
+from perdure.storage.openat import identify
 
 _FILE = "stores.json"
 _PATIENCE = 30.0

@@ -18,11 +18,11 @@ from perdure.storage import (
 )
 
 if TYPE_CHECKING:
-    from perdure.artifacts.verify import Progress
+    from perdure.artifacts.verification import Progress
     from perdure.engine.arriving import Arrived, Arriving
     from perdure.engine.versions import Log
     from perdure.model import RequestContext
-    from perdure.proofs.keys import SigningKey
+    from perdure.proofs.signing_keys import SigningKey
     from perdure.storage.wrappers.recorded import Recorded
 
 _KEY_NAME = "perdure"
@@ -31,7 +31,7 @@ _KEY_NAME = "perdure"
 
 def signing_key(config: Config) -> "SigningKey":
     """Return the key; the first time makes it."""
-    from perdure.proofs.keys import SigningKey
+    from perdure.proofs.signing_keys import SigningKey
 
     return SigningKey.load_or_make(config.home / "signing-key", _KEY_NAME)
 
@@ -150,7 +150,7 @@ def open_recorded(environ: Mapping[str, str]) -> "Recorded":
 
 
 def recorded_of(config: Config) -> "Recorded":
-    from perdure.storage.history import History
+    from perdure.storage.text_history import History
     from perdure.storage.wrappers.recorded import Recorded
 
     backend = select_backend(config.storage)
@@ -259,7 +259,7 @@ def separate_store(environ: Mapping[str, str], folder: str) -> Settled:
 
 
 def _store_in(environ: Mapping[str, str], folder: str) -> tuple[Path, StorageBackend]:
-    from perdure.storage.backends.device_local import DeviceLocalBackend
+    from perdure.storage.backends.folder import DeviceLocalBackend
 
     home = load_config(environ).home
     return home, DeviceLocalBackend(str(Path(folder).expanduser()), str(home))
@@ -269,8 +269,8 @@ def _copy_history(source: Path, target: Path) -> None:
     """Copy every version; the files are as they are, so no text of theirs is unfinished."""
     from tempfile import TemporaryFile
 
-    from perdure.artifacts.archiving import export, import_archive
-    from perdure.storage.history import History
+    from perdure.artifacts.archive_transfer import export, import_archive
+    from perdure.storage.text_history import History
 
     with (
         History.open(str(source)) as ours,
@@ -322,7 +322,7 @@ def import_memory(
 def arriving_into(config: Config) -> "Arriving":
     """Open the place that a memory can be taken into: the one that a config chooses."""
     from perdure.engine.arriving import Arriving
-    from perdure.storage.history import History
+    from perdure.storage.text_history import History
 
     backend = select_backend(config.storage)
     store = _opened(config, backend)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from perdure.app.identity import find_store
 from perdure.app.opening import ACCOUNT, laid_out
-from perdure.artifacts.named import names_since
+from perdure.artifacts.recent_names import names_since
 from perdure.config import SQLITE, Config, load_config
 from perdure.context.aliases import read_aliases
 from perdure.index.account.schema import FORMAT, Notes, read_failed, read_notes

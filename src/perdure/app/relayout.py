@@ -25,9 +25,9 @@ from perdure.errors import StorageError, StorageFaultError
 from perdure.files import write_whole
 from perdure.model import Uri
 from perdure.storage import Locator, StorageBackend, select_backend
-from perdure.storage.history import Circumstances, History
-from perdure.storage.seen import SEEN
-from perdure.storage.sweep import record_edits
+from perdure.storage.reconciliation import record_edits
+from perdure.storage.stamps import SEEN
+from perdure.storage.text_history import Circumstances, History
 
 __all__ = ["LAYOUTS", "Relaid", "change_layout"]
 _TREES = ("_meta", "accounts", "projects")

@@ -15,8 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from perdure.artifacts import canonical
 from perdure.artifacts.artifact import SID, literal_structure
-from perdure.artifacts.cid import CID
-from perdure.artifacts.database import (
+from perdure.artifacts.catalogue_file import (
     Database,
     Facts,
     MemoryDatabase,
@@ -24,7 +23,8 @@ from perdure.artifacts.database import (
     literal_sid,
     short,
 )
-from perdure.artifacts.state import Binding, IndexState, Logged
+from perdure.artifacts.cid import CID
+from perdure.artifacts.entry import Binding, IndexState, Logged
 from perdure.errors import (
     DamageError,
     InvalidArtifactError,

@@ -15,8 +15,8 @@ from perdure.artifacts.artifact import (
 )
 from perdure.artifacts.canonical import Value
 from perdure.artifacts.cid import CID, Hash
+from perdure.artifacts.content_index import Content, Draft
 from perdure.artifacts.entry import Register, Result
-from perdure.artifacts.index import Content, Draft
 from perdure.errors import DeterminismError, OperationError, UnknownContentError
 
 if TYPE_CHECKING:

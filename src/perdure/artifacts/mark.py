@@ -21,7 +21,7 @@ from typing import NamedTuple
 from google_crc32c import value as crc32c
 
 from perdure.artifacts.disk import Disk, File
-from perdure.artifacts.named import MARK
+from perdure.artifacts.recent_names import MARK
 from perdure.artifacts.segment import segment_name
 
 _ARRIVED = "arrived"

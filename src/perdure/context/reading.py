@@ -45,7 +45,7 @@ from perdure.model import ContextNode, NodeStatus, RelationEdge, RequestContext,
 from perdure.model.uri import SLUG, name_of
 from perdure.patterns import later
 from perdure.storage import Locator, StorageBackend, TransactionalBackend
-from perdure.storage.conflicts import copied_name
+from perdure.storage.conflict_copies import copied_name
 from perdure.storage.contract import Layout, Text, Unreadable, is_directory
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from shutil import rmtree
 from typing import BinaryIO, Self
 
 from perdure.artifacts import CID
-from perdure.artifacts.archive import Archive, read_archive
-from perdure.artifacts.archiving import How, export, how_it_stands, import_archive
+from perdure.artifacts.archive_format import Archive, read_archive
+from perdure.artifacts.archive_transfer import How, export, how_it_stands, import_archive
 from perdure.artifacts.entry import Bind, decode_all
-from perdure.artifacts.verify import Progress
+from perdure.artifacts.verification import Progress
 from perdure.context.layouts.notes import NotesLayout
 from perdure.dataclass import dataclass
 from perdure.engine.exporting import ARCHIVE, Manifest, demand_whole, read_manifest
@@ -34,11 +34,11 @@ from perdure.errors import (
 )
 from perdure.files import write_whole
 from perdure.proofs.proof import log_root
+from perdure.storage.committer import Joint
 from perdure.storage.contract import StorageBackend, walk
-from perdure.storage.history import History
-from perdure.storage.joint import Joint
 from perdure.storage.locator import Locator
-from perdure.storage.sweep import land, sweep
+from perdure.storage.reconciliation import land, sweep
+from perdure.storage.text_history import History
 from perdure.storage.wrappers.recorded import Recorded
 
 _SOME = 3

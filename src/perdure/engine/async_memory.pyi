@@ -53,8 +53,8 @@ from perdure.model import ContextNode, OutboxEvent, RelationEdge, RequestContext
 from perdure.model.aliases import Aliases, Identity
 from perdure.model.anchors import Origin, Verdict
 from perdure.model.values import JSON
-from perdure.storage.history import BlamedLine, Event, Version
-from perdure.storage.sweep import Edits
+from perdure.storage.reconciliation import Edits
+from perdure.storage.text_history import BlamedLine, Event, Version
 
 class AsyncTenants:
     async def uri(self, kind: TenantKind, name: str) -> str: ...

@@ -18,7 +18,7 @@ from perdure.index.filters import stamp
 from perdure.model import IndexRecord, Uri
 from perdure.model.uri import name_of
 from perdure.storage import Locator
-from perdure.storage.history import History
+from perdure.storage.text_history import History
 
 BATCH = 1_000
 """So many places are read together, and written in one transaction where nothing is embedded."""

@@ -20,11 +20,11 @@ from perdure.engine import forgotten
 from perdure.errors import AbsentError, ConcurrentModificationError, InvalidValueError
 from perdure.model.aliases import FILE, Aliases
 from perdure.storage import ABSENT, Finding, FindingKind, Locator, StorageBackend, content_hash
-from perdure.storage.conflicts import copied_name
+from perdure.storage.conflict_copies import copied_name
 from perdure.storage.contract import ROOT
-from perdure.storage.history import CONFLICT_COPY, Version
 from perdure.storage.locator import is_key_segment
-from perdure.storage.undo import look
+from perdure.storage.redo import look
+from perdure.storage.text_history import CONFLICT_COPY, Version
 from perdure.storage.wrappers.recorded import Recorded
 
 KEEPS = ("mine", "theirs", "merge")

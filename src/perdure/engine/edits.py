@@ -12,14 +12,24 @@ from perdure.engine.recall.result import Hint, HintKind
 from perdure.errors import StorageError, TextsGoneError
 from perdure.model import RequestContext, Role, Uri
 from perdure.storage import Locator, StorageBackend
-from perdure.storage.conflicts import copied_name
+from perdure.storage.conflict_copies import copied_name
 from perdure.storage.contract import Layout
-from perdure.storage.seen import UNKNOWN, Checked, Row, Seen, Stamps, Taking, batches, check, settle
+from perdure.storage.stamps import (
+    UNKNOWN,
+    Checked,
+    Row,
+    Seen,
+    Stamps,
+    Taking,
+    batches,
+    check,
+    settle,
+)
 
 if TYPE_CHECKING:
     from perdure.engine.parts import Parts
-    from perdure.storage.history import History
-    from perdure.storage.joint import Discrepancy
+    from perdure.storage.committer import Discrepancy
+    from perdure.storage.text_history import History
 
 NODES = Locator("accounts")
 """Where all texts of nodes are, in the layout `agfs`."""

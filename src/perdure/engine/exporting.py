@@ -21,12 +21,11 @@ from pathlib import Path
 from shutil import rmtree
 
 from perdure.artifacts import IndexState
-from perdure.artifacts.archiving import export, extract
+from perdure.artifacts.archive_transfer import export, extract
 from perdure.artifacts.canonical import Value
 from perdure.artifacts.disk import FolderDisk
-from perdure.artifacts.entry import Bind
-from perdure.artifacts.state import Logged
-from perdure.artifacts.verify import Progress
+from perdure.artifacts.entry import Bind, Logged
+from perdure.artifacts.verification import Progress
 from perdure.context.files import CONTENT, META, Meta, text_of
 from perdure.context.reading import NodeReader
 from perdure.dataclass import asdict, dataclass
@@ -45,10 +44,10 @@ from perdure.errors import (
 )
 from perdure.files import write_whole
 from perdure.model import NodeStatus, RequestContext, Uri
-from perdure.storage.history import MOVED_FROM, Circumstances, Event, History
 from perdure.storage.locator import Locator
-from perdure.storage.seen import Seen, settle
-from perdure.storage.sweep import sweep
+from perdure.storage.reconciliation import sweep
+from perdure.storage.stamps import Seen, settle
+from perdure.storage.text_history import MOVED_FROM, Circumstances, Event, History
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.storage.wrappers.view import View
 

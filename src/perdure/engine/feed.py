@@ -18,7 +18,7 @@ from perdure.errors import PerdureError
 from perdure.index.account.failures import OF_LOG
 from perdure.model import EventType, NodeStatus, OutboxEvent, Uri
 from perdure.model.values import JSON
-from perdure.storage.history import MOVED_FROM, UNDONE, Event, History
+from perdure.storage.text_history import MOVED_FROM, UNDONE, Event, History
 from perdure.storage.wrappers.view import View
 
 

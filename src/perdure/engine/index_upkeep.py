@@ -18,7 +18,7 @@ from perdure.engine.upkeep import (
 )
 from perdure.errors import DamageError, NodeNotFoundError, StorageError
 from perdure.model import OutboxEvent, RequestContext
-from perdure.storage.seen import settle
+from perdure.storage.stamps import settle
 
 
 class IndexUpkeep:

@@ -43,7 +43,7 @@ from perdure.index.contract import KeptIndex
 from perdure.index.memo import VectorMemo
 from perdure.model import IndexRecord, Uri
 from perdure.model.record import LINKS, OWNER_SPACE
-from perdure.storage.history import History
+from perdure.storage.text_history import History
 
 if TYPE_CHECKING:
     import sqlite3

@@ -32,7 +32,7 @@ from perdure.model.aliases import Aliases, Identity
 from perdure.model.uri import MESSAGE, OF_THE_PERSON, slug_of
 from perdure.model.values import JSON, encodable
 from perdure.storage.contract import Layout
-from perdure.storage.history import RESTORE, BlamedLine, Version
+from perdure.storage.text_history import RESTORE, BlamedLine, Version
 from perdure.times import first, parsed
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from perdure.model import RelationEdge
     from perdure.model.anchors import Anchors, Checkout, Origin, Verdict
     from perdure.storage import Locator
-    from perdure.storage.sweep import Edits
+    from perdure.storage.reconciliation import Edits
 
 
 Searched = Literal["own", "all"]
@@ -338,7 +338,7 @@ class Memory(Readable):
 
         `TextsGoneError` if more than a tenth of the texts are gone, unless that is accepted.
         """
-        from perdure.storage.sweep import record_edits
+        from perdure.storage.reconciliation import record_edits
 
         found = record_edits(self._parts.recorded, accept_removals=accept_removals)
         if accept_removals:
@@ -1115,7 +1115,7 @@ class Memory(Readable):
 
         Nothing is lost: the text of the copy is a version of the file before it is removed.
         """
-        from perdure.storage.sweep import record_edits
+        from perdure.storage.reconciliation import record_edits
 
         found, recorded = self.conflict(path), self._parts.recorded
         engine.conflicts.settle(recorded, found, keep, lambda: record_edits(recorded))
@@ -1193,7 +1193,7 @@ class Memory(Readable):
         of the key did not sign it.
         """
         from perdure.engine.erasing.receipts import check
-        from perdure.proofs.keys import PublicKey
+        from perdure.proofs.signing_keys import PublicKey
 
         public = self._parts.signing_key().public if key is None else PublicKey.parse(key.strip())
         return check(text, self._parts.recorded.history, public)

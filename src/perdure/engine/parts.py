@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from perdure.llm.contract import LLM
     from perdure.llm.ledger import Ledger
     from perdure.model.trust import AgentSettings
-    from perdure.proofs.keys import SigningKey
-    from perdure.storage.seen import Seen
+    from perdure.proofs.signing_keys import SigningKey
+    from perdure.storage.stamps import Seen
 
 _LOOKS_BEFORE_WATCHING = 2
 """So often a process looks at all files before a watcher tells it whether some changed."""
@@ -94,7 +94,7 @@ class Parts(Closing, ABC):
 
     @cached_property
     def seen(self) -> "Seen":
-        from perdure.storage.seen import SEEN, Seen
+        from perdure.storage.stamps import SEEN, Seen
 
         return self._closing.enter_context(Seen(str(self._folder / SEEN)))
 

@@ -29,7 +29,7 @@ from perdure.index.filters import stamp
 from perdure.index.memo import VectorMemo
 from perdure.index.stores.sqlite import SqliteIndex
 from perdure.model import RequestContext, Uri
-from perdure.storage.history import History
+from perdure.storage.text_history import History
 from perdure.storage.wrappers.view import View
 
 KEPT = 4

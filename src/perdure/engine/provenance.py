@@ -38,7 +38,7 @@ from perdure.model import SUPERSEDED_BY, ContextNode, ContextType, RelationEdge,
 from perdure.model.anchors import Anchors, Stated, Verdict
 from perdure.model.transcript import Message, parse
 from perdure.model.values import shortened
-from perdure.storage.history import History, Version
+from perdure.storage.text_history import History, Version
 
 
 class Kind(Enum):

@@ -27,7 +27,7 @@ from perdure.model.transcript import HIDDEN, parse
 from perdure.model.uri import stable_name
 from perdure.model.values import shortened
 from perdure.safety.texts import presentable_line
-from perdure.storage.history import History
+from perdure.storage.text_history import History
 from perdure.storage.wrappers.view import View
 
 _MOST_VERSIONS = 20

@@ -27,7 +27,7 @@ from perdure.errors import (
 from perdure.model import NodeStatus, RequestContext, Uri
 from perdure.model.node import unreadable_times
 from perdure.storage.contract import UNREADABLE
-from perdure.storage.seen import Checked, Seen, settle
+from perdure.storage.stamps import Checked, Seen, settle
 
 
 class State(Enum):

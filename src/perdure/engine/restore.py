@@ -35,7 +35,7 @@ from perdure.errors import (
     NotTextError,
 )
 from perdure.model import ContextNode, NodeStatus, RequestContext, Uri
-from perdure.storage.history import RESTORE, History, Version
+from perdure.storage.text_history import RESTORE, History, Version
 from perdure.storage.wrappers.view import View
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from perdure.engine.parts import Parts
 from perdure.model import Uri
 from perdure.storage import DerivedMaintenance, Locator, Tier
 from perdure.storage.contract import Layout
-from perdure.storage.seen import settle
+from perdure.storage.stamps import settle
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from perdure.artifacts import CID, Hash, IndexState, lines
 from perdure.artifacts.disk import FolderDisk
 from perdure.artifacts.entry import Lift, Put, Sweep, Tombstone
-from perdure.artifacts.named import CATALOGUE
-from perdure.artifacts.verify import Fault, Report, verify
+from perdure.artifacts.recent_names import CATALOGUE
+from perdure.artifacts.verification import Fault, Report, verify
 from perdure.context.files import CONTENT
 from perdure.context.layouts.notes import NotesLayout
 from perdure.dataclass import dataclass, replace
@@ -31,13 +31,13 @@ from perdure.errors import (
 )
 from perdure.model import RequestContext
 from perdure.model.request import place_named, text_named
-from perdure.proofs.keys import PublicKey, SigningKey
 from perdure.proofs.proof import InclusionProof, Proven, Prover, verify_proof
+from perdure.proofs.signing_keys import PublicKey, SigningKey
 from perdure.sqlite import read_only
 from perdure.storage import ABSENT, Locator, content_hash
-from perdure.storage.content import Expectation
-from perdure.storage.history import BlamedLine, Event, History, Version
-from perdure.storage.sweep import Edits, record_edits
+from perdure.storage.changes import Expectation
+from perdure.storage.reconciliation import Edits, record_edits
+from perdure.storage.text_history import BlamedLine, Event, History, Version
 from perdure.storage.wrappers.recorded import Recorded
 
 if TYPE_CHECKING:

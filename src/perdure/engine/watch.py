@@ -22,8 +22,8 @@ from perdure.errors import (
 )
 from perdure.model import RequestContext, Uri
 from perdure.storage import StorageBackend
-from perdure.storage.joint import Discrepancy
-from perdure.storage.seen import settle
+from perdure.storage.committer import Discrepancy
+from perdure.storage.stamps import settle
 
 if TYPE_CHECKING:
     from perdure.engine.parts import Parts

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from perdure.files import Closing
-from perdure.storage.confined import system_library
+from perdure.storage.openat import system_library
 
 MOST_FOLDERS = 4_096
 _TRUSTED_SECONDS = 10.0

@@ -32,7 +32,7 @@ from perdure.model.anchors import (
     Verdict,
 )
 from perdure.patterns import later
-from perdure.storage.confined import FILE, LOOK, opener
+from perdure.storage.openat import FILE, LOOK, opener
 
 _MOST_BYTES = 1 << 20
 """Of a file that is hashed as a whole."""

@@ -18,7 +18,7 @@ from perdure.model.aliases import BORN, Aliases, Identity
 from perdure.model.uri import SLUG, check_slug, slugify
 from perdure.patterns import later
 from perdure.storage import Locator, StorageBackend
-from perdure.storage.confined import DIRECTORY, FILE, identify, opened, read_all
+from perdure.storage.openat import DIRECTORY, FILE, identify, opened, read_all
 
 _MOST_BYTES = 1 << 16
 _MOST_PACKED = 1 << 24

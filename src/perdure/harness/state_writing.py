@@ -23,9 +23,9 @@ from perdure.harness.state import (
 )
 from perdure.storage import ABSENT, Expectation, atomic_write, check_found, encode_text, vault_mutex
 from perdure.storage.batch import Batch, content_in, make_directory
-from perdure.storage.confined import DIRECTORY, opened, opener
-from perdure.storage.content import Change
+from perdure.storage.changes import Change
 from perdure.storage.locator import Locator
+from perdure.storage.openat import DIRECTORY, opened, opener
 
 
 def write_state_file(

@@ -18,7 +18,7 @@ import re
 from perdure.artifacts.merkle import EMPTY_ROOT, HASH_BYTES, check_size
 from perdure.dataclass import dataclass
 from perdure.errors import ProofError
-from perdure.proofs.keys import (
+from perdure.proofs.signing_keys import (
     KEY_ID_BYTES,
     PublicKey,
     SigningKey,

@@ -8,8 +8,9 @@ later binding of the name, is another entry, and no path can show that there is 
 import json
 from collections.abc import Iterator, Sequence
 
+from perdure.artifacts.artifact_store import ArtifactStore
 from perdure.artifacts.cid import CID
-from perdure.artifacts.entry import Bind, Put, decode_all, encode
+from perdure.artifacts.entry import Bind, IndexState, Logged, Put, decode_all, encode
 from perdure.artifacts.merkle import (
     check_size,
     leaf,
@@ -19,12 +20,10 @@ from perdure.artifacts.merkle import (
     root_of,
     verify_inclusion,
 )
-from perdure.artifacts.state import IndexState, Logged
-from perdure.artifacts.store import ArtifactStore
 from perdure.dataclass import dataclass
 from perdure.errors import DamageError, ProofError, UnknownContentError
 from perdure.proofs.checkpoint import Checkpoint, SignedCheckpoint, origin_of
-from perdure.proofs.keys import PublicKey, SigningKey, from_base64, to_base64
+from perdure.proofs.signing_keys import PublicKey, SigningKey, from_base64, to_base64
 
 LONGEST_TEXT = 1 << 21
 

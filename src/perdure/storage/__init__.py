@@ -13,7 +13,7 @@ from perdure.errors import (
     StorageSelectionError,
 )
 from perdure.exports import exports
-from perdure.storage.content import (
+from perdure.storage.changes import (
     ABSENT,
     Expectation,
     check_expectation,

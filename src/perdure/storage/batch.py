@@ -14,11 +14,11 @@ from typing import NamedTuple, Self
 
 from perdure.errors import StorageError, StorageFaultError
 from perdure.files import sync
-from perdure.storage import confined
-from perdure.storage.confined import DIRECTORY, Opener, is_plain_mode
-from perdure.storage.content import Change, check_found, partly_done
+from perdure.storage import openat
+from perdure.storage.changes import Change, check_found, partly_done
 from perdure.storage.locator import Locator
 from perdure.storage.lock.mutex import Held
+from perdure.storage.openat import DIRECTORY, Opener, is_plain_mode
 
 MOST_OPEN = 64
 """Descriptors that a batch holds of a kind; a process may have no more than 256 on some systems."""
@@ -199,7 +199,7 @@ class Batch:
     def __init__(
         self,
         root: str,
-        open_below: confined.Opener,
+        open_below: openat.Opener,
         changes: Sequence[Change],
         *,
         durable: bool = True,
@@ -311,7 +311,7 @@ class Batch:
             _compare(removal.change, grave, buried)
         except BaseException:
             with suppress(FileExistsError):  # their owner has another one there by now
-                if not confined.rename(buried, removal.name, grave, directory, confined.NO_REPLACE):
+                if not openat.rename(buried, removal.name, grave, directory, openat.NO_REPLACE):
                     os.rename(buried, removal.name, src_dir_fd=grave, dst_dir_fd=directory)
             raise
 
@@ -322,7 +322,7 @@ def _place(write: _Write, temporary: str, directory: int, held: Held) -> None:
     if change.expect is None:
         rename_fenced(held, temporary, directory, name, directory)
         return
-    how = confined.NO_REPLACE if write.before is None else confined.EXCHANGE
+    how = openat.NO_REPLACE if write.before is None else openat.EXCHANGE
     try:
         is_exchanged = rename_fenced(held, temporary, directory, name, directory, how=how)
     except (FileExistsError, FileNotFoundError):  # it came or went meanwhile
@@ -330,13 +330,13 @@ def _place(write: _Write, temporary: str, directory: int, held: Held) -> None:
         raise
     if not is_exchanged:
         rename_fenced(held, temporary, directory, name, directory)
-    elif how == confined.EXCHANGE:
+    elif how == openat.EXCHANGE:
         try:
             _compare(change, directory, temporary)
         except BaseException:
-            confined.rename(temporary, name, directory, directory, how)
+            openat.rename(temporary, name, directory, directory, how)
             if content_in(directory, temporary) != write.data:  # and another one came
-                confined.rename(temporary, name, directory, directory, how)
+                openat.rename(temporary, name, directory, directory, how)
             raise
         with suppress(OSError):  # then it goes with the next holder of the lock
             os.unlink(temporary, dir_fd=directory)
@@ -356,7 +356,7 @@ def sync_below(root: str, open_below: Opener, keys: Sequence[str]) -> None:
             with suppress(FileNotFoundError, NotADirectoryError):
                 directory = directories.find(above)
                 name = directories.spelled_in(directory, key.rpartition("/")[2])
-                descriptor = confined.open_entry(name, confined.FILE, directories.opened(directory))
+                descriptor = openat.open_entry(name, openat.FILE, directories.opened(directory))
                 try:
                     os.fsync(descriptor)
                 finally:
@@ -404,7 +404,7 @@ def _found(
 
 def _discard(directories: Directories, directory: str, temporary: str) -> None:
     with suppress(OSError):  # what can't go now goes with the next holder of the lock
-        confined.discard_entry(temporary, directories.opened(directory))
+        openat.discard_entry(temporary, directories.opened(directory))
 
 
 # ---------------------------------------------------------------- single files and names
@@ -412,7 +412,7 @@ def take_back(root: str, made: Sequence[str]) -> None:
     """Remove directories that were made in vain; those that got content meanwhile stay."""
     for key in reversed(made):
         parent, _, name = key.rpartition("/")
-        with suppress(OSError), confined.opened(root, parent, confined.DIRECTORY) as directory:
+        with suppress(OSError), openat.opened(root, parent, openat.DIRECTORY) as directory:
             os.rmdir(name, dir_fd=directory)
 
 
@@ -429,11 +429,11 @@ def status_in(directory: int, name: str) -> os.stat_result | None:
 
 def content_in(directory: int, name: str) -> bytes | None:
     try:
-        descriptor = confined.open_entry(name, confined.FILE, directory)
+        descriptor = openat.open_entry(name, openat.FILE, directory)
     except FileNotFoundError:
         return None
     try:
-        return confined.read_all(descriptor)
+        return openat.read_all(descriptor)
     finally:
         os.close(descriptor)
 
@@ -453,7 +453,7 @@ def write_new(directory: int, name: str, data: bytes, before: os.stat_result | N
     try:
         if before is not None and os.fstat(descriptor).st_mode != before.st_mode:
             os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
-        confined.write_all(descriptor, data)
+        openat.write_all(descriptor, data)
     except BaseException:
         os.close(descriptor)
         raise
@@ -474,7 +474,7 @@ def rename_fenced(  # noqa: PLR0913 - from where to where
     held.verify()
     try:
         if how:
-            return confined.rename(old, new, old_directory, new_directory, how)
+            return openat.rename(old, new, old_directory, new_directory, how)
         os.rename(old, new, src_dir_fd=old_directory, dst_dir_fd=new_directory)
     except FileNotFoundError:
         held.verify()
@@ -497,4 +497,4 @@ def atomic_write(held: Held, key: str, data: bytes) -> None:
     If the lock was taken over in the meantime, `LockLostError`, and nothing is changed.
     """
     change = Change(Locator(key), data, None)
-    Batch(held.root, confined.opener(held.root), [change]).land(held)
+    Batch(held.root, openat.opener(held.root), [change]).land(held)

@@ -16,7 +16,7 @@ from perdure.errors import (
     StorageError,
     TextsGoneError,
 )
-from perdure.storage.content import (
+from perdure.storage.changes import (
     Change,
     Changes,
     Conditions,

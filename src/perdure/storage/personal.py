@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 from perdure.dataclass import dataclass, field
 from perdure.errors import PersonalWriteRefusedError, StorageFaultError
-from perdure.storage.content import content_hash
+from perdure.storage.changes import content_hash
 from perdure.storage.locator import Locator
 
 DEFAULT_LIFETIME_SECONDS = 300.0

@@ -113,8 +113,8 @@ def _checked(backend: object) -> type[StorageBackend]:
 
 registry: BackendRegistry = InstalledBackends(
     {
-        "memory": "perdure.storage.backends.memory:MemoryBackend",
-        "device-local": "perdure.storage.backends.device_local:DeviceLocalBackend",
+        "memory": "perdure.storage.backends.in_memory:MemoryBackend",
+        "device-local": "perdure.storage.backends.folder:DeviceLocalBackend",
         "vault": "perdure.storage.backends.vault:VaultBackend",
     }
 )

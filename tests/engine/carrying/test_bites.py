@@ -5,13 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from perdure.artifacts.entry import Bind
-from perdure.artifacts.state import Logged
+from perdure.artifacts.entry import Bind, Logged
 from perdure.engine import arriving, exporting
 from perdure.engine.arriving import Arriving, Migrating
 from perdure.engine.exporting import Reachable, read_manifest
 from perdure.errors import PerdureError
-from perdure.storage import sweep
+from perdure.storage import reconciliation
 from tests.bites import FAILED
 from tests.engine.carrying import test_exporting, test_hostile, test_migrating
 from tests.engine.carrying.memories import Machine, fill
@@ -86,7 +85,7 @@ def _machine(tmp_path: Path) -> Machine:
 
 BITES: dict[str, tuple[object, str, object, Callable[[Path], None]]] = {
     "everybody's versions are exported": (Reachable, "keep", _everything, _reach),
-    "empty folders stay": (sweep, "remove_empty", _nothing, _copies),
+    "empty folders stay": (reconciliation, "remove_empty", _nothing, _copies),
     "what was derived stays after an erasure": (Arriving, "_forget_derived", _nothing, _copies),
     "edits are overwritten": (exporting, "_refuse_changed", _nothing, _edits),
     "no note is left": (arriving, "write_whole", _nothing, _interrupted),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perdure.artifacts import IndexState
-from perdure.artifacts.archiving import How
+from perdure.artifacts.archive_transfer import How
 from perdure.errors import AccessDeniedError, FileInTheWayError, NodeNotFoundError
 from perdure.model import RequestContext
 from tests.engine.carrying.memories import (

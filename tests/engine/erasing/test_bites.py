@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from perdure.artifacts.store import ArtifactStore
+from perdure.artifacts.artifact_store import ArtifactStore
 from perdure.engine.erasing import erasing, planning, tracing
 from perdure.engine.erasing.derived import Derived
 from perdure.engine.erasing.planning import Tasks

@@ -14,8 +14,8 @@ from perdure.errors import (
     NodeNotFoundError,
     StorageFullError,
 )
-from perdure.storage.content import Changes, Conditions
-from perdure.storage.folder import FolderBackend
+from perdure.storage.backends.folder import FolderBackend
+from perdure.storage.changes import Changes, Conditions
 from tests.engine.erasing.homes import (
     ODD,
     SECRET,

@@ -14,7 +14,7 @@ import pytest
 from perdure.app import Context
 from perdure.app.opening import signing_key
 from perdure.artifacts import ArtifactStore
-from perdure.artifacts.archiving import export, import_archive
+from perdure.artifacts.archive_transfer import export, import_archive
 from perdure.engine.erasing.receipts import Receipt
 from perdure.engine.recomposition import LineState
 from perdure.errors import (
@@ -26,7 +26,7 @@ from perdure.errors import (
 from perdure.index.embedders.hashing import Hashing
 from perdure.index.memo import memo_folder
 from perdure.model import RelationEdge, RequestContext, Role, Uri
-from perdure.proofs.keys import SigningKey
+from perdure.proofs.signing_keys import SigningKey
 from tests.engine.erasing.homes import (
     FOLDER,
     ODD,

@@ -19,7 +19,7 @@ from perdure.model import NodeStatus, RequestContext
 from perdure.model.values import JSON
 from perdure.sqlite import DatabaseFile, Tables
 from perdure.storage import TransactionalBackend
-from perdure.storage.history import History
+from perdure.storage.text_history import History
 
 VERSION = 1
 TABLES = Tables(

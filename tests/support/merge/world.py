@@ -14,8 +14,8 @@ from perdure.errors import BrokenNodeError, NodeNotFoundError
 from perdure.index.contract import Filters
 from perdure.model import CandidateMemory, ContextNode, RequestContext, Uri, WritePlan
 from perdure.model.record import OWNER_SPACE
-from perdure.storage.backends.memory import MemoryBackend
-from perdure.storage.history import History
+from perdure.storage.backends.in_memory import MemoryBackend
+from perdure.storage.text_history import History
 from perdure.storage.wrappers.recorded import Recorded
 from tests.support.artifacts.memory_disk import MemoryDisk
 

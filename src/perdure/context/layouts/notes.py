@@ -62,12 +62,7 @@ from perdure.model.anchors import FIRST_NODE
 from perdure.model.node import title_of
 from perdure.model.values import JSON, MAX_NOTE
 from perdure.storage import Locator, StorageBackend
-from perdure.storage.conflicts import (
-    is_evident_copy,
-    marked_original,
-    unmarked_original,
-)
-from perdure.storage.content import (
+from perdure.storage.changes import (
     ABSENT,
     Change,
     Changes,
@@ -77,6 +72,11 @@ from perdure.storage.content import (
     check_found,
     check_removal,
     content_hash,
+)
+from perdure.storage.conflict_copies import (
+    is_evident_copy,
+    marked_original,
+    unmarked_original,
 )
 from perdure.storage.contract import (
     UNREADABLE,

@@ -14,7 +14,7 @@ from perdure.engine.outbox import OutboxStore
 from perdure.errors import PerdureError
 from perdure.index.memo import memo_folder
 from perdure.model import Uri
-from perdure.storage.seen import Seen
+from perdure.storage.stamps import Seen
 from perdure.storage.wrappers.recorded import Recorded
 
 _ASIDE = "*-aside-*"

@@ -46,10 +46,10 @@ from perdure.files import write_whole
 from perdure.model import NodeStatus, RequestContext, Uri
 from perdure.model.uri import MESSAGE
 from perdure.model.values import JSON
-from perdure.proofs.keys import SigningKey
+from perdure.proofs.signing_keys import SigningKey
 from perdure.storage import Locator
-from perdure.storage.history import Event
-from perdure.storage.sweep import sweep
+from perdure.storage.reconciliation import sweep
+from perdure.storage.text_history import Event
 from perdure.storage.wrappers.recorded import Recorded
 
 _BATCH = 250

@@ -44,7 +44,7 @@ from perdure.files import write_whole
 from perdure.model import ContextNode, RequestContext, Role, Uri
 from perdure.model.uri import MESSAGE
 from perdure.safety.texts import strings_in
-from perdure.storage.history import Event, History
+from perdure.storage.text_history import Event, History
 
 LEAST = 12
 """What has fewer characters may be said by anybody."""

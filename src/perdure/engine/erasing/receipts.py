@@ -16,9 +16,9 @@ from perdure.dataclass import dataclass
 from perdure.errors import InvalidCIDError, ProofError
 from perdure.model.values import JSON
 from perdure.proofs.checkpoint import Note, SignedCheckpoint, origin_of
-from perdure.proofs.keys import PublicKey, SigningKey
 from perdure.proofs.proof import Prover, log_root
-from perdure.storage.history import History
+from perdure.proofs.signing_keys import PublicKey, SigningKey
+from perdure.storage.text_history import History
 
 FORMAT = "perdure erasure 1"
 _LONGEST = 1 << 28

@@ -12,8 +12,8 @@ from perdure.context.files import OWNER
 from perdure.context.reading import NodeReader
 from perdure.dataclass import dataclass, field
 from perdure.model import Uri
-from perdure.storage.history import EXTERNAL, MOVED_FROM, UNDONE, Event, History
 from perdure.storage.locator import Locator
+from perdure.storage.text_history import EXTERNAL, MOVED_FROM, UNDONE, Event, History
 
 _NO_END = 1 << 62
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, NoReturn, cast
 
 from perdure.errors import AccessRefusedError
-from perdure.storage.content import Changes, Conditions, Expectation
+from perdure.storage.changes import Changes, Conditions, Expectation
 from perdure.storage.contract import (
     ROOT,
     Capabilities,

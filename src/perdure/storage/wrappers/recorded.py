@@ -9,13 +9,15 @@ from perdure.artifacts.canonical import Value
 from perdure.dataclass import replace
 from perdure.errors import AbsentError, NotTextError, StorageError
 from perdure.files import Closing
-from perdure.storage.content import Changes, Conditions, Expectation, check_changes, check_removal
+from perdure.storage.changes import Changes, Conditions, Expectation, check_changes, check_removal
+from perdure.storage.committer import Discrepancy, Joint, Wanted
 from perdure.storage.contract import (
     Layout,
     StorageBackend,
     TransactionalBackend,
 )
-from perdure.storage.history import (
+from perdure.storage.locator import Locator
+from perdure.storage.text_history import (
     EXTERNAL,
     RESTORE,
     UNDONE,
@@ -24,12 +26,10 @@ from perdure.storage.history import (
     Version,
     Which,
 )
-from perdure.storage.joint import Discrepancy, Joint, Wanted
-from perdure.storage.locator import Locator
 from perdure.storage.wrappers.read_only import Wrapped
 
 if TYPE_CHECKING:
-    from perdure.artifacts.sweep import Collected
+    from perdure.artifacts.sweeper import Collected
     from perdure.storage.personal import Authorisation
 
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
 from perdure.artifacts import CID, IndexState
-from perdure.artifacts.state import Binding
+from perdure.artifacts.entry import Binding
 from perdure.errors import AbsentError, AccessRefusedError, DirectoryInTheWayError
 from perdure.storage.contract import ROOT, Capabilities, Info, Listing, Skip
-from perdure.storage.history import History, decoded
 from perdure.storage.locator import Locator, children_named, is_key_segment
+from perdure.storage.text_history import History, decoded
 from perdure.storage.wrappers.read_only import Unchangeable
 
 _ANY = CID.of(b"")

@@ -18,6 +18,7 @@ from typing import BinaryIO, NamedTuple
 
 from perdure.artifacts.cid import CID, Codec, Hash
 from perdure.artifacts.entry import (
+    IndexState,
     Lift,
     Put,
     Register,
@@ -46,8 +47,7 @@ from perdure.artifacts.segment import (
     placed,
     salt_of,
 )
-from perdure.artifacts.state import IndexState
-from perdure.artifacts.verify import Progress
+from perdure.artifacts.verification import Progress
 from perdure.dataclass import dataclass
 from perdure.errors import ArchiveError, DamageError, InvalidCIDError
 

@@ -5,10 +5,11 @@ import os
 import stat
 import time
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
 
 from perdure.errors import (
     DirectoryInTheWayError,
@@ -20,19 +21,9 @@ from perdure.errors import (
     explain,
     explain_reading,
 )
-from perdure.storage import confined
-from perdure.storage.confined import (
-    DIRECTORY,
-    FILE,
-    LOOK,
-    Identity,
-    PlainNames,
-    identify,
-    is_plain,
-    is_plain_mode,
-    read_all,
-)
-from perdure.storage.content import (
+from perdure.files import make_folder
+from perdure.storage import openat
+from perdure.storage.changes import (
     Change,
     Changes,
     Conditions,
@@ -44,6 +35,7 @@ from perdure.storage.content import (
 )
 from perdure.storage.contract import (
     ROOT,
+    Capabilities,
     Finding,
     FindingKind,
     Info,
@@ -60,6 +52,18 @@ from perdure.storage.locator import (
     is_plain_name,
     trusted,
 )
+from perdure.storage.openat import (
+    DIRECTORY,
+    FILE,
+    LOOK,
+    Identity,
+    PlainNames,
+    identify,
+    is_plain,
+    is_plain_mode,
+    read_all,
+)
+from perdure.storage.registry import BackendOptions
 
 if TYPE_CHECKING:
     from perdure.storage.batch import Batch
@@ -82,7 +86,7 @@ class FolderBackend(StorageBackend):
             )
         self._lock_settings = os.path.join(home, "locks"), timing
         self._identity = self._identify()
-        self._open_below = confined.opener(self._root)
+        self._open_below = openat.opener(self._root)
         self._names = PlainNames()
 
     @cached_property
@@ -150,7 +154,7 @@ class FolderBackend(StorageBackend):
             start = directory.key
             if start and not is_plain_name(directory.name):  # spelled otherwise on disk, perhaps
                 start = self._spelled(start)
-            for key, stamps in confined.scan(self._open_below, start, skip, self.clock):
+            for key, stamps in openat.scan(self._open_below, start, skip, self.clock):
                 yield Listing(trusted(key), stamps)
         except OSError as error:
             if error.errno not in _ABSENT_ERRNOS:
@@ -244,7 +248,7 @@ class FolderBackend(StorageBackend):
         if segment.isascii():
             return segment
         try:
-            with confined.opened(self._root, directory_key, DIRECTORY) as directory:
+            with openat.opened(self._root, directory_key, DIRECTORY) as directory:
                 names = os.listdir(directory)
         except OSError:
             return segment
@@ -336,7 +340,7 @@ class FolderBackend(StorageBackend):
         return self._change(place, change)
 
     def _change(self, place: "Locator | Batch", change: Callable[["Held"], None]) -> None:
-        from perdure.storage.lock.endings import undisturbed  # noqa: PLC0415 - as before
+        from perdure.storage.lock.mutex import undisturbed  # noqa: PLC0415 - as before
 
         mutex = self._mutex
         with undisturbed() as pause:
@@ -414,3 +418,29 @@ def _read_in(directory: int, name: str) -> str:
         return read_all(descriptor).decode()
     finally:
         os.close(descriptor)
+
+
+class DeviceLocalBackend(FolderBackend):
+    """Texts in a folder that only Perdure writes. The first write creates it."""
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, object], home: str) -> Self:
+        given = BackendOptions("device-local", options, known={"root"})
+        return cls(given.folder("root") or os.path.join(home, "memory"), home)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(concurrent_writers=True)
+
+    @property
+    def defers_sync(self) -> bool:
+        """Only where a restart of the machine can be told: else each process would redo a lot."""
+        from perdure.artifacts.disk import boot_name  # noqa: PLC0415 - who writes pays for it
+
+        return bool(boot_name())
+
+    def _prepare_root(self) -> None:
+        if self._identity is None:
+            make_folder(Path(self._root))
+            self._identity = self._identify()
+        self._check_root()

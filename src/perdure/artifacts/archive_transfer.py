@@ -17,7 +17,7 @@ from typing import BinaryIO
 from google_crc32c import extend as extend_crc32c
 from google_crc32c import value as crc32c
 
-from perdure.artifacts.archive import (
+from perdure.artifacts.archive_format import (
     CHANGED,
     Archive,
     Footer,
@@ -26,11 +26,11 @@ from perdure.artifacts.archive import (
     read_archive,
     zeros,
 )
+from perdure.artifacts.artifact_store import ArtifactStore
 from perdure.artifacts.cid import CID
+from perdure.artifacts.content_index import Content, Draft
 from perdure.artifacts.disk import Disk
-from perdure.artifacts.entry import Bind, Sweep, decode_all
-from perdure.artifacts.index import Content, Draft
-from perdure.artifacts.journal import Journal
+from perdure.artifacts.entry import Bind, IndexState, Logged, Sweep, decode_all
 from perdure.artifacts.mark import Mark, arrive, clear, open_arriving
 from perdure.artifacts.segment import (
     HEADER_BYTES,
@@ -46,10 +46,9 @@ from perdure.artifacts.segment import (
     salt_of,
     seal,
 )
-from perdure.artifacts.state import IndexState, Logged
-from perdure.artifacts.store import ArtifactStore
-from perdure.artifacts.sweep import Sweeper
-from perdure.artifacts.verify import Progress
+from perdure.artifacts.shared_log import Journal
+from perdure.artifacts.sweeper import Sweeper
+from perdure.artifacts.verification import Progress
 from perdure.dataclass import dataclass
 from perdure.errors import ArchiveError, DamageError
 

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from perdure.artifacts import CID, ArtifactStore, Change, IndexState
 from perdure.artifacts.canonical import Value
-from perdure.artifacts.state import Binding
+from perdure.artifacts.entry import Binding
 from perdure.dataclass import replace
 from perdure.errors import (
     ConcurrentModificationError,
@@ -29,19 +29,10 @@ from perdure.errors import (
     NotTextError,
     PerdureError,
 )
-from perdure.storage.content import Changes, Conditions, Expectation, check_found
+from perdure.storage.changes import Changes, Conditions, Expectation, check_found
 from perdure.storage.contract import UNREADABLE, Layout, StorageBackend, Text
-from perdure.storage.history import (
-    EXTERNAL,
-    MOVED_FROM,
-    UNDONE,
-    Circumstances,
-    Event,
-    History,
-    decoded,
-)
 from perdure.storage.locator import Locator
-from perdure.storage.undo import (
+from perdure.storage.redo import (
     Replaced,
     guard_of,
     has_landed,
@@ -50,6 +41,15 @@ from perdure.storage.undo import (
     look,
     look_all,
     remove_empty,
+)
+from perdure.storage.text_history import (
+    EXTERNAL,
+    MOVED_FROM,
+    UNDONE,
+    Circumstances,
+    Event,
+    History,
+    decoded,
 )
 
 _OBSTACLES = (IsADirectoryError, NotADirectoryError, LinkRefusedError)

@@ -15,14 +15,20 @@ from typing import NamedTuple
 from weakref import WeakSet
 
 from perdure.artifacts.cid import Hash
+from perdure.artifacts.content_index import Draft, Index, remove_tables
 from perdure.artifacts.disk import UNWRITABLE, Buffer, Disk, Held, holder_of, take_in_time
-from perdure.artifacts.entry import Entry, decode_all, raw_entries, whole_records
+from perdure.artifacts.entry import (
+    Entry,
+    IndexState,
+    Logged,
+    decode_all,
+    raw_entries,
+    whole_records,
+)
 from perdure.artifacts.entry import decode as decode_entry
-from perdure.artifacts.index import Draft, Index, remove_tables
 from perdure.artifacts.log import SEGMENT_BYTES, Cut, Log
 from perdure.artifacts.mark import Mark, MarkFile, boot_of, decode, finish, has_arrived
 from perdure.artifacts.segment import HISTORY_BYTES, End, Frame
-from perdure.artifacts.state import IndexState, Logged
 from perdure.errors import (
     ClosedError,
     DamageError,

@@ -8,13 +8,12 @@ from typing import NamedTuple
 from perdure.artifacts import CID, ArtifactStore, Change, IndexState
 from perdure.artifacts.canonical import Value
 from perdure.artifacts.disk import Disk, FolderDisk
-from perdure.artifacts.entry import Bind
-from perdure.artifacts.state import Binding
+from perdure.artifacts.entry import Bind, Binding
 from perdure.dataclass import dataclass, field, replace
 from perdure.errors import AbsentError, NotTextError
 from perdure.files import Closing
 from perdure.storage.locator import Locator
-from perdure.storage.lock.fence import Fence
+from perdure.storage.lock.tree_lock import Fence
 from perdure.times import last
 
 SAVE = "save"

@@ -14,10 +14,10 @@ from typing import NamedTuple
 from google_crc32c import value as crc32c
 
 from perdure.artifacts.cid import CID, Hash
+from perdure.artifacts.content_index import Draft
 from perdure.artifacts.disk import Disk
 from perdure.artifacts.entry import Sweep, encode
-from perdure.artifacts.index import Draft
-from perdure.artifacts.journal import NOTE, Journal
+from perdure.artifacts.shared_log import NOTE, Journal
 from perdure.dataclass import dataclass
 from perdure.errors import FuturePositionError, RetentionError
 

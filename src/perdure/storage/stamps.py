@@ -19,9 +19,9 @@ from perdure.errors import (
 )
 from perdure.files import Closing
 from perdure.sqlite import DatabaseFile, DerivedFile, Tables
-from perdure.storage.confined import modified_in
 from perdure.storage.contract import ROOT, Skip, Stamp, StorageBackend, refuse_loss
 from perdure.storage.locator import Locator
+from perdure.storage.openat import modified_in
 
 SEEN = "seen.sqlite"
 """The file of the table, beside a history."""

@@ -21,9 +21,8 @@ from perdure.artifacts.artifact import literal_structure
 from perdure.artifacts.canonical import Value
 from perdure.artifacts.cid import CID, Hash
 from perdure.artifacts.disk import FolderLock, boot_name, take_in_time
-from perdure.artifacts.entry import Bind, Lift, Put, Register, Result, Sweep, Tombstone
-from perdure.artifacts.named import VERSION
-from perdure.artifacts.state import Logged
+from perdure.artifacts.entry import Bind, Lift, Logged, Put, Register, Result, Sweep, Tombstone
+from perdure.artifacts.recent_names import VERSION
 from perdure.errors import DamageError, LockTimeout
 from perdure.sqlite import DatabaseFile, InMemory, Tables, discard, transaction
 

@@ -10,7 +10,7 @@ from perdure.errors import (
     LinkRefusedError,
     NotTextError,
 )
-from perdure.storage.content import ABSENT, Expectation, content_hash
+from perdure.storage.changes import ABSENT, Expectation, content_hash
 from perdure.storage.contract import UNREADABLE, Layout, StorageBackend, Text
 from perdure.storage.locator import Locator
 

@@ -14,13 +14,13 @@ from perdure.errors import (
     AbsentError,
     StorageError,
 )
-from perdure.storage.content import ABSENT, Expectation, content_hash
+from perdure.storage.changes import ABSENT, Expectation, content_hash
+from perdure.storage.committer import Discrepancy, keys_among
 from perdure.storage.contract import UNREADABLE, Layout, StorageBackend, refuse_loss, walk
-from perdure.storage.history import Event, History
-from perdure.storage.joint import Discrepancy, keys_among
 from perdure.storage.locator import Locator
-from perdure.storage.seen import batches, was_moved
-from perdure.storage.undo import is_of, remove_empty
+from perdure.storage.redo import is_of, remove_empty
+from perdure.storage.stamps import batches, was_moved
+from perdure.storage.text_history import Event, History
 from perdure.storage.wrappers.recorded import Recorded
 
 _ROOT = Locator("")

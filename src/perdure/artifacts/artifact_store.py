@@ -11,15 +11,22 @@ from google_crc32c import value as crc32c
 
 from perdure.artifacts.artifact import SID, Artifact, Derived, Literal
 from perdure.artifacts.cid import CID, Codec, Hash
+from perdure.artifacts.content_index import Content, Draft
 from perdure.artifacts.derivations import Derivation, Derivations, Operations
 from perdure.artifacts.disk import Disk, FolderDisk
-from perdure.artifacts.entry import Bind, SnapshotAnchor
-from perdure.artifacts.index import Content, Draft
-from perdure.artifacts.journal import NOTE, Journal, milliseconds
+from perdure.artifacts.entry import (
+    ArtifactLocation,
+    Bind,
+    BlockSlice,
+    Change,
+    IndexState,
+    Logged,
+    SnapshotAnchor,
+)
 from perdure.artifacts.log import SEGMENT_BYTES, Cut
-from perdure.artifacts.named import CATALOGUE
+from perdure.artifacts.recent_names import CATALOGUE
 from perdure.artifacts.segment import segment_name
-from perdure.artifacts.state import ArtifactLocation, BlockSlice, Change, IndexState, Logged
+from perdure.artifacts.shared_log import NOTE, Journal, milliseconds
 from perdure.artifacts.table import Row
 from perdure.errors import (
     BeforeSnapshotError,
@@ -37,8 +44,8 @@ from perdure.files import Closing
 
 if TYPE_CHECKING:
     from perdure.artifacts.catalogue import Catalogue
-    from perdure.artifacts.sweep import Collected, Sweeper
-    from perdure.artifacts.verify import Progress, Report
+    from perdure.artifacts.sweeper import Collected, Sweeper
+    from perdure.artifacts.verification import Progress, Report
 
 
 _WRONG = b"not what was put"
@@ -387,13 +394,13 @@ class ArtifactStore(Closing):
     # ------------------------------------------------------------ keeping
     def verify(self, progress: "Progress | None" = None) -> "Report":
         """Look at every byte up to the current state, and say what is damaged."""
-        from perdure.artifacts.verify import verify  # noqa: PLC0415 - as before
+        from perdure.artifacts.verification import verify  # noqa: PLC0415 - as before
 
         return verify(self.disk, self._journal.refresh().position, progress)
 
     def with_bytes_left(self, cids: Collection[CID], until: int) -> set[CID]:
         """Return the contents of which a byte is left where they were put, up to a position."""
-        from perdure.artifacts.verify import with_bytes_left  # noqa: PLC0415 - as before
+        from perdure.artifacts.verification import with_bytes_left  # noqa: PLC0415 - as before
 
         self.current()
         return with_bytes_left(self._journal.log, cids, until)
@@ -438,7 +445,7 @@ class ArtifactStore(Closing):
         return sweeper.collected()
 
     def _sweeper(self) -> "Sweeper":
-        from perdure.artifacts.sweep import Sweeper  # noqa: PLC0415 - as before
+        from perdure.artifacts.sweeper import Sweeper  # noqa: PLC0415 - as before
 
         return Sweeper(self.disk, self._journal, self._hash)
 

@@ -12,7 +12,7 @@ from perdure.errors import (
     FileAboveError,
     FileInTheWayError,
 )
-from perdure.storage.content import (
+from perdure.storage.changes import (
     Changes,
     Conditions,
     Expectation,
