@@ -78,16 +78,16 @@ if TYPE_CHECKING:
     from perdure.model import ContextNode
     from perdure.model.anchors import Anchors, Origin, Verdict
     from perdure.model.messages import LeftOut
-    from perdure.proofs.proof import Proven
+    from perdure.proofs.proof import ProvenEntry
     from perdure.safety.texts import Note, presentable
-    from perdure.storage.reconciliation import Edits
+    from perdure.storage.reconciliation import EditReport
     from perdure.storage.text_history import BlamedLine, Event, Version
 else:
     __getattr__ = exports(
         __name__,
         {
             "artifacts.cid": "CID",
-            "proofs.proof": "Proven",
+            "proofs.proof": "ProvenEntry",
             "engine.actions": "Action",
             "engine.answering": "Lag",
             "engine.async_memory": "AsyncMemory AsyncPastMemory",
@@ -96,7 +96,7 @@ else:
             "engine.conflicts": "Conflict",
             "engine.conversation": "Conversation read_conversation session_id_for",
             "engine.arriving": "Migrated MigrationPlan",
-            "storage.reconciliation": "Edits",
+            "storage.reconciliation": "EditReport",
             "engine.erasing.planning": "Erased ErasurePlan Forgotten",
             "engine.exporting": "is_export",
             "engine.importing.importing": "Imported import_formats",
@@ -137,12 +137,21 @@ __all__ += ["Cited", "Outcome", "Pending", "Planned", "Remembered", "Saved", "Se
 __all__ += ["Conversation", "LeftOut", "SessionInfo", "read_conversation", "session_id_for"]
 __all__ += ["INTRODUCTION", "Hint", "HintKind", "Hit", "Lag", "RecallResult", "tokens_in"]
 __all__ += ["Anchors", "BriefingItem", "Origin", "Verdict"]
-__all__ += ["Conflict", "ContextNode", "Edges", "Edits", "Entry", "Note", "Written", "presentable"]
+__all__ += [
+    "Conflict",
+    "ContextNode",
+    "Edges",
+    "EditReport",
+    "Entry",
+    "Note",
+    "Written",
+    "presentable",
+]
 __all__ += ["Deleted", "Erased", "ErasurePlan", "Forgotten", "TenantKind", "Tenants"]
 __all__ += ["CID", "BlamedLine", "Event", "Fate", "Log", "RewindStep", "Rewound", "Version"]
 __all__ += ["Claim", "Former", "Merged", "Provenance", "Quote", "Said"]
 __all__ += ["LineState", "ShownEmission", "ShownLine"]
-__all__ += ["Garbage", "Proof", "Proven", "Verified", "check_proof"]
+__all__ += ["Garbage", "Proof", "ProvenEntry", "Verified", "check_proof"]
 __all__ += ["Imported", "Migrated", "MigrationPlan", "import_formats", "is_export"]
 __all__ += ["Check", "Checkup", "Finding", "Problem", "Repaired", "Severity", "StatusPart"]
 __all__ += ["IndexProof", "IndexStatus", "IndexUpkeep", "ListedIndex", "OutboxUpkeep"]

@@ -126,7 +126,10 @@ BUGS = (
     Bug("no sync of the folder", disk=lambda disk: cast("Disk", _DiskWithoutSync(disk))),
     Bug("no cut", disk=_with_files(_FileWithoutCut)),
     Bug("no check of the last payload", functions=((log, "damaged_puts", _always(answer=[])),)),
-    Bug("no look beyond the end", functions=((segment.Reader, "is_blank", _always(answer=True)),)),
+    Bug(
+        "no look beyond the end",
+        functions=((segment.SegmentReader, "is_blank", _always(answer=True)),),
+    ),
     Bug("no check of seals", functions=((segment, "seal", _lenient(_LenientBytes)),)),
     Bug(
         "no checksums",

@@ -24,7 +24,7 @@ from perdure.artifacts.entry import (
     Entry,
     IndexState,
     Lift,
-    Logged,
+    LogEntry,
     Put,
     Register,
     Result,
@@ -41,7 +41,7 @@ class Pages:
 
     def __init__(self, history: bytes = b"ours") -> None:
         self.history = history
-        self.entries: list[Logged] = []
+        self.entries: list[LogEntry] = []
         self.read = 0
 
     def commit(self, *entries: Entry, time: int | None = None) -> int:
@@ -49,13 +49,13 @@ class Pages:
         last = len(self.entries) + len(entries)
         when = last * 1000 if time is None else time
         for position, entry in enumerate(entries, first):
-            self.entries.append(Logged(position, last, when, entry))
+            self.entries.append(LogEntry(position, last, when, entry))
         return last
 
     def current(self) -> IndexState:
         return IndexState(0, len(self.entries))
 
-    def log(self, after: int = 0) -> Iterator[Logged]:
+    def log(self, after: int = 0) -> Iterator[LogEntry]:
         for logged in self.entries[after:]:
             self.read += 1
             yield logged
@@ -98,7 +98,7 @@ def check(catalogue: Catalogue, pages: Pages) -> None:
         expected = said(pages, position)
         assert catalogue.names("", position) == sorted(expected)
         for name in every:
-            bound = catalogue.bound(name, position)
+            bound = catalogue.last_binding(name, position)
             assert (bound.cid if bound else None) == expected.get(name)
         for folder in {"", *folders_of(every)}:
             assert catalogue.children(folder, position) == children_of(folder, expected)
@@ -177,7 +177,7 @@ class TestNames:
         catalogue.follow()
 
         for position, expected in ((1, ONE), (2, ONE), (3, ONE), (4, THREE)):
-            bound = catalogue.bound("a", position)
+            bound = catalogue.last_binding("a", position)
             assert bound is not None
             assert bound.cid == expected
         assert [catalogue.names("", position) for position in (3, 4)] == [["a"], ["a", "b"]]
@@ -347,7 +347,7 @@ class TestTheFile:
         answers: list[list[str]] = []
 
         class Curious(Pages):
-            def log(self, after: int = 0) -> Iterator[Logged]:
+            def log(self, after: int = 0) -> Iterator[LogEntry]:
                 for logged in super().log(after):
                     if logged.position == 12 and not answers:
                         answers.append([])

@@ -6,7 +6,14 @@ from typing import NamedTuple
 import pytest
 
 from perdure.artifacts import CID, ArtifactStore, Literal
-from perdure.artifacts.segment import HEADER_BYTES, SEAL_BYTES, End, Frame, Reader, decode_header
+from perdure.artifacts.segment import (
+    HEADER_BYTES,
+    SEAL_BYTES,
+    Frame,
+    LogEnd,
+    SegmentReader,
+    decode_header,
+)
 from perdure.artifacts.verification import Report, verify
 from perdure.errors import DamageError, PerdureError
 from tests.support.artifacts.memory_disk import MemoryDisk
@@ -40,8 +47,8 @@ def files() -> Files:
 
 def frames(data: bytes) -> list[Frame]:
     header = decode_header(data)
-    reader = Reader(MemoryDisk({SEGMENT: data}).open(SEGMENT), header.history)
-    return list(reader.frames(End.of(header)))
+    reader = SegmentReader(MemoryDisk({SEGMENT: data}).open(SEGMENT), header.history)
+    return list(reader.frames(LogEnd.of(header)))
 
 
 def places(data: bytes) -> Iterator[Place]:

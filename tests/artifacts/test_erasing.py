@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from perdure.artifacts import CID, ArtifactStore, Change, Literal
-from perdure.artifacts.archive_transfer import How, export, import_archive
+from perdure.artifacts import CID, ArtifactStore, Literal, NewBinding
+from perdure.artifacts.archive_transfer import ImportOutcome, export, import_archive
 from perdure.artifacts.disk import Disk
 from perdure.artifacts.entry import Sweep
 from perdure.proofs.proof import Prover, verify_proof
@@ -27,7 +27,7 @@ def disk() -> MemoryDisk:
 @pytest.fixture
 def store(disk: MemoryDisk) -> Iterator[ArtifactStore]:
     with open_store(disk) as store:
-        store.record([Change("safe", SECRET), Change("tea", OTHER)])
+        store.record([NewBinding("safe", SECRET), NewBinding("tea", OTHER)])
         yield store
 
 
@@ -77,16 +77,16 @@ def test_what_was_hidden_and_not_erased_stays_where_it_is(store: ArtifactStore) 
 
 
 def test_a_copy_that_follows_the_log_erases_it_too() -> None:
-    key = SigningKey.make("test")
+    key = SigningKey.generate("test")
     mine, yours = MemoryDisk(), MemoryDisk()
     with ArtifactStore(mine) as here, ArtifactStore(yours) as there:
-        here.record([Change("safe", SECRET), Change("tea", OTHER)])
+        here.record([NewBinding("safe", SECRET), NewBinding("tea", OTHER)])
         proof = Prover(here, key).prove(CID.of(OTHER))
-        assert import_archive(there, archive(here)).how is How.RESTORED
+        assert import_archive(there, archive(here)).outcome is ImportOutcome.RESTORED
         assert is_anywhere(yours, SECRET)
         here.erase([CID.of(SECRET)], "forgotten")
 
-        assert import_archive(there, archive(here)).how is How.CONTINUED
+        assert import_archive(there, archive(here)).outcome is ImportOutcome.CONTINUED
 
         assert not is_anywhere(yours, SECRET)
         assert there.current() == here.current()
@@ -103,7 +103,7 @@ def test_a_new_copy_never_has_it() -> None:
         source = archive(here)
 
         assert SECRET not in source.getvalue()
-        assert import_archive(there, source).how is How.RESTORED
+        assert import_archive(there, source).outcome is ImportOutcome.RESTORED
         assert there.verify().ok
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from perdure.artifacts import CID, ArtifactStore, Change, IndexState, Literal
+from perdure.artifacts import CID, ArtifactStore, IndexState, Literal, NewBinding
 from perdure.artifacts import disk as disks
 from perdure.artifacts.disk import Disk, FolderDisk
 from perdure.artifacts.entry import Bind, Entry
@@ -146,7 +146,7 @@ class Workload:
         self._acknowledge(CID.of(b"swept"), self._hidden, None)
 
     def _record(self) -> None:
-        state = self._open.record([Change("note", b"two"), Change("other", b"four")])
+        state = self._open.record([NewBinding("note", b"two"), NewBinding("other", b"four")])
         self._acknowledge(CID.of(b"four"), state, b"four")
         self.promises.names |= {"note": CID.of(b"two"), "other": CID.of(b"four")}
 

@@ -36,14 +36,14 @@ def tables(disk: MemoryDisk) -> list[str]:
 def taken_in(disk: MemoryDisk, monkeypatch: pytest.MonkeyPatch) -> int:
     """Return how many commits a store takes in that is opened now."""
     applied: list[Frame] = []
-    real = indexes.Index.apply
+    real = indexes.ContentIndex.apply
 
-    def apply(index: indexes.Index, frame: Frame, algorithm: Hash) -> None:
+    def apply(index: indexes.ContentIndex, frame: Frame, algorithm: Hash) -> None:
         applied.append(frame)
         real(index, frame, algorithm)
 
     with monkeypatch.context() as patch:
-        patch.setattr(indexes.Index, "apply", apply)
+        patch.setattr(indexes.ContentIndex, "apply", apply)
         ArtifactStore(disk)
     return len(applied)
 
@@ -126,7 +126,7 @@ def test_of_a_log_that_ends_with_its_table_the_last_commit_is_read_alone(
         put(store, 0, MANY + 1)
     store = ArtifactStore(disk)
     with monkeypatch.context() as patch:
-        patch.setattr(store._journal.log, "start_of", _refused)
+        patch.setattr(store._shared_log.log, "start_of", _refused)
         (logged,) = store.log(after=MANY)
         assert logged.position == MANY + 1
     assert [logged.position for logged in store.log(after=MANY - 1)] == [MANY, MANY + 1]
@@ -138,7 +138,7 @@ def test_a_last_commit_that_was_damaged_is_refused_all_the_same(disk: MemoryDisk
     with ArtifactStore(disk) as store:
         put(store, 0, MANY + 1)
     store = ArtifactStore(disk)
-    last = store._journal.log.end.offset
+    last = store._shared_log.log.end.offset
     file = disk.open(segment_name(1))
     (place,) = [at for at in range(last) if file.read(at, 4) == b"PDfr"][-1:]
     file.write(place + 60, [b"\xff" * 8])

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from perdure.artifacts.lines import BlamedLine, blame, diff, matches, split
+from perdure.artifacts.lines import LineOrigin, blame, diff, matching_runs, split
 
 LINES = st.sampled_from(["", "a", "b", "c", "\r", "a\r", "-- x", "++ y", "\\ No", "\x0b", "\u2028"])
 TEXTS = st.builds(
@@ -111,7 +111,7 @@ class TestMatches:
     @given(st.lists(st.sampled_from("abcd"), max_size=30), st.lists(st.sampled_from("abcd")))
     def test_what_matches_is_equal_and_in_order(self, old: list[str], new: list[str]) -> None:
         old_at = new_at = 0
-        for run in matches(old, new):
+        for run in matching_runs(old, new):
             assert run.length > 0
             assert run.old >= old_at
             assert run.new >= new_at
@@ -123,13 +123,13 @@ class TestMatches:
         st.lists(st.sampled_from("abcd"), max_size=14),
     )
     def test_a_few_edits_are_the_fewest(self, old: list[str], new: list[str]) -> None:
-        assert sum(run.length for run in matches(old, new)) == longest_common(old, new)
+        assert sum(run.length for run in matching_runs(old, new)) == longest_common(old, new)
 
     def test_many_edits_are_held_together_by_lines_that_occur_once(self) -> None:
         old = [line for number in range(100) for line in (f"{number}", "", f"old {number}")]
         new = [line for number in range(100) for line in (f"{number}", "", f"new {number}", "")]
 
-        kept = {old[run.old + at] for run in matches(old, new) for at in range(run.length)}
+        kept = {old[run.old + at] for run in matching_runs(old, new) for at in range(run.length)}
 
         assert {f"{number}" for number in range(100)} <= kept
 
@@ -137,12 +137,12 @@ class TestMatches:
         old = ["a", "b", "c"] * 100
         new = [line for at, line in enumerate(old) if at % 6]
 
-        assert sum(run.length for run in matches(old, new)) == len(new)
+        assert sum(run.length for run in matching_runs(old, new)) == len(new)
 
     def test_a_block_that_moved_is_put_in_once_and_taken_out_once(self) -> None:
         block, rest = [f"b{n}" for n in range(40)], [f"r{n}" for n in range(60)]
 
-        runs = matches([*block, *rest], [*rest, *block])
+        runs = matching_runs([*block, *rest], [*rest, *block])
 
         assert [(run.old, run.new, run.length) for run in runs] == [(40, 0, 60)]
 
@@ -162,10 +162,10 @@ class TestBlame:
         versions = ["a\nb\nc\n", "a\nB\nc\n", "a\nB\nc\nd\n"]
 
         assert blame(versions) == [
-            BlamedLine("a\n", 0),
-            BlamedLine("B\n", 1),
-            BlamedLine("c\n", 0),
-            BlamedLine("d\n", 2),
+            LineOrigin("a\n", 0),
+            LineOrigin("B\n", 1),
+            LineOrigin("c\n", 0),
+            LineOrigin("d\n", 2),
         ]
 
     def test_a_line_that_came_back_was_written_by_who_brought_it_back(self) -> None:

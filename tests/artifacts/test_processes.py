@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from perdure.artifacts import CID, ArtifactStore, Literal, Logged
+from perdure.artifacts import CID, ArtifactStore, Literal, LogEntry
 from perdure.artifacts.entry import Put
 from perdure.errors import LockTimeout
 from perdure.testing.requirement import requirement
@@ -56,7 +56,7 @@ def put(store: ArtifactStore, data: bytes) -> None:
     assert store.get(cid) == data
 
 
-def check_log(log: list[Logged], store: ArtifactStore) -> None:
+def check_log(log: list[LogEntry], store: ArtifactStore) -> None:
     """Positions without a gap, no content twice, every content whole."""
     assert [logged.position for logged in log] == list(range(1, len(log) + 1))
     assert [logged.time for logged in log] == sorted(logged.time for logged in log)
@@ -211,7 +211,7 @@ def test_a_forked_child_neither_keeps_the_lock_nor_lets_go_of_it(history: Path) 
         os.write(tell, b"!")
         signal.pause()
 
-    held = store._journal._lock()
+    held = store._shared_log._lock()
     forked = start(child)
     os.read(told, 1)
     held.release()
@@ -236,7 +236,7 @@ def test_a_child_that_uses_the_store_it_was_forked_with_takes_no_lock_from_its_p
             store.put(Literal(b"by the child"))
 
     forked = start(child)
-    held = store._journal._lock()
+    held = store._shared_log._lock()
     os.write(begin, b"!")
     finish([forked])
     os.close(begun)
@@ -249,7 +249,7 @@ def test_a_child_that_uses_the_store_it_was_forked_with_takes_no_lock_from_its_p
 
 def test_two_stores_of_one_process_keep_each_other_out(history: Path) -> None:
     one, two = open_store(history, wait=0), open_store(history, wait=0)
-    held = one._journal._lock()
+    held = one._shared_log._lock()
     with pytest.raises(LockTimeout):
         two.put(Literal(b"more"))
     held.release()

@@ -7,11 +7,11 @@ import pytest
 
 from perdure.artifacts import CID, ArtifactStore, IndexState, Literal
 from perdure.artifacts.disk import FolderDisk
-from perdure.artifacts.entry import Unknown
+from perdure.artifacts.entry import UnknownEntry
 from perdure.artifacts.mark import Mark, MarkFile
 from perdure.artifacts.recent_names import MARK
-from perdure.artifacts.segment import HEAD_BYTES, HEADER_BYTES, Reader, decode_header
-from perdure.artifacts.segment import End as LogEnd
+from perdure.artifacts.segment import HEAD_BYTES, HEADER_BYTES, SegmentReader, decode_header
+from perdure.artifacts.segment import LogEnd as LogEnd
 from perdure.artifacts.verification import verify
 from perdure.errors import DamageError
 from tests.support.artifacts.memory_disk import MemoryDisk
@@ -63,7 +63,7 @@ def ends(data: bytes) -> list[int]:
     """Return where the frames of a segment begin, and where the last one ends."""
     header = decode_header(data)
     file = MemoryDisk({"": data.ljust(len(data) + 8, b"\0")}).open("")
-    frames = list(Reader(file, header.history).frames(LogEnd.of(header)))
+    frames = list(SegmentReader(file, header.history).frames(LogEnd.of(header)))
     return [HEADER_BYTES, *(frame.end.offset for frame in frames)]
 
 
@@ -194,9 +194,9 @@ class TestSweeps:
         mine, other = ArtifactStore(disk), ArtifactStore(disk)
         hidden = mine.tombstone(ONE, "to be erased").position
         idle, busy = other._sweeper(), mine._sweeper()
-        other._journal.commit(lambda draft: idle.plan(draft, 0, ()), alone=True)
-        mine._journal.commit(lambda draft: busy.plan(draft, hidden, ()), alone=True)
-        other._journal.commit(lambda _: idle.erase(), alone=True)
+        other._shared_log.commit(lambda draft: idle.plan(draft, 0, ()), alone=True)
+        mine._shared_log.commit(lambda draft: busy.plan(draft, hidden, ()), alone=True)
+        other._shared_log.commit(lambda _: idle.erase(), alone=True)
         # Here the one that is busy dies.
 
         ArtifactStore(disk).close()
@@ -207,7 +207,7 @@ class TestSweeps:
         store = ArtifactStore(disk)
         hidden = store.tombstone(ONE, "to be erased").position
         sweeper = store._sweeper()
-        store._journal.commit(lambda draft: sweeper.plan(draft, hidden, ()), alone=True)
+        store._shared_log.commit(lambda draft: sweeper.plan(draft, hidden, ()), alone=True)
         assert CONTENTS[0] in disk.files()[FIRST]
 
         with ArtifactStore(disk) as again:
@@ -394,14 +394,14 @@ class TestUnknownEntries:
         disk = MemoryDisk()
         with ArtifactStore(disk) as store:
             store.put(Literal(CONTENTS[0]))
-            store._journal.commit(lambda draft: draft.append(Unknown(200, b"x")))
-            store._journal.commit(lambda draft: draft.append(Unknown(255, b"")))
+            store._shared_log.commit(lambda draft: draft.append(UnknownEntry(200, b"x")))
+            store._shared_log.commit(lambda draft: draft.append(UnknownEntry(255, b"")))
             store.put(Literal(CONTENTS[1]))
 
         for some in (disk.files(), unmarked(disk.files())):
             with ArtifactStore(MemoryDisk(some)) as again:
                 entries = [logged.entry for logged in again.log()]
-                assert entries[1:3] == [Unknown(200, b"x"), Unknown(255, b"")]
+                assert entries[1:3] == [UnknownEntry(200, b"x"), UnknownEntry(255, b"")]
                 assert again.get_many([ONE, TWO]) == CONTENTS[:2]
                 assert again.current() == IndexState(0, 4)
                 assert again.verify().ok
@@ -413,7 +413,7 @@ class TestUnknownEntries:
         with ArtifactStore(disk) as store:
             store.put(Literal(CONTENTS[0]))
             body = struct.pack("<36sQQI", bytes(TWO), 0, 0, 0)
-            store._journal.commit(lambda draft: draft.append(Unknown(200, body)))
+            store._shared_log.commit(lambda draft: draft.append(UnknownEntry(200, body)))
 
         with ArtifactStore(disk) as again:
             assert again.get(TWO) is None

@@ -25,11 +25,11 @@ def sids(*artifacts: Derived) -> list[SID]:
 def test_what_was_told_is_remembered_also_by_another_process(
     store: ArtifactStore, tmp_path: Path
 ) -> None:
-    store.remember([(shout(b"a"), b"A"), (shout(b"b"), b"B")])
+    store.record_results([(shout(b"a"), b"A"), (shout(b"b"), b"B")])
 
     again = ArtifactStore.open(tmp_path / "memo")
 
-    assert again.remembered(sids(shout(b"b"), shout(b"c"), shout(b"a"))) == [b"B", None, b"A"]
+    assert again.results_of(sids(shout(b"b"), shout(b"c"), shout(b"a"))) == [b"B", None, b"A"]
 
 
 def test_what_is_told_after_somebody_asked_is_remembered_too(
@@ -38,23 +38,23 @@ def test_what_is_told_after_somebody_asked_is_remembered_too(
     other = ArtifactStore.open(tmp_path / "memo")
     for number, teller in enumerate((store, store, other), start=1):
         text = b"a" * number
-        assert [each.remembered(sids(shout(text))) for each in (store, other)] == [[None]] * 2
+        assert [each.results_of(sids(shout(text))) for each in (store, other)] == [[None]] * 2
 
-        teller.remember([(shout(text), text.upper())])
+        teller.record_results([(shout(text), text.upper())])
 
-        assert [each.remembered(sids(shout(text))) for each in (store, other)] == [
+        assert [each.results_of(sids(shout(text))) for each in (store, other)] == [
             [text.upper()]
         ] * 2
 
 
 def test_another_parameter_is_another_result(store: ArtifactStore) -> None:
-    store.remember([(shout(b"a"), b"A")])
+    store.record_results([(shout(b"a"), b"A")])
 
-    assert store.remembered(sids(shout(b"a", model="other"))) == [None]
+    assert store.results_of(sids(shout(b"a", model="other"))) == [None]
 
 
 def test_the_input_is_named_and_not_kept(store: ArtifactStore) -> None:
-    store.remember([(shout(b"a"), b"A")])
+    store.record_results([(shout(b"a"), b"A")])
 
     assert store.get(CID.of(b"a")) is None
     assert store.structure(sid_of(Literal(b"a"))) is not None
@@ -62,20 +62,20 @@ def test_the_input_is_named_and_not_kept(store: ArtifactStore) -> None:
 
 
 def test_the_first_result_stays_the_result(store: ArtifactStore) -> None:
-    store.remember([(shout(b"a"), b"A")])
-    store.remember([(shout(b"a"), b"other")])
+    store.record_results([(shout(b"a"), b"A")])
+    store.record_results([(shout(b"a"), b"other")])
 
-    assert store.remembered(sids(shout(b"a"))) == [b"A"]
+    assert store.results_of(sids(shout(b"a"))) == [b"A"]
 
 
 def test_the_same_told_twice_is_kept_once(store: ArtifactStore) -> None:
-    first = store.remember([(shout(b"a"), b"A")])
+    first = store.record_results([(shout(b"a"), b"A")])
 
-    assert store.remember([(shout(b"a"), b"A")]).position == first.position
+    assert store.record_results([(shout(b"a"), b"A")]).position == first.position
 
 
 def test_more_than_a_query_can_ask_for_are_found(store: ArtifactStore) -> None:
     texts = [b"%d" % number for number in range(2_500)]
-    store.remember((shout(text), text * 2) for text in texts)
+    store.record_results((shout(text), text * 2) for text in texts)
 
-    assert store.remembered(sids(*map(shout, texts))) == [text * 2 for text in texts]
+    assert store.results_of(sids(*map(shout, texts))) == [text * 2 for text in texts]

@@ -10,12 +10,12 @@ from perdure.artifacts import (
     CID,
     ArtifactStore,
     BlockSlice,
-    Change,
     Codec,
     Derived,
     Hash,
     IndexState,
     Literal,
+    NewBinding,
 )
 from perdure.artifacts.artifact import sid_of
 from perdure.artifacts.disk import Disk, FolderDisk
@@ -465,9 +465,9 @@ class TestNames:
     def test_contents_and_names_are_recorded_in_one_commit(self, store: ArtifactStore) -> None:
         state = store.record(
             [
-                Change("a.md", b"hello", {"actor": "Ana"}),
-                Change("b.md", None),
-                Change("c", b"hello"),
+                NewBinding("a.md", b"hello", {"actor": "Ana"}),
+                NewBinding("b.md", None),
+                NewBinding("c", b"hello"),
             ]
         )
 

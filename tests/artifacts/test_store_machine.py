@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from perdure.artifacts import CID, ArtifactStore
-from perdure.artifacts.content_index import Index
+from perdure.artifacts.content_index import ContentIndex
 from perdure.artifacts.disk import Disk, FolderDisk
 from perdure.testing.requirement import requirement
 from tests.support.artifacts.machine import check_store
@@ -30,7 +30,7 @@ def test_any_sequence_of_verbs_on_a_folder(tmp_path: Path) -> None:
 def test_any_sequence_of_verbs_when_every_commit_writes_a_table(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Index, "is_long", True)
+    monkeypatch.setattr(ContentIndex, "is_long", True)
 
     check_store(MemoryDisk, examples=40)
 
@@ -38,7 +38,7 @@ def test_any_sequence_of_verbs_when_every_commit_writes_a_table(
 # ---------------------------------------------------------------- it bites
 
 
-def forgets_lifts(self: Index, digest: bytes, commit: int, *, visible: bool) -> None:
+def forgets_lifts(self: ContentIndex, digest: bytes, commit: int, *, visible: bool) -> None:
     if not visible:
         TOGGLE(self, digest, commit, visible=visible)
 
@@ -51,14 +51,14 @@ def has_no_horizon(self: ArtifactStore, position: int) -> None:
     """Answer for any state."""
 
 
-TOGGLE = Index._toggle
+TOGGLE = ContentIndex._toggle
 HAS = ArtifactStore.has
 
 
 @pytest.mark.parametrize(
     ("kind", "name", "broken"),
     [
-        (Index, "_toggle", forgets_lifts),
+        (ContentIndex, "_toggle", forgets_lifts),
         (ArtifactStore, "has", shows_the_present),
         (ArtifactStore, "_check_retained", has_no_horizon),
     ],

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from google_crc32c import value as crc32c
 
-from perdure.artifacts import CID, ArtifactStore, Change, IndexState, Literal
-from perdure.artifacts.content_index import Content, Draft
+from perdure.artifacts import CID, ArtifactStore, IndexState, Literal, NewBinding
+from perdure.artifacts.content_index import CommitDraft, Content
 from perdure.artifacts.disk import Disk, FolderDisk
 from perdure.artifacts.entry import Bind, Put
 from perdure.artifacts.shared_log import _Request
@@ -67,7 +67,7 @@ def together(gate: Gate, store: ArtifactStore, actions: list[Callable[[], object
 
     def release() -> None:
         assert gate.asked.wait(60)
-        while len(store._journal._queue) < len(actions) - 1:
+        while len(store._shared_log._queue) < len(actions) - 1:
             threading.Event().wait(0.001)
         gate.opened.set()
 
@@ -167,7 +167,7 @@ def test_whoever_serves_another_first_is_served_before_it_returns() -> None:
     store = ArtifactStore(MemoryDisk())
     store.put(Literal(b"begin"))
     waiting = _Request(lambda draft: draft.put(store._content(b"alone")), alone=True)
-    store._journal._queue.append(waiting)
+    store._shared_log._queue.append(waiting)
 
     assert store.put(Literal(b"mine")) == (CID.of(b"mine"), IndexState(0, 3))
     assert waiting.done
@@ -175,7 +175,7 @@ def test_whoever_serves_another_first_is_served_before_it_returns() -> None:
 
 def put_alone(store: ArtifactStore, data: bytes) -> tuple[CID, IndexState]:
     content = Content(bytes(CID.of(data)), crc32c(data), data)
-    return CID.of(data), store._journal.commit(lambda draft: draft.put(content), alone=True)
+    return CID.of(data), store._shared_log.commit(lambda draft: draft.put(content), alone=True)
 
 
 def test_every_state_that_is_returned_holds_what_was_put_whoever_wants_to_be_alone() -> None:
@@ -203,10 +203,10 @@ def test_a_plan_that_fails_alone_hurts_nobody_else(error: type[Exception]) -> No
     store = ArtifactStore(gate)
     store.put(Literal(b"begin"))
 
-    def fail(_: Draft) -> None:
+    def fail(_: CommitDraft) -> None:
         raise error("no")
 
-    bad = [lambda: store._journal.commit(fail, alone=True)] * 3
+    bad = [lambda: store._shared_log.commit(fail, alone=True)] * 3
     good = putting(store, *(b"%d" % number for number in range(6)))
 
     results = together(gate, store, [bad[0], *good[:3], bad[1], *good[3:], bad[2]])
@@ -232,7 +232,7 @@ def test_a_plan_that_fails_takes_only_its_own_part_of_the_commit_with_it() -> No
         raise ZeroDivisionError
 
     def fail() -> object:
-        return store._journal.commit(half_done)
+        return store._shared_log.commit(half_done)
 
     good = putting(store, b"0", b"1", b"2", b"3")
     results = together(gate, store, [good[0], fail, good[1], fail, *good[2:]])
@@ -329,7 +329,7 @@ def test_followers_of_an_interrupted_leader_are_served_and_only_once(verb: str) 
     disk.__dict__["ask"] = ask
 
     def recording(number: int) -> Callable[[], object]:
-        return lambda: store.record([Change(f"name {number}", b"%d" % number)])
+        return lambda: store.record([NewBinding(f"name {number}", b"%d" % number)])
 
     actions = [recording(number) for number in range(THREADS)]
     results = together(gate, store, actions)

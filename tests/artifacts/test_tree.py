@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from perdure.artifacts import ArtifactStore, Change, Literal
+from perdure.artifacts import ArtifactStore, Literal, NewBinding
 from perdure.artifacts.entry import encode
 from perdure.artifacts.merkle import (
     EMPTY_ROOT,
@@ -25,12 +25,12 @@ def store(tmp_path: Path) -> ArtifactStore:
     """Return a store whose log has entries of several kinds, in commits of one and of many."""
     store = ArtifactStore.open(tmp_path)
     store.put_many([Literal(b"%d" % number) for number in range(300)])
-    store.record([Change("a", b"1"), Change("b", b"2"), Change("c", b"3")])
+    store.record([NewBinding("a", b"1"), NewBinding("b", b"2"), NewBinding("c", b"3")])
     cid, _ = store.put(Literal(b"hidden"))
     store.tombstone(cid, "why not")
     store.snapshot()
     store.lift(cid)
-    store.record([Change("a", None), Change("b", b"4")])
+    store.record([NewBinding("a", None), NewBinding("b", b"4")])
     return store
 
 

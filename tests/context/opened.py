@@ -17,7 +17,7 @@ from perdure.engine.namespaces import NamespaceManager
 from perdure.engine.repair import Repair
 from perdure.errors import BrokenNodeError, NodeNotFoundError
 from perdure.model import ContextNode, EventType, OutboxEvent, RequestContext, Role, Uri
-from perdure.storage.committer import Joint
+from perdure.storage.committer import Committer
 from perdure.storage.text_history import History
 from perdure.storage.wrappers.recorded import Recorded
 from tests.support.context.crashes import (
@@ -145,8 +145,8 @@ def opened(
     those of the log; or, if not `logged`, registered by the nodes.
     """
     texts, disk = ground.texts(), ground.disk()
-    with nullcontext() if settle else patch.object(Joint, "settle", lambda _: None):
-        backend = Recorded(texts, History.on(disk))
+    with nullcontext() if settle else patch.object(Committer, "settle", lambda _: None):
+        backend = Recorded(texts, History.on_disk(disk))
     outbox: IndexOutbox | LoggedOutbox = ground.outbox()
     nodes: Nodes = TellingNodes(backend, outbox, clock=lambda: now)
     if logged:

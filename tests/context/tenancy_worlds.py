@@ -28,7 +28,7 @@ from tests.support.context.tenancy import World
 
 def open_in_memory() -> World:
     inner = MemoryBackend()
-    backend = Recorded(inner, History.on(MemoryDisk()))
+    backend = Recorded(inner, History.on_disk(MemoryDisk()))
     outbox = MemoryOutbox(siblings=NodeReader(backend).siblings)
     nodes = TellingNodes(backend, outbox)
     world = _world(inner, backend, nodes, outbox, ScannedLinks(nodes))

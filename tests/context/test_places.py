@@ -13,7 +13,7 @@ from perdure.context.layouts.places import Places, Row
 from perdure.storage import Locator
 from perdure.storage.backends.vault import VaultBackend
 from perdure.storage.contract import UNREADABLE, walk
-from perdure.storage.redo import look
+from perdure.storage.redo import read_text
 
 names = st.text("ab-.0%_é", min_size=1, max_size=3)
 keys = st.lists(names, min_size=1, max_size=4).map("/".join)
@@ -93,7 +93,7 @@ class TestLayout:
 
         assert [*found.values()][-1] is None
         assert {place: found[place] for place in places} == {
-            place: look(layout, place) for place in places
+            place: read_text(layout, place) for place in places
         }
         assert found[one.child(CONTENT)] == "# One.md\n"
         assert found[two.child(CONTENT)] is UNREADABLE

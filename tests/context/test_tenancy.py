@@ -124,7 +124,7 @@ class TestASessionThatBecomesSomebodysMeanwhile:
     @pytest.fixture
     def nodes(self) -> Nodes:
         inner = MemoryBackend()
-        nodes = Nodes(Recorded(inner, History.on(MemoryDisk())))
+        nodes = Nodes(Recorded(inner, History.on_disk(MemoryDisk())))
         read = inner.read
         pending = [
             lambda: nodes.write_node(note(self.PLACE, "secret", owner_space="user:ana"), ANA)

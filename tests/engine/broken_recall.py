@@ -518,7 +518,7 @@ def shares_the_memo_between_models(patch: Patch) -> None:
 
 
 def remembers_no_vector(patch: Patch) -> None:
-    patch.setattr(ArtifactStore, "remembered", lambda _, sids: [None] * len(sids))
+    patch.setattr(ArtifactStore, "results_of", lambda _, sids: [None] * len(sids))
 
 
 # ---------------------------------------------------------------- another model
@@ -620,7 +620,7 @@ def remembers_late(patch: Patch) -> None:
         first = self.catalogue.first_results(sids)
         return [self.get(first[sid]) if sid in first else None for sid in sids]
 
-    patch.setattr(ArtifactStore, "remembered", remembered)
+    patch.setattr(ArtifactStore, "results_of", remembered)
 
 
 # ---------------------------------------------------------------- upkeep

@@ -622,7 +622,7 @@ def moment():
 
 with opened(Path(sys.argv[1]), embedder=Logging(NEW)) as context:
     dying(SqliteIndex, "replace")
-    dying(ArtifactStore, "remember")
+    dying(ArtifactStore, "record_results")
     go_on(context)
 """
 

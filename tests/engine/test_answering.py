@@ -9,7 +9,7 @@ import pytest
 from perdure.app import Context
 from perdure.artifacts import IndexState
 from perdure.engine.recall.result import RecallResult
-from perdure.storage.reconciliation import sweep
+from perdure.storage.reconciliation import record_external_edits
 from tests.disks import refusing
 from tests.engine.remembering import of, opened, save_all, uris
 from tests.support.hints import texts_of
@@ -79,7 +79,7 @@ def test_an_edit_that_can_not_be_read_is_cited_as_it_was_before(
     edit(tmp_path, "tabs", "tabs " * 25_000)
 
     assert memory.recall("tabs or spaces").hits[0].cid == str(before.cid)
-    assert sweep(context.recorded) == []
+    assert record_external_edits(context.recorded) == []
     assert memory.recall("tabs or spaces").hits[0].cid == str(before.cid)
     assert len(memory.history(TABS)) == 2
 

@@ -12,7 +12,7 @@ from perdure.engine import edits, watcher
 from perdure.engine.edits import look_for_edits
 from perdure.engine.recall.result import HintKind, RecallResult
 from perdure.errors import TextsGoneError
-from perdure.storage.stamps import Checked
+from perdure.storage.stamps import ScanResult
 from tests.engine.remembering import of, opened, save_all
 
 pytestmark = pytest.mark.usefixtures("agfs")
@@ -235,7 +235,7 @@ class TestWatcher:
         looks: list[int] = []
         look = edits.look_for_edits
 
-        def counted(*given: Any) -> Checked:  # noqa: ANN401 - passed on
+        def counted(*given: Any) -> ScanResult:  # noqa: ANN401 - passed on
             looks.append(1)
             return look(*given)
 

@@ -14,7 +14,7 @@ from perdure.app.relayout import change_layout
 from perdure.artifacts import CID
 from perdure.errors import NodeNotFoundError, StorageFaultError
 from perdure.storage.backends.folder import FolderBackend
-from perdure.storage.changes import Change
+from perdure.storage.changes import TextChange
 
 MESSAGES = [
     {"role": "user", "content": "I prefer pnpm over npm. Always use ruff, never black."},
@@ -384,7 +384,7 @@ def test_an_interrupted_change_of_layout_is_done_again(
     other = "agfs" if layout == "notes" else "notes"
     real, left = FolderBackend._land, writes
 
-    def land(backend: FolderBackend, changes: Sequence[Change]) -> int:
+    def land(backend: FolderBackend, changes: Sequence[TextChange]) -> int:
         nonlocal left
         left -= 1
         if left < 0:

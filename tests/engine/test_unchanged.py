@@ -10,7 +10,7 @@ import pytest
 
 from perdure.app import Context
 from perdure.artifacts import IndexState
-from perdure.artifacts.archive_transfer import How
+from perdure.artifacts.archive_transfer import ImportOutcome
 from perdure.context.nodes import Nodes
 from perdure.engine import exporting
 from perdure.engine.upkeep import Kind
@@ -156,7 +156,7 @@ class TestImport:
         there.take_in(tmp_path / "export")
         (tmp_path / "export" / "README.md").write_text("Not what the manifest says.")
 
-        assert there.take_in(tmp_path / "export").how is How.KNOWN
+        assert there.take_in(tmp_path / "export").how is ImportOutcome.KNOWN
         with pytest.raises(ArchiveError):
             Machine(tmp_path / "third", "device-local").take_in(tmp_path / "export")
 

@@ -23,7 +23,7 @@ from perdure.process.searching import open_index
 from perdure.sqlite import DatabaseFile, ReadOnlyFile
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.personal import Authorisation
-from perdure.storage.wrappers.read_only import Reading, Unchangeable
+from perdure.storage.wrappers.read_only import DelegatingReader, ImmutableBackend
 from perdure.testing.requirement import requirement
 from tests.process.conftest import PROJECT, Here
 
@@ -237,8 +237,8 @@ class TestWrapper:
         left |= {"defers_sync", "write_unsynced", "sync"}  # they are `write_all`, and nothing
         left |= {"write_personal"}  # which is `_write_personal`
 
-        assert (public - left) | {"_write_personal"} <= vars(Reading).keys() | vars(
-            Unchangeable
+        assert (public - left) | {"_write_personal"} <= vars(DelegatingReader).keys() | vars(
+            ImmutableBackend
         ).keys()
 
     @pytest.mark.usefixtures("agfs")

@@ -171,22 +171,22 @@ class TestSignatures:
             self.KEY.public.verify(b"text", signature)
 
     def test_the_secret_is_not_shown_by_accident(self) -> None:
-        key = SigningKey.make(NAME)
+        key = SigningKey.generate(NAME)
 
         assert key.seed.hex() not in repr(key)
         assert repr(key.seed) not in repr(key)
         assert to_base64(key.seed)[:20] not in f"{key} {key!r}"
 
     def test_no_two_made_keys_are_alike(self) -> None:
-        assert len({SigningKey.make(NAME).seed for _ in range(100)}) == 100
+        assert len({SigningKey.generate(NAME).seed for _ in range(100)}) == 100
 
 
 class TestFile:
     def test_the_first_use_makes_the_key_and_later_ones_read_it(self, tmp_path: Path) -> None:
         path = tmp_path / "keys" / "deeper" / "log.key"
-        made = SigningKey.load_or_make(path, NAME)
+        made = SigningKey.load_or_generate(path, NAME)
 
-        assert SigningKey.load_or_make(path, "another/name") == made == SigningKey.load(path)
+        assert SigningKey.load_or_generate(path, "another/name") == made == SigningKey.load(path)
         assert made.name == NAME
         assert path.read_text() == made.secret() + "\n"
 
@@ -194,7 +194,7 @@ class TestFile:
         path = tmp_path / "log.key"
         before = os.umask(0)
         try:
-            SigningKey.load_or_make(path, NAME)
+            SigningKey.load_or_generate(path, NAME)
         finally:
             os.umask(before)
 
@@ -212,7 +212,7 @@ class TestFile:
 
         def make() -> None:
             barrier.wait()
-            found.append(SigningKey.load_or_make(path, NAME))
+            found.append(SigningKey.load_or_generate(path, NAME))
 
         threads = [threading.Thread(target=make) for _ in range(8)]
         for thread in threads:
@@ -238,45 +238,45 @@ class TestFile:
             path.write_bytes(content)
             path.chmod(0o600)
             with pytest.raises(ProofError, match="no Ed25519 key"):
-                SigningKey.load_or_make(path, NAME)
+                SigningKey.load_or_generate(path, NAME)
             assert path.read_bytes() == content
 
     @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o777])
     def test_a_key_that_others_can_read_is_refused(self, tmp_path: Path, mode: int) -> None:
         path = tmp_path / "log.key"
-        SigningKey.load_or_make(path, NAME)
+        SigningKey.load_or_generate(path, NAME)
         path.chmod(mode)
 
         with pytest.raises(ProofError, match="chmod 600"):
-            SigningKey.load_or_make(path, NAME)
+            SigningKey.load_or_generate(path, NAME)
 
     def test_a_link_is_not_followed(self, tmp_path: Path) -> None:
-        SigningKey.load_or_make(tmp_path / "real.key", NAME)
+        SigningKey.load_or_generate(tmp_path / "real.key", NAME)
         (tmp_path / "log.key").symlink_to("real.key")
 
         with pytest.raises(LinkRefusedError):
             SigningKey.load(tmp_path / "log.key")
         (tmp_path / "nowhere.key").symlink_to("missing.key")
         with pytest.raises(LinkRefusedError):
-            SigningKey.load_or_make(tmp_path / "nowhere.key", NAME)
+            SigningKey.load_or_generate(tmp_path / "nowhere.key", NAME)
         assert not (tmp_path / "missing.key").exists()
 
     def test_a_place_where_no_file_can_be_is_said_so(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("")
         with pytest.raises(FileAboveError):
-            SigningKey.load_or_make(tmp_path / "file" / "log.key", NAME)
+            SigningKey.load_or_generate(tmp_path / "file" / "log.key", NAME)
         with pytest.raises(InvalidLocatorError, match="shorten"):
-            SigningKey.load_or_make(tmp_path / ("a" * 250), NAME)
+            SigningKey.load_or_generate(tmp_path / ("a" * 250), NAME)
 
     def test_a_name_that_can_not_be_makes_no_file(self, tmp_path: Path) -> None:
         with pytest.raises(ProofError):
-            SigningKey.load_or_make(tmp_path / "log.key", "a b")
+            SigningKey.load_or_generate(tmp_path / "log.key", "a b")
 
         assert list(tmp_path.iterdir()) == []
 
 
 def make_all(paths: list[str]) -> list[SigningKey]:
-    return [SigningKey.load_or_make(Path(path), NAME) for path in paths]
+    return [SigningKey.load_or_generate(Path(path), NAME) for path in paths]
 
 
 WITHOUT = """
@@ -288,8 +288,8 @@ from perdure.errors import ProofError
 key = PublicKey.parse(sys.argv[1])
 for use in (
     lambda: key.verify(b"", bytes(64)),
-    lambda: SigningKey.make("a").sign(b""),
-    lambda: SigningKey.load_or_make(Path(sys.argv[2]), "a"),
+    lambda: SigningKey.generate("a").sign(b""),
+    lambda: SigningKey.load_or_generate(Path(sys.argv[2]), "a"),
 ):
     try:
         use()

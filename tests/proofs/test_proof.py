@@ -10,7 +10,16 @@ from typing import Any
 import pytest
 
 from perdure.artifacts.cid import CID
-from perdure.artifacts.entry import Bind, Entry, Lift, Logged, Put, Tombstone, Unknown, encode
+from perdure.artifacts.entry import (
+    Bind,
+    Entry,
+    Lift,
+    LogEntry,
+    Put,
+    Tombstone,
+    UnknownEntry,
+    encode,
+)
 from perdure.artifacts.merkle import (
     leaf,
     leaf_hash,
@@ -22,7 +31,7 @@ from perdure.proofs.checkpoint import Checkpoint, SignedCheckpoint, origin_of
 from perdure.proofs.proof import (
     LONGEST_TEXT,
     InclusionProof,
-    Proven,
+    ProvenEntry,
     prove_entry,
     verify_proof,
 )
@@ -48,8 +57,8 @@ def entry_at(position: int) -> Entry:
     return kinds[position % 5]
 
 
-def logged_at(position: int) -> Logged:
-    return Logged(position, position, BEGIN + position // 2, entry_at(position))
+def logged_at(position: int) -> LogEntry:
+    return LogEntry(position, position, BEGIN + position // 2, entry_at(position))
 
 
 LOG = [logged_at(position) for position in range(1, MOST + 1)]
@@ -81,7 +90,7 @@ class TestInclusion:
         for logged in SHOWN:
             for size in range(logged.position, MOST + 1):
                 proof = proof_of(logged.position, size)
-                assert verify_proof(proof, PUBLIC) == Proven(
+                assert verify_proof(proof, PUBLIC) == ProvenEntry(
                     logged.entry,  # type: ignore[arg-type] # these puts and binds are
                     logged.position,
                     logged.time,
@@ -139,7 +148,7 @@ class TestInclusion:
         changed = logged_at(5)._replace(time=BEGIN)
         with pytest.raises(ProofError, match="does not prove"):
             prove_entry(changed, LEAVES[:40], checkpoint_at(40))
-        wrong = replace(checkpoint_at(40).claim, root=bytes(32)).signed(KEY)
+        wrong = replace(checkpoint_at(40).checkpoint, root=bytes(32)).signed(KEY)
         with pytest.raises(ProofError, match="does not prove"):
             prove_entry(logged_at(5), LEAVES[:40], wrong)
 
@@ -192,7 +201,7 @@ class TestInclusion:
                     assert mixed == one or is_refused(verify_proof, mixed, PUBLIC)
 
     def test_an_entry_later_than_the_last_one_is_refused(self) -> None:
-        claim = replace(checkpoint_at(40).claim, time=BEGIN).signed(KEY)
+        claim = replace(checkpoint_at(40).checkpoint, time=BEGIN).signed(KEY)
 
         with pytest.raises(ProofError, match="later than the last"):
             verify_proof(replace(proof_of(5, 40), checkpoint=claim), PUBLIC)
@@ -294,7 +303,7 @@ class TestText:
             InclusionProof.from_text(" " * (LONGEST_TEXT + 1))
 
 
-def verified(text: str) -> Proven:
+def verified(text: str) -> ProvenEntry:
     return verify_proof(InclusionProof.from_text(text), PUBLIC)
 
 
@@ -379,7 +388,7 @@ class TestFuzz:
             assert encode(shown.entry) == entry
 
     @pytest.mark.parametrize(
-        "entry", [encode(Unknown(200, b"whatever")), encode(entry_at(5)) * 2, b""]
+        "entry", [encode(UnknownEntry(200, b"whatever")), encode(entry_at(5)) * 2, b""]
     )
     def test_what_is_signed_but_no_put_or_binding_shows_nothing(self, entry: bytes) -> None:
         signed = Checkpoint(ORIGIN, 1, leaf_hash(leaf(BEGIN, entry)), BEGIN, 0).signed(KEY)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from perdure.artifacts import CID, ArtifactStore, Change, IndexState, Literal
+from perdure.artifacts import CID, ArtifactStore, IndexState, Literal, NewBinding
 from perdure.errors import FuturePositionError, ProofError, UnknownContentError
 from perdure.proofs.proof import (
     InclusionProof,
@@ -13,7 +13,7 @@ from perdure.proofs.proof import (
 )
 from perdure.proofs.signing_keys import SigningKey
 
-KEY = SigningKey.make("ana.example")
+KEY = SigningKey.generate("ana.example")
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_a_proof_says_what_was_put_and_when(store: ArtifactStore, prover: Prover
 
 
 def test_a_name_can_be_proved_by_its_position(store: ArtifactStore, prover: Prover) -> None:
-    state = store.record([Change("notes/a.md", b"hello", {"actor": "Ana"})])
+    state = store.record([NewBinding("notes/a.md", b"hello", {"actor": "Ana"})])
 
     proven = verify_proof(prover.prove_position(state.position), KEY.public)
 
@@ -52,9 +52,9 @@ def test_a_position_inside_a_commit_is_signed_as_of_the_last_whole_one(
     store.put_many([Literal(b"%d" % number) for number in range(5)])
     store.snapshot()
 
-    assert prover.checkpoint(IndexState(0, 4)).claim.size == 1
-    assert prover.checkpoint(IndexState(0, 6)).claim.size == 6
-    assert prover.checkpoint().claim.snapshot == 1
+    assert prover.checkpoint(IndexState(0, 4)).checkpoint.size == 1
+    assert prover.checkpoint(IndexState(0, 6)).checkpoint.size == 6
+    assert prover.checkpoint().checkpoint.snapshot == 1
 
 
 def test_what_is_not_there_can_not_be_proved(store: ArtifactStore, prover: Prover) -> None:
@@ -69,5 +69,5 @@ def test_what_is_not_there_can_not_be_proved(store: ArtifactStore, prover: Prove
         prover.prove(cid, IndexState(0, 9))
     with pytest.raises(ProofError, match="no entry 7"):
         prover.prove_position(7)
-    assert prover.checkpoint(IndexState(0, 0)).claim.size == 0
+    assert prover.checkpoint(IndexState(0, 0)).checkpoint.size == 0
     assert state.position == 1

@@ -201,7 +201,7 @@ def check(store: Store, expected: Expectations) -> None:
         texts = [(key, text) for key, text in changes.items() if text is not None]
         there = {text in kept[key] for key, text in texts if text not in gone | expected.edits}
         assert len(there) < 2, f"only a part of {_short(dict(texts))} is in the log"
-    fence = history.fence
+    fence = history.lock
     assert fence.settled() <= (fence.applied() or 0) <= history.position(), "a mark is ahead"
     for text in expected.erased:
         assert all(text not in texts for texts in kept.values()), "erased, and in history"
@@ -362,8 +362,8 @@ class Run:
                 self._erase(process, key)
 
     def _sync(self, process: Process) -> None:
-        joint = process.store.backend.joint
-        with joint.alone():
+        joint = process.store.backend.committer
+        with joint.exclusive():
             joint.sync()
 
     def _commit(self, process: Process, changes: Mapping[str, Text]) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from perdure.artifacts import Change
+from perdure.artifacts import NewBinding
 from perdure.errors import (
     ConcurrentModificationError,
     FileAboveError,
@@ -298,16 +298,16 @@ class TestHistory:
         inner, disk = Stepwise(), MemoryDisk()
         backend = recorded(inner, disk)
         backend.commit({FIRST: "1", SECOND: "1"})
-        with backend.history.fence.held():
-            backend.history.fence.take_in()
-        backend.history.record([Change(FIRST.key, b"2"), Change(SECOND.key, b"2")])
+        with backend.history.lock.hold():
+            backend.history.lock.mark_imported()
+        backend.history.record([NewBinding(FIRST.key, b"2"), NewBinding(SECOND.key, b"2")])
         inner.edit(FIRST, "2")
         assert backend.committed(FIRST) == "2"
         recorded(inner, disk)
 
         assert (inner.read(FIRST), inner.read(SECOND)) == ("2", "1")
         backend.commit({FIRST: "3", SECOND: "3"})
-        backend.history.record([Change(FIRST.key, b"4"), Change(SECOND.key, b"4")])
+        backend.history.record([NewBinding(FIRST.key, b"4"), NewBinding(SECOND.key, b"4")])
         inner.edit(FIRST, "4")
         recorded(inner, disk)
         assert (inner.read(FIRST), inner.read(SECOND)) == ("4", "4")

@@ -7,7 +7,7 @@ import pytest
 
 from perdure.errors import StorageFullError
 from perdure.storage import Locator
-from perdure.storage.committer import Joint
+from perdure.storage.committer import Committer
 from tests.storage.transacting import (
     SCENARIOS,
     Scenario,
@@ -33,11 +33,11 @@ def nothing(*_: object, **__: object) -> None:
 
 # ---------------------------------------------------------------- redo
 def never_redo(patch: Patch) -> None:
-    patch.setattr(Joint, "_redo", nothing)
+    patch.setattr(Committer, "_redo", nothing)
 
 
 def record_the_files_instead_of_a_redo(patch: Patch) -> None:
-    patch.setattr(Joint, "_redo", lambda self, _: self._answer(self.known()))
+    patch.setattr(Committer, "_redo", lambda self, _: self._answer(self.known_keys()))
 
 
 def redo_over_an_edit(patch: Patch) -> None:
@@ -45,48 +45,48 @@ def redo_over_an_edit(patch: Patch) -> None:
 
 
 def forget_removals(patch: Patch) -> None:
-    stale = Joint._stale
+    stale = Committer._stale
 
-    def forgetful(self: Joint, locator: Locator, start: int) -> object:
+    def forgetful(self: Committer, locator: Locator, start: int) -> object:
         found = stale(self, locator, start)
         return None if found is not None and found.text is None else found
 
-    patch.setattr(Joint, "_stale", forgetful)
+    patch.setattr(Committer, "_stale", forgetful)
 
 
 def leave_directories(patch: Patch) -> None:
-    patch.setattr("perdure.storage.committer.remove_empty", nothing)
+    patch.setattr("perdure.storage.committer.remove_empty_directories", nothing)
 
 
 def move_the_mark_first(patch: Patch) -> None:
-    write = Joint._write
+    write = Committer._write
 
-    def early(self: Joint, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
-        self.history.fence.settle(self.history.position())
+    def early(self: Committer, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
+        self.history.lock.settle(self.history.position())
         write(self, *args, **kwargs)
 
-    patch.setattr(Joint, "_write", early)
+    patch.setattr(Committer, "_write", early)
 
 
 # ---------------------------------------------------------------- failing
 def let_failures_stand(patch: Patch) -> None:
-    patch.setattr(Joint, "_abort", nothing)
+    patch.setattr(Committer, "_abort", nothing)
 
 
 def give_back_only_in_the_files(patch: Patch) -> None:
-    abort = Joint._abort
+    abort = Committer._abort
 
-    def forget(self: Joint) -> None:
+    def forget(self: Committer) -> None:
         with patch.context() as inner:
             inner.setattr(self.history, "record", nothing)
             abort(self)
 
-    patch.setattr(Joint, "_abort", forget)
+    patch.setattr(Committer, "_abort", forget)
 
 
 # ---------------------------------------------------------------- reading
 def tell_what_is_there(patch: Patch) -> None:
-    patch.setattr(Joint, "committed", Joint._read)
+    patch.setattr(Committer, "committed", Committer._read)
 
 
 FULL = StorageFullError("full")

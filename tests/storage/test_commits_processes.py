@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from perdure.artifacts import Change
+from perdure.artifacts import NewBinding
 from perdure.artifacts.disk import FolderDisk
 from perdure.errors import StorageFullError
 from perdure.storage import Expectation, Locator, StorageBackend
@@ -37,7 +37,7 @@ class Place:
 
     def open(self, inner: StorageBackend | None = None) -> Recorded:
         disk = FolderDisk(self.folder / "home" / "history")
-        return Recorded(inner or self.inner(), History.on(disk))
+        return Recorded(inner or self.inner(), History.on_disk(disk))
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_another_that_was_open_before_writes_the_files_of_a_killed_writer(place:
     writer.commit(node("notes/a", "0"))
     watching.settle()
     writer.commit(node("notes/a", "1"))
-    writer.history.record([Change(A.key, b"logged", Circumstances(origin="save").to_mapping())])
+    writer.history.record([NewBinding(A.key, b"logged", Circumstances(origin="save").to_mapping())])
 
     watching.settle()
 

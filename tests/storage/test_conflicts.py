@@ -6,7 +6,7 @@ import pytest
 
 from perdure.storage import FindingKind, Locator, walk
 from perdure.storage.backends.vault import VaultBackend
-from perdure.storage.conflict_copies import alike, marked_original, original_of
+from perdure.storage.conflict_copies import is_similar, marked_original, original_of
 from perdure.testing.requirement import requirement
 
 ROOT = Locator("")
@@ -205,8 +205,8 @@ class TestAlike:
         ],
     )
     def test_two_versions_of_a_text_are_alike(self, one: str, other: str) -> None:
-        assert alike(one, other)
-        assert alike(other, one)
+        assert is_similar(one, other)
+        assert is_similar(other, one)
 
     @pytest.mark.parametrize(
         ("one", "other"),
@@ -221,19 +221,19 @@ class TestAlike:
         ],
     )
     def test_two_texts_that_share_a_form_are_not(self, one: str, other: str) -> None:
-        assert not alike(one, other)
-        assert not alike(other, one)
+        assert not is_similar(one, other)
+        assert not is_similar(other, one)
 
     def test_two_empty_notes_are_two_notes(self) -> None:
-        assert not alike("", "")
-        assert not alike("\n", "\n")
+        assert not is_similar("", "")
+        assert not is_similar("\n", "\n")
 
     def test_notes_from_one_template_are_not_alike(self) -> None:
         form = "# Week\n\n## Mood\n{}\n\n## Done\n{}\n\n## Next\n{}\n\n## Thanks\n{}\n"
         one = form.format("tired", "fixed the roof", "paint the fence", "for Ana's soup")
         other = form.format("happy", "went to the sea", "call a plumber", "for a quiet day")
 
-        assert not alike(one, other)
+        assert not is_similar(one, other)
 
 
 class TestVault:

@@ -12,7 +12,7 @@ import pytest
 from perdure.errors import LinkRefusedError, StorageError
 from perdure.storage import FindingKind, Locator, openat, walk
 from perdure.storage.backends.folder import DeviceLocalBackend
-from perdure.storage.lock.mutex import Held
+from perdure.storage.lock.mutex import HeldLock
 from perdure.testing.requirement import requirement
 
 ROOT = Locator("")
@@ -154,15 +154,15 @@ def test_a_pipe_with_something_in_it_is_not_read(backend: DeviceLocalBackend, ro
 def test_a_folder_swapped_for_a_link_before_the_commit_changes_nothing_outside(
     backend: DeviceLocalBackend, root: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    verify = Held.verify
+    verify = HeldLock.verify
 
-    def swap_and_verify(held: Held) -> None:
+    def swap_and_verify(held: HeldLock) -> None:
         (root / "real").rename(root / "moved")
         (root / "real").symlink_to(outside)
-        monkeypatch.setattr(Held, "verify", verify)
+        monkeypatch.setattr(HeldLock, "verify", verify)
         verify(held)
 
-    monkeypatch.setattr(Held, "verify", swap_and_verify)
+    monkeypatch.setattr(HeldLock, "verify", swap_and_verify)
     backend.write(Locator("real/secret.md"), "went to the folder that was there")
 
     assert [(p.name, p.read_text()) for p in outside.iterdir()] == [("secret.md", "secret")]

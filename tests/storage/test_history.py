@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.artifacts import CID, ArtifactStore, Change, Hash, IndexState, Literal
+from perdure.artifacts import CID, ArtifactStore, Hash, IndexState, Literal, NewBinding
 from perdure.artifacts.canonical import Value
 from perdure.errors import AbsentError, NotTextError
 from perdure.storage import Locator
@@ -152,7 +152,7 @@ class TestVersions:
             history.text(first)
 
     def test_what_somebody_else_bound_may_be_no_text(self, history: History) -> None:
-        history.record([Change(NOTE.key, b"\xff")])
+        history.record([NewBinding(NOTE.key, b"\xff")])
         with pytest.raises(NotTextError, match="0xff"):
             history.text(history.versions(NOTE)[0])
 

@@ -17,7 +17,7 @@ import pytest
 from perdure.errors import LockLostError, StorageFaultError
 from perdure.storage import LockTimeout, LockTiming, atomic_write, vault_mutex
 from perdure.storage.locator import TEMPORARY_SUFFIX
-from perdure.storage.lock.mutex import Heart, Held, Holder, Mutex
+from perdure.storage.lock.mutex import Heartbeat, HeldLock, Holder, Mutex
 from perdure.testing.requirement import requirement
 from perdure.testing.storage.processes import finish, start
 
@@ -37,7 +37,7 @@ def locks(tmp_path: Path) -> str:
     return str(tmp_path / "home" / "locks")
 
 
-def acquired(root: Path, locks: str) -> Held:
+def acquired(root: Path, locks: str) -> HeldLock:
     """Take the lock and never give it back."""
     mutex = Mutex(str(root), locks, PATIENT)
     held = mutex.ask()
@@ -174,7 +174,7 @@ def test_a_slow_but_living_holder_keeps_its_lock(root: Path, locks: str) -> None
 @requirement("001-lock-stale-taken-over")
 def test_a_silent_holder_is_taken_over_and_finds_out(root: Path, locks: str) -> None:
     stalled = acquired(root, locks)
-    age(stalled.baton, seconds=60)
+    age(stalled.token, seconds=60)
     with Mutex(str(root), locks, PATIENT).hold() as successor:
         with pytest.raises(LockLostError, match="Fix:"):
             stalled.verify()
@@ -187,16 +187,16 @@ def test_a_stalled_holder_can_not_commit_even_after_it_last_looked(
 ) -> None:
     (root / "note.md").write_text("before")
     mutex = Mutex(str(root), locks, PATIENT)
-    verify = Held.verify
+    verify = HeldLock.verify
 
-    def stall_after_looking(held: Held) -> None:
+    def stall_after_looking(held: HeldLock) -> None:
         verify(held)
-        monkeypatch.setattr(Held, "verify", verify)
-        age(held.baton, seconds=60)
+        monkeypatch.setattr(HeldLock, "verify", verify)
+        age(held.token, seconds=60)
         with Mutex(str(root), locks, PATIENT).hold() as successor:
             atomic_write(successor, "note.md", b"the successor's")
 
-    monkeypatch.setattr(Held, "verify", stall_after_looking)
+    monkeypatch.setattr(HeldLock, "verify", stall_after_looking)
     with mutex.hold() as held, pytest.raises(LockLostError):
         atomic_write(held, "note.md", b"too late")
 
@@ -206,11 +206,11 @@ def test_a_stalled_holder_can_not_commit_even_after_it_last_looked(
 
 def test_a_stalled_holder_does_not_blot_out_its_successors_record(root: Path, locks: str) -> None:
     stalled = acquired(root, locks)
-    age(stalled.baton, seconds=60)
+    age(stalled.token, seconds=60)
     successor = acquired(root, locks)
     (root / successor.temporaries([""])[0]).write_text("half")
     stalled.temporaries([""])[0]  # it woke up, and has not looked yet
-    age(successor.baton, seconds=60)
+    age(successor.token, seconds=60)
 
     with Mutex(str(root), locks, PATIENT).hold():
         assert list(root.iterdir()) == []
@@ -251,7 +251,7 @@ def test_a_folder_that_is_no_longer_one_does_not_block_the_lock(
     (root / "notes").mkdir()
     stalled = acquired(root, locks)
     stalled.temporaries(["notes"])[0]
-    age(stalled.baton, seconds=60)
+    age(stalled.token, seconds=60)
     (root / "notes").rename(root.parent / "elsewhere")
     if became == "file":
         (root / "notes").touch()
@@ -279,7 +279,7 @@ def test_what_a_dead_holder_left_and_nobody_can_remove_does_not_block_the_lock(
 
     stalled = acquired(root, locks)
     stalled.temporaries([""])[0]
-    age(stalled.baton, seconds=60)
+    age(stalled.token, seconds=60)
     with pytest.raises(StorageFaultError), Mutex(str(root), locks, QUICK).hold():
         pytest.fail("a holder that may wake up could still commit")
 
@@ -287,7 +287,7 @@ def test_what_a_dead_holder_left_and_nobody_can_remove_does_not_block_the_lock(
 def test_one_who_dies_while_taking_over_is_taken_over_too(root: Path, locks: str) -> None:
     stalled = acquired(root, locks)
     (root / stalled.temporaries([""])[0]).write_text("half")
-    baton = Path(stalled.baton)
+    baton = Path(stalled.token)
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     dead = Holder.parse(baton.name)
@@ -301,7 +301,7 @@ def test_one_who_dies_while_taking_over_is_taken_over_too(root: Path, locks: str
 
 def test_a_clock_that_was_set_back_does_not_keep_a_lock_for_ever(root: Path, locks: str) -> None:
     stalled = acquired(root, locks)
-    age(stalled.baton, seconds=-3600)
+    age(stalled.token, seconds=-3600)
     with Mutex(str(root), locks, PATIENT).hold(), pytest.raises(LockLostError):
         stalled.verify()
 
@@ -451,14 +451,14 @@ def test_one_thread_beats_for_all_locks(root: Path, locks: str) -> None:
 def test_the_heartbeat_rests_when_nothing_is_held(
     root: Path, locks: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = Heart()
-    monkeypatch.setattr("perdure.storage.lock.mutex.heart", own)
+    own = Heartbeat()
+    monkeypatch.setattr("perdure.storage.lock.mutex.heartbeat", own)
     with Mutex(str(root), locks, LockTiming(1, 0.04)).hold() as held:
         first = own._thread
         assert first is not None
-        before = Path(held.baton).stat().st_mtime_ns
+        before = Path(held.token).stat().st_mtime_ns
         deadline = time.monotonic() + 10
-        while Path(held.baton).stat().st_mtime_ns == before:
+        while Path(held.token).stat().st_mtime_ns == before:
             assert time.monotonic() < deadline
     first.join(10)
     assert not first.is_alive()
@@ -472,7 +472,7 @@ def test_a_process_that_gets_no_more_threads_can_still_write(
     def refuse(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr("perdure.storage.lock.mutex.heart", Heart())
+    monkeypatch.setattr("perdure.storage.lock.mutex.heartbeat", Heartbeat())
     monkeypatch.setattr(threading.Thread, "start", refuse)
     mutex = Mutex(str(root), locks, PATIENT)
     for _ in range(2):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perdure.artifacts import CID, Change
+from perdure.artifacts import CID, NewBinding
 from perdure.artifacts.disk import FolderDisk
 from perdure.artifacts.recent_names import MARK
 from perdure.errors import (
@@ -24,7 +24,7 @@ from perdure.errors import (
 from perdure.storage import ABSENT, Expectation, Locator, StorageBackend, content_hash
 from perdure.storage.backends.folder import DeviceLocalBackend
 from perdure.storage.backends.in_memory import MemoryBackend
-from perdure.storage.lock.tree_lock import FENCE, SETTLED, Fence
+from perdure.storage.lock.tree_lock import LOCK_FILE, SETTLED, TreeLock
 from perdure.storage.text_history import EXTERNAL, RESTORE, SAVE, UNDONE, History
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.storage.wrappers.view import View
@@ -94,7 +94,7 @@ def disk() -> MemoryDisk:
 
 @pytest.fixture
 def recorded(inner: Inner, disk: MemoryDisk) -> Recorded:
-    return Recorded(inner, History.on(disk))
+    return Recorded(inner, History.on_disk(disk))
 
 
 def said(recorded: Recorded, locator: Locator = NOTE) -> list[tuple[str | None, str]]:
@@ -265,7 +265,7 @@ class TestFailing:
         with pytest.raises(StorageFullError):
             recorded.write(NOTE, "two")
         inner.before = lambda: None
-        again = Recorded(inner, History.on(disk))
+        again = Recorded(inner, History.on_disk(disk))
 
         assert said(again) == [("one", SAVE), ("two", SAVE)]
         assert inner.read(NOTE) == "two"
@@ -475,12 +475,12 @@ class TestSettling:
     def test_a_version_without_its_file_gets_it_when_opened(
         self, inner: Inner, disk: MemoryDisk
     ) -> None:
-        recorded = Recorded(inner, History.on(disk))
+        recorded = Recorded(inner, History.on_disk(disk))
         recorded.write(NOTE, "one")
         for content in (b"two", None):
-            recorded.history.record([Change(NOTE.key, content)])
-        recorded.history.record([Change(OTHER.key, b"never written")])
-        again = Recorded(inner, History.on(disk))
+            recorded.history.record([NewBinding(NOTE.key, content)])
+        recorded.history.record([NewBinding(OTHER.key, b"never written")])
+        again = Recorded(inner, History.on_disk(disk))
 
         assert said(again)[-1] == (None, SAVE)
         assert tree(inner)[OTHER.key] == "never written"
@@ -488,7 +488,7 @@ class TestSettling:
 
     def test_a_writer_that_is_open_writes_it_too(self, recorded: Recorded, inner: Inner) -> None:
         recorded.write(NOTE, "one")
-        recorded.history.record([Change(NOTE.key, b"two")])
+        recorded.history.record([NewBinding(NOTE.key, b"two")])
         recorded.write(OTHER, "other")
 
         assert inner.read(NOTE) == "two"
@@ -498,7 +498,7 @@ class TestSettling:
     ) -> None:
         recorded.write(NOTE, "one")
         mark = disk.open(MARK).read(0, 64)
-        History.on(disk).record([Change(NOTE.key, b"two")])
+        History.on_disk(disk).record([NewBinding(NOTE.key, b"two")])
         disk.open(MARK).write(0, [mark])  # it died before it could say so
         recorded.write(OTHER, "other")
 
@@ -507,7 +507,7 @@ class TestSettling:
 
     def test_what_goes_goes_before_what_comes(self, recorded: Recorded, inner: Inner) -> None:
         recorded.write(Locator("a"), "text")
-        recorded.history.record([Change("a", None), Change("a/b", b"written again")])
+        recorded.history.record([NewBinding("a", None), NewBinding("a/b", b"written again")])
         recorded.settle()
 
         assert inner.read(Locator("a/b")) == "written again"
@@ -516,7 +516,7 @@ class TestSettling:
         self, recorded: Recorded, inner: Inner
     ) -> None:
         recorded.write(OTHER, "one")
-        recorded.history.record([Change(NOTE.key, b"two"), Change(OTHER.key, b"two")])
+        recorded.history.record([NewBinding(NOTE.key, b"two"), NewBinding(OTHER.key, b"two")])
         inner.edit(NOTE.child("below.md"), "their folder")
         recorded.write(Locator("third.md"), "three")
 
@@ -531,14 +531,14 @@ class TestSettling:
         inner.edit(NOTE, "theirs")
         state = recorded.history.store.current()
         recorded.settle()
-        Recorded(inner, History.on(disk))
+        Recorded(inner, History.on_disk(disk))
 
         assert recorded.history.store.current() == state
 
     def test_a_mark_beyond_the_log_says_nothing(self, recorded: Recorded) -> None:
         recorded.write(NOTE, "one")
-        recorded.history.fence.settle(1000)  # the log was put back from a backup
-        recorded.history.record([Change(NOTE.key, b"two")])
+        recorded.history.lock.settle(1000)  # the log was put back from a backup
+        recorded.history.record([NewBinding(NOTE.key, b"two")])
         recorded.settle()
 
         assert said(recorded)[-1][0] == "one"
@@ -547,14 +547,14 @@ class TestSettling:
     def test_without_the_mark_everything_is_looked_at(
         self, inner: Inner, disk: MemoryDisk, mark: bytes
     ) -> None:
-        recorded = Recorded(inner, History.on(disk))
+        recorded = Recorded(inner, History.on_disk(disk))
         recorded.write(NOTE, "one")
         recorded.write(OTHER, "two")
         inner.edit(NOTE, "theirs")
         MemoryBackend.remove(inner, OTHER)
         disk.open(SETTLED).truncate(0)
         disk.open(SETTLED).write(0, [mark])
-        again = Recorded(inner, History.on(disk))
+        again = Recorded(inner, History.on_disk(disk))
 
         assert said(again)[-1] == ("theirs", EXTERNAL)
         assert said(again, OTHER)[-1] == (None, EXTERNAL)
@@ -562,7 +562,7 @@ class TestSettling:
 
     def test_names_that_are_no_keys_have_no_files_to_look_at(self, recorded: Recorded) -> None:
         names = ["", "ctx://a/b", "../up", "a//b", "nul\0", "cafe\u0301"]
-        recorded.history.record([Change(name, b"else") for name in names])
+        recorded.history.record([NewBinding(name, b"else") for name in names])
         state = recorded.history.store.current()
         recorded.settle()
         recorded.write(NOTE, "one")
@@ -573,7 +573,7 @@ class TestSettling:
         recorded = on_disk(tmp_path)
         recorded.write(NOTE, "one")
         (tmp_path / "memory" / NOTE.key).write_bytes(b"\xff")
-        recorded.history.record([Change(NOTE.key, b"two")])
+        recorded.history.record([NewBinding(NOTE.key, b"two")])
         recorded.settle()
 
         assert said(recorded) == [("one", SAVE), ("two", SAVE)]
@@ -590,26 +590,26 @@ def on_disk(place: Path) -> Recorded:
 
 class TestFence:
     def test_one_who_waits_too_long_is_told_for_whom(self, tmp_path: Path) -> None:
-        fence = Fence(FolderDisk(tmp_path), lambda: b"", patience=0.01)
-        other = Fence(FolderDisk(tmp_path), lambda: b"", patience=0.01)
-        with fence.held():
-            with pytest.raises(LockTimeout, match="another thread"), fence.held():
+        fence = TreeLock(FolderDisk(tmp_path), lambda: b"", patience=0.01)
+        other = TreeLock(FolderDisk(tmp_path), lambda: b"", patience=0.01)
+        with fence.hold():
+            with pytest.raises(LockTimeout, match="another thread"), fence.hold():
                 pass
-            with pytest.raises(LockTimeout, match=f"process {os.getpid()}"), other.held():
+            with pytest.raises(LockTimeout, match=f"process {os.getpid()}"), other.hold():
                 pass
 
-        with fence.held():
+        with fence.hold():
             pass
-        with other.held():
+        with other.hold():
             pass
 
     def test_only_one_thread_is_inside(self, tmp_path: Path) -> None:
-        fence = Fence(FolderDisk(tmp_path), lambda: b"")
+        fence = TreeLock(FolderDisk(tmp_path), lambda: b"")
         inside: list[int] = []
 
         def enter(number: int) -> None:
             for _ in range(200):
-                with fence.held():
+                with fence.hold():
                     inside.append(number)
                     assert len(inside) == 1
                     inside.clear()
@@ -619,31 +619,31 @@ class TestFence:
                 done.result()
 
     def test_a_fork_of_one_who_is_inside_waits_outside(self, tmp_path: Path) -> None:
-        fence = Fence(FolderDisk(tmp_path), lambda: b"")
+        fence = TreeLock(FolderDisk(tmp_path), lambda: b"")
         left = tmp_path / "left"
 
         def enter() -> None:
-            mine = Fence(FolderDisk(tmp_path), lambda: b"")
-            with mine.held():
+            mine = TreeLock(FolderDisk(tmp_path), lambda: b"")
+            with mine.hold():
                 assert left.exists()
 
-        with fence.held():
+        with fence.hold():
             process = start(enter)
             process.join(0.1)
             left.touch()
         finish([process])
 
     def test_a_mark_of_another_history_says_nothing(self, disk: MemoryDisk) -> None:
-        Fence(disk, lambda: b"o" * 16).settle(7)
+        TreeLock(disk, lambda: b"o" * 16).settle(7)
 
-        assert Fence(disk, lambda: b"o" * 16).settled() == 7
-        assert Fence(disk, lambda: b"t" * 16).settled() == 0
+        assert TreeLock(disk, lambda: b"o" * 16).settled() == 7
+        assert TreeLock(disk, lambda: b"t" * 16).settled() == 0
 
     def test_a_place_that_can_not_be_locked_is_explained(self, tmp_path: Path) -> None:
-        (tmp_path / FENCE).mkdir()
+        (tmp_path / LOCK_FILE).mkdir()
         with (
-            pytest.raises(DirectoryInTheWayError, match=FENCE),
-            Fence(FolderDisk(tmp_path), lambda: b"").held(),
+            pytest.raises(DirectoryInTheWayError, match=LOCK_FILE),
+            TreeLock(FolderDisk(tmp_path), lambda: b"").hold(),
         ):
             pass
 

@@ -11,7 +11,7 @@ import pytest
 from perdure.storage import Locator, LockTiming, StorageBackend
 from perdure.storage.backends.folder import DeviceLocalBackend
 from perdure.storage.backends.vault import VaultBackend
-from perdure.storage.reconciliation import sweep
+from perdure.storage.reconciliation import record_external_edits
 from perdure.storage.text_history import SAVE, History
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.storage.wrappers.view import View
@@ -80,7 +80,7 @@ def test_without_conditions_the_last_version_is_still_the_file(place: Place) -> 
     recorded = place.open()
     assert {version.origin for version in recorded.history.versions(NOTE)} == {SAVE}
     assert present(recorded) == tree(recorded.inner) | {"notes": None}
-    assert sweep(recorded) == []
+    assert record_external_edits(recorded) == []
 
 
 def test_who_is_killed_leaves_a_history_that_the_next_one_sets_right(place: Place) -> None:

@@ -19,7 +19,7 @@ def inner() -> MemoryBackend:
 
 @pytest.fixture
 def memory(inner: MemoryBackend) -> Recorded:
-    return Recorded(inner, History.on(MemoryDisk()))
+    return Recorded(inner, History.on_disk(MemoryDisk()))
 
 
 def move(memory: Recorded, old: Locator, new: Locator, text: str | None = None) -> None:

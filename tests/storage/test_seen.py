@@ -16,7 +16,14 @@ from perdure.errors import StorageUnavailableError, TextsGoneError
 from perdure.storage import Locator
 from perdure.storage.backends.in_memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
-from perdure.storage.stamps import UNKNOWN, Checked, Row, Seen, check, settle
+from perdure.storage.stamps import (
+    UNKNOWN,
+    ScanResult,
+    StampRow,
+    StampTable,
+    find_changes,
+    save_scan,
+)
 from perdure.storage.text_history import History
 from perdure.storage.wrappers.read_only import ReadOnly
 from perdure.storage.wrappers.recorded import Recorded
@@ -50,8 +57,8 @@ def vault(tmp_path: Path, root: Path) -> VaultBackend:
 
 
 @pytest.fixture
-def seen(tmp_path: Path) -> Iterator[Seen]:
-    with Seen(str(tmp_path / "seen.sqlite")) as table:
+def seen(tmp_path: Path) -> Iterator[StampTable]:
+    with StampTable(str(tmp_path / "seen.sqlite")) as table:
         yield table
 
 
@@ -70,14 +77,14 @@ def write(root: Path, **texts: str) -> None:
         path.write_text(text)
 
 
-def look(vault: VaultBackend, seen: Seen, **how: object) -> Checked:
+def look(vault: VaultBackend, seen: StampTable, **how: object) -> ScanResult:
     """Check, and remember what was found."""
-    found = check(vault, seen, **how)  # type: ignore[arg-type]
-    settle(seen, found)
+    found = find_changes(vault, seen, **how)  # type: ignore[arg-type]
+    save_scan(seen, found)
     return found
 
 
-def names(found: Checked) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+def names(found: ScanResult) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     return found.new, found.changed, found.removed
 
 
@@ -86,7 +93,7 @@ NOTHING: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]] = ((), (), ())
 
 class TestFinding:
     def test_new_changed_and_removed_texts_are_found_once(
-        self, vault: VaultBackend, root: Path, seen: Seen
+        self, vault: VaultBackend, root: Path, seen: StampTable
     ) -> None:
         write(root, a="a", b="b", sub__c="c")
         assert names(look(vault, seen)) == (("a.md", "b.md", "sub/c.md"), (), ())
@@ -98,13 +105,15 @@ class TestFinding:
         assert names(look(vault, seen)) == NOTHING
 
     def test_what_is_not_settled_is_found_again(
-        self, vault: VaultBackend, root: Path, seen: Seen
+        self, vault: VaultBackend, root: Path, seen: StampTable
     ) -> None:
         write(root, a="a")
 
-        assert check(vault, seen).new == check(vault, seen).new == ("a.md",)
+        assert find_changes(vault, seen).new == find_changes(vault, seen).new == ("a.md",)
 
-    def test_an_unchanged_vault_is_not_read(self, tmp_path: Path, root: Path, seen: Seen) -> None:
+    def test_an_unchanged_vault_is_not_read(
+        self, tmp_path: Path, root: Path, seen: StampTable
+    ) -> None:
         counted = CountedReads(str(root), str(tmp_path / "home"))
         counted.clock = Clock()
         write(root, **{f"n{number}": str(number) for number in range(50)})
@@ -115,7 +124,7 @@ class TestFinding:
         assert CountedReads.reads == read == 50
 
     def test_a_sync_client_that_sets_every_time_changes_nothing(
-        self, vault: VaultBackend, root: Path, seen: Seen
+        self, vault: VaultBackend, root: Path, seen: StampTable
     ) -> None:
         write(root, a="a", b="b")
         look(vault, seen)
@@ -125,7 +134,7 @@ class TestFinding:
         assert names(look(vault, seen)) == NOTHING
 
     def test_an_edit_that_keeps_size_and_time_of_modification_is_found(
-        self, vault: VaultBackend, root: Path, seen: Seen
+        self, vault: VaultBackend, root: Path, seen: StampTable
     ) -> None:
         write(root, a="one")
         before = (root / "a.md").stat()
@@ -137,7 +146,7 @@ class TestFinding:
         assert names(look(vault, seen)) == ((), ("a.md",), ())
 
     def test_another_file_in_the_same_place_is_found(
-        self, vault: VaultBackend, root: Path, seen: Seen
+        self, vault: VaultBackend, root: Path, seen: StampTable
     ) -> None:
         write(root, a="one")
         look(vault, seen)
@@ -146,7 +155,9 @@ class TestFinding:
 
         assert names(look(vault, seen)) == ((), ("a.md",), ())
 
-    def test_a_rename_is_new_and_removed(self, vault: VaultBackend, root: Path, seen: Seen) -> None:
+    def test_a_rename_is_new_and_removed(
+        self, vault: VaultBackend, root: Path, seen: StampTable
+    ) -> None:
         write(root, a="a")
         look(vault, seen)
         (root / "a.md").rename(root / "A.md")
@@ -154,7 +165,7 @@ class TestFinding:
         assert names(look(vault, seen)) == (("A.md",), (), ("a.md",))
 
     def test_a_file_becomes_a_folder_and_a_folder_a_file(
-        self, vault: VaultBackend, root: Path, seen: Seen
+        self, vault: VaultBackend, root: Path, seen: StampTable
     ) -> None:
         write(root, file="f", folder__a="a")
         look(vault, seen)
@@ -171,7 +182,7 @@ class TestFinding:
         )
 
     def test_a_decomposed_name_is_its_composed_key(
-        self, vault: VaultBackend, root: Path, seen: Seen
+        self, vault: VaultBackend, root: Path, seen: StampTable
     ) -> None:
         spelled = unicodedata.normalize("NFD", "é")
         (root / f"{spelled}.md").write_text("one")
@@ -200,12 +211,12 @@ class TestFinding:
         assert list(scanned(vault)) == ["a.md"]
 
     def test_what_is_not_text_is_reported_once(
-        self, vault: VaultBackend, root: Path, seen: Seen
+        self, vault: VaultBackend, root: Path, seen: StampTable
     ) -> None:
         (root / "photo.jpg").write_bytes(b"\xff\xd8")
 
         assert look(vault, seen).unreadable == ("photo.jpg",)
-        assert look(vault, seen) == Checked()
+        assert look(vault, seen) == ScanResult()
         assert seen.rows(["photo.jpg"])
         (root / "photo.jpg").write_text("words")
         assert look(vault, seen).changed == ("photo.jpg",)
@@ -213,7 +224,7 @@ class TestFinding:
 
 class TestYoungFiles:
     def test_a_file_that_may_change_within_one_tick_has_no_stamp(
-        self, vault: VaultBackend, root: Path, seen: Seen
+        self, vault: VaultBackend, root: Path, seen: StampTable
     ) -> None:
         write(root, a="one")
         vault.clock = lambda: (root / "a.md").stat().st_ctime_ns
@@ -248,7 +259,7 @@ class TestLoss:
         write(root, **{f"n{number:03}": f"text {number}" for number in range(count)})
 
     def test_a_tenth_may_go_at_once_and_more_may_not(
-        self, vault: VaultBackend, root: Path, seen: Seen
+        self, vault: VaultBackend, root: Path, seen: StampTable
     ) -> None:
         self.vault_of(root, 200)
         look(vault, seen)
@@ -267,7 +278,7 @@ class TestLoss:
         assert names(look(vault, seen)) == NOTHING
 
     def test_a_folder_that_was_renamed_is_no_loss(
-        self, vault: VaultBackend, root: Path, seen: Seen
+        self, vault: VaultBackend, root: Path, seen: StampTable
     ) -> None:
         self.vault_of(root / "one", 100)
         look(vault, seen)
@@ -278,7 +289,7 @@ class TestLoss:
         assert len(found.removed) == len(found.new) == 100
 
     def test_a_few_may_go_of_a_small_vault_but_not_all(
-        self, vault: VaultBackend, root: Path, seen: Seen
+        self, vault: VaultBackend, root: Path, seen: StampTable
     ) -> None:
         self.vault_of(root, 8)
         look(vault, seen)
@@ -293,7 +304,7 @@ class TestLoss:
             look(other, seen)
 
     def test_what_we_removed_ourselves_is_no_loss(
-        self, vault: VaultBackend, root: Path, seen: Seen
+        self, vault: VaultBackend, root: Path, seen: StampTable
     ) -> None:
         self.vault_of(root, 100)
         look(vault, seen)
@@ -307,7 +318,7 @@ class TestLoss:
         assert (found.removed, len(found.gone)) == ((), 100)
 
     def test_a_root_that_is_gone_or_replaced_is_unavailable(
-        self, vault: VaultBackend, root: Path, seen: Seen
+        self, vault: VaultBackend, root: Path, seen: StampTable
     ) -> None:
         write(root, a="a")
         look(vault, seen)
@@ -321,7 +332,7 @@ class TestLoss:
         assert seen.rows(["a.md"])
 
     def test_what_is_in_a_folder_that_may_not_be_read_is_not_gone(
-        self, vault: VaultBackend, root: Path, seen: Seen, monkeypatch: pytest.MonkeyPatch
+        self, vault: VaultBackend, root: Path, seen: StampTable, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         write(root, a="a", shut__b="b", shut__deep__c="c")
         look(vault, seen)
@@ -345,7 +356,7 @@ class TestDeadline:
             write(root / folder, **{str(number): f"{folder}{number}" for number in range(3)})
 
     def test_out_of_time_the_next_check_goes_on(
-        self, vault: VaultBackend, root: Path, seen: Seen
+        self, vault: VaultBackend, root: Path, seen: StampTable
     ) -> None:
         self.vault_of(root)
         look(vault, seen)
@@ -369,7 +380,7 @@ class TestDeadline:
         assert rounds > 1
 
     def test_removals_wait_for_a_check_of_everything(
-        self, vault: VaultBackend, root: Path, seen: Seen
+        self, vault: VaultBackend, root: Path, seen: StampTable
     ) -> None:
         self.vault_of(root)
         look(vault, seen)
@@ -380,20 +391,24 @@ class TestDeadline:
         assert look(vault, seen).removed == ("a/0.md",)
 
     def test_a_check_goes_on_past_a_folder_that_is_gone(
-        self, vault: VaultBackend, root: Path, seen: Seen
+        self, vault: VaultBackend, root: Path, seen: StampTable
     ) -> None:
         self.vault_of(root)
         ticks = iter(range(1000))
         stopped = look(vault, seen, deadline=2, clock=lambda: next(ticks))
-        shutil.rmtree(root / stopped.goes_on)
+        shutil.rmtree(root / stopped.resume_at)
 
         assert look(vault, seen).left == 0
         assert sorted(scanned(vault)) == sorted(row.key for row in seen.rows())
 
 
 class TestTable:
-    def test_rows_are_found_by_key(self, seen: Seen) -> None:
-        rows = [Row("a.md", b"1", b"x"), Row("f/b.md", b"2", b"y"), Row("c", b"", b"")]
+    def test_rows_are_found_by_key(self, seen: StampTable) -> None:
+        rows = [
+            StampRow("a.md", b"1", b"x"),
+            StampRow("f/b.md", b"2", b"y"),
+            StampRow("c", b"", b""),
+        ]
         seen.put(rows)
 
         assert seen.rows(["f/b.md"]) == [rows[1]]
@@ -403,10 +418,10 @@ class TestTable:
         seen.change((), ["a.md"])
         assert {row.key for row in seen.rows()} == {"f/b.md", "c"}
 
-    def test_what_another_process_put_is_seen(self, tmp_path: Path, seen: Seen) -> None:
+    def test_what_another_process_put_is_seen(self, tmp_path: Path, seen: StampTable) -> None:
         assert not any(seen.stamps().values())
-        with Seen(str(tmp_path / "seen.sqlite")) as other:
-            other.put([Row("f/a.md", b"1", b"x")])
+        with StampTable(str(tmp_path / "seen.sqlite")) as other:
+            other.put([StampRow("f/a.md", b"1", b"x")])
 
             assert dict(seen.stamps()) == {"f": {"a.md": b"1"}}
             other.change((), ["f/a.md"])
@@ -418,7 +433,7 @@ class TestTable:
     ) -> None:
         file = tmp_path / "seen.sqlite"
         write(root, a="a", b="b")
-        with Seen(str(file)) as seen:
+        with StampTable(str(file)) as seen:
             look(vault, seen)
         for each in tmp_path.glob("seen.sqlite*"):
             each.unlink()
@@ -429,13 +444,13 @@ class TestTable:
         elif harm == "of something else":
             with sqlite3.connect(file) as other:
                 other.execute("CREATE TABLE mine (x)")
-        with Seen(str(file)) as seen:
+        with StampTable(str(file)) as seen:
             assert not seen.stamps()
             assert look(vault, seen).new == ("a.md", "b.md")
             assert seen.stamps()
 
     def test_a_table_that_is_removed_while_in_use_is_made_anew(
-        self, vault: VaultBackend, root: Path, tmp_path: Path, seen: Seen
+        self, vault: VaultBackend, root: Path, tmp_path: Path, seen: StampTable
     ) -> None:
         write(root, a="a")
         look(vault, seen)
@@ -450,7 +465,7 @@ class TestTable:
 
         def work(number: int) -> None:
             try:
-                with Seen(str(tmp_path / "shared.sqlite")) as table:
+                with StampTable(str(tmp_path / "shared.sqlite")) as table:
                     for turn in range(5):
                         write(root, **{f"n{number}": f"{number} {turn}"})
                         look(vault, table)
@@ -464,7 +479,7 @@ class TestTable:
             thread.join()
 
         assert failed == []
-        with Seen(str(tmp_path / "shared.sqlite")) as table:
+        with StampTable(str(tmp_path / "shared.sqlite")) as table:
             look(vault, table)
             digests = {row.key: row.digest for row in table.rows()}
         assert digests == {path.name: sha256(path.read_bytes()).digest() for path in root.iterdir()}
@@ -473,7 +488,7 @@ class TestTable:
 class TestWrappers:
     def test_wrappers_scan_what_they_wrap(self) -> None:
         inner = MemoryBackend()
-        recorded = Recorded(inner, History.on(MemoryDisk()))
+        recorded = Recorded(inner, History.on_disk(MemoryDisk()))
         state = recorded.commit({Locator("a/b.md"): "one", Locator("c.md"): "two"})
 
         assert scanned(recorded) == scanned(inner) == scanned(ReadOnly(recorded))
@@ -483,7 +498,7 @@ class TestWrappers:
 
 
 def test_what_another_process_notes_meanwhile_is_removed_and_not_lost(
-    vault: VaultBackend, root: Path, seen: Seen
+    vault: VaultBackend, root: Path, seen: StampTable
 ) -> None:
     write(root, one="1", two="2")
     look(vault, seen)
@@ -493,4 +508,4 @@ def test_what_another_process_notes_meanwhile_is_removed_and_not_lost(
         seen.change([], ["one.md"], {})  # as the other does, after our scan
         return dict.fromkeys(keys, b"as written")
 
-    assert check(vault, seen, expected=expected).removed == ("one.md",)
+    assert find_changes(vault, seen, expected=expected).removed == ("one.md",)

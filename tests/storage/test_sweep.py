@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure.artifacts import CID, Change
+from perdure.artifacts import CID, NewBinding
 from perdure.errors import StorageFullError, StorageUnavailableError
 from perdure.storage import Expectation, Locator, StorageBackend
 from perdure.storage.backends.folder import DeviceLocalBackend
 from perdure.storage.backends.in_memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
-from perdure.storage.reconciliation import Found, Kind, sweep
+from perdure.storage.reconciliation import EditKind, ExternalEdit, record_external_edits
 from perdure.storage.text_history import EXTERNAL, SAVE, History
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.storage.wrappers.view import View
@@ -53,10 +53,10 @@ class TestFinding:
         (root / "notes" / "b.md").unlink()
         (root / "notes" / "c.md").write_text("new")
 
-        assert sweep(recorded) == [
-            Found(A, Kind.EDITED),
-            Found(B, Kind.REMOVED),
-            Found(C, Kind.NEW),
+        assert record_external_edits(recorded) == [
+            ExternalEdit(A, EditKind.EDITED),
+            ExternalEdit(B, EditKind.REMOVED),
+            ExternalEdit(C, EditKind.NEW),
         ]
         assert present(recorded) == tree(recorded.inner)
         for locator, before in ((A, (CID.of(b"a"),)), (B, (CID.of(b"b"),)), (C, ())):
@@ -67,10 +67,10 @@ class TestFinding:
     def test_what_was_found_is_not_found_again(self, recorded: Recorded, root: Path) -> None:
         recorded.write(A, "a")
         (root / "a.md").write_text("edited")
-        sweep(recorded)
+        record_external_edits(recorded)
         state = recorded.history.store.current()
 
-        assert sweep(recorded) == []
+        assert record_external_edits(recorded) == []
         assert recorded.history.store.current() == state
 
     def test_an_edit_that_keeps_size_and_time_is_found(
@@ -82,7 +82,7 @@ class TestFinding:
         file.write_text("after!")
         os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
 
-        assert sweep(recorded) == [Found(A, Kind.EDITED)]
+        assert record_external_edits(recorded) == [ExternalEdit(A, EditKind.EDITED)]
 
     def test_a_file_that_was_only_touched_is_not_found(
         self, recorded: Recorded, root: Path
@@ -90,7 +90,7 @@ class TestFinding:
         recorded.write(A, "a")
         (root / "a.md").touch()
 
-        assert sweep(recorded) == []
+        assert record_external_edits(recorded) == []
 
     def test_a_folder_that_was_there_before_history_began_enters_it(
         self, recorded: Recorded, root: Path
@@ -99,7 +99,7 @@ class TestFinding:
         for number in range(300):
             (root / "notes" / f"{number}.md").write_text(str(number))
 
-        assert {found.kind for found in sweep(recorded)} == {Kind.NEW}
+        assert {found.kind for found in record_external_edits(recorded)} == {EditKind.NEW}
         assert present(recorded) == tree(recorded.inner)
         commits = {event.commit for event in recorded.history.changes()}
         assert len(commits) == 2
@@ -110,13 +110,16 @@ class TestFinding:
         (root / "a.md").mkdir()
         (root / "a.md" / "below.md").write_text("b")
 
-        assert [found.kind for found in sweep(recorded)] == [Kind.REMOVED, Kind.NEW]
+        assert [found.kind for found in record_external_edits(recorded)] == [
+            EditKind.REMOVED,
+            EditKind.NEW,
+        ]
         assert present(recorded) == tree(recorded.inner)
 
     def test_a_removed_text_is_told_when_it_was_found(self, recorded: Recorded, root: Path) -> None:
         recorded.write(A, "a")
         (root / "a.md").unlink()
-        sweep(recorded)
+        record_external_edits(recorded)
         before, after = recorded.history.versions(A)
 
         assert after.time >= before.time
@@ -131,8 +134,11 @@ class TestLeavingAlone:
         (root / "link.md").symlink_to("a.md")
         state = recorded.history.store.current()
 
-        expected = [Found(A, Kind.UNREADABLE), Found(Locator("photo.jpg"), Kind.UNREADABLE)]
-        assert sweep(recorded) == expected
+        expected = [
+            ExternalEdit(A, EditKind.UNREADABLE),
+            ExternalEdit(Locator("photo.jpg"), EditKind.UNREADABLE),
+        ]
+        assert record_external_edits(recorded) == expected
         assert recorded.history.store.current() == state
 
     def test_conflict_copies_and_the_folders_of_tools_are_no_memories(
@@ -143,18 +149,18 @@ class TestLeavingAlone:
         (root / ".obsidian").mkdir()
         (root / ".obsidian" / "app.json").write_text("{}")
 
-        assert sweep(recorded) == []
+        assert record_external_edits(recorded) == []
 
     def test_what_we_wrote_ourselves_is_followed_wherever_it_is(
         self, recorded: Recorded, root: Path
     ) -> None:
         hidden = Locator(".tool/state.json")
         recorded.write(hidden, "{}")
-        assert sweep(recorded) == []
+        assert record_external_edits(recorded) == []
         (root / ".tool" / "state.json").write_text("[]")
-        assert sweep(recorded) == [Found(hidden, Kind.EDITED)]
+        assert record_external_edits(recorded) == [ExternalEdit(hidden, EditKind.EDITED)]
         (root / ".tool" / "state.json").unlink()
-        assert sweep(recorded) == [Found(hidden, Kind.REMOVED)]
+        assert record_external_edits(recorded) == [ExternalEdit(hidden, EditKind.REMOVED)]
 
     def test_a_root_that_is_gone_is_not_taken_for_removed_texts(
         self, recorded: Recorded, root: Path
@@ -162,7 +168,7 @@ class TestLeavingAlone:
         recorded.write(A, "a")
         root.rename(root.with_name("elsewhere"))
         with pytest.raises(StorageUnavailableError):
-            sweep(recorded)
+            record_external_edits(recorded)
 
         assert [version.origin for version in recorded.history.versions(A)] == [SAVE]
 
@@ -204,20 +210,20 @@ class Overtaken(MemoryBackend):
 class TestMeeting:
     def test_a_save_that_comes_between_is_not_somebody_elses(self) -> None:
         inner = Overtaken()
-        recorded = Recorded(inner, History.on(MemoryDisk()))
+        recorded = Recorded(inner, History.on_disk(MemoryDisk()))
         recorded.write(A, "one")
         inner.meanwhile = lambda: recorded.write(A, "two")
 
-        assert sweep(recorded) == []
+        assert record_external_edits(recorded) == []
         assert [version.origin for version in recorded.history.versions(A)] == [SAVE, SAVE]
 
     def test_a_removal_that_comes_between_is_not_somebody_elses(self) -> None:
         inner = Overtaken()
-        recorded = Recorded(inner, History.on(MemoryDisk()))
+        recorded = Recorded(inner, History.on_disk(MemoryDisk()))
         recorded.write(A, "one")
         inner.meanwhile = lambda: recorded.remove(A)
 
-        assert sweep(recorded) == []
+        assert record_external_edits(recorded) == []
         assert [version.origin for version in recorded.history.versions(A)] == [SAVE, SAVE]
 
     @settings(max_examples=examples(40), deadline=None)
@@ -235,7 +241,7 @@ class TestMeeting:
         self, steps: list[tuple[str, str, str | None]]
     ) -> None:
         inner, disk = Failing(), MemoryDisk()
-        recorded = Recorded(inner, History.on(disk))
+        recorded = Recorded(inner, History.on_disk(disk))
         seen: dict[str, list[str]] = {}
         for verb, key, text in steps:
             locator = Locator(key)
@@ -250,17 +256,17 @@ class TestMeeting:
             elif verb == "edit":
                 edit(inner, locator, text)
             elif verb == "die":  # after the version, before the file
-                recorded.history.record([Change(key, None if text is None else text.encode())])
+                recorded.history.record([NewBinding(key, None if text is None else text.encode())])
             elif verb == "sweep":
                 keep_all(seen, inner)
-                sweep(recorded)
+                record_external_edits(recorded)
                 assert texts_in(recorded) == texts(inner)
             else:
-                recorded = Recorded(inner, History.on(disk))
+                recorded = Recorded(inner, History.on_disk(disk))
         keep_all(seen, inner)
-        sweep(recorded)
+        record_external_edits(recorded)
 
-        assert sweep(recorded) == []
+        assert record_external_edits(recorded) == []
         assert texts_in(recorded) == texts(inner)
         for key, expected in seen.items():
             versions = recorded.history.versions(Locator(key))
@@ -295,4 +301,4 @@ def test_a_backend_without_sync_is_read_too(tmp_path: Path) -> None:
     recorded.write(A, "a")
     (tmp_path / "memory" / "a.md").write_text("b")
 
-    assert sweep(recorded) == [Found(A, Kind.EDITED)]
+    assert record_external_edits(recorded) == [ExternalEdit(A, EditKind.EDITED)]

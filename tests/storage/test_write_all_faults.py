@@ -22,7 +22,7 @@ from perdure.errors import (
 from perdure.storage import ABSENT, Expectation, Locator, LockTiming, batch, content_hash, openat
 from perdure.storage.backends.folder import DeviceLocalBackend, FolderBackend
 from perdure.storage.backends.vault import VaultBackend
-from perdure.storage.lock.mutex import Held
+from perdure.storage.lock.mutex import HeldLock
 from perdure.testing.storage.base import tree
 from perdure.testing.storage.processes import finish, start
 from tests.storage.test_folder_faults import fail_on_directories, files_in, spy
@@ -280,15 +280,15 @@ def test_few_descriptors_are_enough_for_many_texts(tmp_path: Path) -> None:
 
 def take_over_at(turn: int, patch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Let another process come in when we looked for the n-th time whether the lock is ours."""
-    real = Held.verify
+    real = HeldLock.verify
     turns = count(1)
 
-    def verify_and_stall(held: Held) -> None:
+    def verify_and_stall(held: HeldLock) -> None:
         real(held)
         if next(turns) == turn:
             act()
 
-    patch.setattr(Held, "verify", verify_and_stall)
+    patch.setattr(HeldLock, "verify", verify_and_stall)
 
 
 @pytest.mark.parametrize("turn", range(1, 6))
@@ -373,7 +373,7 @@ def test_all_that_a_large_batch_left_unfinished_is_cleared_away(tmp_path: Path) 
     changes = {Locator(f"{'long' * 20}/{n % 7}/{n}.md"): "text" for n in range(1200)}
 
     def die_before_the_first_rename() -> None:
-        setattr(Held, "verify", lambda held: os._exit(9))  # noqa: B010 - mypy knows no other way
+        setattr(HeldLock, "verify", lambda held: os._exit(9))  # noqa: B010 - mypy knows no other way
         backend.write_all(changes)
 
     process = start(die_before_the_first_rename)
@@ -526,14 +526,14 @@ def test_what_an_editor_writes_before_the_rename_stays(
     backend = DeviceLocalBackend(str(tmp_path / "root"), str(tmp_path / "home"))
     backend.write(NOTE, "before")
     file = tmp_path / "root" / NOTE.key
-    verify = Held.verify
+    verify = HeldLock.verify
 
-    def edited(held: Held) -> None:  # the last thing before a rename
+    def edited(held: HeldLock) -> None:  # the last thing before a rename
         edit(file)
         verify(held)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Held, "verify", edited)
+        patch.setattr(HeldLock, "verify", edited)
         with pytest.raises(ConcurrentModificationError):
             backend.write_all({NOTE: content}, expect={NOTE: content_hash("before")})
 
@@ -549,14 +549,14 @@ def test_what_an_editor_makes_before_the_rename_stays(
     backend = DeviceLocalBackend(str(tmp_path / "root"), str(tmp_path / "home"))
     backend.write(LAST, "last")
     file = (tmp_path / "root" / LAST.key).with_name("new.md")
-    new, verify = LAST.parent.child("new.md"), Held.verify
+    new, verify = LAST.parent.child("new.md"), HeldLock.verify
 
-    def edited(held: Held) -> None:
+    def edited(held: HeldLock) -> None:
         overwrite(file)
         verify(held)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Held, "verify", edited)
+        patch.setattr(HeldLock, "verify", edited)
         with pytest.raises(ConcurrentModificationError):
             backend.write_all({new: "ours"}, expect={new: ABSENT})
 
@@ -581,9 +581,9 @@ def test_an_editor_that_writes_again_while_its_text_is_given_back_is_told_of(
 ) -> None:
     backend = DeviceLocalBackend(str(tmp_path / "root"), str(tmp_path / "home"))
     backend.write(NOTE, "before")
-    file, verify, rename = tmp_path / "root" / NOTE.key, Held.verify, openat.rename
+    file, verify, rename = tmp_path / "root" / NOTE.key, HeldLock.verify, openat.rename
 
-    def edited(held: Held) -> None:
+    def edited(held: HeldLock) -> None:
         overwrite(file)
         verify(held)
 
@@ -592,7 +592,7 @@ def test_an_editor_that_writes_again_while_its_text_is_given_back_is_told_of(
         return rename(*given)  # type: ignore[arg-type] # as it was called
 
     with monkeypatch.context() as patch:
-        patch.setattr(Held, "verify", edited)
+        patch.setattr(HeldLock, "verify", edited)
         patch.setattr(openat, "rename", written_again)
         with pytest.raises(ConcurrentModificationError):
             backend.write_all({NOTE: None}, expect={NOTE: content_hash("before")})

@@ -53,7 +53,7 @@ SCENARIOS = {
 
 
 def recorded(inner: StorageBackend, disk: Disk) -> Recorded:
-    return Recorded(inner, History.on(disk))
+    return Recorded(inner, History.on_disk(disk))
 
 
 class Stepwise(MemoryBackend):

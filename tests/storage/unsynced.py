@@ -12,12 +12,12 @@ from typing import NamedTuple, Self
 from urllib.parse import quote, unquote
 
 from perdure.artifacts import ArtifactStore
-from perdure.artifacts.disk import Buffer, Disk, File, Held
+from perdure.artifacts.disk import Buffer, Disk, DiskLock, File
 from perdure.errors import AbsentError, NotTextError
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.changes import Changes, Conditions, Expectation, check_found
 from perdure.storage.contract import Capabilities, Info
-from perdure.storage.lock.tree_lock import Fence
+from perdure.storage.lock.tree_lock import TreeLock
 from perdure.storage.redo import is_torn
 from perdure.storage.text_history import History
 from perdure.storage.wrappers.recorded import Recorded
@@ -194,7 +194,7 @@ class Store(NamedTuple):
         inner = Unsynced(texts, clock)
         store = ArtifactStore(disk, clock=clock.milliseconds, wait=0)
         history = History(store, disk)
-        history.fence = Fence(disk, lambda: store.history, patience=0)
+        history.lock = TreeLock(disk, lambda: store.history, patience=0)
         return cls(disk, inner, Recorded(inner, history))
 
     def kept(self) -> dict[str, list[str | None]]:
@@ -356,7 +356,7 @@ class ProcessDisk:
         if error is not None:
             raise error
 
-    def lock(self, name: str) -> Held | None:
+    def lock(self, name: str) -> DiskLock | None:
         self._process.live()
         return self._locks.take(f"{self._folder}{name}", self._process)  # type: ignore[return-value]
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from perdure.app import condition, find_history, open_context
-from perdure.storage.lock.mutex import Signature
+from perdure.storage.lock.mutex import HolderIdentity
 from tests.index.minilm_cache import installed_model
 from tests.surfaces.nodes import one, perdure, told
 
@@ -101,7 +101,7 @@ def test_what_waits_for_long_wants_a_worker(home: Path) -> None:
 
 def test_a_lock_of_somebody_who_died_is_told_of_until_the_next_write(home: Path) -> None:
     (lock,) = (home / "locks").glob("*/lock")
-    signing = f"import {Signature.__module__} as m; print(m.Signature().sign()[1])"
+    signing = f"import {HolderIdentity.__module__} as m; print(m.Signature().sign()[1])"
     died = subprocess.run(
         [sys.executable, "-c", signing], capture_output=True, text=True, check=True, timeout=60
     )
@@ -114,7 +114,7 @@ def test_a_lock_of_somebody_who_died_is_told_of_until_the_next_write(home: Path)
 
 def test_a_lock_that_is_held_and_alive_is_fine(home: Path) -> None:
     (lock,) = (home / "locks").glob("*/lock")
-    baton = lock / f"held.{Signature().sign()[1]}"
+    baton = lock / f"held.{HolderIdentity().sign()[1]}"
     (lock / "free").rename(baton)
     os.utime(baton)
     assert unwell(0) == {}

@@ -429,7 +429,7 @@ class TestProve:
         proof = tmp_path / "proof.json"
         history("prove", PLAN, "-o", str(proof))
         check = ("prove", "--check", str(proof), "--key")
-        other = str(SigningKey.make("ben").public)
+        other = str(SigningKey.generate("ben").public)
 
         assert "not 'other.md'" in str(refusal(*check, key, "other.md"))
         assert "not signed by 'ben'" in str(refusal(*check, other))

@@ -130,12 +130,12 @@ def _edits(reading: Reading, indexed: int) -> "tuple[Hint, ...] | None":
     Before the first look, nothing but the index tells how many texts there are.
     """
     from perdure.engine.edits import INLINE_TEXTS, left_to_background, look_at_notes
-    from perdure.storage.stamps import SEEN, Seen
+    from perdure.storage.stamps import STAMPS_FILE, StampTable
 
     if not reading.config.check_seconds:  # then the owner is to be notified
         return None
     deadline = time.monotonic() + reading.config.check_seconds
-    with suppress(StorageError), Seen(str(reading.folder / SEEN)) as texts:
+    with suppress(StorageError), StampTable(str(reading.folder / STAMPS_FILE)) as texts:
         known = texts.size(INLINE_TEXTS + 1)
         if (known or indexed) > INLINE_TEXTS:
             return (left_to_background(texts),)

@@ -51,7 +51,7 @@ from perdure.model.values import JSON
 from perdure.storage import Capabilities, StorageBackend, select_backend, storage_preview
 from perdure.storage.contract import Layout
 from perdure.storage.lock.mutex import abandoned_locks
-from perdure.storage.stamps import SEEN, Seen
+from perdure.storage.stamps import STAMPS_FILE, StampTable
 from perdure.storage.text_history import History
 
 _MOST_FILES = 20_000
@@ -209,10 +209,10 @@ class Condition:
         unit = "note" if isinstance(self.backend, Layout) else "text"
         if not self._folder.is_dir():
             return {"unrecorded": 0, "unchecked": 0, "unit": unit}
-        path = self._folder / SEEN
+        path = self._folder / STAMPS_FILE
         with (
             History.open(str(self._folder)) as history,
-            Seen(str(path) if path.is_file() else "") as seen,
+            StampTable(str(path) if path.is_file() else "") as seen,
         ):
             deadline = None if self._exact else time.monotonic() + _LONGEST_LOOK
             found = look_for_edits(self.backend, history, seen, deadline)

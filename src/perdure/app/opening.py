@@ -33,7 +33,7 @@ def signing_key(config: Config) -> "SigningKey":
     """Return the key; the first time makes it."""
     from perdure.proofs.signing_keys import SigningKey
 
-    return SigningKey.load_or_make(config.home / "signing-key", _KEY_NAME)
+    return SigningKey.load_or_generate(config.home / "signing-key", _KEY_NAME)
 
 
 ACCOUNT = "local"
@@ -281,8 +281,8 @@ def _copy_history(source: Path, target: Path) -> None:
             export(ours.store, file)
             file.seek(0)
             import_archive(theirs.store, file)
-            with theirs.fence.held():
-                theirs.fence.settle_durably(theirs.position())
+            with theirs.lock.hold():
+                theirs.lock.settle_durably(theirs.position())
 
 
 def _demand_identity(config: Config, backend: StorageBackend) -> None:

@@ -13,7 +13,7 @@ from itertools import islice
 from perdure.app.identity import Store, name_layout, open_store
 from perdure.app.opening import PLACES, laid_out, recorded_of
 from perdure.app.setup import alone_in, configure_layout
-from perdure.artifacts import Change
+from perdure.artifacts import NewBinding
 from perdure.config import LAYOUTS, Config, load_config
 from perdure.context.files import FILES
 from perdure.context.files import laid_out as in_layout
@@ -26,7 +26,7 @@ from perdure.files import write_whole
 from perdure.model import Uri
 from perdure.storage import Locator, StorageBackend, select_backend
 from perdure.storage.reconciliation import record_edits
-from perdure.storage.stamps import SEEN
+from perdure.storage.stamps import STAMPS_FILE
 from perdure.storage.text_history import Circumstances, History
 
 __all__ = ["LAYOUTS", "Relaid", "change_layout"]
@@ -71,7 +71,7 @@ def change_layout(
             write_whole(note, json.dumps({"from": f"the layout {was}", "was": was}).encode())
         counted = _relaid(replace(config, layout=None), store, backend, was, layout)
         configure_layout(environ, layout)
-        (store.folder / SEEN).unlink(missing_ok=True)
+        (store.folder / STAMPS_FILE).unlink(missing_ok=True)
         note.unlink()
         return Relaid(layout, was, *counted)
 
@@ -135,7 +135,7 @@ def _converted(history: History, texts: Mapping[Locator, str], layout: str) -> d
     if changed:
         history.record(
             [
-                Change(each.key, None if text is None else text.encode(), said)
+                NewBinding(each.key, None if text is None else text.encode(), said)
                 for each, text in changed.items()
             ]
         )
@@ -151,7 +151,7 @@ def _leave_out(store: Store, notes: frozenset[str], layout: str) -> None:
     said = Circumstances(reason=f"not memory in the layout {layout}").to_mapping()
     with History.open(str(store.folder)) as history:
         names = history.store.catalogue.names("", history.position())
-        gone = [Change(name, None, said) for name in names if name.rpartition("/")[0] in notes]
+        gone = [NewBinding(name, None, said) for name in names if name.rpartition("/")[0] in notes]
         if gone:
             history.record(gone)
 

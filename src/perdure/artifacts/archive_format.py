@@ -33,19 +33,19 @@ from perdure.artifacts.segment import (
     HEADER_BYTES,
     SEAL_BYTES,
     SLICE,
-    End,
     Frame,
-    Header,
-    Placed,
-    Reader,
-    Window,
+    LogEnd,
+    ReadWindow,
+    SegmentHeader,
+    SegmentReader,
+    StoredPut,
     decode_header,
     encode_head,
     is_erased,
     is_whole,
-    only_puts,
-    placed,
+    packed_puts,
     salt_of,
+    stored_puts,
 )
 from perdure.artifacts.verification import Progress
 from perdure.dataclass import dataclass
@@ -80,7 +80,7 @@ class Footer(NamedTuple):
 
 
 # ---------------------------------------------------------------- bytes
-class Section:
+class FileSection:
     """A part of a file, read as if it were a file of its own."""
 
     def __init__(self, file: BinaryIO, start: int, length: int) -> None:
@@ -89,7 +89,7 @@ class Section:
         self._length = length
 
     @classmethod
-    def rest_of(cls, file: BinaryIO) -> "Section":
+    def rest_of(cls, file: BinaryIO) -> "FileSection":
         """Return what a file holds from where it stands to its end."""
         try:
             start = file.tell()
@@ -99,8 +99,8 @@ class Section:
                 "an archive is read more than once, which a pipe can't be. Fix: save it to a file."
             ) from error
 
-    def part(self, start: int, length: int) -> "Section":
-        return Section(self._file, self._start + start, length)
+    def part(self, start: int, length: int) -> "FileSection":
+        return FileSection(self._file, self._start + start, length)
 
     def read(self, offset: int, length: int) -> bytes:
         length = max(0, min(length, self._length - offset))
@@ -123,7 +123,7 @@ class Survey:
     meant to harm.
     """
 
-    def __init__(self, begin: End, algorithm: Hash) -> None:
+    def __init__(self, begin: LogEnd, algorithm: Hash) -> None:
         self.end = begin
         self.root = EMPTY_ROOT
         self.snapshots = 0
@@ -139,7 +139,7 @@ class Survey:
         """Take in all frames of the log; once."""
         self.root = root_of(leaf_hashes(self._leaves(frames)))
 
-    def is_swept(self, put: Placed) -> bool:
+    def is_swept(self, put: StoredPut) -> bool:
         """Whether the log itself says that these bytes are gone: they are zeros then."""
         return self._swept.get(put.digest, 0) > put.position
 
@@ -157,11 +157,11 @@ class Survey:
         if len(records) != head.entries:
             raise DamageError(f"a commit of {head.entries} entries has {len(records)}")
         self._check_puts(frame)
-        if only_puts(frame) is None:
+        if packed_puts(frame) is None:
             for position, record in enumerate(records, head.first_position):
                 self._check_entry(frame, position, record)
         elif self._hidden:
-            for put in placed(frame):
+            for put in stored_puts(frame):
                 self._hidden.pop(put.digest, None)
         self.end = frame.end
         self.stops[frame.segment] = frame.end.offset
@@ -170,7 +170,7 @@ class Survey:
     def _check_puts(self, frame: Frame) -> None:
         """Refuse payload that no hash vouches for."""
         after = frame.payload
-        for put in placed(frame):
+        for put in stored_puts(frame):
             if put.place != after or put.cid[:4] != self._prefix:
                 raise DamageError(f"entry {put.position} puts what is no content of its commit")
             after += put.length
@@ -210,7 +210,7 @@ class Survey:
             raise DamageError(f"entry {position} is no snapshot or sweep of the log before it")
 
 
-def zeros(put: Placed) -> Iterator[bytes]:
+def zero_slices(put: StoredPut) -> Iterator[bytes]:
     """Yield what stands for content that was swept."""
     for at in range(0, put.length, SLICE):
         yield _ZEROS[: put.length - at]
@@ -224,12 +224,12 @@ class Archive:
     What its file gives later is not trusted more for that: who reads content checks it again.
     """
 
-    headers: Mapping[int, Header]
+    headers: Mapping[int, SegmentHeader]
     """By the number of the segment."""
     digest: bytes
     footer: bytes
-    source: Section
-    sections: Mapping[int, Section]
+    source: FileSection
+    sections: Mapping[int, FileSection]
     survey: Survey
 
     @property
@@ -241,7 +241,7 @@ class Archive:
         return self.headers[1].hash
 
     @property
-    def end(self) -> End:
+    def end(self) -> LogEnd:
         return self.survey.end
 
     @property
@@ -253,13 +253,13 @@ class Archive:
         return self.source.size()
 
     def frames(self, after: int = 0) -> Iterator[Frame]:
-        with refusing():
+        with archive_errors():
             for number, section in self.sections.items():
                 following = self.headers.get(number + 1)
                 if following is not None and following.position <= after:
                     continue
-                begin = End.of(self.headers[number])
-                for frame in Reader(section, self.history).frames(begin):
+                begin = LogEnd.of(self.headers[number])
+                for frame in SegmentReader(section, self.history).frames(begin):
                     if frame.head.last_position > after:
                         yield frame
 
@@ -270,13 +270,13 @@ class Archive:
 
     def payload(self, frame: Frame) -> bytes:
         """Return the payload of a commit; `ArchiveError` if it changed meanwhile."""
-        window = Window(self.sections[frame.segment], frame.end.offset)
+        window = ReadWindow(self.sections[frame.segment], frame.end.offset)
         return b"".join(
             bytes(put.length) if self.survey.is_swept(put) else self._checked(window, put)
-            for put in placed(frame)
+            for put in stored_puts(frame)
         )
 
-    def _checked(self, window: Window, put: Placed) -> bytes:
+    def _checked(self, window: ReadWindow, put: StoredPut) -> bytes:
         data = window.read(put.place, put.length)
         if self.hash.digest(data) != put.digest:
             raise ArchiveError(CHANGED)
@@ -290,12 +290,12 @@ def read_archive(source: BinaryIO, *, progress: Progress | None = None) -> Archi
     Memory does not grow with the file, but for the longest records of one commit and what was ever
     swept.
     """
-    with refusing():
-        return _Reading(Section.rest_of(source), progress or (lambda _done, _all: None)).run()
+    with archive_errors():
+        return _Reading(FileSection.rest_of(source), progress or (lambda _done, _all: None)).run()
 
 
 @contextmanager
-def refusing() -> Iterator[None]:
+def archive_errors() -> Iterator[None]:
     """Raise `ArchiveError` where stored bytes would be damaged."""
     try:
         yield
@@ -306,11 +306,11 @@ def refusing() -> Iterator[None]:
 
 
 class _Reading:
-    def __init__(self, source: Section, progress: Progress) -> None:
+    def __init__(self, source: FileSection, progress: Progress) -> None:
         self._source = source
         self._progress = progress
         self._total = 2 * source.size()
-        self._sections: dict[int, Section] = {}
+        self._sections: dict[int, FileSection] = {}
 
     def run(self) -> Archive:
         digest = self._check_digest()
@@ -318,8 +318,8 @@ class _Reading:
         footer = self._footer(stop)
         headers = {number: self._header(number) for number in self._sections}
         header = headers[1]
-        survey = Survey(End.of(header), header.hash)
-        if End.of(header)[2:] != (0, 0, 0, bytes(SEAL_BYTES)):
+        survey = Survey(LogEnd.of(header), header.hash)
+        if LogEnd.of(header)[2:] != (0, 0, 0, bytes(SEAL_BYTES)):
             raise DamageError("its first segment is not the beginning of a history")
         survey.walk(self._frames(headers))
         if footer != (survey.end.position, survey.end.seal, survey.root):
@@ -365,40 +365,42 @@ class _Reading:
             raise DamageError("it does not end where it should")
         return Footer(*fields)
 
-    def _header(self, number: int) -> Header:
+    def _header(self, number: int) -> SegmentHeader:
         data = self._sections[number].read(0, HEADER_BYTES)
         header = decode_header(data)
         if header.number != number or header.encode() != data:
             raise DamageError(f"segment {number} begins as no store would begin it")
         return header
 
-    def _frames(self, headers: Mapping[int, Header]) -> Iterator[Frame]:
-        end, history = End.of(headers[1]), headers[1].history
+    def _frames(self, headers: Mapping[int, SegmentHeader]) -> Iterator[Frame]:
+        end, history = LogEnd.of(headers[1]), headers[1].history
         for number, header in headers.items():
-            begin = End.of(header)
+            begin = LogEnd.of(header)
             if begin[2:] != end[2:] or header[:2] != headers[1][:2]:
                 raise DamageError(f"segment {number} does not follow on the one before it")
             end = begin
-            for frame in Reader(self._sections[number], history).frames(begin):
+            for frame in SegmentReader(self._sections[number], history).frames(begin):
                 yield frame
                 end = frame.end
             if end.offset != self._sections[number].size():
                 raise DamageError(f"segment {number} does not end with a commit")
 
-    def _check_contents(self, headers: Mapping[int, Header], survey: Survey) -> None:
+    def _check_contents(self, headers: Mapping[int, SegmentHeader], survey: Survey) -> None:
         salt, done = salt_of(headers[1].history), self._source.size()
         for number, section in self._sections.items():
-            window = Window(section)
-            for frame in Reader(section, headers[1].history).frames(End.of(headers[number])):
+            window = ReadWindow(section)
+            for frame in SegmentReader(section, headers[1].history).frames(
+                LogEnd.of(headers[number])
+            ):
                 _check_outside(window, frame, salt)
-                for put in placed(frame):
+                for put in stored_puts(frame):
                     _check_content(window, put, survey, headers[1].hash)
                 self._progress(done + frame.end.offset, self._total)
             done += section.size()
         self._progress(self._total, self._total)
 
 
-def _check_outside(window: Window, frame: Frame, salt: int) -> None:
+def _check_outside(window: ReadWindow, frame: Frame, salt: int) -> None:
     """Refuse what neither the seal nor the entries fix: the bits and bytes that are not used."""
     head = encode_head(frame.head, salt)
     unused = frame.head.length - frame.head.seal_offset - SEAL_BYTES
@@ -407,7 +409,7 @@ def _check_outside(window: Window, frame: Frame, salt: int) -> None:
         raise DamageError(f"the commit of entry {frame.head.last_position} has strange bytes in it")
 
 
-def _check_content(window: Window, put: Placed, survey: Survey, algorithm: Hash) -> None:
+def _check_content(window: ReadWindow, put: StoredPut, survey: Survey, algorithm: Hash) -> None:
     if survey.is_swept(put):
         if not is_erased(window, put):
             raise DamageError(f"entry {put.position} was swept, but its bytes are still there")

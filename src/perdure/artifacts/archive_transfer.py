@@ -24,29 +24,29 @@ from perdure.artifacts.archive_format import (
     Survey,
     encode_opening,
     read_archive,
-    zeros,
+    zero_slices,
 )
 from perdure.artifacts.artifact_store import ArtifactStore
 from perdure.artifacts.cid import CID
-from perdure.artifacts.content_index import Content, Draft
+from perdure.artifacts.content_index import CommitDraft, Content
 from perdure.artifacts.disk import Disk
-from perdure.artifacts.entry import Bind, IndexState, Logged, Sweep, decode_all
-from perdure.artifacts.mark import Mark, arrive, clear, open_arriving
+from perdure.artifacts.entry import Bind, IndexState, LogEntry, Sweep, decode_all
+from perdure.artifacts.mark import Mark, clear_arriving, complete_arrival, open_arriving
 from perdure.artifacts.segment import (
     HEADER_BYTES,
     SLICE,
-    End,
     Frame,
-    Placed,
-    Reader,
-    Window,
+    LogEnd,
+    ReadWindow,
+    SegmentReader,
+    StoredPut,
     decode_header,
     encode_head,
-    placed,
     salt_of,
     seal,
+    stored_puts,
 )
-from perdure.artifacts.shared_log import Journal
+from perdure.artifacts.shared_log import SharedLog
 from perdure.artifacts.sweeper import Sweeper
 from perdure.artifacts.verification import Progress
 from perdure.dataclass import dataclass
@@ -57,7 +57,7 @@ _SWEEP = 8
 
 # ---------------------------------------------------------------- writing
 @dataclass(frozen=True, slots=True)
-class Exported:
+class ExportSummary:
     history: bytes
     state: IndexState
     root: bytes
@@ -71,13 +71,13 @@ def export(
     target: BinaryIO,
     *,
     progress: Progress | None = None,
-) -> Exported:
+) -> ExportSummary:
     """Write the history up to the current state.
 
     Other processes may write meanwhile. If this raises, what was written is not an archive. Content
     that is damaged is not exported: that is a `DamageError`, and `verify` shows all there is.
     """
-    journal = store._journal  # noqa: SLF001 - this is the store's own verb
+    journal = store._shared_log  # noqa: SLF001 - this is the store's own verb
     state = journal.refresh()
     if not state.position:
         raise ArchiveError("the history has nothing in it to export. Fix: put something first.")
@@ -93,7 +93,7 @@ def export(
     output.write(Footer(survey.end.position, survey.end.seal, survey.root).encode())
     digest = output.finish()
     exported = IndexState(survey.snapshots, survey.end.position)
-    return Exported(log.history, exported, survey.root, digest, output.size)
+    return ExportSummary(log.history, exported, survey.root, digest, output.size)
 
 
 class _Output:
@@ -134,24 +134,26 @@ class _Output:
         self._progress(self.size, max(self.size, self.total))
 
 
-def _write_segment(journal: Journal, number: int, survey: Survey, output: _Output) -> None:
+def _write_segment(journal: SharedLog, number: int, survey: Survey, output: _Output) -> None:
     log = journal.log
     file, salt = log.file(number), salt_of(log.history)
     header = file.read(0, HEADER_BYTES)
     output.write(header)
-    window = Window(file)
-    frames = Reader(file, log.history).frames(End.of(decode_header(header)))
+    window = ReadWindow(file)
+    frames = SegmentReader(file, log.history).frames(LogEnd.of(decode_header(header)))
     for frame in _until(frames, survey.end.position):
         head = frame.head
         output.write(encode_head(head, salt) + frame.records)
-        for put in placed(frame):
+        for put in stored_puts(frame):
             swept = survey.is_swept(put)
-            for data in zeros(put) if swept else _content(journal, window, put, frame):
+            for data in zero_slices(put) if swept else _content(journal, window, put, frame):
                 output.write(data)
         output.write(frame.seal.ljust(head.length - head.seal_offset, b"\0"))
 
 
-def _content(journal: Journal, window: Window, put: Placed, frame: Frame) -> Iterator[bytes]:
+def _content(
+    journal: SharedLog, window: ReadWindow, put: StoredPut, frame: Frame
+) -> Iterator[bytes]:
     crc, found = 0, 0
     for data in window.slices(put.place, put.length):
         crc = extend_crc32c(crc, data)
@@ -176,7 +178,7 @@ def _until(frames: Iterable[Frame], position: int) -> Iterator[Frame]:
             return
 
 
-Keep = Callable[[Logged, Bind], Bind | None]
+Keep = Callable[[LogEntry, Bind], Bind | None]
 """Returns the bind to keep, if any."""
 
 
@@ -189,7 +191,7 @@ def extract(store: ArtifactStore, disk: Disk, keep: Keep, until: int) -> Artifac
     target = ArtifactStore(disk, hash=store.hash, clock=lambda: times[-1])
     for time, binds in _commits(store, keep, until):
         times.append(time)
-        target._journal.commit(_plan(store, binds), alone=True)  # noqa: SLF001 - as others of us
+        target._shared_log.commit(_plan(store, binds), alone=True)  # noqa: SLF001 - as others of us
     return target
 
 
@@ -203,10 +205,10 @@ def _commits(store: ArtifactStore, keep: Keep, until: int) -> Iterator[tuple[int
             yield of_commit[0].time, binds
 
 
-def _plan(store: ArtifactStore, binds: list[Bind]) -> Callable[[Draft], None]:
+def _plan(store: ArtifactStore, binds: list[Bind]) -> Callable[[CommitDraft], None]:
     contents = {bind.cid: store.get(bind.cid) for bind in binds if bind.cid is not None}
 
-    def plan(draft: Draft) -> None:
+    def plan(draft: CommitDraft) -> None:
         for cid, data in contents.items():
             if data is not None:
                 draft.put(Content(bytes(cid), crc32c(data), data))
@@ -217,7 +219,7 @@ def _plan(store: ArtifactStore, binds: list[Bind]) -> Callable[[Draft], None]:
 
 
 # ---------------------------------------------------------------- taking in
-class How(Enum):
+class ImportOutcome(Enum):
     """How an archive was taken in."""
 
     RESTORED = "restored"
@@ -231,8 +233,8 @@ class How(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    how: How
+class ImportSummary:
+    outcome: ImportOutcome
     history: bytes
     position: int
     """The last one of the archive."""
@@ -246,7 +248,7 @@ def import_archive(
     source: BinaryIO,
     *,
     progress: Progress | None = None,
-) -> Taken:
+) -> ImportSummary:
     """Check a whole archive, and then take in what is new in it.
 
     Where it continues our own history it also sweeps what it says was swept. `ArchiveError` if it
@@ -257,7 +259,7 @@ def import_archive(
     return _Import(store, archive, shown).run()
 
 
-def how_it_stands(store: ArtifactStore, archive: Archive) -> How:
+def import_outcome(store: ArtifactStore, archive: Archive) -> ImportOutcome:
     """Say how an archive that was read would be taken in; nothing is changed."""
     store.current()
     return _Import(store, archive, lambda _done, _all: None).relation()
@@ -266,49 +268,49 @@ def how_it_stands(store: ArtifactStore, archive: Archive) -> How:
 class _Import:
     def __init__(self, store: ArtifactStore, archive: Archive, progress: Progress) -> None:
         self._store = store
-        self._journal = store._journal  # noqa: SLF001 - this is the store's own verb
+        self._journal = store._shared_log  # noqa: SLF001 - this is the store's own verb
         self._disk = store.disk
         self._archive = archive
         self._progress = progress
-        self._how = How.FOREIGN
+        self._how = ImportOutcome.FOREIGN
         self._entries = 0
 
-    def run(self) -> Taken:
+    def run(self) -> ImportSummary:
         if self._archive.hash is not self._store._hash:  # noqa: SLF001 - as before
             raise ArchiveError(
                 "the archive names content by another hash than this store. Fix: take it in with a "
                 f"store that was made with hash={self._archive.hash}."
             )
         self._journal.commit(self._take, alone=True)
-        if self._how is How.RESTORED:
+        if self._how is ImportOutcome.RESTORED:
             self._journal.rebuild()
         whole = 3 * self._archive.size
         self._progress(whole, whole)
         archive = self._archive
-        return Taken(
+        return ImportSummary(
             self._how, archive.history, archive.end.position, self._entries, self._store.current()
         )
 
     # ------------------------------------------------------------ what is one with ours
-    def _take(self, _: Draft) -> None:
+    def _take(self, _: CommitDraft) -> None:
         """Take it in if it is one with our history, while the lock is held."""
-        clear(self._disk)
+        clear_arriving(self._disk)
         self._how = self.relation()
-        if self._how is How.RESTORED:
+        if self._how is ImportOutcome.RESTORED:
             self._restore()
-        elif self._how is How.CONTINUED:
+        elif self._how is ImportOutcome.CONTINUED:
             self._continue()
-        elif self._how is How.FOREIGN:
+        elif self._how is ImportOutcome.FOREIGN:
             raise ArchiveError(
                 f"the archive is of another history than the one in {self._disk.whereabouts!a}, or "
                 "both went on since one was copied. Nothing was changed. Fix: take it in to an "
                 "empty folder."
             )
 
-    def relation(self) -> How:
+    def relation(self) -> ImportOutcome:
         log, theirs = self._journal.log, self._archive.end
         if not log.history:
-            return How.RESTORED
+            return ImportOutcome.RESTORED
         ours = log.end
         if not ours.position:
             raise ArchiveError(
@@ -316,11 +318,15 @@ class _Import:
                 "can become no other one. Fix: choose an empty folder, or put something first."
             )
         if log.history != self._archive.history:
-            return How.FOREIGN
+            return ImportOutcome.FOREIGN
         if ours.position < theirs.position:
             is_ours = self._archive.seal_at(ours.position) == ours.seal
-            return How.CONTINUED if is_ours else How.FOREIGN
-        return How.KNOWN if self._our_seal(theirs.position) == theirs.seal else How.FOREIGN
+            return ImportOutcome.CONTINUED if is_ours else ImportOutcome.FOREIGN
+        return (
+            ImportOutcome.KNOWN
+            if self._our_seal(theirs.position) == theirs.seal
+            else ImportOutcome.FOREIGN
+        )
 
     def _our_seal(self, position: int) -> bytes | None:
         log = self._journal.log
@@ -347,10 +353,10 @@ class _Import:
             file.close()
         hasher.update(archive.footer)
         if hasher.digest() != archive.digest:
-            clear(self._disk)
+            clear_arriving(self._disk)
             raise ArchiveError(CHANGED)
         end = archive.end
-        arrive(self._disk, Mark(archive.history, end.position, end.segment))
+        complete_arrival(self._disk, Mark(archive.history, end.position, end.segment))
         self._entries = end.position
 
     def _continue(self) -> None:
@@ -387,7 +393,7 @@ class _Import:
         (sweep,) = decode_all(frame.records)
         if not isinstance(sweep, Sweep):
             raise ArchiveError(CHANGED)
-        draft = Draft(self._journal.index, self._archive.hash, self._journal.log.end.position)
+        draft = CommitDraft(self._journal.index, self._archive.hash, self._journal.log.end.position)
         sweeper = Sweeper(self._disk, self._journal, self._archive.hash)
         sweeper.plan_as(draft, sweep)
         if draft.records != [frame.records]:

@@ -11,23 +11,23 @@ from google_crc32c import value as crc32c
 
 from perdure.artifacts.artifact import SID, Artifact, Derived, Literal
 from perdure.artifacts.cid import CID, Codec, Hash
-from perdure.artifacts.content_index import Content, Draft
-from perdure.artifacts.derivations import Derivation, Derivations, Operations
+from perdure.artifacts.content_index import CommitDraft, Content
+from perdure.artifacts.derivations import ActionCache, Derivation, Operations
 from perdure.artifacts.disk import Disk, FolderDisk
 from perdure.artifacts.entry import (
     ArtifactLocation,
     Bind,
     BlockSlice,
-    Change,
     IndexState,
-    Logged,
+    LogEntry,
+    NewBinding,
     SnapshotAnchor,
 )
 from perdure.artifacts.log import SEGMENT_BYTES, Cut
 from perdure.artifacts.recent_names import CATALOGUE
 from perdure.artifacts.segment import segment_name
-from perdure.artifacts.shared_log import NOTE, Journal, milliseconds
-from perdure.artifacts.table import Row
+from perdure.artifacts.shared_log import ERASE_NOTE, SharedLog, milliseconds
+from perdure.artifacts.table import IndexRow
 from perdure.errors import (
     BeforeSnapshotError,
     DamageError,
@@ -44,7 +44,7 @@ from perdure.files import Closing
 
 if TYPE_CHECKING:
     from perdure.artifacts.catalogue import Catalogue
-    from perdure.artifacts.sweeper import Collected, Sweeper
+    from perdure.artifacts.sweeper import Sweeper, SweepResult
     from perdure.artifacts.verification import Progress, Report
 
 
@@ -72,15 +72,17 @@ class ArtifactStore(Closing):
         wait: float = 10.0,
     ) -> None:
         self.disk = disk
-        self._journal = Journal(disk, hash, segment_bytes=segment_bytes, clock=clock, wait=wait)
-        self._hash = self._journal.log.hash if self._journal.log.history else hash
+        self._shared_log = SharedLog(
+            disk, hash, segment_bytes=segment_bytes, clock=clock, wait=wait
+        )
+        self._hash = self._shared_log.log.hash if self._shared_log.log.history else hash
         self._prefix = bytes(CID(bytes(32), self._hash, Codec.RAW))[:4]
-        self._contents = Contents(disk, self._journal, self._hash)
+        self._contents = ContentReader(disk, self._shared_log, self._hash)
         self.operations = Operations()
         """Register your own here."""
-        if self._journal.has_file(NOTE):
+        if self._shared_log.has_file(ERASE_NOTE):
             with suppress(StorageError):  # not writable for us, or another process writes
-                self._journal.commit(lambda _: self._sweeper().finish(), alone=True)
+                self._shared_log.commit(lambda _: self._sweeper().finish(), alone=True)
 
     @classmethod
     def open(cls, folder: Path | str, **options: object) -> "ArtifactStore":
@@ -95,8 +97,8 @@ class ArtifactStore(Closing):
         return Catalogue(self, self.disk.path(CATALOGUE))
 
     @cached_property
-    def _derivations(self) -> Derivations:
-        return Derivations(self.catalogue, self.operations, self._hash, self.get, self._content)
+    def _derivations(self) -> ActionCache:
+        return ActionCache(self.catalogue, self.operations, self._hash, self.get, self._content)
 
     # ------------------------------------------------------------ putting
     def put(self, artifact: Artifact) -> tuple[CID, IndexState]:
@@ -112,22 +114,22 @@ class ArtifactStore(Closing):
         puts = [
             self._content(artifact.data)
             if isinstance(artifact, Literal)
-            else self._derivations.begin(artifact)
+            else self._derivations.derive(artifact)
             for artifact in given
         ]
 
-        def plan(draft: Draft) -> None:
+        def plan(draft: CommitDraft) -> None:
             for put in puts:
                 if isinstance(put, Content):
                     draft.put(put)
                 elif isinstance(put, Derivation):
                     put.plan(draft, self.catalogue, self._hash)
 
-        state = self._journal.refresh()
+        state = self._shared_log.refresh()
         if self._contents.damaged:
             self._mend([put for put in puts if isinstance(put, Content)])
         if not all(self._is_there(put, state.position) for put in puts):
-            state = self._journal.commit(plan)
+            state = self._shared_log.commit(plan)
             derived = [put for put in puts if isinstance(put, Derivation)]
             if derived:
                 self.catalogue.follow()
@@ -139,12 +141,12 @@ class ArtifactStore(Closing):
         """Where the stored bytes of these were found to be wrong, make them right again."""
         damaged = [each for each in contents if each.digest in self._contents.damaged]
 
-        def plan(_: Draft) -> None:
+        def plan(_: CommitDraft) -> None:
             for content in damaged:
                 self._contents.mend(content.digest, content.data)
 
         if damaged:
-            self._journal.commit(plan, alone=True)
+            self._shared_log.commit(plan, alone=True)
 
     def _is_there(self, put: Content | Derivation | CID, position: int) -> bool:
         if isinstance(put, Content):
@@ -152,35 +154,35 @@ class ArtifactStore(Closing):
         return isinstance(put, CID)
 
     # ------------------------------------------------------------ what others made
-    def remember(self, made: Iterable[tuple[Derived, bytes]]) -> IndexState:
+    def record_results(self, made: Iterable[tuple[Derived, bytes]]) -> IndexState:
         """Note in one commit what derivations gave; for what is made many at a time, elsewhere.
 
         The bytes of their literals are not put: the structures name them.
         """
-        recorded = [self._derivations.recorded(each, self._content(data)) for each, data in made]
+        recorded = [self._derivations.with_result(each, self._content(data)) for each, data in made]
 
-        def plan(draft: Draft) -> None:
+        def plan(draft: CommitDraft) -> None:
             for derivation in recorded:
                 derivation.plan(draft, self.catalogue, self._hash)
 
-        return self._journal.commit(plan)
+        return self._shared_log.commit(plan)
 
-    def remembered(self, sids: Sequence[SID]) -> list[bytes | None]:
+    def results_of(self, sids: Sequence[SID]) -> list[bytes | None]:
         """Return what each structure gave, the first time; None if it was never made."""
-        self._journal.refresh()
+        self._shared_log.refresh()
         self.catalogue.follow()
         first = self.catalogue.first_results(sids)
         cids = [first.get(sid) for sid in sids]
         data = iter(self.get_many([cid for cid in cids if cid is not None]))
         return [None if cid is None else next(data) for cid in cids]
 
-    def record(self, changes: Sequence[Change]) -> IndexState:
+    def record(self, changes: Sequence[NewBinding]) -> IndexState:
         """Put the contents and bind the names to them, all in one commit."""
         contents = [
             None if change.content is None else self._content(change.content) for change in changes
         ]
 
-        def plan(draft: Draft) -> None:
+        def plan(draft: CommitDraft) -> None:
             for content in contents:
                 if content is not None:
                     draft.put(content)
@@ -188,7 +190,7 @@ class ArtifactStore(Closing):
                 cid = None if content is None else CID(content.digest, self._hash)
                 draft.append(Bind(change.name, cid, change.circumstances))
 
-        return self._journal.commit(plan)
+        return self._shared_log.commit(plan)
 
     def _content(self, data: bytes) -> Content:
         hasher = sha256 if self._hash is Hash.SHA2_256 else self._hash.hasher
@@ -216,9 +218,9 @@ class ArtifactStore(Closing):
     def _has(self, cid: CID, position: int) -> bool:
         return self._is_ours(cid) and self._is_visible(cid.digest, position)
 
-    def is_kept(self, cid: CID) -> bool:
+    def has_bytes(self, cid: CID) -> bool:
         """Whether the bytes are there, be they hidden or not."""
-        self._journal.refresh()
+        self._shared_log.refresh()
         return self._find(cid) is not None
 
     def get_many(self, cids: Sequence[CID], state: IndexState | None = None) -> list[bytes | None]:
@@ -228,7 +230,7 @@ class ArtifactStore(Closing):
 
     def has_many(self, cids: Sequence[CID], state: IndexState | None = None) -> list[bool]:
         """Return what `has` would for each, all as of one state."""
-        position, index = self._position(state), self._journal.index
+        position, index = self._position(state), self._shared_log.index
         try:
             found = [index.find(cid.digest) for cid in cids]
         except StaleIndexError:  # as `has` says
@@ -245,28 +247,28 @@ class ArtifactStore(Closing):
 
     def _is_visible(self, digest: bytes, position: int) -> bool:
         row = self._find_digest(digest)
-        return row is not None and self._journal.index.is_visible(digest, row, position)
+        return row is not None and self._shared_log.index.is_visible(digest, row, position)
 
-    def _find_visible(self, cid: CID, position: int) -> Row | None:
+    def _find_visible(self, cid: CID, position: int) -> IndexRow | None:
         row = self._find(cid)
-        visible = row is not None and self._journal.index.is_visible(cid.digest, row, position)
+        visible = row is not None and self._shared_log.index.is_visible(cid.digest, row, position)
         return row if visible else None
 
     def _is_ours(self, cid: CID) -> bool:
         return cid.hash is self._hash and cid.codec is Codec.RAW
 
-    def _find(self, cid: CID) -> Row | None:
+    def _find(self, cid: CID) -> IndexRow | None:
         return self._find_digest(cid.digest) if self._is_ours(cid) else None
 
-    def _find_digest(self, digest: bytes) -> Row | None:
+    def _find_digest(self, digest: bytes) -> IndexRow | None:
         try:
-            return self._journal.index.find(digest)
+            return self._shared_log.index.find(digest)
         except StaleIndexError:  # the index is damaged: build another one from the log
-            self._journal.rebuild()
-            return self._journal.index.find(digest)
+            self._shared_log.rebuild()
+            return self._shared_log.index.find(digest)
 
-    def _explain_wrong_bytes(self, cid: CID, row: Row, position: int) -> bytes | None:
-        self._journal.refresh()
+    def _explain_wrong_bytes(self, cid: CID, row: IndexRow, position: int) -> bytes | None:
+        self._shared_log.refresh()
         self._check_retained(position)
         if self._find(cid) is None:  # swept since we looked
             return None
@@ -282,26 +284,26 @@ class ArtifactStore(Closing):
         return self.catalogue.structure(sid)
 
     # ------------------------------------------------------------ states
-    def settled(self) -> IndexState:
+    def settle(self) -> IndexState:
         """Return the newest state, once what a writer left that died is settled."""
-        return self._journal.settled()
+        return self._shared_log.settle()
 
     def current(self) -> IndexState:
         """Return the newest state; it never goes back."""
-        return self._journal.refresh()
+        return self._shared_log.refresh()
 
-    def whole(self, state: IndexState | None = None) -> IndexState:
+    def last_commit(self, state: IndexState | None = None) -> IndexState:
         """Return the last whole commit at or before a state; without one, the newest."""
         position = self._position(state)
-        current = self._journal.state
+        current = self._shared_log.state
         if position == current.position:
             return current
-        commit = self._journal.commit_before(position)
-        taken = sum(at < commit for at in self._journal.index.snapshots)
+        commit = self._shared_log.commit_before(position)
+        taken = sum(at < commit for at in self._shared_log.index.snapshots)
         return IndexState(taken, commit)
 
     def _position(self, state: IndexState | None) -> int:
-        current = self._journal.refresh()
+        current = self._shared_log.refresh()
         if state is None:
             return current.position
         snapshot, position = state
@@ -310,7 +312,7 @@ class ArtifactStore(Closing):
                 f"the log ends with entry {current.position}, so there is no state at {position}. "
                 "Fix: ask for an earlier one."
             )
-        snapshots = self._journal.index.snapshots
+        snapshots = self._shared_log.index.snapshots
         if not 0 <= snapshot <= len(snapshots):
             raise UnknownSnapshotError(
                 f"no snapshot {snapshot} was taken; the newest is {len(snapshots)}. Fix: use a "
@@ -325,7 +327,7 @@ class ArtifactStore(Closing):
         return position
 
     def _check_retained(self, position: int) -> None:
-        horizon = self._journal.index.horizon
+        horizon = self._shared_log.index.horizon
         if position < horizon:
             raise RetentionError(
                 f"states before entry {horizon} are no longer retained, and {position} is one. "
@@ -335,14 +337,14 @@ class ArtifactStore(Closing):
     def snapshot(self) -> IndexState:
         """Write the index whole, so that opening is fast, and note it in the log."""
 
-        def plan(draft: Draft) -> None:
-            number = len(self._journal.index.snapshots) + 1
-            end = self._journal.log.end
+        def plan(draft: CommitDraft) -> None:
+            number = len(self._shared_log.index.snapshots) + 1
+            end = self._shared_log.log.end
             draft.append(SnapshotAnchor(number, end.position, end.seal))
             if end.position:
-                self._journal.save_table()
+                self._shared_log.save_table()
 
-        return self._journal.commit(plan, alone=True)
+        return self._shared_log.commit(plan, alone=True)
 
     @property
     def hash(self) -> Hash:
@@ -352,40 +354,40 @@ class ArtifactStore(Closing):
     @property
     def history(self) -> bytes:
         """Which history it is; empty as long as nothing was put."""
-        return self._journal.log.history
+        return self._shared_log.log.history
 
     @property
     def cuts(self) -> Sequence[Cut]:
         """What was cut off from the log since this store was opened, if anything."""
-        return tuple(self._journal.cuts)
+        return tuple(self._shared_log.cuts)
 
     # ------------------------------------------------------------ the log
-    def log(self, after: int = 0) -> Iterator[Logged]:
+    def log(self, after: int = 0) -> Iterator[LogEntry]:
         """Yield the entries after a position, in order, up to the current state."""
-        self._journal.refresh()
-        return self._journal.entries(after)
+        self._shared_log.refresh()
+        return self._shared_log.entries(after)
 
     def records(self, size: int) -> Iterator[tuple[int, list[bytes]]]:
         """Yield the first `size` entries as the log has them, with the time of each commit."""
-        end = self._journal.refresh().position
+        end = self._shared_log.refresh().position
         if size > end:
             raise FuturePositionError(
                 f"the log has {end} entries, not {size} yet. Fix: ask for an earlier state."
             )
-        return self._journal.records(size)
+        return self._shared_log.records(size)
 
     def tombstone(self, cid: CID, reason: str) -> IndexState:
         """Hide content from now on; earlier states still show it. Twice is once."""
         self._check_known(cid)
-        return self._journal.commit(lambda draft: draft.hide(cid, reason))
+        return self._shared_log.commit(lambda draft: draft.hide(cid, reason))
 
     def lift(self, cid: CID) -> IndexState:
         """Take a tombstone away. Twice is once."""
         self._check_known(cid)
-        return self._journal.commit(lambda draft: draft.show(cid))
+        return self._shared_log.commit(lambda draft: draft.show(cid))
 
     def _check_known(self, cid: CID) -> None:
-        self._journal.refresh()
+        self._shared_log.refresh()
         if self._find(cid) is None:
             raise UnknownContentError(
                 f"{cid} was never put here, or its bytes are gone. Fix: check the CID."
@@ -396,18 +398,18 @@ class ArtifactStore(Closing):
         """Look at every byte up to the current state, and say what is damaged."""
         from perdure.artifacts.verification import verify  # noqa: PLC0415 - as before
 
-        return verify(self.disk, self._journal.refresh().position, progress)
+        return verify(self.disk, self._shared_log.refresh().position, progress)
 
-    def with_bytes_left(self, cids: Collection[CID], until: int) -> set[CID]:
+    def find_unerased(self, cids: Collection[CID], until: int) -> set[CID]:
         """Return the contents of which a byte is left where they were put, up to a position."""
-        from perdure.artifacts.verification import with_bytes_left  # noqa: PLC0415 - as before
+        from perdure.artifacts.verification import find_unerased  # noqa: PLC0415 - as before
 
         self.current()
-        return with_bytes_left(self._journal.log, cids, until)
+        return find_unerased(self._shared_log.log, cids, until)
 
     def gc(
         self, before: IndexState | int | None = None, pinned: Collection[CID] = ()
-    ) -> "Collected":
+    ) -> "SweepResult":
         """Erase what was tombstoned at or before a state, and let go of all states before it.
 
         What a state from there on shows is kept where it is, and so is what is pinned. Without
@@ -416,14 +418,14 @@ class ArtifactStore(Closing):
         horizon = before if isinstance(before, int) else before and before.position
         sweeper = self._sweeper()
 
-        def plan(draft: Draft) -> None:
-            least = self._journal.index.horizon
+        def plan(draft: CommitDraft) -> None:
+            least = self._shared_log.index.horizon
             sweeper.plan(draft, least if horizon is None else horizon, pinned)
 
-        self._journal.commit(plan, alone=True, then=sweeper.erase)
-        return sweeper.collected()
+        self._shared_log.commit(plan, alone=True, then=sweeper.erase)
+        return sweeper.result()
 
-    def erase(self, cids: Collection[CID], reason: str) -> "Collected":
+    def erase(self, cids: Collection[CID], reason: str) -> "SweepResult":
         """Hide these contents and erase their bytes; every state can still be asked for.
 
         None of them shows the contents any more. What was never put, or is gone, is passed over;
@@ -432,35 +434,35 @@ class ArtifactStore(Closing):
         """
         ours = [cid for cid in cids if self._is_ours(cid)]
 
-        def hide(draft: Draft) -> None:
+        def hide(draft: CommitDraft) -> None:
             for cid in sorted(ours):
-                if self._journal.index.find(cid.digest) is not None:
+                if self._shared_log.index.find(cid.digest) is not None:
                     draft.hide(cid, reason)
 
-        self._journal.commit(hide, alone=True)
+        self._shared_log.commit(hide, alone=True)
         sweeper = self._sweeper()
-        self._journal.commit(
+        self._shared_log.commit(
             lambda draft: sweeper.plan_only(draft, ours), alone=True, then=sweeper.erase
         )
-        return sweeper.collected()
+        return sweeper.result()
 
     def _sweeper(self) -> "Sweeper":
         from perdure.artifacts.sweeper import Sweeper  # noqa: PLC0415 - as before
 
-        return Sweeper(self.disk, self._journal, self._hash)
+        return Sweeper(self.disk, self._shared_log, self._hash)
 
     # ------------------------------------------------------------ ending
     def close(self) -> None:
         """Let go of every file. Using the store afterwards is a `ClosedError`."""
-        self._journal.close()
+        self._shared_log.close()
         if "catalogue" in self.__dict__:
             self.catalogue.close()
 
 
-class Contents:
+class ContentReader:
     """Reads what rows speak of. The checksum is always compared, the whole hash the first time."""
 
-    def __init__(self, disk: Disk, journal: Journal, algorithm: Hash) -> None:
+    def __init__(self, disk: Disk, journal: SharedLog, algorithm: Hash) -> None:
         self._disk = disk
         self._journal = journal
         self._hash = algorithm
@@ -468,7 +470,7 @@ class Contents:
         self.damaged: set[bytes] = set()
         """Of what the bytes were found to be wrong."""
 
-    def read(self, digest: bytes, row: Row) -> bytes:
+    def read(self, digest: bytes, row: IndexRow) -> bytes:
         """Return the bytes, or `_WRONG`."""
         data = self._bytes(row.segment, row.place, row.length)
         if crc32c(data) == row.crc and len(data) == row.length:

@@ -16,15 +16,15 @@ from typing import Any, Protocol, TypeVar
 from perdure.artifacts import canonical
 from perdure.artifacts.artifact import SID, literal_structure
 from perdure.artifacts.catalogue_file import (
-    Database,
-    Facts,
-    MemoryDatabase,
-    halves,
+    CatalogueFile,
+    CatalogueHeader,
+    CatalogueInMemory,
     literal_sid,
-    short,
+    short_hash,
+    split_name,
 )
 from perdure.artifacts.cid import CID
-from perdure.artifacts.entry import Binding, IndexState, Logged
+from perdure.artifacts.entry import Binding, IndexState, LogEntry
 from perdure.errors import (
     DamageError,
     InvalidArtifactError,
@@ -71,14 +71,14 @@ _NO_END = 2**63 - 1
 Answer = TypeVar("Answer")
 
 
-class Source(Protocol):
+class LogSource(Protocol):
     @property
     def history(self) -> bytes:
         """Which one it is; empty as long as nothing was logged."""
 
     def current(self) -> IndexState: ...
 
-    def log(self, after: int = 0) -> Iterator[Logged]: ...
+    def log(self, after: int = 0) -> Iterator[LogEntry]: ...
 
 
 class Catalogue:
@@ -88,7 +88,9 @@ class Catalogue:
     whole one.
     """
 
-    def __init__(self, source: Source, path: str | None = None, *, patience: float = 10.0) -> None:
+    def __init__(
+        self, source: LogSource, path: str | None = None, *, patience: float = 10.0
+    ) -> None:
         self._source = source
         self._path = path
         self._patience = patience
@@ -98,7 +100,7 @@ class Catalogue:
         self._pid = os.getpid()
         # Never held while the source is asked: it has locks of its own, and asks us under them.
         self._guard = threading.RLock()
-        self._database: Database | None = None
+        self._database: CatalogueFile | None = None
 
     def close(self) -> None:
         """Let go of the file. The next question opens it again."""
@@ -121,7 +123,7 @@ class Catalogue:
         if end == (known.cursor if known else 0):  # there may be nothing to make a file for
             return end
         for _ in range(_ATTEMPTS):
-            facts = known or self._on(Database.facts)
+            facts = known or self._on(CatalogueFile.header)
             if facts.cursor > end:
                 raise self._gone(_not_of_the_log())
             # Of what another process wrote, the last entry is looked at again, to see that it is
@@ -134,12 +136,12 @@ class Catalogue:
             known, end = None, self._source.current().position
         raise _unfollowable()
 
-    def _take_in(self, batch: list[Logged], end: int) -> Facts:
+    def _take_in(self, batch: list[LogEntry], end: int) -> CatalogueHeader:
         """Add entries; if there are none left up to `end`, the file has followed the log."""
         history = self._source.history
 
-        def change(database: Database) -> Facts:
-            facts = database.take_in(batch, history)
+        def change(database: CatalogueFile) -> CatalogueHeader:
+            facts = database.append(batch, history)
             before = database.followed
             if facts.cursor >= end and (before is None or before.cursor < facts.cursor):
                 database.followed = facts
@@ -147,13 +149,13 @@ class Catalogue:
 
         return self._on(change)
 
-    def _followed(self) -> Facts | None:
+    def _followed(self) -> CatalogueHeader | None:
         """Return how far we have followed, if we have, with the file that is open."""
         database = self._database if self._pid == os.getpid() else None
         return None if database is None else database.followed
 
     # ------------------------------------------------------------ names
-    def bound(self, name: str, position: int) -> Binding | None:
+    def last_binding(self, name: str, position: int) -> Binding | None:
         """Return the last binding of `name`; None if it was never bound."""
         found = self._bindings(_LAST, name, position)
         return found[0] if found else None
@@ -206,7 +208,7 @@ class Catalogue:
         beginning of another may come late, and is asked for.
         """
 
-        def first(database: Database) -> list[str]:
+        def first(database: CatalogueFile) -> list[str]:
             found = {name for name, _ in _children(database, folder, position, most)}
             early = {
                 name[:end]
@@ -258,7 +260,7 @@ class Catalogue:
     def last_named(self) -> int:
         """Return the last position at which a name was bound."""
         followed = self._followed()
-        return self._answer(Database.facts).bound if followed is None else followed.bound
+        return self._answer(CatalogueFile.header).bound if followed is None else followed.bound
 
     # ------------------------------------------------------------ structures, results, times
     def structure(self, sid: SID) -> bytes | None:
@@ -291,7 +293,7 @@ class Catalogue:
             lambda database: {sid for sid in others if _literal(database, sid) is not None}
         )
 
-    def made(self, sids: Sequence[SID]) -> set[SID]:
+    def with_results(self, sids: Sequence[SID]) -> set[SID]:
         return self._among("results", sids)
 
     def _among(self, table: str, sids: Sequence[SID]) -> set[SID]:
@@ -316,7 +318,7 @@ class Catalogue:
     def _ask(self, query: str, parameters: Mapping[str, object] | tuple[object, ...]) -> list[Any]:
         return self._answer(lambda database: database.ask(query, parameters))
 
-    def _answer(self, ask: Callable[[Database], Answer]) -> Answer:
+    def _answer(self, ask: Callable[[CatalogueFile], Answer]) -> Answer:
         def follow_and_ask() -> Answer:
             if self._followed() is None and self._catch_up() == 0:
                 return _ask_nothing(ask)
@@ -340,7 +342,7 @@ class Catalogue:
         except _GoneError as error:
             raise _unfollowable() from error
 
-    def _on(self, ask: Callable[[Database], Answer]) -> Answer:
+    def _on(self, ask: Callable[[CatalogueFile], Answer]) -> Answer:
         """Ask the file that is in place; `_GoneError` if it had to be given up."""
         with self._held():
             try:
@@ -356,10 +358,10 @@ class Catalogue:
             self._start()
         return self._guard
 
-    def _opened(self) -> Database:
+    def _opened(self) -> CatalogueFile:
         if self._database is None:
             path = self._path
-            self._database = Database(path, self._patience) if path else MemoryDatabase()
+            self._database = CatalogueFile(path, self._patience) if path else CatalogueInMemory()
         return self._database
 
     def _gone(self, error: PerdureError) -> Exception:
@@ -380,8 +382,8 @@ class Catalogue:
         return _GoneError()
 
 
-def _ask_nothing(ask: Callable[[Database], Answer]) -> Answer:
-    with closing(MemoryDatabase()) as database:
+def _ask_nothing(ask: Callable[[CatalogueFile], Answer]) -> Answer:
+    with closing(CatalogueInMemory()) as database:
         return ask(database)
 
 
@@ -398,9 +400,9 @@ def _not_of_the_log() -> DamageError:
 
 
 # ---------------------------------------------------------------- rows
-def _batches(log: Iterable[Logged]) -> Iterator[list[Logged]]:
+def _batches(log: Iterable[LogEntry]) -> Iterator[list[LogEntry]]:
     """Yield the entries by whole commits, many at a time."""
-    batch: list[Logged] = []
+    batch: list[LogEntry] = []
     whole = 0
     for logged in log:
         batch.append(logged)
@@ -429,18 +431,20 @@ def _content(rows: list[tuple[Any, ...]]) -> CID | None:
     return _cid(rows[0][3]) if rows else None
 
 
-def _literal(database: Database, sid: SID) -> CID | None:
+def _literal(database: CatalogueFile, sid: SID) -> CID | None:
     """Return the content whose literal a SID names, if it was ever put."""
-    for (content,) in database.ask(_LITERALS, {"sid": short(bytes(sid))}):
+    for (content,) in database.ask(_LITERALS, {"sid": short_hash(bytes(sid))}):
         cid = _cid(content)
         if cid is not None and literal_sid(cid.hash, content) == bytes(sid):
             return cid
     return None
 
 
-def _contents(database: Database, names: Sequence[str], position: int) -> dict[str, CID | None]:
+def _contents(
+    database: CatalogueFile, names: Sequence[str], position: int
+) -> dict[str, CID | None]:
     query = _EACH_LAST.format(",".join(["(?, ?)"] * len(names)))
-    asked = chain.from_iterable(map(halves, names))
+    asked = chain.from_iterable(map(split_name, names))
     rows = database.ask(query, (*asked, position, position))
     return {name: None if content is None else _cid(content) for name, content in rows}
 
@@ -457,7 +461,7 @@ def _inside(folder: str) -> str:
 
 
 def _named(name: str, position: int) -> dict[str, object]:
-    folder, name = halves(name)
+    folder, name = split_name(name)
     return {"folder": folder, "name": name, "at": position}
 
 
@@ -472,26 +476,26 @@ Span = tuple[int, str, str, str | bytes]
 """A folder, its name, and from where to where names in it are meant."""
 
 
-def _names(database: Database, prefix: str, position: int) -> Iterator[str]:
+def _names(database: CatalogueFile, prefix: str, position: int) -> Iterator[str]:
     """Yield the names with this beginning that stood for something, folder by folder."""
     for span in (*_own(database, prefix), *_below(database, prefix)):
         yield from _in_span(database, span, position)
 
 
-def _own(database: Database, prefix: str) -> Iterator[Span]:
+def _own(database: CatalogueFile, prefix: str) -> Iterator[Span]:
     """Yield where the texts are that lie directly in a folder: in the one above, with its name."""
-    above, name = halves(f"{prefix}-")
+    above, name = split_name(f"{prefix}-")
     for (folder,) in database.ask("SELECT id FROM folders WHERE name = ?", (above,)):
         if prefix:
             yield folder, above, name[:-1], f"{name[:-2]}0"
 
 
-def _below(database: Database, prefix: str) -> Iterator[Span]:
+def _below(database: CatalogueFile, prefix: str) -> Iterator[Span]:
     for folder, name in database.ask(_FOLDERS, (prefix, _after(prefix))):
         yield folder, name, "", _AFTER_EVERY_TEXT
 
 
-def _in_span(database: Database, span: Span, position: int) -> Iterator[str]:
+def _in_span(database: CatalogueFile, span: Span, position: int) -> Iterator[str]:
     folder, above, start, stop = span
     wanted = {"folder": folder, "start": start, "stop": stop, "at": position}
     with database.reading() as db:
@@ -500,7 +504,7 @@ def _in_span(database: Database, span: Span, position: int) -> Iterator[str]:
 
 
 def _children(
-    database: Database, folder: str, position: int, most: int | None = None
+    database: CatalogueFile, folder: str, position: int, most: int | None = None
 ) -> Iterator[tuple[str, bool]]:
     """Yield what lies directly in a folder, and whether it is a folder.
 
@@ -521,7 +525,7 @@ def _children(
             yield f"{prefix}{child}", True
 
 
-def _near(database: Database, span: Span, position: int) -> Iterator[tuple[str, bool]]:
+def _near(database: CatalogueFile, span: Span, position: int) -> Iterator[tuple[str, bool]]:
     """Yield the folders right below one that have texts; of the root, the texts in it, too."""
     folder, prefix, begin, stop = span
     start: str | None = begin
@@ -535,9 +539,9 @@ def _near(database: Database, span: Span, position: int) -> Iterator[tuple[str, 
                 break
 
 
-def _position_at(database: Database, milliseconds: int) -> int:
+def _position_at(database: CatalogueFile, milliseconds: int) -> int:
     """Search, because times rise with positions."""
-    found, low, high = 0, 1, database.facts().cursor
+    found, low, high = 0, 1, database.header().cursor
     while low <= high:
         middle = (low + high) // 2
         rows = database.ask(_COMMIT, (middle,))

@@ -20,8 +20,8 @@ from perdure.artifacts import canonical
 from perdure.artifacts.artifact import literal_structure
 from perdure.artifacts.canonical import Value
 from perdure.artifacts.cid import CID, Hash
-from perdure.artifacts.disk import FolderLock, boot_name, take_in_time
-from perdure.artifacts.entry import Bind, Lift, Logged, Put, Register, Result, Sweep, Tombstone
+from perdure.artifacts.disk import FolderLock, acquire_within, boot_id
+from perdure.artifacts.entry import Bind, Lift, LogEntry, Put, Register, Result, Sweep, Tombstone
 from perdure.artifacts.recent_names import VERSION
 from perdure.errors import DamageError, LockTimeout
 from perdure.sqlite import DatabaseFile, InMemory, Tables, discard, transaction
@@ -80,7 +80,7 @@ Row = tuple[Any, ...]
 """Of some table; first the position."""
 
 
-class Facts(NamedTuple):
+class CatalogueHeader(NamedTuple):
     history: bytes
     cursor: int
     """The last position that was taken in."""
@@ -95,13 +95,13 @@ class Facts(NamedTuple):
     """The start of the machine, and the file, for which it was found whole."""
 
 
-class Database(DatabaseFile):
+class CatalogueFile(DatabaseFile):
     """The file. Where it can't be changed, it is read as it is."""
 
     journal, levels = "TRUNCATE", (_OFF, _OFF)
 
     def __init__(self, path: str, patience: float) -> None:
-        self.followed: Facts | None = None
+        self.followed: CatalogueHeader | None = None
         """How far the log was followed through this connection."""
         super().__init__(path, _TABLES, patience)
 
@@ -135,13 +135,13 @@ class Database(DatabaseFile):
         if not same or db.execute(_TOTALS).fetchall() != [(facts.rows, facts.total)]:
             raise self.damage("rows are missing")
 
-    def _facts(self, db: sqlite3.Connection) -> Facts:
+    def _facts(self, db: sqlite3.Connection) -> CatalogueHeader:
         rows = db.execute("SELECT * FROM facts").fetchall()
         if len(rows) != 1:
             raise self.damage("it does not tell how far it goes")
-        return Facts(*rows[0])
+        return CatalogueHeader(*rows[0])
 
-    def facts(self) -> Facts:
+    def header(self) -> CatalogueHeader:
         with self.reading() as db:
             return self._facts(db)
 
@@ -150,7 +150,7 @@ class Database(DatabaseFile):
             return db.execute(query, parameters).fetchall()
 
     # ------------------------------------------------------------ changing
-    def take_in(self, batch: Iterable[Logged], history: bytes) -> Facts:
+    def append(self, batch: Iterable[LogEntry], history: bytes) -> CatalogueHeader:
         """Add what follows on the cursor; what another process has added is passed over."""
         with self._explained(), self._locked(), self.changing() as db:
             facts = self._facts(db)
@@ -176,7 +176,7 @@ class Database(DatabaseFile):
     def _locked(self) -> Iterator[None]:
         """Keep others from changing the file, or one that takes its place: its journal is named."""
         take = partial(FolderLock.take, f"{self.path}-lock")
-        lock = take_in_time(take, self._patience, _LONGEST_PAUSE)
+        lock = acquire_within(take, self._patience, _LONGEST_PAUSE)
         if lock is None:
             raise LockTimeout(f"{self._name} is in use by another process. Fix: wait for it.")
         try:
@@ -185,7 +185,7 @@ class Database(DatabaseFile):
             lock.release()
 
 
-class MemoryDatabase(InMemory, Database):
+class CatalogueInMemory(InMemory, CatalogueFile):
     """The same in memory."""
 
     def __init__(self) -> None:
@@ -198,13 +198,15 @@ class MemoryDatabase(InMemory, Database):
         yield
 
 
-def halves(name: str) -> tuple[str, str]:
+def split_name(name: str) -> tuple[str, str]:
     """Return the folder of a name, with a slash at its end, and its last two segments."""
     at = name.rfind("/", 0, max(name.rfind("/"), 0)) + 1
     return name[:at], name[at:]
 
 
-def _add(db: sqlite3.Connection, entries: list[Logged], facts: Facts) -> Facts:
+def _add(
+    db: sqlite3.Connection, entries: list[LogEntry], facts: CatalogueHeader
+) -> CatalogueHeader:
     circumstances: dict[int, bytes] = {}
     rows = _rows(entries, circumstances)
     folders = {(folder,) for _, folder, *_ in rows.get("binds", ())}
@@ -231,10 +233,10 @@ def _add(db: sqlite3.Connection, entries: list[Logged], facts: Facts) -> Facts:
 @cache
 def _boot() -> str:
     """Name this start of the machine; where nothing does, every process is a start of its own."""
-    return boot_name() or os.urandom(16).hex()
+    return boot_id() or os.urandom(16).hex()
 
 
-def short(digest: bytes) -> int:
+def short_hash(digest: bytes) -> int:
     """Return the number that the last bytes of a hash, or of what ends with it, are."""
     return int.from_bytes(digest[-8:], "big", signed=True)
 
@@ -249,7 +251,7 @@ def _packed(circumstances: Mapping[str, Value]) -> tuple[int, bytes]:
 @lru_cache(maxsize=256)
 def _encoded(items: tuple[tuple[str, Value], ...]) -> tuple[int, bytes]:
     encoded = canonical.encode(dict(items))
-    return short(sha256(encoded).digest()), encoded
+    return short_hash(sha256(encoded).digest()), encoded
 
 
 def literal_sid(algorithm: Hash, content: bytes) -> bytes:
@@ -266,7 +268,7 @@ def _literal_beginning(algorithm: Hash) -> tuple[bytes, bytes]:
     return bytes(literal.sid)[:-32], literal.encoded[: -len(bytes(content))]
 
 
-def _rows(entries: Sequence[Logged], packed: dict[int, bytes]) -> dict[str, list[Row]]:
+def _rows(entries: Sequence[LogEntry], packed: dict[int, bytes]) -> dict[str, list[Row]]:
     """Return what to add to the tables that get anything, and put circumstances into `packed`."""
     rows: defaultdict[str, list[Row]] = defaultdict(list)
     bound = {(each.commit, each.entry.cid) for each in entries if isinstance(each.entry, Bind)}
@@ -276,10 +278,10 @@ def _rows(entries: Sequence[Logged], packed: dict[int, bytes]) -> dict[str, list
             case Bind(name, cid, circumstances):
                 content = None if cid is None else bytes(cid)
                 number, packed[number] = _packed(circumstances)
-                rows["binds"].append((position, *halves(name), logged.commit, content, number))
+                rows["binds"].append((position, *split_name(name), logged.commit, content, number))
             case Put(cid, _, _, _):  # which registers the literal of that content
                 content = bytes(cid)
-                sid = short(literal_sid(cid.hash, content))
+                sid = short_hash(literal_sid(cid.hash, content))
                 is_bound = (logged.commit, cid) in bound
                 rows["literals"].append((position, sid, None if is_bound else content))
             case Register(sid, encoded):

@@ -25,12 +25,12 @@ from perdure.artifacts.entry import (
     raw_puts,
 )
 from perdure.artifacts.log import Log
-from perdure.artifacts.segment import FIRST_SEAL, End, Frame, only_puts
+from perdure.artifacts.segment import FIRST_SEAL, Frame, LogEnd, packed_puts
 from perdure.artifacts.table import (
     OFTEN,
-    Facts,
-    Row,
+    IndexRow,
     Table,
+    TableHeader,
     table_name,
     table_position,
     write_table,
@@ -47,29 +47,29 @@ _UNFINISHED = ".new"
 _NEW = tuple.__new__
 """Makes a row of its fields without looking at each."""
 
-Placed = tuple[bytes, int, int, int]
+PayloadPut = tuple[bytes, int, int, int]
 """Content on its way: digest, offset in the payload, length, checksum."""
 
 
-class Index:
+class ContentIndex:
     def __init__(self) -> None:
         self._table: Table | None = None
-        self._tail: dict[bytes, Row | None] = {}
+        self._tail: dict[bytes, IndexRow | None] = {}
         self._often: dict[bytes, tuple[int, ...]] = {}
         self._prefix = b""
-        self.end = End(0, 0, 0, 0, 0, FIRST_SEAL)
+        self.end = LogEnd(0, 0, 0, 0, 0, FIRST_SEAL)
         self.snapshots: list[int] = []
         self.horizon = 0
         self._last = 0
 
     # ------------------------------------------------------------ asking
-    def find(self, digest: bytes) -> Row | None:
+    def find(self, digest: bytes) -> IndexRow | None:
         tail, table = self._tail, self._table
         if digest in tail:
             return tail[digest]
         return table.find(digest) if table else None
 
-    def is_visible(self, digest: bytes, row: Row, position: int) -> bool:
+    def is_visible(self, digest: bytes, row: IndexRow, position: int) -> bool:
         if row.since > position:
             return False
         hidden = row.hidden
@@ -79,14 +79,14 @@ class Index:
             return bisect_right(self._often.get(digest, ()), position) % 2 == 0
         return position < hidden or 0 < row.shown <= position
 
-    def rows(self) -> Iterator[tuple[bytes, Row]]:
+    def rows(self) -> Iterator[tuple[bytes, IndexRow]]:
         tail = self._tail
         for digest, row in self._table.rows() if self._table else ():
             if digest not in tail:
                 yield digest, row
         yield from ((digest, row) for digest, row in tail.items() if row is not None)
 
-    def last_hidden(self, digest: bytes, row: Row) -> int:
+    def last_hidden(self, digest: bytes, row: IndexRow) -> int:
         """Return the position from which on it is hidden for good so far; 0 if it is not."""
         if row.hidden == OFTEN:
             changes = self._often[digest]
@@ -101,21 +101,21 @@ class Index:
         head = frame.head
         prefix = self._prefix or self._begin(algorithm)
         available = head.payload_length
-        puts: list[Placed] = []
-        for _, _, cid, offset, length, crc in only_puts(frame) or self._others(frame):
+        puts: list[PayloadPut] = []
+        for _, _, cid, offset, length, crc in packed_puts(frame) or self._others(frame):
             if offset + length > available:
                 raise DamageError("an entry puts more than its commit holds")
             if cid[:4] == prefix:
                 puts.append((cid[4:], offset, length, crc))
         self.add(frame, frame.end, puts, algorithm)
 
-    def add(self, frame: Frame, end: End, puts: Sequence[Placed], algorithm: Hash) -> None:
+    def add(self, frame: Frame, end: LogEnd, puts: Sequence[PayloadPut], algorithm: Hash) -> None:
         """Take in what a commit puts. `end` is where it ends."""
         if not self._prefix:
             self._begin(algorithm)
         segment, start, head, _, _ = frame
         commit, block, payload = end.position, head.first_position, frame.payload
-        tail, row = self._tail, Row
+        tail, row = self._tail, IndexRow
         for digest, offset, length, crc in puts:
             fields = (commit, block, offset, payload + offset, length, 0, 0, segment, crc)
             tail[digest] = _NEW(row, fields)
@@ -169,8 +169,8 @@ class Index:
                 table = Table.open(disk.open(table_name(position)))
             except (StaleIndexError, FileNotFoundError):
                 continue
-            facts = table.facts
-            if facts.history == log.history and log.stands_at(facts.end, facts.last):
+            facts = table.header
+            if facts.history == log.history and log.reaches(facts.end, facts.last):
                 self._begin(facts.hash)
                 self._often = dict(facts.often)
                 self.snapshots = list(facts.snapshots)
@@ -182,7 +182,7 @@ class Index:
     @property
     def table_position(self) -> int:
         """Up to where the table goes; 0 without one."""
-        return self._table.facts.end.position if self._table else 0
+        return self._table.header.end.position if self._table else 0
 
     @property
     def is_long(self) -> bool:
@@ -201,12 +201,12 @@ class Index:
     def last_in_table(self, log: Log) -> Frame | None:
         """Return the last commit that the table knows; None if that is not known."""
         table = self._table
-        return log.last_before(table.facts.end, table.facts.last) if table else None
+        return log.last_before(table.header.end, table.header.last) if table else None
 
     def save(self, disk: Disk, history: bytes, algorithm: Hash) -> None:
         """Write all of it as a table, and remove the tables before it."""
         known = (self.end, self._last, self.horizon, tuple(self.snapshots), self._often)
-        facts = Facts(history, algorithm, *known)
+        facts = TableHeader(history, algorithm, *known)
         name = table_name(self.end.position)
         table = write_table(disk, name + _UNFINISHED, self._table, self._tail, facts)
         disk.rename(name + _UNFINISHED, name)
@@ -236,13 +236,13 @@ class Content(NamedTuple):
         return self.cid[4:]
 
 
-class Draft:
+class CommitDraft:
     """Entries and bytes, made while the lock is held: what it sees of the index stays so.
 
     Asking sees what was drafted before, as if it were there already.
     """
 
-    def __init__(self, index: Index, algorithm: Hash, position: int) -> None:
+    def __init__(self, index: ContentIndex, algorithm: Hash, position: int) -> None:
         self._index = index
         self._hash = algorithm
         self._position = position
@@ -250,7 +250,7 @@ class Draft:
         self._visible: dict[bytes, bool] = {}
         self._once: dict[bytes, None] = {}
         self._seen_before: list[tuple[bytes, bool | None]] = []
-        self.puts: list[Placed] = []
+        self.puts: list[PayloadPut] = []
         """Where in the payload new content is."""
         self.records: list[bytes] = []
         self.entries: dict[int, Entry] = {}
@@ -314,12 +314,12 @@ class Draft:
             self.records.append(record)
 
     # ------------------------------------------------------------ taking back
-    def begin(self) -> "Begun":
-        return Begun(
+    def savepoint(self) -> "Savepoint":
+        return Savepoint(
             len(self.records), len(self.puts), self._length, len(self._seen_before), len(self._once)
         )
 
-    def undo(self, begun: "Begun") -> None:
+    def roll_back(self, begun: "Savepoint") -> None:
         records, puts, self._length, seen, once = begun
         for digest, before in reversed(self._seen_before[seen:]):
             if before is None:
@@ -336,7 +336,7 @@ class Draft:
         del self._seen_before[seen:]
 
 
-class Begun(NamedTuple):
+class Savepoint(NamedTuple):
     records: int
     puts: int
     length: int

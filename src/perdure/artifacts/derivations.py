@@ -15,7 +15,7 @@ from perdure.artifacts.artifact import (
 )
 from perdure.artifacts.canonical import Value
 from perdure.artifacts.cid import CID, Hash
-from perdure.artifacts.content_index import Content, Draft
+from perdure.artifacts.content_index import CommitDraft, Content
 from perdure.artifacts.entry import Register, Result
 from perdure.errors import DeterminismError, OperationError, UnknownContentError
 
@@ -177,15 +177,15 @@ class Derivation:
         self, root: SID, nodes: list[Structure], literals: dict[SID, Content], made: Content
     ) -> None:
         self.root = root
-        self.made = made
+        self.result = made
         self._nodes = nodes
         self._literals = literals
 
     @property
     def digest(self) -> bytes:
-        return self.made.digest
+        return self.result.digest
 
-    def plan(self, draft: Draft, catalogue: "Catalogue", algorithm: Hash) -> None:
+    def plan(self, draft: CommitDraft, catalogue: "Catalogue", algorithm: Hash) -> None:
         """Draft the entries that are not in the log yet, in the order that the seed asks for."""
         catalogue.follow()
         known = catalogue.registered([node.sid for node in self._nodes])
@@ -194,13 +194,13 @@ class Derivation:
                 draft.append_once(Register(node.sid, node.encoded))
         for literal in self._literals.values():
             draft.put(literal)
-        draft.put(self.made)
-        cid = CID(self.made.digest, algorithm)
+        draft.put(self.result)
+        cid = CID(self.result.digest, algorithm)
         if cid not in {known for known, _ in catalogue.results(self.root)}:
             draft.append_once(Result(self.root, cid))
 
 
-class Derivations:
+class ActionCache:
     """The action cache: a result that is known, and still to be had, is not made again."""
 
     def __init__(
@@ -231,7 +231,7 @@ class Derivations:
             )
         return results[0][0] if results else None
 
-    def begin(self, artifact: Derived) -> CID | Derivation:
+    def derive(self, artifact: Derived) -> CID | Derivation:
         """Return the content, if it is known and to be had; else make it."""
         self._catalogue.follow()
         nodes, literals = [], {}
@@ -249,7 +249,7 @@ class Derivations:
         contents = {sid: self._content(data) for sid, data in literals.items()}
         return Derivation(root, nodes, contents, made)
 
-    def recorded(self, artifact: Derived, made: Content) -> Derivation:
+    def with_result(self, artifact: Derived, made: Content) -> Derivation:
         """Return a derivation with a known result; its literals are named, and not put."""
         nodes = [structure for _, structure in structures(artifact, self._hash)]
         return Derivation(nodes[-1].sid, nodes, {}, made)
@@ -258,7 +258,7 @@ class Derivations:
         self, nodes: list[Structure], literals: Mapping[SID, bytes]
     ) -> Callable[[SID], bytes | CID | Recipe]:
         given = {node.sid: node.encoded for node in nodes}
-        made = self._catalogue.made(list(given))
+        made = self._catalogue.with_results(list(given))
 
         def find(sid: SID) -> bytes | CID | Recipe:
             known = literals.get(sid)

@@ -60,7 +60,7 @@ class File(Protocol):
     def close(self) -> None: ...
 
 
-class Held(Protocol):
+class DiskLock(Protocol):
     def release(self) -> None: ...
 
 
@@ -80,7 +80,7 @@ class Disk(Protocol):
     def sync(self) -> None:
         """Return when every name made, removed or changed would survive a power cut."""
 
-    def lock(self, name: str) -> Held | None:
+    def lock(self, name: str) -> DiskLock | None:
         """Take the lock of this name, against all other processes; None if it is held."""
 
     def path(self, name: str) -> str | None:
@@ -111,7 +111,7 @@ class FolderDisk:
 
     @property
     def boot(self) -> str:
-        return boot_name()
+        return boot_id()
 
     def names(self) -> list[str]:
         try:
@@ -156,7 +156,7 @@ class FolderDisk:
                 self._make()
                 lock = FolderLock(f"{self._path}/{name}")
             self._locks[name] = lock
-        if not lock.again():
+        if not lock.acquire():
             return None
         try:
             if lock.is_usable:
@@ -259,9 +259,9 @@ class FolderLock:
     def take(cls, path: str) -> "FolderLock | None":
         """Take the lock once; it can be taken again with `again`."""
         lock = cls(path)
-        return lock if lock.again() else None
+        return lock if lock.acquire() else None
 
-    def again(self) -> bool:
+    def acquire(self) -> bool:
         """Take the lock if it is free; return whether it was taken."""
         if self.is_inherited:
             return False
@@ -298,7 +298,7 @@ class FolderLock:
 
 
 @cache
-def boot_name() -> str:
+def boot_id() -> str:
     try:
         with open(_BOOT, encoding="ascii") as file:
             return file.read().strip()
@@ -306,7 +306,7 @@ def boot_name() -> str:
         return ""
 
 
-def take_in_time(
+def acquire_within(
     take: Callable[[], Taken | None], seconds: float, longest_pause: float
 ) -> Taken | None:
     """Try to take a lock until it is ours; None if it isn't in time."""
@@ -317,7 +317,7 @@ def take_in_time(
     return taken
 
 
-def holder_of(path: str | None) -> str:
+def lock_holder(path: str | None) -> str:
     """Say who has the lock of this file, as well as can be known."""
     pid = None if path is None else _holding_process(path)
     return "another process" if pid is None else f"process {pid}"

@@ -75,17 +75,17 @@ class Sweep(NamedTuple):
     cids: tuple[CID, ...]
 
 
-class Unknown(NamedTuple):
+class UnknownEntry(NamedTuple):
     """An entry of a later version; it counts as a position and is passed over."""
 
     kind: int
     body: bytes
 
 
-Known = Put | Register | Bind | Tombstone | Lift | SnapshotAnchor | Result | Sweep
-Entry = Known | Unknown
+KnownEntry = Put | Register | Bind | Tombstone | Lift | SnapshotAnchor | Result | Sweep
+Entry = KnownEntry | UnknownEntry
 
-KINDS: dict[type[Known], int] = {
+KINDS: dict[type[KnownEntry], int] = {
     Put: PUT,
     Register: 2,
     Bind: 3,
@@ -99,13 +99,13 @@ KINDS: dict[type[Known], int] = {
 
 def encode(entry: Entry) -> bytes:
     """Return the entry with its kind and length, so that any reader can pass over it."""
-    if isinstance(entry, Unknown):
+    if isinstance(entry, UnknownEntry):
         return _PREFIX.pack(entry.kind, len(entry.body)) + entry.body
     body = _body(entry)
     return _PREFIX.pack(KINDS[type(entry)], len(body)) + body
 
 
-def _body(entry: Known) -> bytes:  # noqa: PLR0911 - one for each kind
+def _body(entry: KnownEntry) -> bytes:  # noqa: PLR0911 - one for each kind
     match entry:
         case Put(cid, offset, length, crc):
             return _PUT.pack(bytes(cid), offset, length, crc)
@@ -133,7 +133,7 @@ def decode_all(records: bytes) -> list[Entry]:
 def decode(kind: int, body: bytes) -> Entry:
     reader = _READERS.get(kind)
     if reader is None:
-        return Unknown(kind, body)
+        return UnknownEntry(kind, body)
     try:
         return reader(body)
     except (InvalidArtifactError, InvalidCIDError, struct.error, ValueError, TypeError) as error:
@@ -162,7 +162,7 @@ def _checked(items: object, kinds: Sequence[type | UnionType]) -> list[Any]:
     return items
 
 
-_READERS: dict[int, Callable[[bytes], Known]] = {
+_READERS: dict[int, Callable[[bytes], KnownEntry]] = {
     PUT: _put,
     2: lambda body: Register(CID.from_bytes(body[:36]), body[36:]),
     3: lambda body: Bind(*_items(body, str, CID | None, Mapping)),
@@ -262,7 +262,7 @@ ArtifactLocation = tuple[BlockSlice, ...]
 """Where content is: these slices, one after the other."""
 
 
-class Logged(NamedTuple):
+class LogEntry(NamedTuple):
     """An entry in its place."""
 
     position: int
@@ -285,7 +285,7 @@ class Binding(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class NewBinding:
     """A name is to stand for this content from now on, or for nothing."""
 
     name: str

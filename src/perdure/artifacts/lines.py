@@ -16,14 +16,14 @@ _EFFORT = 100_000
 _DEEPEST = 24
 
 
-class BlamedLine(NamedTuple):
+class LineOrigin(NamedTuple):
     """A line with its ending, and the version that wrote it, by its place in the sequence."""
 
     text: str
     version: int
 
 
-class Run(NamedTuple):
+class MatchRun(NamedTuple):
     """So many equal lines, from there in the old text and from there in the new one."""
 
     old: int
@@ -49,7 +49,7 @@ def diff(
     return "".join((f"--- {old_name}\n", f"+++ {new_name}\n", *chain.from_iterable(hunks)))
 
 
-def blame(versions: Iterable[str | None]) -> list[BlamedLine]:
+def blame(versions: Iterable[str | None]) -> list[LineOrigin]:
     """Return the lines of the last version, each with the version that last wrote it.
 
     None is a version in which there was no text. A line that went and came back was written by
@@ -60,20 +60,20 @@ def blame(versions: Iterable[str | None]) -> list[BlamedLine]:
     for version, text in enumerate(versions):
         after = split(text or "")
         now = [version] * len(after)
-        for run in matches(lines, after):
+        for run in matching_runs(lines, after):
             now[run.new : run.new + run.length] = writers[run.old : run.old + run.length]
         lines, writers = after, now
-    return list(map(BlamedLine, lines, writers))
+    return list(map(LineOrigin, lines, writers))
 
 
-class Merged(NamedTuple):
+class MergeResult(NamedTuple):
     """A text that has the changes of both; where they clash, both, between markers."""
 
     text: str
     clashes: int
 
 
-def merge(base: str, mine: str, theirs: str) -> Merged:
+def merge(base: str, mine: str, theirs: str) -> MergeResult:
     """Return `base` with the changes of two texts that were made from it.
 
     Lines that only one of them changed are as that one has them, and so are lines that both
@@ -96,14 +96,14 @@ def merge(base: str, mine: str, theirs: str) -> Merged:
             out.append(">>>>>>> theirs\n")
         out += old[start:stop]
         at, left, right = stop, mine_start + stop - start, theirs_start + stop - start
-    return Merged("".join(out), clashes)
+    return MergeResult("".join(out), clashes)
 
 
 def _agreed(
     old: Sequence[str], here: Sequence[str], there: Sequence[str]
 ) -> Iterator[tuple[int, int, int, int]]:
     """Yield the lines of `old` that both others kept, and where they have them; then the end."""
-    ours, others = matches(old, here), matches(old, there)
+    ours, others = matching_runs(old, here), matching_runs(old, there)
     while ours and others:
         one, other = ours[0], others[0]
         start, stop = (
@@ -139,14 +139,14 @@ class _Region(NamedTuple):
         return min(lines, max(_FEW_EDITS, _EFFORT // lines))
 
 
-def matches(old: Sequence[str], new: Sequence[str]) -> list[Run]:
+def matching_runs(old: Sequence[str], new: Sequence[str]) -> list[MatchRun]:
     """Return the lines that stay as they are, as runs in order.
 
     A few edits are found as such: the fewest that do. Where there are many, the lines that occur
     once on both sides hold the two together. The effort is bounded: a large part without such
     lines and with many edits counts as rewritten.
     """
-    found: list[Run] = []
+    found: list[MatchRun] = []
     pending = [_Region(0, len(old), 0, len(new))]
     while pending:
         region, ends = _trimmed(old, new, pending.pop())
@@ -163,7 +163,7 @@ def matches(old: Sequence[str], new: Sequence[str]) -> list[Run]:
     return _joined(sorted(run for run in found if run.length))
 
 
-def _gaps(region: _Region, anchors: Sequence[Run]) -> Iterator[_Region]:
+def _gaps(region: _Region, anchors: Sequence[MatchRun]) -> Iterator[_Region]:
     old, new, depth = region.old, region.new, region.depth + 1
     for run in anchors:
         if old < run.old and new < run.new:
@@ -175,7 +175,7 @@ def _gaps(region: _Region, anchors: Sequence[Run]) -> Iterator[_Region]:
 
 def _trimmed(
     old: Sequence[str], new: Sequence[str], region: _Region
-) -> tuple[_Region, tuple[Run, Run]]:
+) -> tuple[_Region, tuple[MatchRun, MatchRun]]:
     start, stop = region.old, region.old_stop
     begin, end = region.new, region.new_stop
     while start < stop and begin < end and old[start] == new[begin]:
@@ -184,17 +184,17 @@ def _trimmed(
     while start < stop and begin < end and old[stop - 1] == new[end - 1]:
         stop -= 1
         end -= 1
-    head = Run(region.old, region.new, start - region.old)
-    tail = Run(stop, end, region.old_stop - stop)
+    head = MatchRun(region.old, region.new, start - region.old)
+    tail = MatchRun(stop, end, region.old_stop - stop)
     return _Region(start, stop, begin, end, region.depth), (head, tail)
 
 
-def _anchors(old: Sequence[str], new: Sequence[str], region: _Region) -> list[Run]:
+def _anchors(old: Sequence[str], new: Sequence[str], region: _Region) -> list[MatchRun]:
     """Return the most lines that occur once on both sides and stand in the same order."""
     here = _once(old, region.old, region.old_stop)
     there = _once(new, region.new, region.new_stop)
     pairs = [(at, there[line]) for line, at in here.items() if line in there]
-    return _joined(Run(at, to, 1) for at, to in _longest_rising(pairs))
+    return _joined(MatchRun(at, to, 1) for at, to in _longest_rising(pairs))
 
 
 def _once(lines: Sequence[str], start: int, stop: int) -> dict[str, int]:
@@ -224,7 +224,7 @@ def _longest_rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def _fewest_edits(
     old: Sequence[str], new: Sequence[str], region: _Region, most: int
-) -> list[Run] | None:
+) -> list[MatchRun] | None:
     """Return what stays with the fewest lines taken out and put in, by Myers' algorithm.
 
     None, if more than `most` of them would be.
@@ -251,7 +251,7 @@ def _fewest_edits(
     return None
 
 
-def _path(trace: list[dict[int, int]], region: _Region) -> Iterator[Run]:
+def _path(trace: list[dict[int, int]], region: _Region) -> Iterator[MatchRun]:
     x, y = region.old_stop - region.old, region.new_stop - region.new
     for edits in range(len(trace) - 1, -1, -1):
         furthest, diagonal = trace[edits], x - y
@@ -261,14 +261,14 @@ def _path(trace: list[dict[int, int]], region: _Region) -> Iterator[Run]:
         before = diagonal + 1 if down else diagonal - 1
         from_x = furthest[before] if edits else 0
         start = (from_x if down else from_x + 1) if edits else 0
-        yield Run(region.old + start, region.new + start - diagonal, x - start)
+        yield MatchRun(region.old + start, region.new + start - diagonal, x - start)
         x, y = from_x, from_x - before
 
 
-def _joined(runs: Iterable[Run]) -> list[Run]:
-    joined: list[Run] = []
+def _joined(runs: Iterable[MatchRun]) -> list[MatchRun]:
+    joined: list[MatchRun] = []
     for run in runs:
-        last = joined[-1] if joined else Run(-1, -1, 0)
+        last = joined[-1] if joined else MatchRun(-1, -1, 0)
         if (last.old + last.length, last.new + last.length) == run[:2]:
             joined[-1] = last._replace(length=last.length + run.length)
         else:
@@ -283,7 +283,7 @@ class _Matcher(difflib.SequenceMatcher[str]):
     def __init__(self, old: Sequence[str], new: Sequence[str]) -> None:
         super().__init__(None, old, new, autojunk=False)
         self.old, self.new = old, new
-        self._blocks = [difflib.Match(*run) for run in matches(old, new)]
+        self._blocks = [difflib.Match(*run) for run in matching_runs(old, new)]
 
     def get_matching_blocks(self) -> list[difflib.Match]:
         return [*self._blocks, difflib.Match(len(self.old), len(self.new), 0)]

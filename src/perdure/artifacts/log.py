@@ -18,21 +18,21 @@ from perdure.artifacts.segment import (
     HEADER_BYTES,
     MAGIC,
     SEAL_BYTES,
-    End,
     Frame,
-    Head,
-    Header,
-    Reader,
-    Window,
+    FrameHead,
+    LogEnd,
+    ReadWindow,
+    SegmentHeader,
+    SegmentReader,
     damaged_puts,
     decode_header,
     encode_head,
-    placed,
     records_checksum,
     salt_of,
     seal,
     segment_name,
     segment_number,
+    stored_puts,
 )
 from perdure.errors import DamageError
 
@@ -75,7 +75,7 @@ class Log:
         self.history = b""
         """Empty until the first segment exists."""
         self.hash = Hash.SHA2_256
-        self.end = End(0, 0, 0, 0, 0, FIRST_SEAL)
+        self.end = LogEnd(0, 0, 0, 0, 0, FIRST_SEAL)
         self.cuts: list[Cut] = []
 
     # ------------------------------------------------------------ opening
@@ -93,10 +93,10 @@ class Log:
             return False
         self.history, self.hash = header.history, header.hash
         self._salt = salt_of(header.history)
-        self.end = End.of(header)
+        self.end = LogEnd.of(header)
         return True
 
-    def _header(self, number: int) -> Header:
+    def _header(self, number: int) -> SegmentHeader:
         header = decode_header(self.file(number).read(0, HEADER_BYTES))
         if header.number != number or (self.history and header.history != self.history):
             raise DamageError(f"{segment_name(number)} is a segment of something else")
@@ -116,9 +116,9 @@ class Log:
         self._reserved = 0
 
     # ------------------------------------------------------------ reading
-    def frames(self, end: End) -> Iterator[Frame]:
+    def frames(self, end: LogEnd) -> Iterator[Frame]:
         while True:
-            reader = Reader(self.file(end.segment), self.history)
+            reader = SegmentReader(self.file(end.segment), self.history)
             for frame in reader.frames(end):
                 yield frame
                 end = frame.end
@@ -127,13 +127,13 @@ class Log:
                 return
             end = following
 
-    def _following(self, end: End) -> End | None:
+    def _following(self, end: LogEnd) -> LogEnd | None:
         """Return where the next segment takes up from `end`; None if there is none."""
         try:
             header = self._header(end.segment + 1)
         except FileNotFoundError:
             return None
-        begin = End.of(header)
+        begin = LogEnd.of(header)
         if begin[2:] != end[2:]:
             raise DamageError(
                 f"{segment_name(header.number)} follows on entry {header.position}, but the log "
@@ -152,20 +152,20 @@ class Log:
                 return
         raise self.missing(position)
 
-    def stands_at(self, end: End, last: int) -> bool:
+    def reaches(self, end: LogEnd, last: int) -> bool:
         """Whether the log reaches `end`, and its last frame there is the one at `last`."""
         try:
             if last == 0:
-                return End.of(self._header(end.segment)) == end
-            return Reader(self.file(end.segment), self.history).ends_at(last, end)
+                return LogEnd.of(self._header(end.segment)) == end
+            return SegmentReader(self.file(end.segment), self.history).ends_at(last, end)
         except (FileNotFoundError, DamageError):
             return False
 
-    def last_before(self, end: End, last: int) -> Frame | None:
+    def last_before(self, end: LogEnd, last: int) -> Frame | None:
         """Return the frame at `last`, if it is the last before `end`, to all appearance."""
         if last == 0:
             return None
-        frame = Reader(self.file(end.segment), self.history).frame_at(end.segment, last)
+        frame = SegmentReader(self.file(end.segment), self.history).frame_at(end.segment, last)
         return frame if frame is not None and frame.end == end else None
 
     def is_at_end(self) -> bool:
@@ -177,7 +177,7 @@ class Log:
         end = self.end
         return bool(self.history) and self.file(end.segment).read(end.offset, HEAD_BYTES) == _BLANK
 
-    def start_of(self, after: int) -> End:
+    def start_of(self, after: int) -> LogEnd:
         """Return the beginning of the segment in which what follows a position is."""
         # Another process may just be beginning the next one.
         numbers = [number for number in self.segments() if number <= self.end.segment]
@@ -188,7 +188,7 @@ class Log:
                 low = middle
             else:
                 high = middle - 1
-        return End.of(self._header(numbers[low]))
+        return LogEnd.of(self._header(numbers[low]))
 
     # ------------------------------------------------------------ settling
     def settle(self, mark: Mark | None, apply: Apply, *, thorough: bool) -> None:
@@ -266,9 +266,9 @@ class Log:
         file = self.file(frame.segment)
         stop = frame.offset + frame.head.length
         ending = frame.offset + frame.head.seal_offset + SEAL_BYTES
-        window = Window(file, ending - SEAL_BYTES)
+        window = ReadWindow(file, ending - SEAL_BYTES)
         padding = file.read(ending, stop - ending)
-        if any(padding) or damaged_puts(window, frame, placed(frame), self.hash):
+        if any(padding) or damaged_puts(window, frame, stored_puts(frame), self.hash):
             raise DamageError("the payload of the last frame is not whole")
         if not is_doubtful:  # it was read from the disk itself; writing it could only harm it
             return
@@ -298,7 +298,9 @@ class Log:
     def _remove_never_begun(self, numbers: Sequence[int]) -> bool:
         """Remove these segments if none of them has a frame in it; say so."""
         before = self.end._replace(offset=0, position=self.end.position - 1)
-        if any(Reader(self.file(n), self.history).search(before) is not None for n in numbers):
+        if any(
+            SegmentReader(self.file(n), self.history).search(before) is not None for n in numbers
+        ):
             return False
         for number in reversed(numbers):
             name = segment_name(number)
@@ -330,10 +332,10 @@ class Log:
     def _was_begun(self, file: File) -> bool:
         """Whether a segment whose header can't be read has a frame, or something else, in it."""
         first = file.read(HEADER_BYTES, len(MAGIC))
-        return first == MAGIC or not Reader(file, b"").is_blank(_SECTOR)
+        return first == MAGIC or not SegmentReader(file, b"").is_blank(_SECTOR)
 
-    def _reader(self) -> Reader:
-        return Reader(self.file(self.end.segment), self.history)
+    def _reader(self) -> SegmentReader:
+        return SegmentReader(self.file(self.end.segment), self.history)
 
     def _refusal(self, damage: DamageError, *, later: bool) -> DamageError:
         end = self.end
@@ -359,7 +361,9 @@ class Log:
         """Write a frame and return when it is durable. Only while the lock is held."""
         end = self.end
         lengths = len(records), sum(map(len, payload))
-        head = Head(end.position + 1, time, epoch, entries, *lengths, records_checksum(records))
+        head = FrameHead(
+            end.position + 1, time, epoch, entries, *lengths, records_checksum(records)
+        )
         if end.offset + head.length > self._reserved:
             end = self._make_room(head.length)
         return self._write(end, head, records, payload)
@@ -372,7 +376,9 @@ class Log:
             end = self._begin_segment(end)
         return self._write(end, frame.head, frame.records, payload)
 
-    def _write(self, end: End, head: Head, records: bytes, payload: Sequence[Buffer]) -> Frame:
+    def _write(
+        self, end: LogEnd, head: FrameHead, records: bytes, payload: Sequence[Buffer]
+    ) -> Frame:
         segment, offset, position, _, _, before = end
         packed = encode_head(head, self._salt)
         sealed = seal(before, packed, records)
@@ -385,10 +391,10 @@ class Log:
         file.write(end.offset, [packed, records, *payload, ending])
         file.sync()
         position += head.entries
-        self.end = End(segment, offset + length, position, head.time, head.epoch, sealed)
+        self.end = LogEnd(segment, offset + length, position, head.time, head.epoch, sealed)
         return frame
 
-    def _make_room(self, length: int) -> End:
+    def _make_room(self, length: int) -> LogEnd:
         end = self.end
         if end.offset + length > self._segment_bytes and end.offset > HEADER_BYTES:
             self.file(end.segment).truncate(end.offset)
@@ -400,9 +406,9 @@ class Log:
             self.file(end.segment).reserve(self._reserved)
         return end
 
-    def _begin_segment(self, end: End) -> End:
+    def _begin_segment(self, end: LogEnd) -> LogEnd:
         number = end.segment + 1
-        header = Header(
+        header = SegmentHeader(
             self.history, self.hash, number, end.position, end.time, end.epoch, end.seal
         )
         file = self._disk.open(segment_name(number), create=True)
@@ -411,7 +417,7 @@ class Log:
         self._files[number] = file
         self._begun = number
         self._reserved = 0
-        self.end = End.of(header)
+        self.end = LogEnd.of(header)
         return self.end
 
     def create(self, history: bytes, algorithm: Hash) -> None:

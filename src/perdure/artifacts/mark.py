@@ -63,7 +63,7 @@ class MarkFile:
 
     def read(self) -> Mark | None:
         """Return it; None if it is missing or not whole."""
-        return decode(self.raw())
+        return decode_mark(self.raw())
 
     def write(self, mark: Mark) -> bytes:
         """Write it and return it as it now stands."""
@@ -73,7 +73,7 @@ class MarkFile:
         return data
 
 
-def decode(data: bytes) -> Mark | None:
+def decode_mark(data: bytes) -> Mark | None:
     packed, crc = data[: _MARK.size], data[_MARK.size :]
     if len(crc) != _CRC.size or _CRC.unpack(crc)[0] != crc32c(packed):
         return None
@@ -92,7 +92,7 @@ def open_arriving(disk: Disk, number: int) -> File:
     return disk.open(f"{_ARRIVING}{number:08d}", create=True)
 
 
-def clear(disk: Disk) -> None:
+def clear_arriving(disk: Disk) -> None:
     """Remove what never arrived. Only while the lock is held."""
     left = [name for name in disk.names() if name.startswith(_ARRIVING)]
     for name in left:
@@ -101,7 +101,7 @@ def clear(disk: Disk) -> None:
         disk.sync()
 
 
-def arrive(disk: Disk, mark: Mark) -> None:
+def complete_arrival(disk: Disk, mark: Mark) -> None:
     """Make a history of the segments, all of which are synced. Only while the lock is held."""
     file = disk.open(_ARRIVING_MARK, create=True)
     MarkFile(file).write(mark)
@@ -109,14 +109,14 @@ def arrive(disk: Disk, mark: Mark) -> None:
     disk.sync()
     disk.rename(f"{_ARRIVING}{1:08d}", _ARRIVED)
     disk.sync()
-    finish(disk)
+    finish_arrival(disk)
 
 
 def has_arrived(disk: Disk) -> bool:
     return _ARRIVED in disk.names()
 
 
-def finish(disk: Disk) -> None:
+def finish_arrival(disk: Disk) -> None:
     """Give the segments of a history that has arrived their names, if there is one.
 
     Only while the lock is held. It may be cut short and done again.

@@ -53,7 +53,7 @@ _NEW = tuple.__new__
 """Makes a named tuple in a third of the time."""
 
 
-class Readable(Protocol):
+class ReadableFile(Protocol):
     """As much of a file as reading it needs."""
 
     def read(self, offset: int, length: int) -> bytes: ...
@@ -62,7 +62,7 @@ class Readable(Protocol):
 
 
 # ---------------------------------------------------------------- heads and seals
-class Head(NamedTuple):
+class FrameHead(NamedTuple):
     """How to read a frame; the fields are stored in this order."""
 
     first_position: int
@@ -95,12 +95,12 @@ class Head(NamedTuple):
         return whole + -whole % ALIGNMENT
 
 
-def encode_head(head: Head, salt: int) -> bytes:
+def encode_head(head: FrameHead, salt: int) -> bytes:
     packed = _HEAD.pack(MAGIC, _VERSION, 0, *head)
     return packed + _CRC.pack(extend_crc32c(salt, packed))
 
 
-def decode_head(data: bytes, salt: int) -> Head | None:
+def decode_head(data: bytes, salt: int) -> FrameHead | None:
     """Read a head; None where no frame begins: nothing was ever written there.
 
     Anything else that is no head is `DamageError`.
@@ -115,7 +115,7 @@ def decode_head(data: bytes, salt: int) -> Head | None:
     fields = _HEAD.unpack(packed)
     if fields[:2] != (MAGIC, _VERSION):
         raise DamageError(f"a frame of version {fields[1]} can't be read by this version")
-    head = _NEW(Head, fields[3:])
+    head = _NEW(FrameHead, fields[3:])
     if not head.entries or not head.first_position or head.records_length > _LONGEST_RECORDS:
         raise DamageError("the head of a frame makes no sense")
     return head
@@ -136,7 +136,7 @@ def records_checksum(records: bytes) -> int:
 
 
 # ---------------------------------------------------------------- segments
-class Header(NamedTuple):
+class SegmentHeader(NamedTuple):
     history: bytes
     """Random, made once for a history."""
     hash: Hash
@@ -154,7 +154,7 @@ class Header(NamedTuple):
         return padded + _CRC.pack(crc32c(padded))
 
 
-def decode_header(data: bytes) -> Header:
+def decode_header(data: bytes) -> SegmentHeader:
     """Read the beginning of a segment; anything else is `DamageError`."""
     body, crc = data[: HEADER_BYTES - _CRC.size], data[HEADER_BYTES - _CRC.size : HEADER_BYTES]
     if len(crc) != _CRC.size or _CRC.unpack(crc)[0] != crc32c(body):
@@ -167,7 +167,7 @@ def decode_header(data: bytes) -> Header:
     except ValueError as error:
         raise DamageError("the segment names a hash that is none of ours") from error
     history, *before = rest
-    return Header(history, algorithm, number, *before)
+    return SegmentHeader(history, algorithm, number, *before)
 
 
 def segment_name(number: int) -> str:
@@ -180,7 +180,7 @@ def segment_number(name: str) -> int | None:
     return int(number) if number != name and number.isascii() and number.isdigit() else None
 
 
-class End(NamedTuple):
+class LogEnd(NamedTuple):
     """How far a log goes, and all that the next frame depends on."""
 
     segment: int
@@ -191,7 +191,7 @@ class End(NamedTuple):
     seal: bytes
 
     @classmethod
-    def of(cls, header: Header) -> "End":
+    def of(cls, header: SegmentHeader) -> "LogEnd":
         """Return where a log stands before the first frame of this segment."""
         _, _, number, position, time, epoch, seal_ = header
         return cls(number, HEADER_BYTES, position, time, epoch, seal_)
@@ -202,7 +202,7 @@ class Frame(NamedTuple):
 
     segment: int
     offset: int
-    head: Head
+    head: FrameHead
     records: bytes
     seal: bytes
 
@@ -211,18 +211,18 @@ class Frame(NamedTuple):
         return self.offset + self.head.payload_offset
 
     @property
-    def end(self) -> End:
+    def end(self) -> LogEnd:
         segment, offset, head, _, sealed = self
         first, time, epoch, entries, records, payload, _ = head
         stop = offset + HEAD_BYTES + records + payload + SEAL_BYTES
         stop += -stop % ALIGNMENT  # as frames begin at multiples of it
-        return _NEW(End, (segment, stop, first + entries - 1, time, epoch, sealed))
+        return _NEW(LogEnd, (segment, stop, first + entries - 1, time, epoch, sealed))
 
 
-class Reader:
+class SegmentReader:
     """Reads the frames of one segment, many of them with one look at the disk."""
 
-    def __init__(self, file: Readable, history: bytes) -> None:
+    def __init__(self, file: ReadableFile, history: bytes) -> None:
         self._file = file
         self._salt = salt_of(history)
         self._start = 0
@@ -230,7 +230,7 @@ class Reader:
         self._next_window = _FIRST_WINDOW
         self._size = 0
 
-    def frame(self, end: End) -> Frame | None:
+    def frame(self, end: LogEnd) -> Frame | None:
         """Return the frame that follows `end`; None if nothing was ever written there.
 
         What is neither is `DamageError`. That the payload is whole is not checked.
@@ -258,7 +258,7 @@ class Reader:
             raise DamageError("a frame is not sealed to the one before it")
         return _NEW(Frame, (segment, offset, head, records, found))
 
-    def ends_at(self, offset: int, end: End) -> bool:
+    def ends_at(self, offset: int, end: LogEnd) -> bool:
         """Whether the frame at `offset` is the last before `end`, to all appearance."""
         head = self._head_in(self._bytes(offset, HEAD_BYTES))
         if head is None or offset + head.length != end.offset:
@@ -267,7 +267,7 @@ class Reader:
         sealed = self._bytes(offset + head.seal_offset, SEAL_BYTES)
         return (*at, sealed) == end[2:]
 
-    def frames(self, end: End) -> Iterator[Frame]:
+    def frames(self, end: LogEnd) -> Iterator[Frame]:
         while frame := self.frame(end):
             yield frame
             end = frame.end
@@ -283,7 +283,7 @@ class Reader:
         sealed = self._bytes(offset + head.seal_offset, SEAL_BYTES)
         return Frame(segment, offset, head, records, sealed)
 
-    def search(self, end: End) -> int | None:
+    def search(self, end: LogEnd) -> int | None:
         """Return where a frame begins that was written after the one that follows `end`.
 
         For when that one can't be read: then this tells whether it was the last.
@@ -305,7 +305,7 @@ class Reader:
             at += SLICE
         return None
 
-    def _head_in(self, data: bytes) -> Head | None:
+    def _head_in(self, data: bytes) -> FrameHead | None:
         """Return the head that these bytes begin with; None if they don't, or it is damaged."""
         try:
             return decode_head(data[:HEAD_BYTES], self._salt)
@@ -331,7 +331,7 @@ class Reader:
 
 
 # ---------------------------------------------------------------- contents
-class Placed(NamedTuple):
+class StoredPut(NamedTuple):
     """Content that a frame puts, and where in the segment its bytes are."""
 
     position: int
@@ -345,32 +345,32 @@ class Placed(NamedTuple):
         return self.cid[4:]
 
 
-def only_puts(frame: Frame) -> list[tuple[int, int, bytes, int, int, int]] | None:
+def packed_puts(frame: Frame) -> list[tuple[int, int, bytes, int, int, int]] | None:
     """Return the entries of a frame that only puts, as most do; None for any other."""
     return unpack_puts(frame.records, frame.head.entries)
 
 
-def placed(frame: Frame) -> list[Placed]:
-    return apart(frame)[0]
+def stored_puts(frame: Frame) -> list[StoredPut]:
+    return split_records(frame)[0]
 
 
-def apart(
+def split_records(
     frame: Frame, kinds: frozenset[int] = frozenset()
-) -> tuple[list[Placed], list[tuple[int, int, bytes]]]:
+) -> tuple[list[StoredPut], list[tuple[int, int, bytes]]]:
     """Return what the frame puts, and position, kind and body of its entries of some kinds."""
     first, payload = frame.head.first_position, frame.payload
     raw, others = raw_puts(frame.records, first, kinds)
     puts = [
-        _NEW(Placed, (position, cid, crc, payload + offset, length))
+        _NEW(StoredPut, (position, cid, crc, payload + offset, length))
         for position, cid, offset, length, crc in raw
     ]
     return puts, others
 
 
-class Window:
+class ReadWindow:
     """Reads a file from the front, with few looks at it, and never beyond a place."""
 
-    def __init__(self, file: Readable, stop: int | None = None) -> None:
+    def __init__(self, file: ReadableFile, stop: int | None = None) -> None:
         self._file = file
         self._stop = file.size() if stop is None else stop
         self._start = 0
@@ -390,7 +390,7 @@ class Window:
             yield self.read(at, min(SLICE, offset + length - at))
 
 
-def is_whole(window: Window, put: Placed, algorithm: Hash) -> bool:
+def is_whole(window: ReadWindow, put: StoredPut, algorithm: Hash) -> bool:
     """Whether the bytes are there, and are those that the CID names."""
     _, cid, checksum, place, length = put
     if length <= SLICE:
@@ -403,7 +403,7 @@ def is_whole(window: Window, put: Placed, algorithm: Hash) -> bool:
     return hasher.digest() == put.digest and crc == put.crc
 
 
-def is_erased(window: Window, put: Placed) -> bool:
+def is_erased(window: ReadWindow, put: StoredPut) -> bool:
     """Whether the bytes are there, and all of them zeros."""
     found = 0
     for data in window.slices(put.place, put.length):
@@ -414,8 +414,8 @@ def is_erased(window: Window, put: Placed) -> bool:
 
 
 def damaged_puts(
-    window: Window, frame: Frame, puts: Iterable[Placed], algorithm: Hash
-) -> list[Placed]:
+    window: ReadWindow, frame: Frame, puts: Iterable[StoredPut], algorithm: Hash
+) -> list[StoredPut]:
     """Return those of a frame's puts that its payload does not hold as they were."""
     start, size = frame.payload, frame.head.payload_length
     if size > SLICE or algorithm is not Hash.SHA2_256:
@@ -425,7 +425,7 @@ def damaged_puts(
             for put in puts
             if put.place + put.length > stop or not is_whole(window, put, algorithm)
         ]
-    payload, found = window.read(start, size), list[Placed]()
+    payload, found = window.read(start, size), list[StoredPut]()
     for put in puts:  # a call less for each of them is a tenth of the time
         _, cid, checksum, place, length = put
         data = payload[place - start : place - start + length]

@@ -15,20 +15,20 @@ from typing import NamedTuple
 from weakref import WeakSet
 
 from perdure.artifacts.cid import Hash
-from perdure.artifacts.content_index import Draft, Index, remove_tables
-from perdure.artifacts.disk import UNWRITABLE, Buffer, Disk, Held, holder_of, take_in_time
+from perdure.artifacts.content_index import CommitDraft, ContentIndex, remove_tables
+from perdure.artifacts.disk import UNWRITABLE, Buffer, Disk, DiskLock, acquire_within, lock_holder
 from perdure.artifacts.entry import (
     Entry,
     IndexState,
-    Logged,
+    LogEntry,
     decode_all,
     raw_entries,
     whole_records,
 )
 from perdure.artifacts.entry import decode as decode_entry
 from perdure.artifacts.log import SEGMENT_BYTES, Cut, Log
-from perdure.artifacts.mark import Mark, MarkFile, boot_of, decode, finish, has_arrived
-from perdure.artifacts.segment import HISTORY_BYTES, End, Frame
+from perdure.artifacts.mark import Mark, MarkFile, boot_of, decode_mark, finish_arrival, has_arrived
+from perdure.artifacts.segment import HISTORY_BYTES, Frame, LogEnd
 from perdure.errors import (
     ClosedError,
     DamageError,
@@ -39,14 +39,14 @@ from perdure.errors import (
 )
 
 LOCK = "lock"
-NOTE = "erase"
+ERASE_NOTE = "erase"
 """Says what a sweep has yet to erase."""
 
 _LONGEST_PAUSE = 0.05
 _REMEMBERED_ENDS = 256
 """How many of the last commits are found again without reading their segment."""
 
-Plan = Callable[[Draft], None]
+Plan = Callable[[CommitDraft], None]
 
 
 def milliseconds() -> int:
@@ -82,7 +82,7 @@ class _Attempt(NamedTuple):
     """Those that still wait."""
 
 
-class Journal:
+class SharedLog:
     def __init__(
         self,
         disk: Disk,
@@ -107,7 +107,7 @@ class Journal:
         self._attempt: _Attempt | None = None
         self._appended: tuple[Frame | None, Mapping[int, Entry]] = (None, {})
         """The records of the last frame that was appended here, and entries of them."""
-        self._ends: deque[End] = deque(maxlen=_REMEMBERED_ENDS)
+        self._ends: deque[LogEnd] = deque(maxlen=_REMEMBERED_ENDS)
         self.cuts: list[Cut] = []
         self._open()
         _journals.add(self)
@@ -145,7 +145,7 @@ class Journal:
 
     def _read(self, *, tables: bool) -> None:
         self.log = Log(self._disk, self._segment_bytes)
-        self.index = Index()
+        self.index = ContentIndex()
         self._ends.clear()
         self._epoch = None
         self._mark = MarkFile.open(self._disk)
@@ -168,7 +168,7 @@ class Journal:
         if mark is not None and mark.position:
             raise self.log.missing(mark.position)
 
-    def _try_lock(self) -> Held | None:
+    def _try_lock(self) -> DiskLock | None:
         try:
             return self._disk.lock(LOCK)
         except OSError as error:
@@ -201,7 +201,7 @@ class Journal:
 
     def _settle(self, *, thorough: bool) -> None:
         if not self.log.history:
-            finish(self._disk)
+            finish_arrival(self._disk)
         self._mark = self._mark or MarkFile.create(self._disk)
         mark = self._mark.read()
         before = self.log.end.position
@@ -248,7 +248,7 @@ class Journal:
                 if self._mark is None:
                     return
             raw = self._mark.raw()
-            mark = decode(raw)
+            mark = decode_mark(raw)
             if mark is None or not self.log.begin() or mark.history != self.log.history:
                 return
             if mark.position > self.log.end.position:
@@ -261,7 +261,7 @@ class Journal:
 
     def _renew_index(self) -> None:
         """Take a table that another process has written in place of a tail that grew long."""
-        index = Index()
+        index = ContentIndex()
         index.load(self._disk, self.log)
         if index.end.position > self.index.table_position:
             for frame in self.log.frames(index.end):
@@ -270,14 +270,14 @@ class Journal:
                 index.apply(frame, self.log.hash)
             self.index = index
 
-    def entries(self, after: int) -> Iterator[Logged]:
+    def entries(self, after: int) -> Iterator[LogEntry]:
         """Yield the entries after a position, in order, up to the state as it is now."""
         try:
             yield from self._entries(after)
         except OSError as error:
             raise self._explained(error) from error
 
-    def _entries(self, after: int) -> Iterator[Logged]:
+    def _entries(self, after: int) -> Iterator[LogEntry]:
         stop = self.state.position
         if after >= stop:
             return
@@ -286,7 +286,7 @@ class Journal:
             if last > after:
                 for position, entry in enumerate(self._decoded(frame), head.first_position):
                     if position > after:
-                        yield Logged(position, last, head.time, entry)
+                        yield LogEntry(position, last, head.time, entry)
             if last >= stop:
                 return
         raise self.log.missing(stop)
@@ -324,7 +324,7 @@ class Journal:
         else:
             yield from self.log.frames(self._end_before(position))
 
-    def _end_before(self, position: int) -> End:
+    def _end_before(self, position: int) -> LogEnd:
         """Return an end of a commit at or before a position, the nearest that is known."""
         for end in reversed(tuple(self._ends)):
             if end.position <= position:
@@ -381,7 +381,7 @@ class Journal:
             held.release()
 
     # ------------------------------------------------------------ writing
-    def settled(self) -> IndexState:
+    def settle(self) -> IndexState:
         """Return the newest state, once what a writer that died left is settled.
 
         The lock is taken only if the mark or the end of the log is not as it was.
@@ -512,18 +512,18 @@ class Journal:
         return requests
 
     def _commit(self, requests: list[_Request]) -> None:
-        draft = Draft(self.index, self._algorithm, self.log.end.position)
+        draft = CommitDraft(self.index, self._algorithm, self.log.end.position)
         for request in requests:
-            begun = draft.begin()
+            begun = draft.savepoint()
             try:
                 request.plan(draft)
             except StaleIndexError:
                 raise
             except OSError as error:
-                draft.undo(begun)
+                draft.roll_back(begun)
                 request.error = self._explained(error)
             except Exception as error:  # noqa: BLE001 - it is raised in the thread that asked
-                draft.undo(begun)
+                draft.roll_back(begun)
                 request.error = error
         if draft.records:
             self._append(draft)
@@ -536,7 +536,7 @@ class Journal:
                 request.then()
             request.finish()
 
-    def _append(self, draft: Draft) -> None:
+    def _append(self, draft: CommitDraft) -> None:
         """Make a draft durable, then visible."""
         log, before = self.log, self.log.end
         if not log.history:
@@ -603,20 +603,20 @@ class Journal:
             return error
         return explain(error, self._disk.whereabouts, str(error.filename or "the log"))
 
-    def _lock(self) -> Held:
-        held = self._disk.lock(LOCK) or take_in_time(
+    def _lock(self) -> DiskLock:
+        held = self._disk.lock(LOCK) or acquire_within(
             partial(self._disk.lock, LOCK), self._wait, _LONGEST_PAUSE
         )
         if held is None:
             raise LockTimeout(
                 f"the history in {self._disk.whereabouts!a} is being written by "
-                f"{holder_of(self._disk.path(LOCK))}, and was for {self._wait:g} s. "
+                f"{lock_holder(self._disk.path(LOCK))}, and was for {self._wait:g} s. "
                 "Fix: wait for it to finish, or end that process."
             )
         return held
 
 
-_journals: WeakSet[Journal] = WeakSet()
+_journals: WeakSet[SharedLog] = WeakSet()
 
 
 def _go_on_in_a_fork() -> None:

@@ -14,10 +14,10 @@ from typing import NamedTuple
 from google_crc32c import value as crc32c
 
 from perdure.artifacts.cid import CID, Hash
-from perdure.artifacts.content_index import Draft
+from perdure.artifacts.content_index import CommitDraft
 from perdure.artifacts.disk import Disk
 from perdure.artifacts.entry import Sweep, encode
-from perdure.artifacts.shared_log import NOTE, Journal
+from perdure.artifacts.shared_log import ERASE_NOTE, SharedLog
 from perdure.dataclass import dataclass
 from perdure.errors import FuturePositionError, RetentionError
 
@@ -26,7 +26,7 @@ _PLACE = struct.Struct("<QIQ")
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
+class SweepResult:
     horizon: int
     """The first position that can still be asked for."""
     cids: tuple[CID, ...]
@@ -40,14 +40,14 @@ class _Place(NamedTuple):
 
 
 class Sweeper:
-    def __init__(self, disk: Disk, journal: Journal, algorithm: Hash) -> None:
+    def __init__(self, disk: Disk, journal: SharedLog, algorithm: Hash) -> None:
         self._disk = disk
         self._journal = journal
         self._hash = algorithm
         self._cids: tuple[CID, ...] = ()
         self._places: list[_Place] = []
 
-    def plan(self, draft: Draft, horizon: int, pinned: Collection[CID]) -> None:
+    def plan(self, draft: CommitDraft, horizon: int, pinned: Collection[CID]) -> None:
         """Draft the sweep, and note what it will erase."""
         self.finish()
         self._check(horizon)
@@ -59,11 +59,11 @@ class Sweeper:
         }
         self._draft(draft, horizon, dead)
 
-    def plan_only(self, draft: Draft, cids: Collection[CID]) -> None:
+    def plan_only(self, draft: CommitDraft, cids: Collection[CID]) -> None:
         """Draft a sweep of these, as far as they are hidden; no state is let go of for it."""
         self.plan_as(draft, Sweep(self._journal.index.horizon, tuple(cids)))
 
-    def plan_as(self, draft: Draft, sweep: Sweep) -> None:
+    def plan_as(self, draft: CommitDraft, sweep: Sweep) -> None:
         """Draft a sweep that another copy recorded, as far as what it names is hidden."""
         self.finish()
         self._check(sweep.horizon)
@@ -88,7 +88,7 @@ class Sweeper:
                 f"states before entry {now} are gone already. Fix: name {now} or a later entry."
             )
 
-    def _draft(self, draft: Draft, horizon: int, rows: Mapping[bytes, _Place]) -> None:
+    def _draft(self, draft: CommitDraft, horizon: int, rows: Mapping[bytes, _Place]) -> None:
         if not rows and horizon == self._journal.index.horizon:
             return
         self._cids = tuple(CID(digest, self._hash) for digest in sorted(rows))
@@ -102,15 +102,15 @@ class Sweeper:
         if self._cids or self._places:
             self._erase(self._places)
 
-    def collected(self) -> Collected:
+    def result(self) -> SweepResult:
         size = sum(place.length for place in self._places)
-        return Collected(self._journal.index.horizon, self._cids, size)
+        return SweepResult(self._journal.index.horizon, self._cids, size)
 
     # ------------------------------------------------------------ the note
     def _write_note(self, position: int, sweep: Sweep) -> None:
         body = _NOTE.pack(position, self._mark_of(sweep))
         body += b"".join(_PLACE.pack(*place) for place in self._places)
-        file = self._disk.open(NOTE, create=True)
+        file = self._disk.open(ERASE_NOTE, create=True)
         file.truncate(0)
         file.write(0, [body + crc32c(body).to_bytes(4, "little")])
         file.sync()
@@ -123,7 +123,7 @@ class Sweeper:
     def finish(self) -> None:
         """Erase what an earlier sweep that was cut short had left."""
         try:
-            file = self._disk.open(NOTE)
+            file = self._disk.open(ERASE_NOTE)
         except FileNotFoundError:
             return
         self._erase(self._noted(file.read(0, file.size())))
@@ -155,7 +155,7 @@ class Sweeper:
                     file.erase(place.place, place.length)
             file.sync()
         with suppress(FileNotFoundError):
-            self._disk.remove(NOTE)
+            self._disk.remove(ERASE_NOTE)
 
 
 def _digests(cids: Collection[CID]) -> frozenset[bytes]:

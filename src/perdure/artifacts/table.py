@@ -24,7 +24,7 @@ from google_crc32c import value as crc32c
 
 from perdure.artifacts.cid import Hash
 from perdure.artifacts.disk import Disk, File
-from perdure.artifacts.segment import End
+from perdure.artifacts.segment import LogEnd
 from perdure.errors import StaleIndexError
 
 HEADER_BYTES = 256
@@ -47,7 +47,7 @@ _PREFIX_BYTES = 8
 View = mmap.mmap | memoryview
 
 
-class Row(NamedTuple):
+class IndexRow(NamedTuple):
     """Where content is, and when it can be seen."""
 
     since: int
@@ -64,12 +64,12 @@ class Row(NamedTuple):
     crc: int
 
 
-class Facts(NamedTuple):
+class TableHeader(NamedTuple):
     """What the index knows beyond its rows."""
 
     history: bytes
     hash: Hash
-    end: End
+    end: LogEnd
     last: int
     """Where in its file the last frame before `end` begins; 0 if its segment has none yet."""
     horizon: int
@@ -90,7 +90,7 @@ def table_position(name: str) -> int | None:
 class Table:
     def __init__(self, view: View) -> None:
         self._view = view
-        self.facts, self._bits, self.count = _read_header(view)
+        self.header, self._bits, self.count = _read_header(view)
         rows, buckets = self.count, 1 << self._bits
         self._rows = HEADER_BYTES
         prefixes = self._rows + rows * _WHOLE_ROW.size
@@ -109,7 +109,7 @@ class Table:
         """Read a table; what is none, or not whole, is `StaleIndexError`."""
         return cls(file.map())
 
-    def find(self, digest: bytes) -> Row | None:
+    def find(self, digest: bytes) -> IndexRow | None:
         prefix = int.from_bytes(digest[:_PREFIX_BYTES], "big")
         bucket = prefix >> self._shift
         if not self._checked[bucket]:
@@ -119,7 +119,7 @@ class Table:
         while at < stop and self._prefixes[at] == prefix:
             row = self._rows + at * _WHOLE_ROW.size
             if self._view[row : row + DIGEST_BYTES] == digest:
-                return Row._make(_ROW.unpack_from(self._view, row + DIGEST_BYTES))
+                return IndexRow._make(_ROW.unpack_from(self._view, row + DIGEST_BYTES))
             at += 1
         return None
 
@@ -138,12 +138,12 @@ class Table:
     def _sum(self, start: int, stop: int) -> int:
         return _sum(self._view, self._rows, self._prefixes, start, stop)
 
-    def rows(self) -> Iterator[tuple[bytes, Row]]:
+    def rows(self) -> Iterator[tuple[bytes, IndexRow]]:
         self.check_all()
         stop = self._rows + self.count * _WHOLE_ROW.size
         for at in range(self._rows, stop, _WHOLE_ROW.size):
             digest, *row = _WHOLE_ROW.unpack_from(self._view, at)
-            yield digest, Row._make(row)
+            yield digest, IndexRow._make(row)
 
     def place_of(self, digest: bytes) -> tuple[int, bool]:
         """Return where in the order a digest is or would be, and whether it is there."""
@@ -165,7 +165,7 @@ class Table:
         return self._prefixes[start:stop].cast("B")
 
 
-def _read_header(view: View) -> tuple[Facts, int, int]:
+def _read_header(view: View) -> tuple[TableHeader, int, int]:
     header = bytes(view[:HEADER_BYTES])
     packed, crc = header[: -_CRC.size], header[-_CRC.size :]
     if len(header) != HEADER_BYTES or _CRC.unpack(crc)[0] != crc32c(packed):
@@ -184,16 +184,16 @@ def _read_header(view: View) -> tuple[Facts, int, int]:
     more = bytes(view[more_at:])
     if crc32c(more) != more_crc:
         raise StaleIndexError("the end of the table fails its checksum")
-    end = End(segment, offset, position, time, epoch, seal)
+    end = LogEnd(segment, offset, position, time, epoch, seal)
     try:
         snapshots, often = _decode_more(more)
-        facts = Facts(history, Hash(hash_), end, last, horizon, snapshots, often)
+        facts = TableHeader(history, Hash(hash_), end, last, horizon, snapshots, often)
     except (ValueError, struct.error) as error:
         raise StaleIndexError(f"the end of the table can't be read: {error}") from error
     return facts, bits, rows
 
 
-def _encode_more(facts: Facts) -> bytes:
+def _encode_more(facts: TableHeader) -> bytes:
     snapshots = facts.snapshots
     parts = [struct.pack(f"<Q{len(snapshots)}Q", len(snapshots), *snapshots)]
     for digest, changes in sorted(facts.often.items()):
@@ -225,7 +225,11 @@ def _sum(view: View, rows: int, prefixes: memoryview, start: int, stop: int) -> 
 
 
 def write_table(
-    disk: Disk, name: str, old: Table | None, changes: Mapping[bytes, Row | None], facts: Facts
+    disk: Disk,
+    name: str,
+    old: Table | None,
+    changes: Mapping[bytes, IndexRow | None],
+    facts: TableHeader,
 ) -> Table:
     """Write the rows of `old` with these changed, added, or (None) left out; return the table.
 
@@ -253,10 +257,10 @@ def write_table(
     return Table.open(file)
 
 
-_Step = tuple[int, int, bytes, Row | None]
+_Step = tuple[int, int, bytes, IndexRow | None]
 
 
-def _merged(old: Table | None, changes: Mapping[bytes, Row | None]) -> Iterator[_Step]:
+def _merged(old: Table | None, changes: Mapping[bytes, IndexRow | None]) -> Iterator[_Step]:
     """Yield in order: the old rows that stay, as a range, and the change that follows on them."""
     begin = 0
     for digest in sorted(changes):
@@ -311,7 +315,7 @@ def _sums_bytes(bits: int) -> int:
     return ((2 << bits) + 1) * 4
 
 
-def _header(facts: Facts, bits: int, rows: int, ends: tuple[int, int, int, int]) -> bytes:
+def _header(facts: TableHeader, bits: int, rows: int, ends: tuple[int, int, int, int]) -> bytes:
     """Return the header; `ends` says where the last part begins, how long it is, and two sums."""
     end = facts.end
     what = (_MAGIC, facts.hash.value, 0, bits, rows, facts.history)

@@ -14,18 +14,18 @@ from perdure.artifacts.segment import (
     ALIGNMENT,
     HEADER_BYTES,
     SEAL_BYTES,
-    End,
     Frame,
-    Header,
-    Reader,
-    Window,
-    apart,
+    LogEnd,
+    ReadWindow,
+    SegmentHeader,
+    SegmentReader,
     damaged_puts,
     decode_header,
     is_erased,
-    placed,
     segment_name,
     segment_number,
+    split_records,
+    stored_puts,
 )
 from perdure.dataclass import dataclass
 from perdure.errors import DamageError, explain_reading
@@ -36,7 +36,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class HistoryFault:
     """Something that is not as it was written."""
 
     what: str
@@ -56,7 +56,7 @@ class Report:
     size: int
     position: int
     """The last one that is whole with everything before it."""
-    faults: tuple[Fault, ...]
+    faults: tuple[HistoryFault, ...]
 
     @property
     def ok(self) -> bool:
@@ -96,8 +96,8 @@ class _Verification:
         self._contents = 0
         self._position = 0
         self._broken = False
-        self._faults: list[Fault] = []
-        self._lost: dict[CID, list[Fault]] = {}
+        self._faults: list[HistoryFault] = []
+        self._lost: dict[CID, list[HistoryFault]] = {}
         self._results: dict[CID, CID] = {}
         self._seals: dict[int, bytes] = {}
 
@@ -105,7 +105,7 @@ class _Verification:
         numbers = sorted(n for n in map(segment_number, self._disk.names()) if n is not None)
         files = {number: self._disk.open(segment_name(number)) for number in numbers}
         total = sum(file.size() for file in files.values())
-        end: End | None = None
+        end: LogEnd | None = None
         for number, file in files.items():
             end = self._segment(number, file, end)
             self._size += file.size()
@@ -119,10 +119,10 @@ class _Verification:
         counts = (self._commits, self._entries, self._contents)
         return Report(*counts, self._size, self._position, tuple(faults))
 
-    def _is_done(self, end: End | None) -> bool:
+    def _is_done(self, end: LogEnd | None) -> bool:
         return self._until is not None and end is not None and end.position >= self._until
 
-    def _segment(self, number: int, file: File, before: End | None) -> End | None:
+    def _segment(self, number: int, file: File, before: LogEnd | None) -> LogEnd | None:
         name = segment_name(number)
         try:
             header = decode_header(file.read(0, HEADER_BYTES))
@@ -131,10 +131,10 @@ class _Verification:
                 return before  # never begun
             self._fault(f"{damage}; nothing in this segment can be read", f"{name} at byte 0")
             return before
-        end = End.of(header)
+        end = LogEnd.of(header)
         if (before is None and number != 1) or (before is not None and before[2:] != end[2:]):
             self._fault(f"it does not follow on entry {self._position}", f"{name} at byte 0")
-        window = Window(file)
+        window = ReadWindow(file)
         frame = None
         for frame in self._frames(file, header, end):
             self._frame(window, frame, header.hash)
@@ -142,8 +142,8 @@ class _Verification:
                 break
         return frame.end if frame else end
 
-    def _frames(self, file: File, header: Header, end: End) -> Iterator[Frame]:
-        reader = Reader(file, header.history)
+    def _frames(self, file: File, header: SegmentHeader, end: LogEnd) -> Iterator[Frame]:
+        reader = SegmentReader(file, header.history)
         frame = None
         while True:
             try:
@@ -159,7 +159,9 @@ class _Verification:
             yield found
             end, frame = found.end, None
 
-    def _resume(self, reader: Reader, end: End, number: int, damage: DamageError) -> Frame | None:
+    def _resume(
+        self, reader: SegmentReader, end: LogEnd, number: int, damage: DamageError
+    ) -> Frame | None:
         """Note the damage after `end`, and return the next frame that can be read."""
         later = reader.search(end)
         # What follows on the last frame may be one that was never finished.
@@ -167,7 +169,7 @@ class _Verification:
             self._fault(str(damage), f"{segment_name(number)} at byte {end.offset}")
         return None if later is None else reader.frame_at(number, later)
 
-    def _frame(self, window: Window, frame: Frame, algorithm: Hash) -> None:
+    def _frame(self, window: ReadWindow, frame: Frame, algorithm: Hash) -> None:
         head = frame.head
         last = head.last_position
         self._commits += 1
@@ -177,14 +179,18 @@ class _Verification:
         ending = frame.payload + head.payload_length + SEAL_BYTES
         if ending % ALIGNMENT and any(window.read(ending, -ending % ALIGNMENT)):
             where = f"{segment_name(frame.segment)} at byte {ending}"
-            self._faults.append(Fault("what fills up a commit is not empty", where, self._position))
-        puts, others = apart(frame, _JUDGED)  # to decode all takes five times as long as the rest
+            self._faults.append(
+                HistoryFault("what fills up a commit is not empty", where, self._position)
+            )
+        puts, others = split_records(
+            frame, _JUDGED
+        )  # to decode all takes five times as long as the rest
         damaged = damaged_puts(window, frame, puts, algorithm)
         self._contents += len(puts) - len(damaged)
         for put in damaged:
             cid = CID.from_bytes(put.cid)
             place = f"{segment_name(frame.segment)} at byte {put.place}"
-            fault = Fault("the content is not what was put", place, put.position, cid)
+            fault = HistoryFault("the content is not what was put", place, put.position, cid)
             self._lost.setdefault(cid, []).append(fault)
         for position, kind, body in others:
             self._entry(position, decode(kind, body))
@@ -199,27 +205,27 @@ class _Verification:
                 first = self._results.setdefault(sid, cid)
                 if first != cid:
                     what = f"{sid} was made as {first} and as {cid}"
-                    self._faults.append(Fault(what, f"entry {position}", position))
+                    self._faults.append(HistoryFault(what, f"entry {position}", position))
             case SnapshotAnchor(number, at, seal) if self._seals.get(at, seal) != seal:
                 what = f"snapshot {number} was taken of another log"
-                self._faults.append(Fault(what, f"entry {position}", position))
+                self._faults.append(HistoryFault(what, f"entry {position}", position))
 
     def _fault(self, what: str, where: str) -> None:
         self._broken = True
-        self._faults.append(Fault(what, where, self._position))
+        self._faults.append(HistoryFault(what, where, self._position))
 
 
-def with_bytes_left(log: Log, cids: Collection[CID], until: int) -> set[CID]:
+def find_unerased(log: Log, cids: Collection[CID], until: int) -> set[CID]:
     """Return those of which a byte is left where they were put, up to a position."""
     wanted = {bytes(cid): cid for cid in cids}
     left = set()
     for frame in log.frames(log.start_of(0)) if wanted else ():
         if frame.head.first_position > until:
             break
-        for put in placed(frame):
+        for put in stored_puts(frame):
             cid = wanted.get(put.cid)
             if cid is not None and put.position <= until:
-                window = Window(log.file(frame.segment))
+                window = ReadWindow(log.file(frame.segment))
                 if put.length and not is_erased(window, put):
                     left.add(cid)
     return left

@@ -14,7 +14,7 @@ from typing import BinaryIO, Self
 
 from perdure.artifacts import CID
 from perdure.artifacts.archive_format import Archive, read_archive
-from perdure.artifacts.archive_transfer import How, export, how_it_stands, import_archive
+from perdure.artifacts.archive_transfer import ImportOutcome, export, import_archive, import_outcome
 from perdure.artifacts.entry import Bind, decode_all
 from perdure.artifacts.verification import Progress
 from perdure.context.layouts.notes import NotesLayout
@@ -34,10 +34,10 @@ from perdure.errors import (
 )
 from perdure.files import write_whole
 from perdure.proofs.proof import log_root
-from perdure.storage.committer import Joint
+from perdure.storage.committer import Committer
 from perdure.storage.contract import StorageBackend, walk
 from perdure.storage.locator import Locator
-from perdure.storage.reconciliation import land, sweep
+from perdure.storage.reconciliation import record_external_edits, write_files
 from perdure.storage.text_history import History
 from perdure.storage.wrappers.recorded import Recorded
 
@@ -47,7 +47,7 @@ _SUFFIX = ".arriving.json"
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    how: How | None
+    how: ImportOutcome | None
     """None in a dry run."""
     history: str
     position: int
@@ -106,7 +106,7 @@ class Arriving:
         """
         found = read_manifest(folder)
         if found is not None and self._has(found):
-            return Arrived(How.KNOWN, found.history, found.position, 0)
+            return Arrived(ImportOutcome.KNOWN, found.history, found.position, 0)
         manifest = demand_whole(folder)
         with (folder / ARCHIVE).open("rb") as file:
             _demand_same(read_archive(file), manifest)
@@ -131,27 +131,27 @@ class Arriving:
         source.seek(start)
         self._introduce()
         write_whole(self._note, json.dumps({"from": name}).encode())
-        if not self.history.fence.is_taken_in():  # else an arrival was interrupted, and goes on
-            joint = Joint(self.storage, self.history)
-            with joint.alone():
+        if not self.history.lock.is_imported():  # else an arrival was interrupted, and goes on
+            joint = Committer(self.storage, self.history)
+            with joint.exclusive():
                 joint.sync()  # the mark is where what was written elsewhere begins
-                self.history.fence.take_in()
+                self.history.lock.mark_imported()
         try:
             taken = import_archive(self.history.store, source, progress=progress)
         except ArchiveError:  # it was changed since we looked, and nothing was taken in
             self._note.unlink(missing_ok=True)
             raise
-        landed = land(self.history, self.storage)
+        landed = write_files(self.history, self.storage)
         if landed.left:
             raise FileInTheWayError(
                 f"{landed.left[0]!a} and {len(landed.left) - 1} more could not be written, because "
                 "something else is there. Fix: move it away, and do it again."
             )
-        with self.history.fence.held():
-            self.history.fence.settle_durably(self.history.position())
+        with self.history.lock.hold():
+            self.history.lock.settle_durably(self.history.position())
         self._forget_derived(before)
         self._note.unlink(missing_ok=True)
-        return Arrived(taken.how, taken.history.hex(), taken.position, landed.written)
+        return Arrived(taken.outcome, taken.history.hex(), taken.position, landed.written)
 
     def _forget_derived(self, before: int) -> None:
         if self.history.store.catalogue.hides_since(before, self.history.position()):
@@ -159,16 +159,16 @@ class Arriving:
                 rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
     # ------------------------------------------------------------ room
-    def conflicts(self, how: How, known: Mapping[str, CID]) -> Iterator[str]:
+    def conflicts(self, how: ImportOutcome, known: Mapping[str, CID]) -> Iterator[str]:
         """Yield what is in the way of texts: another history, or other texts."""
-        if how is How.FOREIGN:
+        if how is ImportOutcome.FOREIGN:
             yield "the memory here has a history of its own"
-        elif how is How.RESTORED:
+        elif how is ImportOutcome.RESTORED:
             yield from self._texts_in_the_way(known)
 
     def _demand_room(self, archive: Archive) -> None:
-        how = how_it_stands(self.history.store, archive)
-        found = list(self.conflicts(how, _bound(archive) if how is How.RESTORED else {}))
+        how = import_outcome(self.history.store, archive)
+        found = list(self.conflicts(how, _bound(archive) if how is ImportOutcome.RESTORED else {}))
         if found:
             more = f" and {len(found) - _SOME} more" if len(found) > _SOME else ""
             raise ArchiveError(
@@ -300,28 +300,28 @@ class Migrating:
         found = history.store.catalogue.contents(names, position)
         return {name: cid for name, cid in found.items() if cid is not None}
 
-    def _relation(self) -> tuple[How, int]:
+    def _relation(self) -> tuple[ImportOutcome, int]:
         """Return how the target's log stands to ours, and up to where it has the same."""
         ours, theirs = self._source.history.store, self._target.history.store
         ours.current()
         theirs.current()
         if not theirs.history:
-            return How.RESTORED, 0
+            return ImportOutcome.RESTORED, 0
         here, there = ours.current().position, theirs.current().position
         if (
             ours.history != theirs.history
             or there > here
             or log_root(theirs, there) != log_root(ours, there)
         ):
-            return How.FOREIGN, 0
-        return (How.KNOWN if here == there else How.CONTINUED), there
+            return ImportOutcome.FOREIGN, 0
+        return (ImportOutcome.KNOWN if here == there else ImportOutcome.CONTINUED), there
 
-    def _conflicts(self, how: How, bound: dict[str, CID]) -> Iterator[str]:
+    def _conflicts(self, how: ImportOutcome, bound: dict[str, CID]) -> Iterator[str]:
         if self._source.identity == self._target.storage.identity:
             yield "it is the memory itself"
             return
         ours, theirs = self._source.history.store, self._target.history.store
-        if how is How.FOREIGN and ours.history == theirs.history:
+        if how is ImportOutcome.FOREIGN and ours.history == theirs.history:
             yield "the memory there went on by itself since it was copied"
             return
         yield from self._target.conflicts(how, bound)
@@ -334,11 +334,11 @@ class Migrating:
         written, changed = 0, ""
         with self._alone():
             for _ in range(_ATTEMPTS):
-                sweep(self._source)
+                record_external_edits(self._source)
                 self.demand_room()
                 position = self._source.history.store.current().position
                 written += self._copy(progress)
-                with self._source.joint.alone():  # nobody of ours writes meanwhile
+                with self._source.committer.exclusive():  # nobody of ours writes meanwhile
                     changed = self._changed(position)
                     if not changed:
                         return self.verify(written)

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import groupby, islice
 from typing import NamedTuple
 
-from perdure.artifacts.lines import Merged, diff, matches, merge
+from perdure.artifacts.lines import MergeResult, diff, matching_runs, merge
 from perdure.artifacts.lines import split as split_lines
 from perdure.context.files import FORGOTTEN
 from perdure.context.layouts.notefile import ID, NoteFile, compose, split
@@ -23,7 +23,7 @@ from perdure.storage import ABSENT, Finding, FindingKind, Locator, StorageBacken
 from perdure.storage.conflict_copies import copied_name
 from perdure.storage.contract import ROOT
 from perdure.storage.locator import is_key_segment
-from perdure.storage.redo import look
+from perdure.storage.redo import read_text
 from perdure.storage.text_history import CONFLICT_COPY, Version
 from perdure.storage.wrappers.recorded import Recorded
 
@@ -45,16 +45,16 @@ class Conflict(NamedTuple):
     """What both were made from: an earlier version, or else what they share."""
 
     @property
-    def merged(self) -> Merged:
+    def merged(self) -> MergeResult:
         """The file with the changes of both: in its frontmatter by property, below by line.
 
         A list of ours has what either has.
         """
         if (united := self.united) is not None:
-            return Merged(united, 0)
+            return MergeResult(united, 0)
         three = [NoteFile.parse(_ended(each or "")) for each in (self.base, self.mine, self.theirs)]
         head, body = _merged_heads(*three), merge(*(each.body for each in three))
-        return Merged(head.text + body.text, head.clashes + body.clashes)
+        return MergeResult(head.text + body.text, head.clashes + body.clashes)
 
     @property
     def united(self) -> str | None:
@@ -96,7 +96,7 @@ def _ended(text: str) -> str:
     return text if not text or text.endswith("\n") else f"{text}\n"
 
 
-def _merged_heads(base: NoteFile, mine: NoteFile, theirs: NoteFile) -> Merged:
+def _merged_heads(base: NoteFile, mine: NoteFile, theirs: NoteFile) -> MergeResult:
     """Return the frontmatter with the changes of both; lines between properties count as one."""
     files = (base, mine, theirs)
     heads = [each._replace(body="").text() for each in files]
@@ -114,7 +114,7 @@ def _merged_heads(base: NoteFile, mine: NoteFile, theirs: NoteFile) -> Merged:
         merged = others if ours == before else ours
         clashes += merged != others != before
         out += merged
-    return Merged(mine.opening + out + mine.closing, clashes)
+    return MergeResult(mine.opening + out + mine.closing, clashes)
 
 
 def files_of(recorded: Recorded) -> StorageBackend:
@@ -146,7 +146,7 @@ def _is_of_a_tool(directory: str) -> bool:
 
 def _conflict(recorded: Recorded, copy: Locator, original: Locator) -> Conflict | None:
     files = files_of(recorded)
-    mine, theirs = look(files, original), look(files, copy)
+    mine, theirs = read_text(files, original), read_text(files, copy)
     if not isinstance(theirs, str):  # it is not a text, or was removed since
         return None
     text = mine if isinstance(mine, str) else None
@@ -172,7 +172,7 @@ def _base(earlier: Iterator[str], mine: str, theirs: str) -> str:
     if texts:
         return min(texts, key=distance)
     ours, others = NoteFile.parse(_ended(mine)), NoteFile.parse(_ended(theirs))
-    shared = matches(old := split_lines(ours.body), split_lines(others.body))
+    shared = matching_runs(old := split_lines(ours.body), split_lines(others.body))
     return ours._replace(
         entries=tuple(each for each in ours.entries if each in others.entries),
         body="".join(line for run in shared for line in old[run.old : run.old + run.length]),
@@ -256,7 +256,7 @@ def _put_aside(recorded: Recorded, conflict: Conflict) -> None:
     held = {file: conflict.theirs}
     if isinstance(layout, NotesLayout):
         held = layout.held(file.key, conflict.theirs)
-    recorded.joint.put_aside(held, {CONFLICT_COPY: conflict.path})
+    recorded.committer.record_unwritten(held, {CONFLICT_COPY: conflict.path})
 
 
 def _final(conflict: Conflict, keep: str) -> str | None:

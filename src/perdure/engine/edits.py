@@ -16,14 +16,14 @@ from perdure.storage.conflict_copies import copied_name
 from perdure.storage.contract import Layout
 from perdure.storage.stamps import (
     UNKNOWN,
-    Checked,
-    Row,
-    Seen,
+    FileFilter,
+    ScanResult,
+    StampRow,
     Stamps,
-    Taking,
+    StampTable,
     batches,
-    check,
-    settle,
+    find_changes,
+    save_scan,
 )
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def notice_edits(parts: "Parts", *, seconds: float | None, first_waits: bool = F
     if watcher is None and time.monotonic() - began > WORTH_WATCHING:
         parts.keep_watch(lambda: folders(files.inner))
     with suppress(StorageError):  # then the next check looks at the same texts again
-        settle(parts.seen, checked, now if seconds is None else None)
+        save_scan(parts.seen, checked, now if seconds is None else None)
     if not checked.left and not checked.closed:
         if watcher is not None and changes is not None:
             watcher.settle(changes)
@@ -101,8 +101,8 @@ def _unchecked(parts: "Parts", seconds: float) -> Hint | None:
     return left_to_background(parts.seen) if parts.leaves_checks and has_many(parts) else None
 
 
-def left_to_background(seen: Seen) -> Hint:
-    looked = seen.looked
+def left_to_background(seen: StampTable) -> Hint:
+    looked = seen.last_full_scan
     since = f" since {datetime.fromtimestamp(looked, UTC):%Y-%m-%d %H:%M} UTC" if looked else ""
     what = f"edits made outside Perdure{since} are being looked for"
     return Hint(
@@ -126,18 +126,18 @@ def unrecorded(error: StorageError) -> Hint:
 def forget_gone(parts: "Parts") -> None:
     """Let no later check ask about the texts that are gone: their owner accepted that."""
     backend, history, now = parts.recorded.inner, parts.recorded.history, time.time()
-    settle(parts.seen, look_for_edits(backend, history, parts.seen, accept_removals=True), now)
+    save_scan(parts.seen, look_for_edits(backend, history, parts.seen, accept_removals=True), now)
 
 
 def look_for_edits(  # noqa: PLR0913 - what is compared with what, and within which bounds
     backend: StorageBackend,
     history: "History",
-    seen: Seen,
+    seen: StampTable,
     deadline: float | None = None,
     known: Stamps | None = None,
     *,
     accept_removals: bool = False,
-) -> Checked:
+) -> ScanResult:
     """Return what others wrote to nodes since the last check; nothing is recorded."""
     if isinstance(backend, Layout):
         return look_at_notes(backend, seen, deadline, known, accept_removals=accept_removals)
@@ -154,9 +154,9 @@ def look_for_edits(  # noqa: PLR0913 - what is compared with what, and within wh
         names = history.store.catalogue.names(f"{NODES.key}/", history.position())
         digests = written([key for key in names if not _is_hidden(key.rpartition("/")[0])])
         with suppress(StorageError):  # as where the disk can't be written
-            seen.put(Row(key, UNKNOWN, digest) for key, digest in digests.items() if digest)
+            seen.put(StampRow(key, UNKNOWN, digest) for key, digest in digests.items() if digest)
         known = None
-    return check(
+    return find_changes(
         backend,
         seen,
         directory=NODES,
@@ -179,28 +179,28 @@ def folders(backend: StorageBackend) -> Iterator[str]:
 
 def look_at_notes(
     layout: Layout,
-    seen: Seen,
+    seen: StampTable,
     deadline: float | None = None,
     known: Stamps | None = None,
     *,
     accept_removals: bool = False,
-) -> Checked:
+) -> ScanResult:
     """As `look_for_edits`, where a layout tells what was last written."""
     known = seen.stamps() if known is None else known
     if not any(known.values()):
         with suppress(StorageError):  # as above
-            seen.put(Row(path, UNKNOWN, digest) for path, digest in layout.known())
+            seen.put(StampRow(path, UNKNOWN, digest) for path, digest in layout.known())
         known = None
 
     def expected(paths: Sequence[str]) -> Mapping[str, bytes | None]:
         return {row.key: row.digest for row in seen.rows(paths)} | layout.expected(paths)
 
-    return check(
+    return find_changes(
         layout.inner,
         seen,
         deadline=deadline,
         skip=layout.skips,
-        takes=Taking(layout.is_note, layout.rule),
+        file_filter=FileFilter(layout.is_note, layout.rule),
         expected=expected,
         known=known,
         accept_removals=accept_removals,
@@ -211,7 +211,7 @@ def _is_hidden(directory: str) -> bool:
     return any(part.startswith(".") and part != ARCHIVED for part in directory.split("/"))
 
 
-def record(parts: "Parts", checked: Checked) -> "tuple[list[Discrepancy], list[Uri]]":
+def record(parts: "Parts", checked: ScanResult) -> "tuple[list[Discrepancy], list[Uri]]":
     """Let edits become versions; return them, and where texts without a meta were to be nodes."""
     noticed: list[Discrepancy] = []
     layout = parts.recorded.inner

@@ -24,7 +24,7 @@ from perdure.artifacts import IndexState
 from perdure.artifacts.archive_transfer import export, extract
 from perdure.artifacts.canonical import Value
 from perdure.artifacts.disk import FolderDisk
-from perdure.artifacts.entry import Bind, Logged
+from perdure.artifacts.entry import Bind, LogEntry
 from perdure.artifacts.verification import Progress
 from perdure.context.files import CONTENT, META, Meta, text_of
 from perdure.context.reading import NodeReader
@@ -45,8 +45,8 @@ from perdure.errors import (
 from perdure.files import write_whole
 from perdure.model import NodeStatus, RequestContext, Uri
 from perdure.storage.locator import Locator
-from perdure.storage.reconciliation import sweep
-from perdure.storage.stamps import Seen, settle
+from perdure.storage.reconciliation import record_external_edits
+from perdure.storage.stamps import StampTable, save_scan
 from perdure.storage.text_history import MOVED_FROM, Circumstances, Event, History
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.storage.wrappers.view import View
@@ -244,7 +244,7 @@ class Reachable:
             return f"account {ctx.account_id!a}"
         return f"account {ctx.account_id!a} as {sorted(ctx.owner_spaces)!a}"
 
-    def keep(self, logged: Logged, bind: Bind) -> Bind | None:
+    def keep(self, logged: LogEntry, bind: Bind) -> Bind | None:
         said = Circumstances()
         event = Event(bind.name, logged.position, logged.commit, logged.time, bind.cid, said)
         if not any(span.holds(event) for span in self.spans):
@@ -287,7 +287,7 @@ def export_to(  # noqa: PLR0913, PLR0917 - what, whose, where, and what is known
     recorded: Recorded,
     reach: Reachable | None,
     who: str,
-    seen: Seen,
+    seen: StampTable,
     progress: Progress | None = None,
 ) -> Exported:
     """Export what is within a reach; without one, everything. Interrupted, do it again.
@@ -298,9 +298,9 @@ def export_to(  # noqa: PLR0913, PLR0917 - what, whose, where, and what is known
     demand_ours(folder)
     edits = look_for_edits(recorded.inner, recorded.history, seen)
     if edits.found or edits.left or edits.closed:
-        sweep(recorded)
+        record_external_edits(recorded)
     else:
-        settle(seen, edits)
+        save_scan(seen, edits)
     before = read_manifest(folder)
     now = recorded.history.store.current()
     source = f"{recorded.history.store.history.hex()} {now.position} {who}"
@@ -325,7 +325,7 @@ def export_to(  # noqa: PLR0913, PLR0917 - what, whose, where, and what is known
     return Exported(manifest, written, removed, (folder / ARCHIVE).stat().st_size)
 
 
-def _is_as_exported(folder: Path, manifest: Manifest, seen: Seen) -> bool:
+def _is_as_exported(folder: Path, manifest: Manifest, seen: StampTable) -> bool:
     """Whether no file of an export changed since its manifest was written, which was last.
 
     The kernel sets the time of a change; nobody else can. A folder that was copied has another

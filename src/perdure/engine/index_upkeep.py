@@ -18,7 +18,7 @@ from perdure.engine.upkeep import (
 )
 from perdure.errors import DamageError, NodeNotFoundError, StorageError
 from perdure.model import OutboxEvent, RequestContext
-from perdure.storage.stamps import settle
+from perdure.storage.stamps import save_scan
 
 
 class IndexUpkeep:
@@ -60,7 +60,7 @@ class IndexUpkeep:
         edits = look_for_edits(recorded.inner, recorded.history, seen)
         if not edits.found:
             with suppress(StorageError):  # as where the disk can't be written
-                settle(seen, edits)
+                save_scan(seen, edits)
         return len(edits.found)
 
     @property

@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from perdure.model import RelationEdge
     from perdure.model.anchors import Anchors, Checkout, Origin, Verdict
     from perdure.storage import Locator
-    from perdure.storage.reconciliation import Edits
+    from perdure.storage.reconciliation import EditReport
 
 
 Searched = Literal["own", "all"]
@@ -236,7 +236,7 @@ class Memory(Readable):
         super().__init__(caller)
         self._identity = Identity(project) if isinstance(project, str) else project
         self._open_parts: Parts | None = parts
-        self._edits: list[Edits] = []
+        self._edits: list[EditReport] = []
         self._behind = ""
         parts.retain()
 
@@ -328,12 +328,12 @@ class Memory(Readable):
         noticed = engine.edits.notice_edits(self._parts, seconds=self._parts.check_seconds)
         self._behind = "; ".join(hint.text for hint in noticed.hints)
 
-    def edits(self) -> "tuple[Edits, ...]":
+    def edits(self) -> "tuple[EditReport, ...]":
         """Return, once, the edits made outside Perdure that this memory's verbs recorded."""
         edits, self._edits = self._edits, []
         return tuple(edits)
 
-    def record_edits(self, *, accept_removals: bool = False) -> "Edits":
+    def record_edits(self, *, accept_removals: bool = False) -> "EditReport":
         """Record every edit made outside Perdure as a version; return what was found.
 
         `TextsGoneError` if more than a tenth of the texts are gone, unless that is accepted.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from perdure.llm.ledger import Ledger
     from perdure.model.trust import AgentSettings
     from perdure.proofs.signing_keys import SigningKey
-    from perdure.storage.stamps import Seen
+    from perdure.storage.stamps import StampTable
 
 _LOOKS_BEFORE_WATCHING = 2
 """So often a process looks at all files before a watcher tells it whether some changed."""
@@ -93,10 +93,10 @@ class Parts(Closing, ABC):
         return self.config.check_seconds
 
     @cached_property
-    def seen(self) -> "Seen":
-        from perdure.storage.stamps import SEEN, Seen
+    def seen(self) -> "StampTable":
+        from perdure.storage.stamps import STAMPS_FILE, StampTable
 
-        return self._closing.enter_context(Seen(str(self._folder / SEEN)))
+        return self._closing.enter_context(StampTable(str(self._folder / STAMPS_FILE)))
 
     @cached_property
     def reader(self) -> "NodeReader":

@@ -368,5 +368,5 @@ def state_of(history: History, when: When) -> IndexState:
     if isinstance(when, int) and not isinstance(when, bool):
         when = IndexState(0, when)
     if isinstance(when, IndexState):
-        return history.store.whole(when)
-    return history.store.whole(history.state_at(when))  # type: ignore[arg-type] # a bool is refused
+        return history.store.last_commit(when)
+    return history.store.last_commit(history.state_at(when))  # type: ignore[arg-type] # a bool is refused

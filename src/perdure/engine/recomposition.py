@@ -162,7 +162,7 @@ class Recomposition:
             return
 
     def _reader_at(self, position: int) -> NodeReader:
-        state = self._history.store.whole(IndexState(0, position))
+        state = self._history.store.last_commit(IndexState(0, position))
         return NodeReader(View(self._history, state))
 
 

@@ -27,7 +27,7 @@ from perdure.errors import (
 from perdure.model import NodeStatus, RequestContext, Uri
 from perdure.model.node import unreadable_times
 from perdure.storage.contract import UNREADABLE
-from perdure.storage.stamps import Checked, Seen, settle
+from perdure.storage.stamps import ScanResult, StampTable, save_scan
 
 
 class State(Enum):
@@ -132,7 +132,7 @@ class Repair:
         return [finding for finding in found if finding is not None]
 
     def examine_changed(
-        self, ctx: RequestContext, edits: Checked, seen: Seen, logged: Logged
+        self, ctx: RequestContext, edits: ScanResult, seen: StampTable, logged: Logged
     ) -> list[Finding]:
         """Return the same, but read only what may be otherwise than when it was last examined.
 
@@ -154,7 +154,7 @@ class Repair:
             found = self.examine(ctx, sorted(nodes, key=str))
         wrong = [finding.uri for finding in found]
         with suppress(StorageError):  # then all is read the next time
-            settle(seen, edits)
+            save_scan(seen, edits)
             seen.change((), (), {name: json.dumps([now, wrong])})
         return found
 

@@ -9,7 +9,7 @@ from perdure.engine.parts import Parts
 from perdure.model import Uri
 from perdure.storage import DerivedMaintenance, Locator, Tier
 from perdure.storage.contract import Layout
-from perdure.storage.stamps import settle
+from perdure.storage.stamps import save_scan
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class DerivedTiers(DerivedMaintenance):
         began = time.time()
         checked = look_for_edits(backend, parts.recorded.history, parts.seen)
         record(parts, checked)
-        settle(parts.seen, checked, began)
+        save_scan(parts.seen, checked, began)
         if not isinstance(backend, Layout):
             return sorted(map(Locator, parts.seen.newer(mtime, backend)))
         texts = backend.logical(parts.seen.newer(mtime, backend.inner))

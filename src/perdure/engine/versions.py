@@ -13,7 +13,7 @@ from perdure.artifacts import CID, Hash, IndexState, lines
 from perdure.artifacts.disk import FolderDisk
 from perdure.artifacts.entry import Lift, Put, Sweep, Tombstone
 from perdure.artifacts.recent_names import CATALOGUE
-from perdure.artifacts.verification import Fault, Report, verify
+from perdure.artifacts.verification import HistoryFault, Report, verify
 from perdure.context.files import CONTENT
 from perdure.context.layouts.notes import NotesLayout
 from perdure.dataclass import dataclass, replace
@@ -31,12 +31,12 @@ from perdure.errors import (
 )
 from perdure.model import RequestContext
 from perdure.model.request import place_named, text_named
-from perdure.proofs.proof import InclusionProof, Proven, Prover, verify_proof
+from perdure.proofs.proof import InclusionProof, ProvenEntry, Prover, verify_proof
 from perdure.proofs.signing_keys import PublicKey, SigningKey
 from perdure.sqlite import read_only
 from perdure.storage import ABSENT, Locator, content_hash
 from perdure.storage.changes import Expectation
-from perdure.storage.reconciliation import Edits, record_edits
+from perdure.storage.reconciliation import EditReport, record_edits
 from perdure.storage.text_history import BlamedLine, Event, History, Version
 from perdure.storage.wrappers.recorded import Recorded
 
@@ -87,7 +87,7 @@ class Verified:
     def ok(self) -> bool:
         return self.report.ok and not self.refusal
 
-    def versions_of(self, fault: Fault) -> Sequence[Damaged]:
+    def versions_of(self, fault: HistoryFault) -> Sequence[Damaged]:
         return self.damaged.get(fault.cid, ()) if fault.cid is not None else ()
 
 
@@ -96,7 +96,7 @@ class Proof:
     """A signed proof, what it proves, and the public key that it is checked with."""
 
     text: str
-    proven: Proven
+    proven: ProvenEntry
     public_key: str
 
 
@@ -153,7 +153,7 @@ class Log:
         if self._recorded is None and "_history" in vars(self):
             self._history.close()
 
-    def record_edits(self) -> Edits:
+    def record_edits(self) -> EditReport:
         if self._recorded is None:
             raise self.refusal or _without_texts("edits can't be found")
         found = record_edits(self._recorded)
@@ -385,7 +385,7 @@ class Log:
         return {put.cid: put.length for put in puts}.values()
 
 
-def check_proof(text: str, key: str, what: str | None = None) -> Proven:
+def check_proof(text: str, key: str, what: str | None = None) -> ProvenEntry:
     """Return what a proof shows, if the owner of a public key signed it; `ProofError` if not.
 
     With `what`, a key or CID, the proof must be about that. Needs no memory.
@@ -405,7 +405,7 @@ def _cid(what: str) -> CID | None:
         return None
 
 
-def _damaged(catalogue: Path, faults: Iterable[Fault]) -> dict[CID, list[Damaged]]:
+def _damaged(catalogue: Path, faults: Iterable[HistoryFault]) -> dict[CID, list[Damaged]]:
     cids = {fault.cid for fault in faults if fault.cid is not None}
     if not cids:
         return {}

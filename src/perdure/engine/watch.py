@@ -23,7 +23,7 @@ from perdure.errors import (
 from perdure.model import RequestContext, Uri
 from perdure.storage import StorageBackend
 from perdure.storage.committer import Discrepancy
-from perdure.storage.stamps import settle
+from perdure.storage.stamps import save_scan
 
 if TYPE_CHECKING:
     from perdure.engine.parts import Parts
@@ -136,7 +136,7 @@ class _Watcher:
         except TextsGoneError as error:
             self._leave(str(self._root), str(error))
             return
-        settle(parts.seen, checked)
+        save_scan(parts.seen, checked)
         of_place: dict[Uri, list[Discrepancy]] = {place: [] for place in begun}
         for edit in edits:
             place = Uri.of_key(edit.locator.parent.key)

@@ -22,8 +22,8 @@ from perdure.harness.state import (
     harness_state_dir,
 )
 from perdure.storage import ABSENT, Expectation, atomic_write, check_found, encode_text, vault_mutex
-from perdure.storage.batch import Batch, content_in, make_directory
-from perdure.storage.changes import Change
+from perdure.storage.batch import WriteBatch, content_in, make_directory
+from perdure.storage.changes import TextChange
 from perdure.storage.locator import Locator
 from perdure.storage.openat import DIRECTORY, opened, opener
 
@@ -68,8 +68,8 @@ def remove_local(project_root: str, home: str, name: str) -> None:
     """Remove a file in the `.harness` folder of a checkout; one that is not there is fine."""
     key = f"{HARNESS}/{name}"
     with _explained(project_root, key), vault_mutex(project_root, locks=_locks(home)) as held:
-        removal = Change(Locator(key), None, None)
-        Batch(project_root, opener(project_root), [removal]).land(held)
+        removal = TextChange(Locator(key), None, None)
+        WriteBatch(project_root, opener(project_root), [removal]).apply(held)
 
 
 def mark_mode(project_root: str, home: str, name: str) -> str:

@@ -56,7 +56,7 @@ class VectorMemo:
         pairs = list(made.items())
         for start in range(0, len(pairs), _BATCH):
             some = pairs[start : start + _BATCH]
-            store.remember((self._artifact(text), vector) for text, vector in some)
+            store.record_results((self._artifact(text), vector) for text, vector in some)
 
     def _known_or_made(self, folder: Path, texts: Sequence[str]) -> list[bytes]:
         wanted, store = list(dict.fromkeys(texts)), self._store(folder)
@@ -89,13 +89,13 @@ class VectorMemo:
 
     def _batch(self, store: "ArtifactStore", texts: Sequence[str]) -> dict[str, bytes]:
         artifacts = [self._artifact(text) for text in texts]
-        known = store.remembered([sid_of(each) for each in artifacts])
+        known = store.results_of([sid_of(each) for each in artifacts])
         missing = [at for at, vector in enumerate(known) if vector is None]
         if missing:
             made = embed(self._embedder, [texts[at] for at in missing])
             vectors = [quantised(vector) for vector in made]
             pairs = [artifacts[at] for at in missing]
-            store.remember(zip(pairs, vectors, strict=True))
+            store.record_results(zip(pairs, vectors, strict=True))
             self.made += len(missing)
             for at, vector in zip(missing, vectors, strict=True):
                 known[at] = vector

@@ -40,7 +40,7 @@ _NUMBERS = range(1 << 64)
 
 # ---------------------------------------------------------------- notes
 @dataclass(frozen=True, slots=True)
-class Signature:
+class NoteSignature:
     """That the key of this name and id signed a text, if it holds."""
 
     name: str
@@ -54,11 +54,11 @@ class Signature:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class SignedNote:
     """A text, and who says to have signed it; to be ignored until `verify` returned."""
 
     text: str
-    signatures: tuple[Signature, ...]
+    signatures: tuple[NoteSignature, ...]
 
     def __post_init__(self) -> None:
         if not self.text.endswith("\n") or _CONTROLS.search(self.text):
@@ -67,12 +67,12 @@ class Note:
             raise ProofError(f"a note has 1 to {_MOST_SIGNATURES} signatures")
 
     @classmethod
-    def sign(cls, text: str, key: SigningKey) -> "Note":
+    def sign(cls, text: str, key: SigningKey) -> "SignedNote":
         signature = key.sign(_encoded(text))
-        return cls(text, (Signature(key.name, key.public.id, signature),))
+        return cls(text, (NoteSignature(key.name, key.public.id, signature),))
 
     @classmethod
-    def from_text(cls, text: str) -> "Note":
+    def from_text(cls, text: str) -> "SignedNote":
         """Read what `to_text` gives; anything else is `ProofError`."""
         if len(text) > LONGEST_NOTE:
             raise ProofError(f"a note has at most {LONGEST_NOTE} characters")
@@ -105,12 +105,12 @@ class Note:
             key.verify(_encoded(self.text), each.signature)
 
 
-def _signature(line: str) -> Signature:
+def _signature(line: str) -> NoteSignature:
     name, space, encoded = line.removeprefix(_DASH).partition(" ")
     if not line.startswith(_DASH) or not space:
         raise ProofError("a line with a signature is a dash, a name and base64")
     data = from_base64(encoded)
-    return Signature(name, data[:KEY_ID_BYTES], data[KEY_ID_BYTES:])
+    return NoteSignature(name, data[:KEY_ID_BYTES], data[KEY_ID_BYTES:])
 
 
 def _encoded(text: str) -> bytes:
@@ -166,21 +166,21 @@ class Checkpoint:
         return f"{self.origin}\n{self.size}\n{to_base64(self.root)}\n{numbers}"
 
     def signed(self, key: SigningKey) -> "SignedCheckpoint":
-        return SignedCheckpoint(self, Note.sign(self.body(), key).signatures)
+        return SignedCheckpoint(self, SignedNote.sign(self.body(), key).signatures)
 
 
 @dataclass(frozen=True, slots=True)
 class SignedCheckpoint:
     """A checkpoint, and who says to have signed it."""
 
-    claim: Checkpoint
+    checkpoint: Checkpoint
     """To be ignored until `verify` returned it."""
-    signatures: tuple[Signature, ...]
+    signatures: tuple[NoteSignature, ...]
 
     @classmethod
     def from_text(cls, text: str) -> "SignedCheckpoint":
         """Read what `to_text` gives; anything else is `ProofError`."""
-        note = Note.from_text(text)
+        note = SignedNote.from_text(text)
         return cls(Checkpoint.from_body(note.text), note.signatures)
 
     def to_text(self) -> str:
@@ -189,7 +189,7 @@ class SignedCheckpoint:
     def verify(self, key: PublicKey) -> Checkpoint:
         """Return what was signed, and only if `key` signed it."""
         self._note().verify(key)
-        return self.claim
+        return self.checkpoint
 
-    def _note(self) -> Note:
-        return Note(self.claim.body(), self.signatures)
+    def _note(self) -> SignedNote:
+        return SignedNote(self.checkpoint.body(), self.signatures)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from perdure.artifacts.artifact_store import ArtifactStore
 from perdure.artifacts.cid import CID
-from perdure.artifacts.entry import Bind, IndexState, Logged, Put, decode_all, encode
+from perdure.artifacts.entry import Bind, IndexState, LogEntry, Put, decode_all, encode
 from perdure.artifacts.merkle import (
     check_size,
     leaf,
@@ -81,7 +81,7 @@ class InclusionProof:
 
 # ---------------------------------------------------------------- checking
 @dataclass(frozen=True, slots=True)
-class Proven:
+class ProvenEntry:
     """What was shown: the log `origin`, `size` entries long, had this entry there and then."""
 
     entry: Put | Bind
@@ -102,7 +102,9 @@ class Proven:
         return self.entry.name if isinstance(self.entry, Bind) else None
 
 
-def verify_proof(proof: InclusionProof, public_key: PublicKey, cid: CID | None = None) -> Proven:
+def verify_proof(
+    proof: InclusionProof, public_key: PublicKey, cid: CID | None = None
+) -> ProvenEntry:
     """Return what the proof shows, and only if `public_key` vouches for it; `ProofError` if not.
 
     With a `cid`, only if it is about this content. Nothing is shown about what came later.
@@ -116,7 +118,7 @@ def verify_proof(proof: InclusionProof, public_key: PublicKey, cid: CID | None =
     entry = _decoded(proof.entry)
     if cid is not None and entry.cid != cid:
         raise ProofError(f"the proof is about {entry.cid}, not {cid}. Fix: ask for another one.")
-    return Proven(entry, proof.position, proof.time, checkpoint.size, checkpoint.origin)
+    return ProvenEntry(entry, proof.position, proof.time, checkpoint.size, checkpoint.origin)
 
 
 def _decoded(encoded: bytes) -> Put | Bind:
@@ -170,14 +172,14 @@ def _text(found: object) -> str:
 
 # ---------------------------------------------------------------- proving
 def prove_entry(
-    logged: Logged, leaves: Sequence[bytes], checkpoint: SignedCheckpoint
+    logged: LogEntry, leaves: Sequence[bytes], checkpoint: SignedCheckpoint
 ) -> InclusionProof:
     """Return the proof that the log of `checkpoint` has this entry, which puts or binds something.
 
     `leaves` are the leaf hashes of the entries that were signed.
     `ProofError` if it doesn't: a proof that would fail is never given out.
     """
-    claim, encoded, index = checkpoint.claim, encode(logged.entry), logged.position - 1
+    claim, encoded, index = checkpoint.checkpoint, encode(logged.entry), logged.position - 1
     if not isinstance(logged.entry, Put | Bind):
         raise ProofError(f"entry {logged.position} puts no content and binds no name")
     path = prove_inclusion(leaves, index)
@@ -208,7 +210,7 @@ class Prover:
 
     def checkpoint(self, state: IndexState | None = None) -> SignedCheckpoint:
         """Sign that the log, up to a state, is what it is."""
-        snapshot, position = self._store.whole(state)
+        snapshot, position = self._store.last_commit(state)
         if not self._store.history:
             raise ProofError("nothing was ever put, so there is no log to sign. Fix: put first.")
         time = self._entry(position).time if position else 0
@@ -230,12 +232,12 @@ class Prover:
         """Prove what the log says at a position: that content was put, or a name bound."""
         return self._proof(self._entry(position), state)
 
-    def _proof(self, logged: Logged, state: IndexState | None) -> InclusionProof:
+    def _proof(self, logged: LogEntry, state: IndexState | None) -> InclusionProof:
         checkpoint = self.checkpoint(state)
-        leaves = list(log_leaves(self._store, checkpoint.claim.size))
+        leaves = list(log_leaves(self._store, checkpoint.checkpoint.size))
         return prove_entry(logged, leaves, checkpoint)
 
-    def _entry(self, position: int) -> Logged:
+    def _entry(self, position: int) -> LogEntry:
         for logged in self._store.log(after=position - 1):
             return logged
         raise ProofError(f"the log has no entry {position}. Fix: name one that it has.")

@@ -78,7 +78,7 @@ class SigningKey:
         _check_key(self.name, self.seed)
 
     @classmethod
-    def make(cls, name: str) -> "SigningKey":
+    def generate(cls, name: str) -> "SigningKey":
         return cls(name, secrets.token_bytes(_KEY_BYTES))
 
     @classmethod
@@ -103,7 +103,7 @@ class SigningKey:
         return cls.parse(text.removesuffix("\n"))
 
     @classmethod
-    def load_or_make(cls, path: Path, name: str) -> "SigningKey":
+    def load_or_generate(cls, path: Path, name: str) -> "SigningKey":
         """Read the key in a file, or make one of this name and keep it there, durably.
 
         Of processes that do so at the same time one makes the key, and all get that one. A file
@@ -115,7 +115,7 @@ class SigningKey:
             make_folder(path.parent)
         except OSError as error:
             raise explain(error, str(path.parent), path.name) from error
-        write_whole(path, f"{cls.make(name).secret()}\n".encode(), place=_name_unless_taken)
+        write_whole(path, f"{cls.generate(name).secret()}\n".encode(), place=_name_unless_taken)
         return cls.load(path)
 
     @property

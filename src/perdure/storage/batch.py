@@ -15,9 +15,9 @@ from typing import NamedTuple, Self
 from perdure.errors import StorageError, StorageFaultError
 from perdure.files import sync
 from perdure.storage import openat
-from perdure.storage.changes import Change, check_found, partly_done
+from perdure.storage.changes import TextChange, check_found, partial_error
 from perdure.storage.locator import Locator
-from perdure.storage.lock.mutex import Held
+from perdure.storage.lock.mutex import HeldLock
 from perdure.storage.openat import DIRECTORY, Opener, is_plain_mode
 
 MOST_OPEN = 64
@@ -28,7 +28,7 @@ _THREADS = 8
 _WORTH_THREADS = 100
 
 
-class Syncing:
+class SyncPool:
     """A way to sync `total` descriptors, with threads if they are many; a context ends those."""
 
     def __init__(self, total: int) -> None:
@@ -71,7 +71,7 @@ def _sync_each(descriptors: Sequence[int], sync: Callable[[int], None]) -> None:
         sync(descriptor)
 
 
-class Directories:
+class DirectoryCache:
     """Directories below a root, by keys as on disk; a failed context takes back those it made."""
 
     def __init__(self, root: str, open_below: Opener) -> None:
@@ -80,7 +80,7 @@ class Directories:
         self._descriptors: dict[str, int] = {}
         self._spelled: dict[str, str] = {}
         self._names: dict[str, dict[str, str]] = {}
-        self.made: dict[str, None] = {}
+        self.created: dict[str, None] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -89,9 +89,9 @@ class Directories:
         for descriptor in self._descriptors.values():
             os.close(descriptor)
         if kind is not None:
-            take_back(self._root, tuple(self.made))
+            remove_created(self._root, tuple(self.created))
 
-    def opened(self, spelled: str) -> int:
+    def open(self, spelled: str) -> int:
         """Return the descriptor of a directory; it stays open while no other few are asked for."""
         descriptor = self._descriptors.pop(spelled, None)
         if descriptor is None:
@@ -101,20 +101,20 @@ class Directories:
         self._descriptors[spelled] = descriptor
         return descriptor
 
-    def those_there(self, spelled: Iterable[str]) -> list[int]:
+    def existing(self, spelled: Iterable[str]) -> list[int]:
         """Return the descriptors of up to `MOST_OPEN` directories, without those that are gone."""
         descriptors = []
         for each in spelled:
             with suppress(FileNotFoundError):
-                descriptors.append(self.opened(each))
+                descriptors.append(self.open(each))
         return descriptors
 
     def sync(self, unsynced: Sequence[str]) -> None:
         """Make durable what everybody can see already."""
         try:
-            with Syncing(len(unsynced)) as syncing:
+            with SyncPool(len(unsynced)) as syncing:
                 for start in range(0, len(unsynced), MOST_OPEN):
-                    some = self.those_there(unsynced[start : start + MOST_OPEN])
+                    some = self.existing(unsynced[start : start + MOST_OPEN])
                     syncing.sync(some, sync)
         except OSError as error:
             raise StorageFaultError(
@@ -123,9 +123,9 @@ class Directories:
                 "them again."
             ) from error
 
-    def sync_made(self) -> None:
-        for above in dict.fromkeys(map(_parent, self.made)):
-            sync(self.opened(above))
+    def sync_created(self) -> None:
+        for above in dict.fromkeys(map(_parent, self.created)):
+            sync(self.open(above))
 
     def find(self, key: str) -> str:
         """Return how the directory `key` is spelled; `FileNotFoundError` if there is none."""
@@ -133,7 +133,7 @@ class Directories:
             self._spelled[key] = self._found(key)
         return self._spelled[key]
 
-    def make(self, key: str) -> str:
+    def create(self, key: str) -> str:
         """Make sure that there is a directory `key`, and those above; return how it is spelled."""
         try:
             return self.find(key)
@@ -141,27 +141,27 @@ class Directories:
             if not key:
                 raise
         parent, _, segment = key.rpartition("/")
-        above = self.make(parent)
-        name = self.spelled_in(above, segment)
+        above = self.create(parent)
+        name = self.spelling_in(above, segment)
         spelled = f"{above}/{name}" if above else name
-        if make_directory(name, self.opened(above)):
-            self.made[spelled] = None
+        if make_directory(name, self.open(above)):
+            self.created[spelled] = None
         self._spelled[key] = spelled
         return spelled
 
-    def spelled_in(self, spelled: str, segment: str) -> str:
+    def spelling_in(self, spelled: str, segment: str) -> str:
         """Return how the name `segment`, which is composed, is spelled in a directory."""
-        if segment.isascii() or spelled in self.made:
+        if segment.isascii() or spelled in self.created:
             return segment
         if spelled not in self._names:
-            names = os.listdir(self.opened(spelled))
+            names = os.listdir(self.open(spelled))
             composed = {unicodedata.normalize("NFC", name): name for name in names}
             self._names[spelled] = composed | {name: name for name in names}
         return self._names[spelled].get(segment, segment)
 
     def _found(self, key: str) -> str:
         try:
-            self.opened(key)
+            self.open(key)
         except FileNotFoundError:
             if key.isascii():
                 raise
@@ -169,14 +169,14 @@ class Directories:
             return key
         parent, _, segment = key.rpartition("/")
         above = self.find(parent)
-        name = self.spelled_in(above, segment)
+        name = self.spelling_in(above, segment)
         spelled = f"{above}/{name}" if above else name
-        self.opened(spelled)
+        self.open(spelled)
         return spelled
 
 
 class _Write(NamedTuple):
-    change: Change
+    change: TextChange
     directory: str
     name: str
     data: bytes
@@ -184,7 +184,7 @@ class _Write(NamedTuple):
 
 
 class _Removal(NamedTuple):
-    change: Change
+    change: TextChange
     directory: str
     name: str
 
@@ -193,14 +193,14 @@ _Step = _Write | _Removal | None
 """What a change does on disk; None where nothing is left to remove."""
 
 
-class Batch:
+class WriteBatch:
     """Changes below one root in their order; if the lock is lost, what is left is tried again."""
 
     def __init__(
         self,
         root: str,
         open_below: openat.Opener,
-        changes: Sequence[Change],
+        changes: Sequence[TextChange],
         *,
         durable: bool = True,
     ) -> None:
@@ -215,17 +215,17 @@ class Batch:
         self.key = changes[0].locator.key
         """Where it is at; what an error is about."""
 
-    def told(self, error: StorageError) -> StorageError:
+    def explain_partial(self, error: StorageError) -> StorageError:
         """Return `error` as it must be told when only some of the changes are made."""
         total = len(self._changes)
-        return partly_done(error, self._done, total) if 0 < self._done < total else error
+        return partial_error(error, self._done, total) if 0 < self._done < total else error
 
-    def land(self, held: Held) -> None:
+    def apply(self, held: HeldLock) -> None:
         """Make the changes that are not made yet; durably, unless the caller has a log of them."""
         try:
-            with Directories(self._root, self._open_below) as directories:
+            with DirectoryCache(self._root, self._open_below) as directories:
                 steps = [self._look(change, directories) for change in self._changes[self._done :]]
-                self._unsynced.update(dict.fromkeys(map(_parent, directories.made)))
+                self._unsynced.update(dict.fromkeys(map(_parent, directories.created)))
                 self._change(steps, held, directories)
                 if self._durable:
                     directories.sync(list(self._unsynced))
@@ -233,14 +233,14 @@ class Batch:
             held.verify()
             raise
 
-    def _look(self, change: Change, directories: Directories) -> _Step:
+    def _look(self, change: TextChange, directories: DirectoryCache) -> _Step:
         """Say where on disk the change happens; raise if it can't."""
         self.key = change.locator.key
         if change.data is None:
             return _look_for_removal(change, directories)
         return _look_for_write(change, change.data, directories)
 
-    def _change(self, steps: Sequence[_Step], held: Held, directories: Directories) -> None:
+    def _change(self, steps: Sequence[_Step], held: HeldLock, directories: DirectoryCache) -> None:
         writes = [step for step in steps if isinstance(step, _Write)]
         burials = dict.fromkeys(step.directory for step in steps if isinstance(step, _Removal))
         names = held.temporaries([*(write.directory for write in writes), *burials])
@@ -248,7 +248,7 @@ class Batch:
         try:
             self._write_files(writes, names, directories)
             for directory, grave in graves.items():
-                os.mkdir(grave, 0o700, dir_fd=directories.opened(directory))
+                os.mkdir(grave, 0o700, dir_fd=directories.open(directory))
             self._rename(steps, names, graves, held, directories)
         except BaseException:
             for write, name in zip(writes, names, strict=False):
@@ -259,18 +259,18 @@ class Batch:
                 _discard(directories, directory, grave)
 
     def _write_files(
-        self, writes: Sequence[_Write], names: Sequence[str], directories: Directories
+        self, writes: Sequence[_Write], names: Sequence[str], directories: DirectoryCache
     ) -> None:
-        with Syncing(len(writes)) as syncing:
+        with SyncPool(len(writes)) as syncing:
             for start in range(0, len(writes), MOST_OPEN):
                 written: list[int] = []
                 try:
                     for place, write in enumerate(writes[start : start + MOST_OPEN], start):
                         self.key = write.change.locator.key
-                        directory = directories.opened(write.directory)
+                        directory = directories.open(write.directory)
                         written.append(write_new(directory, names[place], write.data, write.before))
                         if self._durable:
-                            begin_to_sync(written[-1])
+                            start_sync(written[-1])
                     if self._durable:
                         syncing.sync(written, os.fsync)
                 finally:
@@ -282,27 +282,27 @@ class Batch:
         steps: Sequence[_Step],
         names: Iterable[str],
         graves: dict[str, str],
-        held: Held,
-        directories: Directories,
+        held: HeldLock,
+        directories: DirectoryCache,
     ) -> None:
         temporaries = iter(names)
         for step in steps:
             if step is not None:
                 self.key = step.change.locator.key
-                directory = directories.opened(step.directory)
+                directory = directories.open(step.directory)
                 if isinstance(step, _Write):
                     _place(step, next(temporaries), directory, held)
                 else:
-                    grave = directories.opened(_joined(step.directory, graves[step.directory]))
+                    grave = directories.open(_joined(step.directory, graves[step.directory]))
                     self._bury(step, directory, grave, held)
                 self._unsynced[step.directory] = None
                 self.changed += 1
             self._done += 1
 
-    def _bury(self, removal: _Removal, directory: int, grave: int, held: Held) -> None:
+    def _bury(self, removal: _Removal, directory: int, grave: int, held: HeldLock) -> None:
         buried = str(self._done)
         try:
-            rename_fenced(held, removal.name, directory, buried, grave)
+            rename_locked(held, removal.name, directory, buried, grave)
         except FileNotFoundError:
             if status_in(directory, removal.name) is not None:
                 raise
@@ -316,20 +316,20 @@ class Batch:
             raise
 
 
-def _place(write: _Write, temporary: str, directory: int, held: Held) -> None:
+def _place(write: _Write, temporary: str, directory: int, held: HeldLock) -> None:
     """Rename a file to its name. What others put there since it was compared is given back."""
     change, name = write.change, write.name
     if change.expect is None:
-        rename_fenced(held, temporary, directory, name, directory)
+        rename_locked(held, temporary, directory, name, directory)
         return
     how = openat.NO_REPLACE if write.before is None else openat.EXCHANGE
     try:
-        is_exchanged = rename_fenced(held, temporary, directory, name, directory, how=how)
+        is_exchanged = rename_locked(held, temporary, directory, name, directory, how=how)
     except (FileExistsError, FileNotFoundError):  # it came or went meanwhile
         _compare(change, directory, name)
         raise
     if not is_exchanged:
-        rename_fenced(held, temporary, directory, name, directory)
+        rename_locked(held, temporary, directory, name, directory)
     elif how == openat.EXCHANGE:
         try:
             _compare(change, directory, temporary)
@@ -342,7 +342,7 @@ def _place(write: _Write, temporary: str, directory: int, held: Held) -> None:
             os.unlink(temporary, dir_fd=directory)
 
 
-def _compare(change: Change, directory: int, name: str) -> None:
+def _compare(change: TextChange, directory: int, name: str) -> None:
     if change.expect is not None:
         check_found(content_in(directory, name), change.expect, change.locator)
 
@@ -350,13 +350,13 @@ def _compare(change: Change, directory: int, name: str) -> None:
 def sync_below(root: str, open_below: Opener, keys: Sequence[str]) -> None:
     """Return when these files, and the directories above them, would survive a power cut."""
     folders: dict[str, None] = {}
-    with Directories(root, open_below) as directories:
+    with DirectoryCache(root, open_below) as directories:
         for key in keys:
             above = _parent(key)
             with suppress(FileNotFoundError, NotADirectoryError):
                 directory = directories.find(above)
-                name = directories.spelled_in(directory, key.rpartition("/")[2])
-                descriptor = openat.open_entry(name, openat.FILE, directories.opened(directory))
+                name = directories.spelling_in(directory, key.rpartition("/")[2])
+                descriptor = openat.open_entry(name, openat.FILE, directories.open(directory))
                 try:
                     os.fsync(descriptor)
                 finally:
@@ -366,20 +366,20 @@ def sync_below(root: str, open_below: Opener, keys: Sequence[str]) -> None:
                 above = _parent(above)
         for folder in folders:
             with suppress(FileNotFoundError, NotADirectoryError):
-                sync(directories.opened(directories.find(folder)))
+                sync(directories.open(directories.find(folder)))
 
 
-def _look_for_write(change: Change, data: bytes, directories: Directories) -> _Write:
+def _look_for_write(change: TextChange, data: bytes, directories: DirectoryCache) -> _Write:
     parent, _, segment = change.locator.key.rpartition("/")
-    directory = directories.make(parent)
-    if directory in directories.made:
+    directory = directories.create(parent)
+    if directory in directories.created:
         check_found(None, change.expect, change.locator)
         return _Write(change, directory, segment, data, None)
     name, before = _found(change, directory, directories)
     return _Write(change, directory, name, data, before)
 
 
-def _look_for_removal(change: Change, directories: Directories) -> _Removal | None:
+def _look_for_removal(change: TextChange, directories: DirectoryCache) -> _Removal | None:
     try:
         directory = directories.find(_parent(change.locator.key))
     except (FileNotFoundError, NotADirectoryError):
@@ -390,11 +390,11 @@ def _look_for_removal(change: Change, directories: Directories) -> _Removal | No
 
 
 def _found(
-    change: Change, directory: str, directories: Directories
+    change: TextChange, directory: str, directories: DirectoryCache
 ) -> tuple[str, os.stat_result | None]:
     """Return the name and status of what a change is about, if it is as expected."""
-    name = directories.spelled_in(directory, change.locator.name)
-    descriptor = directories.opened(directory)
+    name = directories.spelling_in(directory, change.locator.name)
+    descriptor = directories.open(directory)
     before = status_in(descriptor, name)
     if before is not None and stat.S_ISDIR(before.st_mode):
         raise IsADirectoryError(errno.EISDIR, "")
@@ -402,13 +402,13 @@ def _found(
     return name, before
 
 
-def _discard(directories: Directories, directory: str, temporary: str) -> None:
+def _discard(directories: DirectoryCache, directory: str, temporary: str) -> None:
     with suppress(OSError):  # what can't go now goes with the next holder of the lock
-        openat.discard_entry(temporary, directories.opened(directory))
+        openat.discard_entry(temporary, directories.open(directory))
 
 
 # ---------------------------------------------------------------- single files and names
-def take_back(root: str, made: Sequence[str]) -> None:
+def remove_created(root: str, made: Sequence[str]) -> None:
     """Remove directories that were made in vain; those that got content meanwhile stay."""
     for key in reversed(made):
         parent, _, name = key.rpartition("/")
@@ -460,15 +460,15 @@ def write_new(directory: int, name: str, data: bytes, before: os.stat_result | N
     return descriptor
 
 
-def begin_to_sync(descriptor: int) -> None:
+def start_sync(descriptor: int) -> None:
     """Let the disk start on a file, so that of many synced later it does several at once."""
     if hasattr(os, "posix_fadvise"):
         with suppress(OSError):  # it is only advice
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def rename_fenced(  # noqa: PLR0913 - from where to where
-    held: Held, old: str, old_directory: int, new: str, new_directory: int, *, how: int = 0
+def rename_locked(  # noqa: PLR0913 - from where to where
+    held: HeldLock, old: str, old_directory: int, new: str, new_directory: int, *, how: int = 0
 ) -> bool:
     """Commit by a rename, `how` as of `confined`, that can succeed only while the lock is ours."""
     held.verify()
@@ -490,11 +490,11 @@ def _joined(directory: str, name: str) -> str:
     return f"{directory}/{name}" if directory else name
 
 
-def atomic_write(held: Held, key: str, data: bytes) -> None:
+def atomic_write(held: HeldLock, key: str, data: bytes) -> None:
     """Make `data` the content of the file `key` below the root that `held` locks.
 
     Readers see the old content or the new, never a part; the new one is on disk when this returns.
     If the lock was taken over in the meantime, `LockLostError`, and nothing is changed.
     """
-    change = Change(Locator(key), data, None)
-    Batch(held.root, openat.opener(held.root), [change]).land(held)
+    change = TextChange(Locator(key), data, None)
+    WriteBatch(held.root, openat.opener(held.root), [change]).apply(held)

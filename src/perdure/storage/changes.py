@@ -85,7 +85,7 @@ def _shown(expectation: str | Absent) -> str:
     return "nothing there" if isinstance(expectation, Absent) else f"sha256 {expectation[:12]}"
 
 
-class Change(NamedTuple):
+class TextChange(NamedTuple):
     """What is to be at a place, and what must be there before."""
 
     locator: Locator
@@ -94,7 +94,7 @@ class Change(NamedTuple):
     expect: Expectation
 
 
-def check_changes(changes: Changes, expect: Conditions) -> list[Change]:
+def check_changes(changes: Changes, expect: Conditions) -> list[TextChange]:
     """Return the changes in their order; raise for what no backend could do."""
     conditions = expect or {}
     if [*conditions] == [*changes]:  # as most are, and nothing need be looked up
@@ -103,7 +103,7 @@ def check_changes(changes: Changes, expect: Conditions) -> list[Change]:
         _refuse_unchanged(conditions, changes)
         expected = [conditions.get(locator) for locator in changes]
     checked = [
-        Change(locator, text.encode(), each)
+        TextChange(locator, text.encode(), each)
         if locator.key and type(text) is str and text.isascii() and (each is None or each is ABSENT)
         else _checked(locator, text, each)
         for (locator, text), each in zip(changes.items(), expected, strict=True)
@@ -121,20 +121,20 @@ def _refuse_unchanged(conditions: Mapping[Locator, Expectation], changes: Change
             )
 
 
-def partly_done(error: StorageError, done: int, total: int) -> StorageError:
+def partial_error(error: StorageError, done: int, total: int) -> StorageError:
     """Return `error` as it is told when the changes before it are made."""
     kind = LockLostError if isinstance(error, ConcurrentModificationError) else type(error)
     return kind(f"{error} Of {total} changes, the {done} before it are made.")
 
 
-def _checked(locator: Locator, content: str | None, expect: Expectation) -> Change:
+def _checked(locator: Locator, content: str | None, expect: Expectation) -> TextChange:
     if not locator.key:
         raise DirectoryInTheWayError("the root is a directory. Fix: name a text below it.")
     if content is None:
         check_removal(expect)
-        return Change(locator, None, expect)
+        return TextChange(locator, None, expect)
     check_expectation(expect)
-    return Change(locator, encode_text(content, locator), expect)
+    return TextChange(locator, encode_text(content, locator), expect)
 
 
 def _refuse_one_below_another(keys: Collection[str]) -> None:

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from enum import Enum
 from typing import Final, NamedTuple
 
-from perdure.artifacts import CID, ArtifactStore, Change, IndexState
+from perdure.artifacts import CID, ArtifactStore, IndexState, NewBinding
 from perdure.artifacts.canonical import Value
 from perdure.artifacts.entry import Binding
 from perdure.dataclass import replace
@@ -33,14 +33,14 @@ from perdure.storage.changes import Changes, Conditions, Expectation, check_foun
 from perdure.storage.contract import UNREADABLE, Layout, StorageBackend, Text
 from perdure.storage.locator import Locator
 from perdure.storage.redo import (
-    Replaced,
-    guard_of,
-    has_landed,
-    is_of,
+    Replacement,
+    expectation_of,
     is_torn,
-    look,
-    look_all,
-    remove_empty,
+    is_written,
+    matches_cid,
+    read_text,
+    read_texts,
+    remove_empty_directories,
 )
 from perdure.storage.text_history import (
     EXTERNAL,
@@ -49,7 +49,7 @@ from perdure.storage.text_history import (
     Circumstances,
     Event,
     History,
-    decoded,
+    decode_text,
 )
 
 _OBSTACLES = (IsADirectoryError, NotADirectoryError, LinkRefusedError)
@@ -68,9 +68,9 @@ _SLACK_MS = 2_000
 """A file this much younger than its commit was not written by it."""
 
 
-def last_replaced(history: History, settled: int) -> list[Replaced]:
+def last_replacements(history: History, settled: int) -> list[Replacement]:
     """Return what the last commit after a position replaced; only that one can be unfinished."""
-    if history.fence.is_taken_in():
+    if history.lock.is_imported():
         return []
     events = [event for event in history.changes(settled) if _is_key(event.key)]
     if not events:
@@ -85,7 +85,7 @@ def last_replaced(history: History, settled: int) -> list[Replaced]:
             if event.origin in (EXTERNAL, UNDONE):  # undone: it says what was before
                 before[event.key] = event.cid
     earlier = history.store.catalogue.contents(list(after), begin) | before
-    return [Replaced(Locator(key), earlier[key], cid) for key, cid in after.items()]
+    return [Replacement(Locator(key), earlier[key], cid) for key, cid in after.items()]
 
 
 def _beginning(last: Sequence[Event]) -> int:
@@ -163,7 +163,7 @@ class Places:
         )
 
 
-class Wanted(NamedTuple):
+class TextWrite(NamedTuple):
     content: str | None
     expect: Expectation = None
 
@@ -180,26 +180,28 @@ class _Part(NamedTuple):
     """A text on its way, and what was there when it came."""
 
     locator: Locator
-    wanted: Wanted
+    wanted: TextWrite
     found: Text
     bound: CID | None
 
     @property
     def guard(self) -> Expectation:
         """What must still be there when the file is written."""
-        return guard_of(self.found) or self.wanted.expect
+        return expectation_of(self.found) or self.wanted.expect
 
-    def changes(self, circumstances: Circumstances, external: Circumstances) -> Iterator[Change]:
+    def changes(
+        self, circumstances: Circumstances, external: Circumstances
+    ) -> Iterator[NewBinding]:
         """Yield what happens: first what others did, then what we do."""
         key, content = self.locator.key, self.wanted.content
         if self.found is UNREADABLE:
-            if is_of(self.bound, content):
+            if matches_cid(self.bound, content):
                 return
-        elif not is_of(self.bound, self.found):
+        elif not matches_cid(self.bound, self.found):
             said = external.derived(self.bound)
-            yield Change(key, _bytes(self.found), said.to_mapping())
+            yield NewBinding(key, _bytes(self.found), said.to_mapping())
         if content != self.found:
-            yield Change(key, _bytes(content), circumstances.of(key).to_mapping())
+            yield NewBinding(key, _bytes(content), circumstances.of(key).to_mapping())
 
 
 class _Whose(Enum):
@@ -223,12 +225,12 @@ class _Stale(NamedTuple):
     def is_old(self) -> bool:
         return self.whose is not _Whose.OWNERS
 
-    def changes(self) -> Iterator[Change]:
+    def changes(self) -> Iterator[NewBinding]:
         if self.whose is not _Whose.OURS and self.found is not UNREADABLE:
             said = _EXTERNAL.derived(self.bound.cid).to_mapping()
-            yield Change(self.locator.key, _bytes(self.found), said)
+            yield NewBinding(self.locator.key, _bytes(self.found), said)
         if self.whose is _Whose.UNDECIDED:
-            yield Change(self.locator.key, _bytes(self.text), self.bound.circumstances)
+            yield NewBinding(self.locator.key, _bytes(self.text), self.bound.circumstances)
 
 
 class _Followed:
@@ -244,7 +246,7 @@ class _Followed:
     def is_long(self) -> bool:
         return len(self._since) > _MOST_AHEAD
 
-    def go_on(self, changes: Sequence[Change], state: IndexState) -> None:
+    def go_on(self, changes: Sequence[NewBinding], state: IndexState) -> None:
         for change in changes:
             content = change.content
             cid = None if content is None else CID.of(content, self._store.hash)
@@ -257,7 +259,7 @@ class _Followed:
         return known | self._store.catalogue.contents(asked, self._begin)
 
 
-class Joint:
+class Committer:
     """The texts of `inner`, and the history of them."""
 
     def __init__(self, inner: StorageBackend, history: History) -> None:
@@ -269,14 +271,16 @@ class Joint:
         """None, or as of a position up to which all is settled; only while the fence is held."""
 
     # ------------------------------------------------------------ writing
-    def commit(self, wanted: Mapping[Locator, Wanted], circumstances: Circumstances) -> IndexState:
+    def commit(
+        self, wanted: Mapping[Locator, TextWrite], circumstances: Circumstances
+    ) -> IndexState:
         """Let all of it enter history in one commit, then write the files: all of them, or none."""
-        with self.alone():
+        with self.exclusive():
             return self._land(wanted, circumstances)
 
     def remove(self, locator: Locator, expect: Expectation, circumstances: Circumstances) -> None:
         """Remove a text, or an empty directory, of which history knows nothing."""
-        with self.alone():
+        with self.exclusive():
             try:
                 is_dir = self.inner.info(locator).is_dir
             except FileNotFoundError:
@@ -285,9 +289,11 @@ class Joint:
             if is_dir:
                 self.inner.remove(locator, expect=expect)
             else:
-                self._land({locator: Wanted(None, expect)}, circumstances)
+                self._land({locator: TextWrite(None, expect)}, circumstances)
 
-    def _land(self, wanted: Mapping[Locator, Wanted], circumstances: Circumstances) -> IndexState:
+    def _land(
+        self, wanted: Mapping[Locator, TextWrite], circumstances: Circumstances
+    ) -> IndexState:
         try:
             state = self._commit(dict(wanted), circumstances)
         except BaseException:
@@ -303,22 +309,22 @@ class Joint:
         start = self._start()
         if start is None:
             return
-        replaced = last_replaced(self.history, start)
-        if has_landed(self.inner, replaced):
+        replaced = last_replacements(self.history, start)
+        if is_written(self.inner, replaced):
             self._applied(self.history.position())
             return
         changes = []
         for text in replaced:
             former = None if text.before is None else self.history.store.get(text.before)
             if text.before != text.after and (former is not None or text.before is None):
-                changes.append(Change(text.locator.key, former, _UNDONE.to_mapping()))
+                changes.append(NewBinding(text.locator.key, former, _UNDONE.to_mapping()))
         if changes:
             self.history.record(changes[::-1])
         self._redo(start)
 
     def _applied(self, position: int) -> None:
         """Set the positions after the files up to here were written."""
-        fence = self.history.fence
+        fence = self.history.lock
         if not self.inner.defers_sync:
             fence.settle(position)
             return
@@ -331,7 +337,7 @@ class Joint:
     def sync(self) -> None:
         """Make the files of all commits durable, and move the mark. Needs the lock."""
         position = self.history.position()
-        names = self.history.store.catalogue.named_since(self.history.fence.settled())
+        names = self.history.store.catalogue.named_since(self.history.lock.settled())
         locators = list(keys_among(names))
         try:
             self.inner.sync(locators)
@@ -342,18 +348,20 @@ class Joint:
                 {
                     each: text
                     for each, text in texts.items()
-                    if is_of(bound[each.key], look(self.inner, each))
+                    if matches_cid(bound[each.key], read_text(self.inner, each))
                 }
             )
-        self.history.fence.settle_durably(position)
+        self.history.lock.settle_durably(position)
 
     def _kept(self, cid: CID | None) -> str | None:
         return None if cid is None else self._text(cid)
 
-    def _commit(self, wanted: Mapping[Locator, Wanted], circumstances: Circumstances) -> IndexState:
+    def _commit(
+        self, wanted: Mapping[Locator, TextWrite], circumstances: Circumstances
+    ) -> IndexState:
         state = self.history.store.current()
-        if state.position == 0 and self.history.fence.mark() is None:
-            self.history.fence.settle_durably(0)  # so that a lost mark is not taken for a new store
+        if state.position == 0 and self.history.lock.mark() is None:
+            self.history.lock.settle_durably(0)  # so that a lost mark is not taken for a new store
         again = Circumstances(origin=EXTERNAL, more={DURING: state.position})
         parts = self._parts(wanted)
         for attempt in range(_ATTEMPTS):
@@ -371,23 +379,23 @@ class Joint:
                 break
         return state
 
-    def _record(self, changes: Sequence[Change]) -> IndexState:
+    def _record(self, changes: Sequence[NewBinding]) -> IndexState:
         state = self.history.record(changes)
         self._now().go_on(changes, state)
         return state
 
-    def _not_landed(self, parts: Sequence[_Part]) -> dict[Locator, Wanted]:
+    def _not_landed(self, parts: Sequence[_Part]) -> dict[Locator, TextWrite]:
         return {
             part.locator: part.wanted
             for part in parts
-            if look(self.inner, part.locator) != part.wanted.content
+            if read_text(self.inner, part.locator) != part.wanted.content
         }
 
-    def _parts(self, wanted: Mapping[Locator, Wanted]) -> list[_Part]:
+    def _parts(self, wanted: Mapping[Locator, TextWrite]) -> list[_Part]:
         names = [locator.key for locator in wanted]
         bound = self._now().contents(names)
         is_layout = isinstance(self.inner, Layout)
-        places = Places(self.inner, look_all(self.inner, list(wanted)) if is_layout else {})
+        places = Places(self.inner, read_texts(self.inner, list(wanted)) if is_layout else {})
         parts = [
             _Part(locator, wish, places.found(locator, *wish), bound[locator.key])
             for locator, wish in wanted.items()
@@ -414,10 +422,10 @@ class Joint:
 
     # ------------------------------------------------------------ settling
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def exclusive(self) -> Iterator[None]:
         """Keep other writers away, once what they left is settled; nobody writes if it can't be."""
-        with self.history.fence.held():
-            newest = self.history.store.settled().position
+        with self.history.lock.hold():
+            newest = self.history.store.settle().position
             if self._followed is None or self._followed.position != newest:
                 self._followed = None
                 self._settle_leftovers()
@@ -431,23 +439,23 @@ class Joint:
     def settle(self, *, unacknowledged: bool = False) -> None:
         """Write the files that a writer which died left unwritten."""
         if unacknowledged:
-            with self.alone():
+            with self.exclusive():
                 return
-        if self.history.fence.applied() == self.history.store.current().position:
+        if self.history.lock.applied() == self.history.store.current().position:
             return  # nothing was logged since
         if (self._start() or 0) < self.history.store.catalogue.last_named():  # the start follows
-            with self.alone():
+            with self.exclusive():
                 pass
 
     def _settle_leftovers(self) -> None:
         start = self._start()
         if start is not None and self.history.store.catalogue.last_named() <= start:
             return
-        if start is None or self.history.fence.is_taken_in():
+        if start is None or self.history.lock.is_imported():
             # Nothing tells which files were written, or others write them: the files are right.
             names = self.history.store.catalogue.named_since(start or 0)
             self._answer(keys_among(names))
-            self.history.fence.settle_durably(self.history.position())
+            self.history.lock.settle_durably(self.history.position())
             return
         self._redo(start)
 
@@ -487,8 +495,10 @@ class Joint:
                         obstructed.append(each)
         for each in removals:
             if each.bound.circumstances.get("origin") == UNDONE:
-                remove_empty(self.inner, each.locator.parent)
-        changes = [Change(each.locator.key, None, _EXTERNAL.to_mapping()) for each in obstructed]
+                remove_empty_directories(self.inner, each.locator.parent)
+        changes = [
+            NewBinding(each.locator.key, None, _EXTERNAL.to_mapping()) for each in obstructed
+        ]
         if changes:
             self.history.record(changes)
 
@@ -496,20 +506,20 @@ class Joint:
         """Write them durably: a torn file that is younger than its commit looks like an edit."""
         self.inner.write_all(
             {each.locator: each.text for each in stale},
-            expect={each.locator: guard_of(each.found) for each in stale},
+            expect={each.locator: expectation_of(each.found) for each in stale},
         )
 
     def _stale(self, locator: Locator, start: int) -> "_Stale | None":
         """Return what is at a place if it is not what history has there."""
-        bound = self.history.store.catalogue.bound(locator.key, self.history.position())
-        found = look(self.inner, locator)
-        if bound is None or is_of(bound.cid, found):
+        bound = self.history.store.catalogue.last_binding(locator.key, self.history.position())
+        found = read_text(self.inner, locator)
+        if bound is None or matches_cid(bound.cid, found):
             return None
         text = self._kept(bound.cid)
         if bound.cid is not None and text is None:  # it was erased
             return None
         is_new = found is not None and self._age(locator, bound.time) > _SLACK_MS
-        has_restarted = not self.history.fence.is_of_this_start()
+        has_restarted = not self.history.lock.is_of_this_boot()
         may_be_torn = self.inner.defers_sync and has_restarted
         is_sure = is_new or not may_be_torn
         if found is UNREADABLE:  # no version can say what it is
@@ -523,7 +533,7 @@ class Joint:
             former = versions[-1 - sum(each.position > start for each in versions) :]
         elif is_new:
             former = []
-        if any(is_of(each.cid, found) for each in former):
+        if any(matches_cid(each.cid, found) for each in former):
             whose = _Whose.OURS
         else:
             # The commit may have taken so long that its own file is younger than it.
@@ -539,7 +549,7 @@ class Joint:
 
     def _start(self) -> int | None:
         """Return the position after which files may be missing; None if nothing tells."""
-        applied, newest = self.history.fence.applied(), self.history.position()
+        applied, newest = self.history.lock.applied(), self.history.position()
         # A position beyond the log is of a log that was lost, and another one put in its place.
         return applied if applied is not None and applied <= newest else None
 
@@ -548,23 +558,23 @@ class Joint:
         self, locators: Iterable[Locator], said: Circumstances = _EXTERNAL
     ) -> list[Discrepancy]:
         """Let what others did to these places enter history; return what that was."""
-        with self.alone():
+        with self.exclusive():
             found = self._answer(locators, said)
             self._applied(self.history.position())
             return found
 
-    def put_aside(self, texts: Mapping[Locator, str], why: Mapping[str, Value]) -> None:
+    def record_unwritten(self, texts: Mapping[Locator, str], why: Mapping[str, Value]) -> None:
         """Let texts enter history that no file has; what the files have follows in one commit."""
         said = replace(_EXTERNAL, more=why).to_mapping()
-        with self.alone():
-            changes: list[Change] = []
+        with self.exclusive():
+            changes: list[NewBinding] = []
             bound = self._bound_at(list(texts))
             for locator, text in texts.items():
                 now = bound[locator]
-                if not is_of(now, text):
-                    changes.append(Change(locator.key, text.encode(), said))
+                if not matches_cid(now, text):
+                    changes.append(NewBinding(locator.key, text.encode(), said))
                     kept = None if now is None else self.history.store.get(now)
-                    changes.append(Change(locator.key, kept, said))
+                    changes.append(NewBinding(locator.key, kept, said))
             if changes:
                 self.history.record(changes)
                 self._applied(self.history.position())
@@ -577,8 +587,8 @@ class Joint:
         now = self._bound_at(places)
         found = [
             Discrepancy(locator, now[locator], _bytes(text))
-            for locator, text in look_all(self.inner, places).items()
-            if text is not UNREADABLE and not is_of(now[locator], text)
+            for locator, text in read_texts(self.inner, places).items()
+            if text is not UNREADABLE and not matches_cid(now[locator], text)
         ]
         found.sort(key=lambda one: one.after is not None)
         moved = _moved(found)
@@ -587,7 +597,7 @@ class Joint:
             said = by.derived(bound)
             if locator in moved:
                 said = replace(said, more={**said.more, MOVED_FROM: moved[locator].key})
-            changes.append(Change(locator.key, after, said.to_mapping()))
+            changes.append(NewBinding(locator.key, after, said.to_mapping()))
         if changes:
             self.history.record(changes)
         return found
@@ -598,9 +608,9 @@ class Joint:
         while True:
             start, named = self._start(), catalogue.last_named()
             if start is not None and named > start:
-                unfinished = last_replaced(self.history, start)
+                unfinished = last_replacements(self.history, start)
                 before = {text.locator: text.before for text in unfinished}
-                if locator in before and not has_landed(self.inner, unfinished):
+                if locator in before and not is_written(self.inner, unfinished):
                     former = before[locator]
                     return None if former is None else self._text(former)
             text = self._read(locator)
@@ -609,7 +619,7 @@ class Joint:
                 return text  # no commit of it came and went meanwhile
 
     def _last_bound(self, locator: Locator, position: int) -> int:
-        bound = self.history.store.catalogue.bound(locator.key, position)
+        bound = self.history.store.catalogue.last_binding(locator.key, position)
         return 0 if bound is None else bound.position
 
     def _read(self, locator: Locator) -> str | None:
@@ -621,16 +631,16 @@ class Joint:
     def compare(self, locators: Sequence[Locator]) -> Iterator[tuple[Text, Locator, CID | None]]:
         """Yield what is at each of these places, and what history has there."""
         bound = self._bound_at(locators)
-        for locator, text in look_all(self.inner, locators).items():
+        for locator, text in read_texts(self.inner, locators).items():
             yield text, locator, bound[locator]
 
-    def known(self) -> Iterator[Locator]:
+    def known_keys(self) -> Iterator[Locator]:
         return keys_among(self.history.store.catalogue.names("", self.history.position()))
 
     def _text(self, cid: CID) -> str | None:
         """Return the text that a CID names; None if it is no longer kept."""
         data = self.history.store.get(cid)
-        return None if data is None else decoded(data, str(cid))
+        return None if data is None else decode_text(data, str(cid))
 
     def _bound_at(self, locators: Sequence[Locator]) -> dict[Locator, CID | None]:
         keys = [locator.key for locator in locators]

@@ -93,10 +93,10 @@ def is_evident_copy(name: str, one: str, other: str) -> bool:
         return bool(one.strip())  # two empty notes are two notes
     ids = [found[1] if (found := _ID.search(text)) else None for text in (one, other)]
     is_same = ids[0] is not None and ids[0] == ids[1]
-    return (is_same or "(conflict" in name) and alike(one, other)
+    return (is_same or "(conflict" in name) and is_similar(one, other)
 
 
-def alike(one: str, other: str) -> bool:
+def is_similar(one: str, other: str) -> bool:
     """Whether two texts are versions of one, by the words of their bodies without frontmatter."""
     if one == other:
         return bool(one.strip())  # two empty notes are two notes

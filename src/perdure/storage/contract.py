@@ -17,13 +17,13 @@ from perdure.errors import (
     TextsGoneError,
 )
 from perdure.storage.changes import (
-    Change,
     Changes,
     Conditions,
     Expectation,
+    TextChange,
     check_changes,
     check_found,
-    partly_done,
+    partial_error,
 )
 from perdure.storage.locator import STORE_NOTE, Locator
 
@@ -496,7 +496,7 @@ class TransactionalBackend(StorageBackend):
         """Return the same backend for writes under these circumstances, which a history keeps."""
 
 
-def _change_one_by_one(backend: StorageBackend, changes: Sequence[Change]) -> None:
+def _change_one_by_one(backend: StorageBackend, changes: Sequence[TextChange]) -> None:
     """Make the changes by the verbs for one text, once all of them could be made."""
     for change in changes:
         _compare(backend, change)
@@ -509,10 +509,10 @@ def _change_one_by_one(backend: StorageBackend, changes: Sequence[Change]) -> No
         except StorageError as error:
             if not done:
                 raise
-            raise partly_done(error, done, len(changes)) from error
+            raise partial_error(error, done, len(changes)) from error
 
 
-def _compare(backend: StorageBackend, change: Change) -> None:
+def _compare(backend: StorageBackend, change: TextChange) -> None:
     locator, data, expect = change
     try:
         if expect is not None or backend.info(locator).is_dir:

@@ -73,7 +73,7 @@ class _OpenHow(ctypes.Structure):
 
 def opener(root: str) -> Opener:
     """Return the best way to open below `root`, which is a real path, without links."""
-    return at_once(root) if _kernel_can_refuse_links() else by_steps(root)
+    return single_step_opener(root) if _kernel_can_refuse_links() else stepwise_opener(root)
 
 
 @cache
@@ -81,7 +81,7 @@ def _kernel_can_refuse_links() -> bool:
     if not sys.platform.startswith("linux"):
         return False
     try:
-        os.close(at_once("/")("", DIRECTORY))
+        os.close(single_step_opener("/")("", DIRECTORY))
     except OSError:  # an older kernel, or a sandbox that forbids it
         return False
     return True
@@ -110,7 +110,7 @@ def rename(old: str, new: str, old_directory: int, new_directory: int, how: int)
     return True
 
 
-def at_once(root: str) -> Opener:
+def single_step_opener(root: str) -> Opener:
     """Return a way to open in one step of the kernel."""
     prefix = os.fsencode(root) + b"/"
     system_call: Callable[..., int] = system_library().syscall
@@ -130,7 +130,7 @@ def at_once(root: str) -> Opener:
     return open_at_once
 
 
-def by_steps(root: str) -> Opener:
+def stepwise_opener(root: str) -> Opener:
     """Return a way to open directory by directory, for systems without `openat2`."""
 
     def open_by_steps(key: str, flags: int) -> int:

@@ -44,7 +44,7 @@ class Authorisation:
             raise _refused(locator, "the leave has lapsed, or claims to hold too long")
 
 
-class Ledger:
+class AuthorisationLedger:
     """Which authorisations were used up, for all processes that share the folder."""
 
     def __init__(self, folder: str) -> None:

@@ -18,7 +18,7 @@ from perdure.storage.changes import ABSENT, Expectation, content_hash
 from perdure.storage.committer import Discrepancy, keys_among
 from perdure.storage.contract import UNREADABLE, Layout, StorageBackend, refuse_loss, walk
 from perdure.storage.locator import Locator
-from perdure.storage.redo import is_of, remove_empty
+from perdure.storage.redo import matches_cid, remove_empty_directories
 from perdure.storage.stamps import batches, was_moved
 from perdure.storage.text_history import Event, History
 from perdure.storage.wrappers.recorded import Recorded
@@ -26,7 +26,7 @@ from perdure.storage.wrappers.recorded import Recorded
 _ROOT = Locator("")
 
 
-class Kind(Enum):
+class EditKind(Enum):
     NEW = "new"
     EDITED = "edited"
     REMOVED = "removed"
@@ -34,12 +34,14 @@ class Kind(Enum):
     """No text, or a link, or not ours to read; it is left alone."""
 
 
-class Found(NamedTuple):
+class ExternalEdit(NamedTuple):
     locator: Locator
-    kind: Kind
+    kind: EditKind
 
 
-def sweep(recorded: Recorded, *, accept_removals: bool = False) -> list[Found]:
+def record_external_edits(
+    recorded: Recorded, *, accept_removals: bool = False
+) -> list[ExternalEdit]:
     """Compare every text with its last version; return what others did, and record it.
 
     Content decides; times and sizes say nothing where somebody else replicates the tree. What
@@ -48,17 +50,17 @@ def sweep(recorded: Recorded, *, accept_removals: bool = False) -> list[Found]:
     that is empty all at once, or lost more than a tenth of its texts, is a `TextsGoneError`, unless
     that is accepted.
     """
-    unreadable: list[Found] = []
+    unreadable: list[ExternalEdit] = []
     removed: dict[Locator, bytes] = {}
     written: list[Locator] = []
     met = 0
     arrived: Counter[bytes] = Counter()
-    compared = map(recorded.joint.compare, _batches(recorded, accept_removals=accept_removals))
+    compared = map(recorded.committer.compare, _batches(recorded, accept_removals=accept_removals))
     for text, locator, bound in chain.from_iterable(compared):
         met += isinstance(text, str)
         if text is UNREADABLE:
-            unreadable.append(Found(locator, Kind.UNREADABLE))
-        elif is_of(bound, text):
+            unreadable.append(ExternalEdit(locator, EditKind.UNREADABLE))
+        elif matches_cid(bound, text):
             continue
         elif text is None:
             removed[locator] = b"" if bound is None else bound.digest
@@ -85,20 +87,20 @@ def _batches(recorded: Recorded, *, accept_removals: bool) -> Iterator[list[Loca
     else:
         there = list(walk(inner, _ROOT))
     yield from batches(there)
-    yield from batches(set(recorded.joint.known()).difference(there))
+    yield from batches(set(recorded.committer.known_keys()).difference(there))
 
 
-def _found(discrepancy: Discrepancy) -> Found:
+def _found(discrepancy: Discrepancy) -> ExternalEdit:
     if discrepancy.after is None:
-        return Found(discrepancy.locator, Kind.REMOVED)
-    kind = Kind.NEW if discrepancy.before is None else Kind.EDITED
-    return Found(discrepancy.locator, kind)
+        return ExternalEdit(discrepancy.locator, EditKind.REMOVED)
+    kind = EditKind.NEW if discrepancy.before is None else EditKind.EDITED
+    return ExternalEdit(discrepancy.locator, kind)
 
 
-class Edits(NamedTuple):
+class EditReport(NamedTuple):
     """What a sweep of the texts found."""
 
-    recorded: tuple[Found, ...]
+    recorded: tuple[ExternalEdit, ...]
     """Texts that were new, edited or removed; each is a version now."""
     unreadable: tuple[Locator, ...]
     """Files that are not text, or may not be read. They are left alone."""
@@ -106,44 +108,44 @@ class Edits(NamedTuple):
     """Those of the unreadable that were texts before."""
 
 
-def record_edits(recorded: Recorded, *, accept_removals: bool = False) -> Edits:
+def record_edits(recorded: Recorded, *, accept_removals: bool = False) -> EditReport:
     """Compare every text of the tree with its last version, and record what others wrote."""
-    found = sweep(recorded, accept_removals=accept_removals)
-    unreadable = tuple(each.locator for each in found if each.kind is Kind.UNREADABLE)
-    return Edits(
-        tuple(each for each in found if each.kind is not Kind.UNREADABLE),
+    found = record_external_edits(recorded, accept_removals=accept_removals)
+    unreadable = tuple(each.locator for each in found if each.kind is EditKind.UNREADABLE)
+    return EditReport(
+        tuple(each for each in found if each.kind is not EditKind.UNREADABLE),
         unreadable,
         tuple(each for each in unreadable if recorded.history.current(each) is not None),
     )
 
 
 @dataclass(slots=True)
-class Landed:
+class FileWrites:
     written: int = 0
     left: list[str] = field(default_factory=list)
     """Where the file is not what history had before, or can't be written."""
 
 
-def waiting(history: History) -> list[Locator]:
+def unwritten_keys(history: History) -> list[Locator]:
     """Return the texts of which history knows more than was ever written to files."""
     history.position()
-    return list(keys_among(history.store.catalogue.named_since(history.fence.settled())))
+    return list(keys_among(history.store.catalogue.named_since(history.lock.settled())))
 
 
 _TOGETHER = 200
 
 
-def land(history: History, storage: StorageBackend) -> Landed:
+def write_files(history: History, storage: StorageBackend) -> FileWrites:
     """Write the files as history has them, where nobody else changed them meanwhile.
 
     All texts of a node are written at once: in some layouts they are one file, which is named by
     what they say together.
     """
-    landed = Landed()
-    with history.fence.held():
-        before, now = history.fence.settled(), history.position()
+    landed = FileWrites()
+    with history.lock.hold():
+        before, now = history.lock.settled(), history.position()
         some: list[Locator] = []
-        for locator in waiting(history):
+        for locator in unwritten_keys(history):
             if len(some) >= _TOGETHER and locator.parent.parent != some[-1].parent.parent:
                 _land(history, storage, some, (before, now), landed)
                 some = []
@@ -157,7 +159,7 @@ def _land(
     storage: StorageBackend,
     locators: Sequence[Locator],
     positions: tuple[int, int],
-    landed: Landed,
+    landed: FileWrites,
 ) -> None:
     changes: dict[Locator, str | None] = {}
     guards: dict[Locator, Expectation] = {}
@@ -173,7 +175,7 @@ def _land(
             continue
         if found == text:
             continue
-        if is_of(None if old is None else old.cid, found):
+        if matches_cid(None if old is None else old.cid, found):
             changes[locator] = text
             guards[locator] = ABSENT if found is None else content_hash(found)
         else:
@@ -189,7 +191,7 @@ def _land(
             _land(history, storage, [locator], positions, landed)
     for locator, text in changes.items():
         if text is None:
-            remove_empty(storage, locator.parent)
+            remove_empty_directories(storage, locator.parent)
 
 
 def _event(history: History, locator: Locator, position: int) -> Event | None:

@@ -15,7 +15,7 @@ from perdure.storage.contract import UNREADABLE, Layout, StorageBackend, Text
 from perdure.storage.locator import Locator
 
 
-class Replaced(NamedTuple):
+class Replacement(NamedTuple):
     """A text that a commit changes: what was there, and what is to be there."""
 
     locator: Locator
@@ -23,7 +23,7 @@ class Replaced(NamedTuple):
     after: CID | None
 
 
-def look(inner: StorageBackend, locator: Locator) -> Text:
+def read_text(inner: StorageBackend, locator: Locator) -> Text:
     try:
         return inner.read(locator)
     except (FileNotFoundError, IsADirectoryError):
@@ -32,30 +32,30 @@ def look(inner: StorageBackend, locator: Locator) -> Text:
         return UNREADABLE
 
 
-def look_all(inner: StorageBackend, locators: Sequence[Locator]) -> dict[Locator, Text]:
+def read_texts(inner: StorageBackend, locators: Sequence[Locator]) -> dict[Locator, Text]:
     """Return what is at each of these places."""
     if isinstance(inner, Layout):
         return inner.look(locators)
-    return {locator: look(inner, locator) for locator in locators}
+    return {locator: read_text(inner, locator) for locator in locators}
 
 
-def is_of(cid: CID | None, text: Text | bytes) -> bool:
+def matches_cid(cid: CID | None, text: Text | bytes) -> bool:
     """Whether the text is what the CID names; None is no text."""
     if cid is None or text is None or text is UNREADABLE:
         return cid is None and text is None
     return CID.of(text.encode() if isinstance(text, str) else text, cid.hash) == cid
 
 
-def guard_of(text: Text) -> Expectation:
+def expectation_of(text: Text) -> Expectation:
     """Return what a write expects that replaces this text and no other."""
     if text is UNREADABLE:
         return None
     return ABSENT if text is None else content_hash(text)
 
 
-def has_landed(inner: StorageBackend, replaced: Sequence[Replaced]) -> bool:
+def is_written(inner: StorageBackend, replaced: Sequence[Replacement]) -> bool:
     """Whether all of a commit is written."""
-    return all(is_of(text.after, look(inner, text.locator)) for text in replaced)
+    return all(matches_cid(text.after, read_text(inner, text.locator)) for text in replaced)
 
 
 def is_torn(found: str, text: str | None) -> bool:
@@ -68,7 +68,7 @@ def is_torn(found: str, text: str | None) -> bool:
     )
 
 
-def remove_empty(inner: StorageBackend, directory: Locator) -> None:
+def remove_empty_directories(inner: StorageBackend, directory: Locator) -> None:
     """Remove the directories that hold nothing any more, if they can go; never the root."""
     with suppress(OSError):
         while directory.key:

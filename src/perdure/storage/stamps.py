@@ -23,7 +23,7 @@ from perdure.storage.contract import ROOT, Skip, Stamp, StorageBackend, refuse_l
 from perdure.storage.locator import Locator
 from perdure.storage.openat import modified_in
 
-SEEN = "seen.sqlite"
+STAMPS_FILE = "seen.sqlite"
 """The file of the table, beside a history."""
 _BATCH = 256
 
@@ -59,14 +59,14 @@ Stamps = Mapping[str, Mapping[str, Stamp]]
 """The stamps of texts, by directory and name."""
 
 
-class Row(NamedTuple):
+class StampRow(NamedTuple):
     key: str
     stamp: Stamp
     digest: bytes
     """The sha256 of its content; `UNKNOWN` if it is not a text."""
 
 
-class Seen(Closing):
+class StampTable(Closing):
     """The table. Threads and processes may share it; without a path it is in memory."""
 
     def __init__(self, path: str = "") -> None:
@@ -84,7 +84,7 @@ class Seen(Closing):
         self._file.discard()
 
     # ------------------------------------------------------------ reading
-    def rows(self, keys: Iterable[str] | None = None) -> list[Row]:
+    def rows(self, keys: Iterable[str] | None = None) -> list[StampRow]:
         """Return the rows of some keys, or all of them."""
         if keys is None:
             return self._asked(_ROWS, [()])
@@ -106,7 +106,7 @@ class Seen(Closing):
         return int(self._one("SELECT count(*) FROM (SELECT 1 FROM seen LIMIT ?)", most) or 0)
 
     @property
-    def looked(self) -> float:
+    def last_full_scan(self) -> float:
         """When the last check began that was given all the time it took; 0.0 if none was."""
         return float(self._one("SELECT value FROM note WHERE name = ?", _LOOKED) or 0.0)
 
@@ -143,21 +143,23 @@ class Seen(Closing):
 
         return self._file.ask(load)
 
-    def _asked(self, statement: str, asked: Iterable[tuple[str, ...]]) -> list[Row]:
-        def ask(file: DatabaseFile) -> list[Row]:
+    def _asked(self, statement: str, asked: Iterable[tuple[str, ...]]) -> list[StampRow]:
+        def ask(file: DatabaseFile) -> list[StampRow]:
             with file.reading() as db:
                 found = (row for values in questions for row in db.execute(statement, values))
-                return [Row(_joined(directory, name), *rest) for directory, name, *rest in found]
+                return [
+                    StampRow(_joined(directory, name), *rest) for directory, name, *rest in found
+                ]
 
         questions = list(asked)
         return self._file.ask(ask)
 
     # ------------------------------------------------------------ changing
-    def put(self, rows: Iterable[Row]) -> None:
+    def put(self, rows: Iterable[StampRow]) -> None:
         self.change(list(rows), ())
 
     def change(
-        self, rows: Sequence[Row], gone: Sequence[str], notes: Mapping[str, str] | None = None
+        self, rows: Sequence[StampRow], gone: Sequence[str], notes: Mapping[str, str] | None = None
     ) -> None:
         """Put rows and drop others in one transaction; it may be lost with the power."""
         noted = notes or {}
@@ -172,7 +174,9 @@ class Seen(Closing):
         if rows or gone or notes:
             self._file.ask(store)
 
-    def _follow(self, rows: Sequence[Row], gone: Sequence[str], notes: Mapping[str, str]) -> None:
+    def _follow(
+        self, rows: Sequence[StampRow], gone: Sequence[str], notes: Mapping[str, str]
+    ) -> None:
         """Keep what was read in step; who is looking at it keeps what they have."""
         touched = {_halves(key)[0] for key in (*gone, *(row.key for row in rows))}
         stamps = {directory: {**self._stamps.get(directory, {})} for directory in touched}
@@ -195,7 +199,7 @@ def _joined(directory: str, name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class ScanResult:
     """What a check found. Once that is recorded, `settle` lets the next check know."""
 
     new: tuple[str, ...] = ()
@@ -208,11 +212,11 @@ class Checked:
     """How many of the unreadable are directories."""
     left: int = 0
     """How many texts were not looked at, or not compared, within the time; 0 if all were."""
-    rows: tuple[Row, ...] = ()
+    rows: tuple[StampRow, ...] = ()
     """What to remember of texts that were compared."""
     gone: tuple[str, ...] = ()
     """What to forget: texts that are not there any more."""
-    goes_on: str = ""
+    resume_at: str = ""
     """The directory at which the next check begins."""
     rule: str = ""
     """Which files were taken."""
@@ -222,7 +226,7 @@ class Checked:
         return (*self.removed, *self.changed, *self.new)
 
 
-class Taking(NamedTuple):
+class FileFilter(NamedTuple):
     """Which files hold texts, by their keys."""
 
     matches: Skip
@@ -234,30 +238,30 @@ Expected = Callable[[Sequence[str]], Mapping[str, bytes | None]]
 """Returns the digests of what we last wrote at some keys; None where that is nothing."""
 
 
-def settle(seen: Seen, checked: Checked, began: float | None = None) -> None:
+def save_scan(seen: StampTable, checked: ScanResult, began: float | None = None) -> None:
     """Remember what a check found, once that is recorded; and since when nothing was missed."""
     before, notes = seen.notes, {} if began is None else {_LOOKED: repr(began)}
-    if before.get(_GOES_ON, "") != checked.goes_on:
-        notes[_GOES_ON] = checked.goes_on
+    if before.get(_GOES_ON, "") != checked.resume_at:
+        notes[_GOES_ON] = checked.resume_at
     if not checked.left and before.get(_RULE, "") != checked.rule:
         notes[_RULE] = checked.rule
     if checked.rows or checked.gone or notes:
         seen.change(checked.rows, checked.gone, notes)
 
 
-def check(  # noqa: PLR0913 - what is compared with what, and within which bounds
+def find_changes(  # noqa: PLR0913 - what is compared with what, and within which bounds
     backend: StorageBackend,
-    seen: Seen,
+    seen: StampTable,
     *,
     deadline: float | None = None,
     directory: Locator = ROOT,
     skip: Skip = lambda _: False,
-    takes: Taking | None = None,
+    file_filter: FileFilter | None = None,
     expected: Expected | None = None,
     accept_removals: bool = False,
     clock: Callable[[], float] = time.monotonic,
     known: Stamps | None = None,
-) -> Checked:
+) -> ScanResult:
     """Compare every text with what was last seen of it. Nothing is changed, not even `seen`.
 
     Stamps are compared, and contents where stamps differ or can't tell. Without `expected`, a
@@ -269,11 +273,11 @@ def check(  # noqa: PLR0913 - what is compared with what, and within which bound
     `TextsGoneError` if more than a tenth of the texts are gone and were not moved, or all of them
     are, unless that is accepted.
     """
-    found = _scan(backend, seen, _Bounds(directory, skip, takes, deadline, clock, known))
+    found = _scan(backend, seen, _Bounds(directory, skip, file_filter, deadline, clock, known))
     asked = [*found.differing, *found.missing]
     ours = None if expected is None else expected(asked) if asked else {}
     before = {row.key: row for row in seen.rows(asked)} if asked else {}
-    new, changed, rows = list[str](), list[str](), list[Row]()
+    new, changed, rows = list[str](), list[str](), list[StampRow]()
     compared, closed = 0, len(found.unreadable)
     for key, stamp in found.differing.items():
         if compared >= _LEAST_COMPARED and found.bounds.is_late():
@@ -283,7 +287,7 @@ def check(  # noqa: PLR0913 - what is compared with what, and within which bound
         if digest is None:  # removed since the scan met it, so the next one misses it
             continue
         seen_before = None if row is None else row.digest
-        now = Row(key, stamp, digest)
+        now = StampRow(key, stamp, digest)
         if now != row:
             rows.append(now)
         reference = seen_before if ours is None else ours.get(key)
@@ -297,11 +301,11 @@ def check(  # noqa: PLR0913 - what is compared with what, and within which bound
     if not accept_removals:
         arrived = set(new)
         moved = Counter(row.digest for row in rows if row.key in arrived)
-        taken = [key for key in removed if takes is None or takes.matches(key)]
+        taken = [key for key in removed if file_filter is None or file_filter.matches(key)]
         there = [before[key] for key in taken if key in before]  # others may note it meanwhile
         if lost := [row.key for row in there if not was_moved(row.digest, moved)]:
             refuse_loss(backend, lost, known=found.met + len(lost), met=found.met)
-    return Checked(
+    return ScanResult(
         new=tuple(sorted(new)),
         changed=tuple(sorted(changed)),
         removed=tuple(removed),
@@ -310,8 +314,8 @@ def check(  # noqa: PLR0913 - what is compared with what, and within which bound
         left=found.left + len(found.differing) - compared,
         rows=tuple(rows),
         gone=tuple(gone),
-        goes_on=found.goes_on,
-        rule=takes.rule if takes else "",
+        resume_at=found.goes_on,
+        rule=file_filter.rule if file_filter else "",
     )
 
 
@@ -333,7 +337,7 @@ def _digest(backend: StorageBackend, key: str) -> bytes | None:
 class _Bounds(NamedTuple):
     directory: Locator
     skip: Skip
-    takes: Taking | None
+    takes: FileFilter | None
     deadline: float | None
     clock: Callable[[], float]
     known: Stamps | None
@@ -374,7 +378,7 @@ class _Scan:
         return self.bounds.takes is None or self.bounds.takes.matches(key)
 
 
-def _scan(backend: StorageBackend, seen: Seen, bounds: _Bounds) -> _Scan:
+def _scan(backend: StorageBackend, seen: StampTable, bounds: _Bounds) -> _Scan:
     """Look at every stamp, first from where the check before was out of time."""
     rule = bounds.takes.rule if bounds.takes else ""
     known, entered = seen.stamps() if bounds.known is None else bounds.known, set[str]()

@@ -5,7 +5,7 @@ from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
-from perdure.artifacts import CID, ArtifactStore, Change, IndexState
+from perdure.artifacts import CID, ArtifactStore, IndexState, NewBinding
 from perdure.artifacts.canonical import Value
 from perdure.artifacts.disk import Disk, FolderDisk
 from perdure.artifacts.entry import Bind, Binding
@@ -13,7 +13,7 @@ from perdure.dataclass import dataclass, field, replace
 from perdure.errors import AbsentError, NotTextError
 from perdure.files import Closing
 from perdure.storage.locator import Locator
-from perdure.storage.lock.tree_lock import Fence
+from perdure.storage.lock.tree_lock import TreeLock
 from perdure.times import last
 
 SAVE = "save"
@@ -134,7 +134,7 @@ class BlamedLine(NamedTuple):
     version: Version
 
 
-Which = int | CID | Version
+VersionSelector = int | CID | Version
 """A version by its number, by its content (the last that had it), or as it is."""
 
 
@@ -143,22 +143,22 @@ class History(Closing):
 
     def __init__(self, store: ArtifactStore, disk: Disk) -> None:
         self.store = store
-        self.fence = Fence(disk, lambda: store.history)
+        self.lock = TreeLock(disk, lambda: store.history)
 
     @classmethod
     def open(cls, folder: str) -> "History":
         """Open the history in a folder; if there is none, the first version makes it."""
-        return cls.on(FolderDisk(folder))
+        return cls.on_disk(FolderDisk(folder))
 
     @classmethod
-    def on(cls, disk: Disk) -> "History":
+    def on_disk(cls, disk: Disk) -> "History":
         return cls(ArtifactStore(disk), disk)
 
     def close(self) -> None:
         self.store.close()
 
     # ------------------------------------------------------------ what happened
-    def record(self, changes: Sequence[Change]) -> IndexState:
+    def record(self, changes: Sequence[NewBinding]) -> IndexState:
         return self.store.record(changes)
 
     def changes(self, after: int = 0) -> Iterator[Event]:
@@ -171,7 +171,7 @@ class History(Closing):
 
     def current(self, locator: Locator, state: IndexState | None = None) -> Event | None:
         """Return what last happened to a key; None if nothing ever did."""
-        found = self.store.catalogue.bound(locator.key, self.position(state))
+        found = self.store.catalogue.last_binding(locator.key, self.position(state))
         return None if found is None else Event(*_fields(found))
 
     def versions(self, locator: Locator, state: IndexState | None = None) -> list[Version]:
@@ -193,7 +193,7 @@ class History(Closing):
             earlier = [version for version in former if _is_before(version, arrival)]
         return earlier + later
 
-    def version(self, locator: Locator, which: Which) -> Version:
+    def version(self, locator: Locator, which: VersionSelector) -> Version:
         """Find a version; `AbsentError` if there is no such one."""
         if isinstance(which, Version):
             return which
@@ -236,7 +236,7 @@ class History(Closing):
                 f"the text that {version.key!a} had at entry {version.position} is no longer kept. "
                 "Fix: choose another version."
             )
-        return decoded(data, version.key)
+        return decode_text(data, version.key)
 
     def earlier(self, locator: Locator, state: IndexState | None = None) -> Iterator[str]:
         """Yield the kept texts that a key had up to a state, newest first; none that was undone."""
@@ -248,7 +248,7 @@ class History(Closing):
                 with suppress(AbsentError, NotTextError):
                     yield self.text(version)
 
-    def diff(self, locator: Locator, old: Which, new: Which) -> str:
+    def diff(self, locator: Locator, old: VersionSelector, new: VersionSelector) -> str:
         from perdure.artifacts import lines  # noqa: PLC0415 - who compares texts pays for it
 
         a, b = self.version(locator, old), self.version(locator, new)
@@ -269,7 +269,7 @@ class History(Closing):
         return [BlamedLine(line.text, kept[line.version]) for line in lines.blame(texts)]
 
 
-def decoded(data: bytes, key: str) -> str:
+def decode_text(data: bytes, key: str) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:

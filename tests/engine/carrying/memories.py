@@ -102,8 +102,8 @@ def answers(context: Context) -> Mapping[str, object]:
         for question in QUESTIONS:
             hits = of(context, who).recall(question).hits
             found[f"{who.user_id}: {question}"] = [(h.uri, h.cid, h.snippet, h.score) for h in hits]
-    half = history.store.whole(history.store.current()).position // 2
-    past = of(context, ROOT).recall("tabs", at=history.store.whole((0, half))).hits  # type: ignore[arg-type] # it is a state
+    half = history.store.last_commit(history.store.current()).position // 2
+    past = of(context, ROOT).recall("tabs", at=history.store.last_commit((0, half))).hits  # type: ignore[arg-type] # it is a state
     found["past"] = [(h.uri, h.cid) for h in past]
     return found
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from perdure.artifacts.entry import Bind, Logged
+from perdure.artifacts.entry import Bind, LogEntry
 from perdure.engine import arriving, exporting
 from perdure.engine.arriving import Arriving, Migrating
 from perdure.engine.exporting import Reachable, read_manifest
@@ -19,7 +19,7 @@ from tests.engine.remembering import ANA
 pytestmark = [pytest.mark.search, pytest.mark.usefixtures("agfs")]
 
 
-def _everything(_self: Reachable, _logged: Logged, bind: Bind) -> Bind:
+def _everything(_self: Reachable, _logged: LogEntry, bind: Bind) -> Bind:
     return bind
 
 
@@ -85,7 +85,7 @@ def _machine(tmp_path: Path) -> Machine:
 
 BITES: dict[str, tuple[object, str, object, Callable[[Path], None]]] = {
     "everybody's versions are exported": (Reachable, "keep", _everything, _reach),
-    "empty folders stay": (reconciliation, "remove_empty", _nothing, _copies),
+    "empty folders stay": (reconciliation, "remove_empty_directories", _nothing, _copies),
     "what was derived stays after an erasure": (Arriving, "_forget_derived", _nothing, _copies),
     "edits are overwritten": (exporting, "_refuse_changed", _nothing, _edits),
     "no note is left": (arriving, "write_whole", _nothing, _interrupted),

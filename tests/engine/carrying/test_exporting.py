@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perdure.artifacts import IndexState
-from perdure.artifacts.archive_transfer import How
+from perdure.artifacts.archive_transfer import ImportOutcome
 from perdure.errors import AccessDeniedError, FileInTheWayError, NodeNotFoundError
 from perdure.model import RequestContext
 from tests.engine.carrying.memories import (
@@ -61,7 +61,7 @@ def test_every_file_version_and_answer_is_the_same_elsewhere(
 
     done = there.take_in(folder)
 
-    assert done.how is How.RESTORED
+    assert done.how is ImportOutcome.RESTORED
     assert there.files() == machine.files()
     with machine.opened() as ours, there.opened() as theirs:
         assert versions(theirs) == versions(ours)
@@ -69,7 +69,7 @@ def test_every_file_version_and_answer_is_the_same_elsewhere(
         assert answers(theirs) == answers(ours)
         assert theirs.recorded.history.store.verify().ok
         assert there.files() == machine.files()
-    assert there.take_in(folder).how is How.KNOWN
+    assert there.take_in(folder).how is ImportOutcome.KNOWN
 
 
 def test_people_can_read_it(machine: Machine, folder: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_copy_goes_on_with_a_later_export(machine: Machine, folder: Path, tmp_
         )
         context.memory.export(folder, everything=True)
 
-    assert there.take_in(folder).how is How.CONTINUED
+    assert there.take_in(folder).how is ImportOutcome.CONTINUED
     assert there.files() == machine.files()
     assert not any(b"Prefers tabs" in data for data in files_in(there.home).values())
     with machine.opened() as ours, there.opened() as theirs:

@@ -190,4 +190,4 @@ def test_a_writer_of_the_same_node_comes_before_or_after(tmp_path: Path) -> None
         assert paths
         for path in receipts(tmp_path):
             assert check_receipt(context, path) == []
-        assert not context.recorded.history.store.is_kept(CID.of(texts[-1].encode()))
+        assert not context.recorded.history.store.has_bytes(CID.of(texts[-1].encode()))

@@ -476,7 +476,7 @@ def test_a_receipt_that_was_touched_proves_nothing(home: Path) -> None:
                 refused += 1
         assert refused > len(text) // 7 - 5
         with pytest.raises(ProofError):
-            receipt.verify(SigningKey.make("perdure").public)
+            receipt.verify(SigningKey.generate("perdure").public)
         with pytest.raises(ProofError):
             Receipt.from_text(json.dumps({"said": receipt.said, "note": "", "more": 1}))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from mmap import mmap
 from typing import NamedTuple, TypeVar
 
-from perdure.artifacts.disk import Buffer, Disk, File, Held
+from perdure.artifacts.disk import Buffer, Disk, DiskLock, File
 
 T = TypeVar("T")
 
@@ -116,7 +116,7 @@ class FaultyDisk:
         self._folder("sync", "", self._inner.sync)
         self._durable_names = dict(self._files)
 
-    def lock(self, name: str) -> Held | None:
+    def lock(self, name: str) -> DiskLock | None:
         return self._folder("lock", name, lambda: self._inner.lock(name))
 
     def path(self, name: str) -> None:

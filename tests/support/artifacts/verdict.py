@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from perdure.artifacts import CID, ArtifactStore, IndexState, Literal, Logged
+from perdure.artifacts import CID, ArtifactStore, IndexState, Literal, LogEntry
 from perdure.artifacts.entry import Lift, Put, SnapshotAnchor, Sweep, Tombstone
 from perdure.errors import RetentionError
 from tests.support.artifacts.states import CrashState
@@ -66,7 +66,7 @@ class Judge:
                 faults = store.verify().faults
                 assert faults == (), faults
 
-    def _check_log(self, found: list[Logged]) -> int:
+    def _check_log(self, found: list[LogEntry]) -> int:
         """Return how far the log goes, if it says what was logged, and whole commits only."""
         kept = len(found)
         assert found == self._log[:kept], "the log says what was never logged"
@@ -91,7 +91,7 @@ def _check_refused(store: ArtifactStore, state: IndexState, cids: Sequence[CID])
     assert not cids, f"{state} is older than what is retained, but was answered"
 
 
-def _moments(log: Sequence[Logged], contents: Mapping[CID, bytes]) -> dict[int, Moment]:
+def _moments(log: Sequence[LogEntry], contents: Mapping[CID, bytes]) -> dict[int, Moment]:
     """Return what is to be had after each commit, by its position."""
     visible: set[CID] = set()
     snapshots = horizon = 0

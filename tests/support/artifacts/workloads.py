@@ -8,7 +8,7 @@ from itertools import count, product
 from typing import NamedTuple
 from unittest.mock import patch
 
-from perdure.artifacts import CID, ArtifactStore, Change, Derived, IndexState, Literal, Logged
+from perdure.artifacts import CID, ArtifactStore, Derived, IndexState, Literal, LogEntry, NewBinding
 from perdure.artifacts.disk import Disk
 from perdure.artifacts.entry import encode_put
 from perdure.artifacts.segment import ALIGNMENT, HEAD_BYTES, HEADER_BYTES
@@ -90,7 +90,7 @@ class Scene:
 
     def put_up_to_seal(self) -> None:
         """Put content that ends with a sector, so that its seal alone can be lost."""
-        offset = self.store._journal.log.end.offset or HEADER_BYTES
+        offset = self.store._shared_log.log.end.offset or HEADER_BYTES
         begin = offset + HEAD_BYTES + len(encode_put(bytes(36), 0, 0, 0))
         self.put(SECTOR + -begin % SECTOR)
 
@@ -128,7 +128,7 @@ STEPS: Mapping[str, Callable[[Scene], object]] = {
     "tombstone": Scene.hide,
     "lift": Scene.show,
     "record": lambda scene: scene.store.record(
-        [Change("a/name", scene.made(30), {"step": scene.steps}), Change("another", None)]
+        [NewBinding("a/name", scene.made(30), {"step": scene.steps}), NewBinding("another", None)]
     ),
     "snapshot": lambda scene: scene.store.snapshot(),
     "collect": lambda scene: scene.store.gc(before=scene.store.current().position),
@@ -143,7 +143,7 @@ class Run(NamedTuple):
     recording: Recording
     last_step: int
     """How many operations came before the last step."""
-    log: tuple[Logged, ...]
+    log: tuple[LogEntry, ...]
     contents: Mapping[CID, bytes]
 
 

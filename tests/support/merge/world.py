@@ -31,7 +31,7 @@ class World:
 
     def __init__(self, opener: Opener) -> None:
         self._opener = opener
-        self.history = History.on(MemoryDisk())
+        self.history = History.on_disk(MemoryDisk())
         backend = Recorded(MemoryBackend(), self.history)
         self.nodes = Nodes(backend, clock=lambda: NOON)
         self.known = KnownNodes(self.nodes, self._match)

@@ -64,10 +64,10 @@ from perdure.model.values import JSON, MAX_NOTE
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.changes import (
     ABSENT,
-    Change,
     Changes,
     Conditions,
     Expectation,
+    TextChange,
     check_changes,
     check_found,
     check_removal,
@@ -89,7 +89,7 @@ from perdure.storage.contract import (
     refuse_loss,
 )
 from perdure.storage.locator import trusted
-from perdure.storage.wrappers.read_only import Wrapped
+from perdure.storage.wrappers.read_only import BackendWrapper
 
 if TYPE_CHECKING:
     import re
@@ -136,7 +136,7 @@ class _Note(NamedTuple):
 _NO_NOTE = _Note(None, None, {})
 
 
-class NotesLayout(Closing, Wrapped, Layout):
+class NotesLayout(Closing, BackendWrapper, Layout):
     """The logical tree of nodes, on a backend that has a note for each.
 
     Notes outside of the memory folder are resources in place, if it is not the whole tree. They
@@ -424,7 +424,7 @@ class NotesLayout(Closing, Wrapped, Layout):
                     raise
         return None
 
-    def _planned(self, wanted: Sequence[Change]) -> "Sequence[_Step]":
+    def _planned(self, wanted: Sequence[TextChange]) -> "Sequence[_Step]":
         """Return what becomes of each file, once every condition was compared."""
         parts = {change.locator: part_of(change.locator.key) for change in wanted}
         notes = {

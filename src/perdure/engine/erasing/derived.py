@@ -14,7 +14,7 @@ from perdure.engine.outbox import OutboxStore
 from perdure.errors import PerdureError
 from perdure.index.memo import memo_folder
 from perdure.model import Uri
-from perdure.storage.stamps import Seen
+from perdure.storage.stamps import StampTable
 from perdure.storage.wrappers.recorded import Recorded
 
 _ASIDE = "*-aside-*"
@@ -28,7 +28,7 @@ class Derived:
         recorded: Recorded,
         indexes: Indexes,
         outbox: OutboxStore,
-        seen: Seen,
+        seen: StampTable,
     ) -> None:
         self.recorded = recorded
         self.folder = Path(recorded.history.store.disk.whereabouts)
@@ -91,7 +91,7 @@ class Derived:
             if folder == self.folder or not folder.is_dir():
                 continue
             with suppress(PerdureError, OSError), ArtifactStore.open(folder) as store:
-                held = sum(map(store.is_kept, cids))
+                held = sum(map(store.has_bytes, cids))
                 if held:
                     yield f"the history {folder.name} of another memory holds {held} of them too"
 

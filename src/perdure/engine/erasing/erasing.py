@@ -12,7 +12,7 @@ from functools import partial
 from itertools import islice
 
 from perdure.artifacts import CID
-from perdure.artifacts.disk import take_in_time
+from perdure.artifacts.disk import acquire_within
 from perdure.artifacts.entry import Sweep
 from perdure.context.draft import Draft
 from perdure.context.files import META, OWNER
@@ -48,7 +48,7 @@ from perdure.model.uri import MESSAGE
 from perdure.model.values import JSON
 from perdure.proofs.signing_keys import SigningKey
 from perdure.storage import Locator
-from perdure.storage.reconciliation import sweep
+from perdure.storage.reconciliation import record_external_edits
 from perdure.storage.text_history import Event
 from perdure.storage.wrappers.recorded import Recorded
 
@@ -81,7 +81,7 @@ class Erasing:
     def plan(self, uri: str, ctx: RequestContext) -> tuple[ErasurePlan, Hidden]:
         """Say what would be erased. Nothing is changed; what others did by hand enters history."""
         demand_root(ctx)
-        sweep(self._recorded)
+        record_external_edits(self._recorded)
         task = self._planner.task(uri, ctx, "")
         hiding = Hiding(self._nodes, ctx, erased=True)
         hidden = hiding.plan(Draft(self._nodes, datetime.now(UTC)), self._planner.targets(task))
@@ -97,7 +97,7 @@ class Erasing:
         key = self._demand_key()
         with self._alone():
             self._finish_all(ctx, key)
-            sweep(self._recorded)
+            record_external_edits(self._recorded)
             task = self._planner.task(uri, ctx, reason)
             if self._planner.is_nothing(task):
                 return None
@@ -118,7 +118,7 @@ class Erasing:
 
     @contextmanager
     def _alone(self, seconds: float = 10.0) -> Iterator[None]:
-        held = take_in_time(partial(self._history.store.disk.lock, _LOCK), seconds, _PAUSE)
+        held = acquire_within(partial(self._history.store.disk.lock, _LOCK), seconds, _PAUSE)
         if held is None:
             raise LockTimeout(
                 "another process is erasing something of this memory just now. Nothing was "

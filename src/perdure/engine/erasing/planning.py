@@ -301,7 +301,7 @@ class Planner:
         return True
 
     def _is_kept(self, cid: CID) -> bool:
-        return self.history.store.is_kept(cid)
+        return self.history.store.has_bytes(cid)
 
     # ------------------------------------------------------------ sessions that quote it
     def targets(self, task: Task) -> list[Target]:

@@ -15,7 +15,7 @@ from perdure.artifacts.entry import Put, Sweep
 from perdure.dataclass import dataclass
 from perdure.errors import InvalidCIDError, ProofError
 from perdure.model.values import JSON
-from perdure.proofs.checkpoint import Note, SignedCheckpoint, origin_of
+from perdure.proofs.checkpoint import SignedCheckpoint, SignedNote, origin_of
 from perdure.proofs.proof import Prover, log_root
 from perdure.proofs.signing_keys import PublicKey, SigningKey
 from perdure.storage.text_history import History
@@ -29,7 +29,7 @@ class Receipt:
     """Says what was erased; to be ignored until `verify` returned."""
 
     said: str
-    note: Note
+    note: SignedNote
 
     @classmethod
     def signed(cls, said: Mapping[str, JSON], history: History, key: SigningKey) -> "Receipt":
@@ -37,7 +37,7 @@ class Receipt:
         checkpoint = Prover(history.store, key).checkpoint()
         told = {**said, "checkpoint": checkpoint.to_text()}
         text = json.dumps(told, sort_keys=True, ensure_ascii=True, indent=1)
-        return cls(text, Note.sign(_signed_text(text, history.store.history), key))
+        return cls(text, SignedNote.sign(_signed_text(text, history.store.history), key))
 
     @classmethod
     def from_text(cls, text: str) -> "Receipt":
@@ -48,7 +48,7 @@ class Receipt:
             raise _malformed() from error
         match read:
             case {"said": str(said), "note": str(note), **more} if not more:
-                return cls(said, Note.from_text(note))
+                return cls(said, SignedNote.from_text(note))
         raise _malformed()
 
     def to_text(self) -> str:
@@ -132,7 +132,7 @@ def differences(said: Mapping[str, JSON], history: History, key: PublicKey) -> I
         return
     contents = _contents(said)
     yield from _still_there(contents, history, claim.size)
-    for cid in sorted(store.with_bytes_left(contents, claim.size)):
+    for cid in sorted(store.find_unerased(contents, claim.size)):
         yield f"{cid} has bytes left in the segments of the history"
 
 
@@ -158,7 +158,7 @@ def _still_there(contents: set[CID], history: History, size: int) -> Iterator[st
                     again[cid] = logged.position
     for cid in sorted(contents):
         if cid in again:
-            if history.store.is_kept(cid):
+            if history.store.has_bytes(cid):
                 yield f"{cid} was saved again at entry {again[cid]}, after it was erased"
-        elif cid not in gone or history.store.is_kept(cid):
+        elif cid not in gone or history.store.has_bytes(cid):
             yield f"{cid} is not erased"

@@ -24,10 +24,10 @@ from perdure.errors import (
 from perdure.files import make_folder
 from perdure.storage import openat
 from perdure.storage.changes import (
-    Change,
     Changes,
     Conditions,
     Expectation,
+    TextChange,
     check_changes,
     check_expectation,
     check_removal,
@@ -66,8 +66,8 @@ from perdure.storage.openat import (
 from perdure.storage.registry import BackendOptions
 
 if TYPE_CHECKING:
-    from perdure.storage.batch import Batch
-    from perdure.storage.lock.mutex import Held, LockTiming, Mutex
+    from perdure.storage.batch import WriteBatch
+    from perdure.storage.lock.mutex import HeldLock, LockTiming, Mutex
 
 _ATTEMPTS_AFTER_A_STALL = 3
 _ABSENT_ERRNOS = frozenset({errno.ENOENT, errno.ENOTDIR})
@@ -263,7 +263,7 @@ class FolderBackend(StorageBackend):
         data = encode_text(content, locator)
         check_expectation(expect)
         self._refuse_root(locator)
-        self._land([Change(locator, data, expect)])
+        self._land([TextChange(locator, data, expect)])
         return locator
 
     def remove(self, locator: Locator, *, expect: Expectation = None) -> None:
@@ -272,7 +272,7 @@ class FolderBackend(StorageBackend):
         status = self._status(locator)
         if expect is None and status is not None and stat.S_ISDIR(status.st_mode):
             self._commit(locator, lambda held: self._remove_directory(held, locator))
-        elif not self._land([Change(locator, None, expect)]):
+        elif not self._land([TextChange(locator, None, expect)]):
             raise absent(self._root, locator.key)
 
     def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
@@ -293,15 +293,15 @@ class FolderBackend(StorageBackend):
         except OSError as error:
             raise explain(error, self._root, "") from error
 
-    def _land(self, changes: Sequence[Change], *, durable: bool = True) -> int:
+    def _land(self, changes: Sequence[TextChange], *, durable: bool = True) -> int:
         """Make the changes; return how many of them changed something."""
-        from perdure.storage.batch import Batch  # noqa: PLC0415 - who writes pays for it
+        from perdure.storage.batch import WriteBatch  # noqa: PLC0415 - who writes pays for it
 
-        batch = Batch(self._root, self._open_below, changes, durable=durable)
+        batch = WriteBatch(self._root, self._open_below, changes, durable=durable)
         try:
-            self._commit(batch, batch.land)
+            self._commit(batch, batch.apply)
         except StorageError as error:
-            raise batch.told(error) from error
+            raise batch.explain_partial(error) from error
         return batch.changed
 
     def mkdir(self, locator: Locator) -> Locator:
@@ -309,28 +309,28 @@ class FolderBackend(StorageBackend):
         return locator
 
     def _make(self, locator: Locator) -> None:
-        from perdure.storage.batch import Directories  # noqa: PLC0415 - as before
+        from perdure.storage.batch import DirectoryCache  # noqa: PLC0415 - as before
 
         try:
-            with Directories(self._root, self._open_below) as directories:
-                directories.make(locator.key)
-                directories.sync_made()
+            with DirectoryCache(self._root, self._open_below) as directories:
+                directories.create(locator.key)
+                directories.sync_created()
         except NotADirectoryError as error:
             if self._status(locator) is None:
                 raise
             raise FileExistsError(errno.EEXIST, "") from error
 
-    def _remove_directory(self, held: "Held", locator: Locator) -> None:
+    def _remove_directory(self, held: "HeldLock", locator: Locator) -> None:
         """Remove an empty directory; the kernel itself makes sure that it is empty."""
-        from perdure.storage.batch import Directories  # noqa: PLC0415 - as before
+        from perdure.storage.batch import DirectoryCache  # noqa: PLC0415 - as before
 
-        with Directories(self._root, self._open_below) as directories:
+        with DirectoryCache(self._root, self._open_below) as directories:
             above, _, name = directories.find(locator.key).rpartition("/")
             held.verify()
-            os.rmdir(name, dir_fd=directories.opened(above))
+            os.rmdir(name, dir_fd=directories.open(above))
             directories.sync([above])
 
-    def _commit(self, place: "Locator | Batch", change: Callable[["Held"], None]) -> None:
+    def _commit(self, place: "Locator | WriteBatch", change: Callable[["HeldLock"], None]) -> None:
         """Make a change under the lock; one whose lock was taken over is tried again."""
         for _ in range(_ATTEMPTS_AFTER_A_STALL):
             try:
@@ -339,11 +339,11 @@ class FolderBackend(StorageBackend):
                 continue
         return self._change(place, change)
 
-    def _change(self, place: "Locator | Batch", change: Callable[["Held"], None]) -> None:
-        from perdure.storage.lock.mutex import undisturbed  # noqa: PLC0415 - as before
+    def _change(self, place: "Locator | WriteBatch", change: Callable[["HeldLock"], None]) -> None:
+        from perdure.storage.lock.mutex import signals_blocked  # noqa: PLC0415 - as before
 
         mutex = self._mutex
-        with undisturbed() as pause:
+        with signals_blocked() as pause:
             held = mutex.ask()
             try:
                 mutex.acquire(held, pause)
@@ -435,9 +435,9 @@ class DeviceLocalBackend(FolderBackend):
     @property
     def defers_sync(self) -> bool:
         """Only where a restart of the machine can be told: else each process would redo a lot."""
-        from perdure.artifacts.disk import boot_name  # noqa: PLC0415 - who writes pays for it
+        from perdure.artifacts.disk import boot_id  # noqa: PLC0415 - who writes pays for it
 
-        return bool(boot_name())
+        return bool(boot_id())
 
     def _prepare_root(self) -> None:
         if self._identity is None:

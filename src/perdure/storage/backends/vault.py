@@ -20,8 +20,8 @@ from perdure.storage.locator import Locator, is_key_segment
 from perdure.storage.registry import BackendOptions
 
 if TYPE_CHECKING:
-    from perdure.storage.batch import Batch
-    from perdure.storage.lock.mutex import Held, LockTiming
+    from perdure.storage.batch import WriteBatch
+    from perdure.storage.lock.mutex import HeldLock, LockTiming
     from perdure.storage.personal import Authorisation
 
 
@@ -116,8 +116,8 @@ class VaultBackend(FolderBackend):
                 f"{self._seen_in_use!a}."
             )
 
-    def _change(self, place: "Locator | Batch", change: Callable[["Held"], None]) -> None:
-        def change_and_note(held: "Held") -> None:
+    def _change(self, place: "Locator | WriteBatch", change: Callable[["HeldLock"], None]) -> None:
+        def change_and_note(held: "HeldLock") -> None:
             change(held)
             self._note_use()
             self._note_emptiness()
@@ -146,10 +146,10 @@ class _PersonalSpace(FolderBackend):
                 f"the personal space {self._root!a} must lie above the vault's store {store!a}. "
                 "Fix: set [storage.vault] personal to a folder that holds the store."
             )
-        from perdure.storage.personal import Ledger  # noqa: PLC0415 - who has such a space pays
+        from perdure.storage.personal import AuthorisationLedger  # noqa: PLC0415 - who has such a space pays
 
         self._store = Locator(os.path.relpath(store, self._root).casefold())
-        self._ledger = Ledger(os.path.join(home, "authorisations"))
+        self._ledger = AuthorisationLedger(os.path.join(home, "authorisations"))
 
     @property
     def capabilities(self) -> Capabilities:

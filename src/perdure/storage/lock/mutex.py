@@ -50,18 +50,18 @@ _IDLE_BEATS = 20
 _LONGEST_PAUSE_SECONDS = 60.0
 
 
-def before_the_end(action: Callable[[], None]) -> None:
+def run_at_exit(action: Callable[[], None]) -> None:
     """Do this at exit, and on an ending signal within `ending_cleanly`, unless called off."""
     _do_all_at_exit()
     _to_do.add(action)
 
 
-def call_off(action: Callable[[], None]) -> None:
+def cancel_at_exit(action: Callable[[], None]) -> None:
     _to_do.discard(action)
 
 
 @contextmanager
-def undisturbed() -> Iterator[Callable[[float], None]]:
+def signals_blocked() -> Iterator[Callable[[float], None]]:
     """Let signals wait for the length of a short `with`; gives a sleep in which they need not."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())  # only asks
 
@@ -80,7 +80,7 @@ def undisturbed() -> Iterator[Callable[[float], None]]:
 
 
 @contextmanager
-def ending_cleanly() -> Iterator[None]:
+def cleanup_on_signal() -> Iterator[None]:
     """Let an ending signal that nobody handles do first what must be done; in the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -113,7 +113,7 @@ def _do_all() -> None:
     _to_do.clear()
 
 
-class Heart:
+class Heartbeat:
     """Beats for whatever is held, from a thread that ends when nothing was held for a while."""
 
     def __init__(self) -> None:
@@ -126,7 +126,7 @@ class Heart:
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
 
-    def follow(self, beat: Callable[[], None], pause: float) -> None:
+    def add(self, beat: Callable[[], None], pause: float) -> None:
         """Call `beat` at least that often, until it leaves."""
         if self._pid != os.getpid():  # a fork has our memory, but not our thread
             self._start_afresh()
@@ -137,7 +137,7 @@ class Heart:
         if self._thread is None or not self._thread.is_alive():
             self._start()
 
-    def leave(self, beat: Callable[[], None]) -> None:
+    def remove(self, beat: Callable[[], None]) -> None:
         self._pauses.pop(beat, None)
 
     def _start(self) -> None:
@@ -158,7 +158,7 @@ class Heart:
                 beat()
 
 
-heart = Heart()
+heartbeat = Heartbeat()
 """The one of this process."""
 
 
@@ -189,12 +189,12 @@ class Holder(NamedTuple):
         """Which of its process's locks it took; the name of that one's record."""
         return self.nonce.partition("-")[0]
 
-    def described(self) -> str:
+    def describe(self) -> str:
         since = datetime.fromtimestamp(self.since, UTC).isoformat(timespec="seconds")
         return f"process {self.pid} on {self.host} since {since}"
 
     @property
-    def died(self) -> bool:
+    def is_dead(self) -> bool:
         """Whether it is sure to be gone; only knowable on the machine that it runs on."""
         if self.machine != _this_machine()[0]:
             return False
@@ -207,7 +207,7 @@ class Holder(NamedTuple):
         return False
 
 
-class Signature:
+class HolderIdentity:
     """How this process signs the baton: each time with a name that was never used before."""
 
     def __init__(self) -> None:
@@ -245,12 +245,12 @@ class LockTiming:
         return self.stale_after / 4
 
 
-class Held:
-    __slots__ = ("_directory", "_nonce", "_signature", "_temporaries", "baton", "root")
+class HeldLock:
+    __slots__ = ("_directory", "_nonce", "_signature", "_temporaries", "root", "token")
 
-    def __init__(self, root: str, directory: str, signature: Signature) -> None:
+    def __init__(self, root: str, directory: str, signature: HolderIdentity) -> None:
         self.root = root
-        self.baton = ""
+        self.token = ""
         self._directory = directory
         self._signature = signature
         self._nonce = ""
@@ -277,7 +277,7 @@ class Held:
     def verify(self) -> None:
         """Raise `LockLostError` if somebody took over. Call it last before a commit."""
         try:
-            os.stat(self.baton)
+            os.stat(self.token)
         except FileNotFoundError:
             raise LockLostError(
                 f"this process stalled while it held the lock on {self.root!a}, and another one "
@@ -287,9 +287,9 @@ class Held:
     def take(self) -> bool:
         """Take the baton if it is free, in a name that tells that we took it just now."""
         self._nonce, holder = self._signature.sign()
-        self.baton = f"{self._directory}/held.{holder}"
+        self.token = f"{self._directory}/held.{holder}"
         try:
-            os.rename(f"{self._directory}/{_FREE}", self.baton)
+            os.rename(f"{self._directory}/{_FREE}", self.token)
         except FileNotFoundError:
             return False
         return True
@@ -297,13 +297,13 @@ class Held:
     def release(self) -> None:
         """Give the baton back, unless it was taken over; if it can't go back, it lapses."""
         try:
-            os.rename(self.baton, f"{self._directory}/{_FREE}")
+            os.rename(self.token, f"{self._directory}/{_FREE}")
         except OSError:
             return
 
     def beat(self) -> None:
         with suppress(FileNotFoundError):
-            os.utime(self.baton)
+            os.utime(self.token)
 
     def abandon(self) -> None:
         """Clear up and release, because the process ends. What a fork inherited is not ours."""
@@ -325,7 +325,7 @@ class Mutex:
         self._start_afresh()
 
     def _start_afresh(self) -> None:
-        self._signature = Signature()
+        self._signature = HolderIdentity()
         self._threads = threading.RLock()
         self._owner: int | None = None
         record = self._record_of(self._signature.mutex)
@@ -334,7 +334,7 @@ class Mutex:
             self._clear_old_records()
 
     @contextmanager
-    def hold(self) -> Iterator[Held]:
+    def hold(self) -> Iterator[HeldLock]:
         """Hold the lock for the length of a `with`; `LockTimeout` if it can't be had in time."""
         held = self.ask()
         try:
@@ -343,7 +343,7 @@ class Mutex:
         finally:
             self.release(held)
 
-    def ask(self) -> Held:
+    def ask(self) -> HeldLock:
         """Return what `acquire` takes the lock with, in a `try` whose `finally` calls `release`."""
         if self._signature.pid != os.getpid():  # a fork took our threads away
             self._start_afresh()
@@ -352,21 +352,23 @@ class Mutex:
                 f"this thread holds the lock on {self.root!a} already. "
                 "Fix: do not take it twice; pass on what it gave you."
             )
-        return Held(self.root, self._directory, self._signature)
+        return HeldLock(self.root, self._directory, self._signature)
 
-    def acquire(self, held: Held, pause: Callable[[float], None] = time.sleep) -> None:
+    def acquire(self, held: HeldLock, pause: Callable[[float], None] = time.sleep) -> None:
         """Take the lock. `pause` is how to wait between attempts."""
         deadline = time.monotonic() + self.timing.timeout
         self._enter_threads()
         self._acquire_or_explain(held, deadline, pause)
-        before_the_end(held.abandon)
-        heart.follow(held.beat, self.timing.heartbeat)
+        run_at_exit(held.abandon)
+        heartbeat.add(held.beat, self.timing.heartbeat)
 
-    def release(self, held: Held) -> None:
+    def release(self, held: HeldLock) -> None:
         try:
-            heart.leave(held.beat)  # first: if the rest is interrupted, the lock lapses by itself
+            heartbeat.remove(
+                held.beat
+            )  # first: if the rest is interrupted, the lock lapses by itself
             held.release()
-            call_off(held.abandon)
+            cancel_at_exit(held.abandon)
         finally:
             if self._owner == threading.get_ident():
                 self._owner = None
@@ -386,7 +388,7 @@ class Mutex:
         self._owner = threading.get_ident()
 
     def _acquire_or_explain(
-        self, held: Held, deadline: float, pause: Callable[[float], None]
+        self, held: HeldLock, deadline: float, pause: Callable[[float], None]
     ) -> None:
         try:
             self._acquire(held, deadline, pause)
@@ -398,7 +400,7 @@ class Mutex:
                 "Fix: make that folder writable, or set PERDURE_HOME to one that is."
             ) from error
 
-    def _acquire(self, held: Held, deadline: float, pause: Callable[[float], None]) -> None:
+    def _acquire(self, held: HeldLock, deadline: float, pause: Callable[[float], None]) -> None:
         wait = _FIRST_WAIT_SECONDS
         while not held.take():
             if self._make_way():
@@ -442,7 +444,7 @@ class Mutex:
         silence = self._silence(name)
         if silence is None:
             return False
-        return abs(silence) > self.timing.stale_after or Holder.parse(name).died
+        return abs(silence) > self.timing.stale_after or Holder.parse(name).is_dead
 
     def _silence(self, name: str) -> float | None:
         """Return the seconds since the last heartbeat; None if the baton moved on."""
@@ -460,7 +462,7 @@ class Mutex:
         except FileNotFoundError:
             return False
         holder = Holder.parse(name)
-        self._clear_up_after(holder, gone=name.startswith("held.") and holder.died)
+        self._clear_up_after(holder, gone=name.startswith("held.") and holder.is_dead)
         with suppress(FileNotFoundError):  # we stalled in turn, and were taken over
             os.rename(taken, f"{self._directory}/{_FREE}")
         return True
@@ -492,7 +494,7 @@ class Mutex:
                 f"the lock directory {self._directory!a} holds something that is not ours. "
                 "Fix: remove that directory."
             )
-        who = "others in turn" if name == _FREE else Holder.parse(name).described()
+        who = "others in turn" if name == _FREE else Holder.parse(name).describe()
         return LockTimeout(
             f"the lock on {self.root!a} is held by {who}; gave up after {self.timing.timeout:g} s. "
             f"Fix: let that process finish or end it; without a heartbeat for "
@@ -500,7 +502,7 @@ class Mutex:
         )
 
 
-def _taken_over(name: str, signature: Signature) -> str:
+def _taken_over(name: str, signature: HolderIdentity) -> str:
     """Name the baton for one who takes it over; it still tells whose record to clear up after."""
     since, nonce, process = signature.sign()[1].split(".", 2)
     return f"taken.{since}.{Holder.parse(name).mutex}-{nonce}.{process}"
@@ -526,11 +528,11 @@ def _remove_record(record: str, pid: int) -> None:
 
 
 @contextmanager
-def vault_mutex(root: str, *, locks: str, timing: LockTiming | None = None) -> Iterator[Held]:
+def vault_mutex(root: str, *, locks: str, timing: LockTiming | None = None) -> Iterator[HeldLock]:
     """Hold the lock of the folder `root`; lock directories live in the folder `locks`."""
     mutex = Mutex(root, locks, timing)
     try:
-        with mutex.hold() as held, ending_cleanly():
+        with mutex.hold() as held, cleanup_on_signal():
             yield held
     finally:
         mutex.close()
@@ -552,7 +554,7 @@ def _abandoned(lock: str, stale_after: float) -> Iterator[str]:
             with suppress(ValueError, OverflowError):  # no baton
                 holder = Holder.parse(name)
                 silence = time.time() - os.stat(os.path.join(lock, name)).st_mtime
-                if holder.died:
-                    yield f"{holder.described()}, which is gone"
+                if holder.is_dead:
+                    yield f"{holder.describe()}, which is gone"
                 elif abs(silence) > stale_after:
-                    yield f"{holder.described()}, silent for {abs(silence):.0f} s"
+                    yield f"{holder.describe()}, silent for {abs(silence):.0f} s"

@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 
-from perdure.artifacts.disk import Disk, Held, holder_of, take_in_time
+from perdure.artifacts.disk import Disk, DiskLock, acquire_within, lock_holder
 from perdure.artifacts.mark import Mark, MarkFile, boot_of
 from perdure.errors import LockTimeout, StorageFaultError, explain
 
-FENCE = "fence"
+LOCK_FILE = "fence"
 APPLIED = "applied"
 SETTLED = "settled"
 _NEW = f"{SETTLED}.new"
@@ -33,7 +33,7 @@ _NO_HISTORY = bytes(16)
 """Stands in a mark that was made before anything was logged."""
 
 
-class Fence:
+class TreeLock:
     """The lock, and the mark, of one tree. Threads and processes may share it."""
 
     def __init__(
@@ -69,7 +69,7 @@ class Fence:
             return max(mark.position, self.settled())
         return self.mark()
 
-    def is_of_this_start(self) -> bool:
+    def is_of_this_boot(self) -> bool:
         """Whether a commit was applied since the machine started."""
         marks = self._read(APPLIED), self._read(SETTLED)
         return any(mark is not None and self._is_of_this_start(mark) for mark in marks)
@@ -89,13 +89,13 @@ class Fence:
             return None
         return mark
 
-    def take_in(self) -> None:
+    def mark_imported(self) -> None:
         """Mark what follows as written elsewhere, so that its files are not written again."""
         settled = self.mark()
         if settled is not None:
             self._write_durably(settled, _TAKEN_IN)
 
-    def is_taken_in(self) -> bool:
+    def is_imported(self) -> bool:
         """Whether what follows on the mark was written elsewhere."""
         mark = self._read(SETTLED)
         return mark is not None and mark.segment == _TAKEN_IN
@@ -135,7 +135,7 @@ class Fence:
 
     # ------------------------------------------------------------ the lock
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def hold(self) -> Iterator[None]:
         """Be the only writer; `LockTimeout` if another one is for too long."""
         if self._pid != os.getpid():  # a fork took our threads away
             self._start()
@@ -152,11 +152,11 @@ class Fence:
         finally:
             self._threads.release()
 
-    def _take(self, deadline: float) -> Held:
+    def _take(self, deadline: float) -> DiskLock:
         left = deadline - time.monotonic()
-        held = take_in_time(partial(self._disk.lock, FENCE), left, _LONGEST_WAIT)
+        held = acquire_within(partial(self._disk.lock, LOCK_FILE), left, _LONGEST_WAIT)
         if held is None:
-            raise self._timed_out(holder_of(self._disk.path(FENCE)))
+            raise self._timed_out(lock_holder(self._disk.path(LOCK_FILE)))
         return held
 
     def _timed_out(self, who: str) -> LockTimeout:
@@ -172,4 +172,4 @@ class Fence:
         except LockTimeout:
             raise
         except OSError as error:
-            raise explain(error, self._disk.whereabouts, FENCE) from error
+            raise explain(error, self._disk.whereabouts, LOCK_FILE) from error

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from perdure.storage.personal import Authorisation
 
 
-class Unchangeable(StorageBackend):
+class ImmutableBackend(StorageBackend):
     """A backend of which each verb that would change it is an `AccessRefusedError`."""
 
     def _refuse(self, locator: Locator) -> NoReturn:
@@ -52,7 +52,7 @@ class Unchangeable(StorageBackend):
         self._refuse(locator)
 
 
-class Reading(StorageBackend):
+class DelegatingReader(StorageBackend):
     """A backend that is read as its `inner`."""
 
     inner: StorageBackend
@@ -103,7 +103,7 @@ class Reading(StorageBackend):
         return self.inner.first(locator, most)
 
 
-class ReadOnly(Reading, Unchangeable):
+class ReadOnly(DelegatingReader, ImmutableBackend):
     """A backend without any way to change it: of what it wraps it keeps the reading verbs only."""
 
     def __init__(self, inner: StorageBackend) -> None:
@@ -113,7 +113,7 @@ class ReadOnly(Reading, Unchangeable):
         self.inner = cast("StorageBackend", kept)
 
 
-class Wrapped(Reading):
+class BackendWrapper(DelegatingReader):
     """A backend around another one, of which it reads and tells what that one does."""
 
     def _write_personal(

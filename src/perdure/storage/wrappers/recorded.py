@@ -10,7 +10,7 @@ from perdure.dataclass import replace
 from perdure.errors import AbsentError, NotTextError, StorageError
 from perdure.files import Closing
 from perdure.storage.changes import Changes, Conditions, Expectation, check_changes, check_removal
-from perdure.storage.committer import Discrepancy, Joint, Wanted
+from perdure.storage.committer import Committer, Discrepancy, TextWrite
 from perdure.storage.contract import (
     Layout,
     StorageBackend,
@@ -24,16 +24,16 @@ from perdure.storage.text_history import (
     Circumstances,
     History,
     Version,
-    Which,
+    VersionSelector,
 )
-from perdure.storage.wrappers.read_only import Wrapped
+from perdure.storage.wrappers.read_only import BackendWrapper
 
 if TYPE_CHECKING:
-    from perdure.artifacts.sweeper import Collected
+    from perdure.artifacts.sweeper import SweepResult
     from perdure.storage.personal import Authorisation
 
 
-class Recorded(Closing, Wrapped, TransactionalBackend):
+class Recorded(Closing, BackendWrapper, TransactionalBackend):
     """`inner`, with a history of its texts. To open it settles what a crash left behind.
 
     `introduce` is called before each change of a text, and may refuse it.
@@ -48,10 +48,10 @@ class Recorded(Closing, Wrapped, TransactionalBackend):
         self.inner = inner
         self.history = history
         self.introduce = introduce
-        self.joint = Joint(inner, history)
+        self.committer = Committer(inner, history)
         self._circumstances = Circumstances()
         with suppress(StorageError):  # it can still be read, and the next writer tries again
-            self.joint.settle()
+            self.committer.settle()
 
     def because(
         self,
@@ -99,16 +99,16 @@ class Recorded(Closing, Wrapped, TransactionalBackend):
     def remove(self, locator: Locator, *, expect: Expectation = None) -> None:
         check_removal(expect)
         self.introduce()
-        self.joint.remove(locator, expect, self._circumstances)
+        self.committer.remove(locator, expect, self._circumstances)
 
     def commit(self, changes: Changes, *, expect: Conditions = None) -> IndexState:
         """As promised; the changes enter history as one commit before any file is written."""
         wanted = {
-            change.locator: Wanted(changes[change.locator], change.expect)
+            change.locator: TextWrite(changes[change.locator], change.expect)
             for change in check_changes(changes, expect)
         }
         self.introduce()
-        state = self.joint.commit(wanted, self._circumstances)
+        state = self.committer.commit(wanted, self._circumstances)
         self.history.position()  # so that who only reads finds it in the catalogue
         return state
 
@@ -126,10 +126,12 @@ class Recorded(Closing, Wrapped, TransactionalBackend):
         self.notice(layout.logical([locator.key]))
         super()._write_personal(locator, content, leave, expect)
         said = replace(self._circumstances, actor=leave.operator)
-        self.joint.notice(layout.logical([locator.key]), said)
+        self.committer.notice(layout.logical([locator.key]), said)
         return locator
 
-    def restore(self, locator: Locator, version: Which, *, expect: Expectation = None) -> Version:
+    def restore(
+        self, locator: Locator, version: VersionSelector, *, expect: Expectation = None
+    ) -> Version:
         """Write the text of an earlier version as a new one; `AbsentError` if it has none."""
         chosen = self.history.version(locator, version)
         text = self.history.text(chosen)
@@ -148,20 +150,20 @@ class Recorded(Closing, Wrapped, TransactionalBackend):
             return None if last is None else self.history.text(last)
         return None
 
-    def erase(self, chosen: Callable[[], Collection[CID]], reason: str) -> "Collected":
+    def erase(self, chosen: Callable[[], Collection[CID]], reason: str) -> "SweepResult":
         """Erase contents from history; nobody writes from when they are chosen until they are."""
-        with self.joint.alone():
-            self.joint.sync()  # no power cut brings back a file that had them
+        with self.committer.exclusive():
+            self.committer.sync()  # no power cut brings back a file that had them
             return self.history.store.erase(chosen(), reason)
 
     # ------------------------------------------------------------ keeping history right
     def settle(self, *, unacknowledged: bool = False) -> None:
-        self.joint.settle(unacknowledged=unacknowledged)
+        self.committer.settle(unacknowledged=unacknowledged)
 
     def notice(self, locators: Iterable[Locator]) -> list[Discrepancy]:
         """Let what others wrote at these places enter history, in one commit; say what it was."""
-        return self.joint.notice(locators)
+        return self.committer.notice(locators)
 
     # ------------------------------------------------------------ reading
     def committed(self, locator: Locator) -> str | None:
-        return self.joint.committed(locator)
+        return self.committer.committed(locator)

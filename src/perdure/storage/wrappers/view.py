@@ -8,13 +8,13 @@ from perdure.artifacts.entry import Binding
 from perdure.errors import AbsentError, AccessRefusedError, DirectoryInTheWayError
 from perdure.storage.contract import ROOT, Capabilities, Info, Listing, Skip
 from perdure.storage.locator import Locator, children_named, is_key_segment
-from perdure.storage.text_history import History, decoded
-from perdure.storage.wrappers.read_only import Unchangeable
+from perdure.storage.text_history import History, decode_text
+from perdure.storage.wrappers.read_only import ImmutableBackend
 
 _ANY = CID.of(b"")
 
 
-class View(Unchangeable):
+class View(ImmutableBackend):
     """A history as of a state. A directory is there while it holds a text, however deep.
 
     A state that can't be asked for is a `StateError`, at once or when it is no longer retained.
@@ -51,7 +51,7 @@ class View(Unchangeable):
         data = self._store.get(bound.cid, self._state)
         if data is None:
             raise self._taken_away(locator)
-        return decoded(data, locator.key)
+        return decode_text(data, locator.key)
 
     def list(self, locator: Locator) -> list[Locator]:
         if self._bound(locator) is not None:
@@ -93,7 +93,7 @@ class View(Unchangeable):
 
     def _bound(self, locator: Locator) -> Binding | None:
         self._check()
-        bound = self._catalogue.bound(locator.key, self._state.position)
+        bound = self._catalogue.last_binding(locator.key, self._state.position)
         return None if bound is None or bound.cid is None or not locator.key else bound
 
     def _is_directory(self, locator: Locator) -> bool:

@@ -31,7 +31,7 @@ from perdure.times import parsed
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from perdure import CID, Edits, Memory, Note
+    from perdure import CID, EditReport, Memory, Note
 
 Moment = int | str
 """A position, or a date or a time as it was typed."""
@@ -217,7 +217,7 @@ def opened(caller: RequestContext, project: Identity | str = "") -> "Iterator[Me
                 out.mention(warnings)
 
 
-def mention_edits(edits: "Edits", caller: RequestContext) -> None:
+def mention_edits(edits: "EditReport", caller: RequestContext) -> None:
     """Tell of edits by the names of nodes: one may be of several texts of a node."""
     found: dict[str, str] = {}
     for each in edits.recorded:

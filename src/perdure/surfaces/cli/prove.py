@@ -5,7 +5,7 @@ from typing import TypedDict, Unpack
 
 import click
 
-from perdure import CID, Proven, check_proof
+from perdure import CID, ProvenEntry, check_proof
 from perdure.app import default_request, open_log, open_signing_key
 from perdure.errors import InvalidCIDError
 from perdure.surfaces import out
@@ -98,7 +98,7 @@ def _prove(what: str, options: Options, *, as_json: bool) -> None:
         out.mention(f"perdure history prove --check {shown(output)} --key {proof.public_key}")
 
 
-def _tell(proven: Proven) -> None:
+def _tell(proven: ProvenEntry) -> None:
     out.line(f"proven: {_sentence(proven)}")
     out.line(f"    at {local_time(proven.time)}, by the clock of its owner")
     out.line(f"    as entry {proven.position} of {proven.size} in the log {proven.origin}")
@@ -107,13 +107,13 @@ def _tell(proven: Proven) -> None:
         out.line(f"    {_DIGESTS[proven.cid.hash.name]} {proven.cid.digest.hex()}")
 
 
-def _sentence(proven: Proven) -> str:
+def _sentence(proven: ProvenEntry) -> str:
     if proven.name is None:
         return f"the content {proven.cid} was kept"
     predicate = "was removed" if proven.cid is None else "had the content below"
     return f"{proven.name!a} {predicate}"
 
 
-def _json(proven: Proven) -> dict[str, object]:
+def _json(proven: ProvenEntry) -> dict[str, object]:
     said = picked(proven, "key=name cid position entries=size origin")
     return {**said, "time": utc_time(proven.time)}
