@@ -21,7 +21,7 @@ from tests.support.packages import Install, installing
 from tests.surfaces.nodes import objects, one, perdure, refusal, told
 
 BACKEND = """
-from perdure.storage.backends.folder import DeviceLocalBackend
+from perdure.storage.backends.device_local import DeviceLocalBackend
 
 class Acme(DeviceLocalBackend):
     pass

@@ -10,8 +10,7 @@ from perdure.artifacts.disk import FolderDisk
 from perdure.artifacts.entry import UnknownEntry
 from perdure.artifacts.mark import Mark, MarkFile
 from perdure.artifacts.recent_names import MARK
-from perdure.artifacts.segment import HEAD_BYTES, HEADER_BYTES, SegmentReader, decode_header
-from perdure.artifacts.segment import LogEnd as LogEnd
+from perdure.artifacts.segment import HEAD_BYTES, HEADER_BYTES, LogEnd, SegmentReader, decode_header
 from perdure.artifacts.verification import verify
 from perdure.errors import DamageError
 from tests.support.artifacts.memory_disk import MemoryDisk

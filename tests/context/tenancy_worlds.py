@@ -15,7 +15,7 @@ from perdure.engine.outbox import OutboxStore
 from perdure.engine.repair import Repair
 from perdure.model import Uri
 from perdure.storage import StorageBackend, TransactionalBackend
-from perdure.storage.backends.folder import DeviceLocalBackend
+from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.backends.in_memory import MemoryBackend
 from perdure.storage.text_history import History
 from perdure.storage.wrappers.recorded import Recorded

@@ -22,7 +22,7 @@ from perdure.errors import (
 )
 from perdure.model import ContextNode, RelationEdge
 from perdure.storage import LockTiming, StorageBackend
-from perdure.storage.backends.folder import DeviceLocalBackend
+from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.text_history import History
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.testing.storage.processes import finish, start

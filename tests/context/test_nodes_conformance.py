@@ -12,7 +12,7 @@ from perdure.context.nodes import Nodes
 from perdure.context.outbox import Clock
 from perdure.context.relations import Relations
 from perdure.storage import Locator, StorageBackend
-from perdure.storage.backends.folder import DeviceLocalBackend
+from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.backends.in_memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.storage.text_history import History

@@ -13,7 +13,7 @@ from perdure.app import import_memory
 from perdure.app.relayout import change_layout
 from perdure.artifacts import CID
 from perdure.errors import NodeNotFoundError, StorageFaultError
-from perdure.storage.backends.folder import FolderBackend
+from perdure.storage.backends.device_local import FolderBackend
 from perdure.storage.changes import TextChange
 
 MESSAGES = [

@@ -161,7 +161,7 @@ class TestContract:
         "line",
         [
             "from perdure.storage.backends.vault import VaultBackend",
-            "def oops() -> None:\n    import perdure.storage.backends.folder",
+            "def oops() -> None:\n    import perdure.storage.backends.device_local",
             "import perdure.storage.wrappers.recorded",
         ],
     )

@@ -9,7 +9,7 @@ from perdure.errors import ConcurrentModificationError
 from perdure.harness import repo_registry
 from perdure.harness.repo_registry import Repo, list_repos, register_repo
 from perdure.storage import Expectation, Locator, StorageBackend
-from perdure.storage.backends.folder import DeviceLocalBackend
+from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.backends.in_memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.testing.requirement import requirement

@@ -29,7 +29,7 @@ from perdure.storage import (
     content_hash,
     walk,
 )
-from perdure.storage.backends.folder import DeviceLocalBackend, FolderBackend
+from perdure.storage.backends.device_local import DeviceLocalBackend, FolderBackend
 from perdure.storage.backends.in_memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.storage.changes import check_found

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from perdure.errors import StorageFullError
-from perdure.storage import Locator
 from perdure.storage.committer import Committer
+from perdure.storage.redo import find_stale
 from tests.storage.transacting import (
     SCENARIOS,
     Scenario,
@@ -37,21 +37,19 @@ def never_redo(patch: Patch) -> None:
 
 
 def record_the_files_instead_of_a_redo(patch: Patch) -> None:
-    patch.setattr(Committer, "_redo", lambda self, _: self._answer(self.known_keys()))
+    patch.setattr(Committer, "_redo", lambda self, _: self._record_files(self.known_keys()))
 
 
 def redo_over_an_edit(patch: Patch) -> None:
-    patch.setattr("perdure.storage.committer._Stale.is_old", property(lambda _: True))
+    patch.setattr("perdure.storage.redo.StaleFile.is_rewritten", property(lambda _: True))
 
 
 def forget_removals(patch: Patch) -> None:
-    stale = Committer._stale
-
-    def forgetful(self: Committer, locator: Locator, start: int) -> object:
-        found = stale(self, locator, start)
+    def forgetful(*args: Any) -> object:  # noqa: ANN401
+        found = find_stale(*args)
         return None if found is not None and found.text is None else found
 
-    patch.setattr(Committer, "_stale", forgetful)
+    patch.setattr("perdure.storage.committer.find_stale", forgetful)
 
 
 def leave_directories(patch: Patch) -> None:

@@ -13,7 +13,7 @@ from perdure.artifacts import NewBinding
 from perdure.artifacts.disk import FolderDisk
 from perdure.errors import StorageFullError
 from perdure.storage import Expectation, Locator, StorageBackend
-from perdure.storage.backends.folder import DeviceLocalBackend
+from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.changes import Changes, Conditions
 from perdure.storage.text_history import Circumstances, History
 from perdure.storage.wrappers.recorded import Recorded

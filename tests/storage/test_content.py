@@ -14,7 +14,7 @@ from perdure.storage import (
     StorageBackend,
     content_hash,
 )
-from perdure.storage.backends.folder import DeviceLocalBackend
+from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.storage.changes import check_expectation, check_found, encode_text
 from perdure.testing.requirement import requirement

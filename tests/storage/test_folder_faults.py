@@ -20,7 +20,7 @@ from perdure.errors import (
     StorageUnavailableError,
 )
 from perdure.storage import ABSENT, FindingKind, Locator, content_hash, openat, walk
-from perdure.storage.backends.folder import DeviceLocalBackend, FolderBackend
+from perdure.storage.backends.device_local import DeviceLocalBackend, FolderBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.testing.requirement import requirement
 from perdure.testing.storage.base import tree

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from perdure.storage import Locator, LockTiming, StorageBackend
-from perdure.storage.backends.folder import DeviceLocalBackend
+from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.storage.lock.mutex import HeldLock
 from perdure.testing.requirement import requirement

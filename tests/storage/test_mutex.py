@@ -50,14 +50,14 @@ def lock_directory(root: Path, locks: str) -> Path:
     return Path(locks, digest, "lock")
 
 
-def baton_state(root: Path, locks: str) -> str:
-    (baton,) = lock_directory(root, locks).iterdir()
-    return baton.name.split(".")[0]
+def token_state(root: Path, locks: str) -> str:
+    (token,) = lock_directory(root, locks).iterdir()
+    return token.name.split(".")[0]
 
 
-def age(baton: str, seconds: float) -> None:
+def age(token: str, seconds: float) -> None:
     """Make a holder look as if it had been silent for so long."""
-    held = Path(baton)
+    held = Path(token)
     _, since, rest = held.name.split(".", 2)
     old = held.with_name(f"held.{int(since) - int(seconds * 1000)}.{rest}")
     held.rename(old)
@@ -71,9 +71,9 @@ def test_the_lock_is_a_directory_outside_the_root_named_by_its_real_path(
     alias = tmp_path / "alias"
     alias.symlink_to(root)
     with vault_mutex(str(alias), locks=locks):
-        assert baton_state(root, locks) == "held"
+        assert token_state(root, locks) == "held"
         assert list(root.iterdir()) == []
-    assert baton_state(root, locks) == "free"
+    assert token_state(root, locks) == "free"
 
 
 @requirement("001-lock-excludes", "001-lock-wait-bounded")
@@ -287,13 +287,13 @@ def test_what_a_dead_holder_left_and_nobody_can_remove_does_not_block_the_lock(
 def test_one_who_dies_while_taking_over_is_taken_over_too(root: Path, locks: str) -> None:
     stalled = acquired(root, locks)
     (root / stalled.temporaries([""])[0]).write_text("half")
-    baton = Path(stalled.token)
+    token = Path(stalled.token)
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
-    dead = Holder.parse(baton.name)
+    dead = Holder.parse(token.name)
     nonce = f"{dead.mutex}-x"
     name = f"taken.{int(dead.since * 1000)}.{nonce}.{process.pid}.{dead.machine}.{dead.host}"
-    baton.rename(baton.with_name(name))
+    token.rename(token.with_name(name))
 
     with Mutex(str(root), locks, PATIENT).hold():
         assert list(root.iterdir()) == []
@@ -399,7 +399,7 @@ def test_a_signal_releases_the_lock_and_still_ends_the_process(
     holder.send_signal(number)
     code = holder.wait(10)
 
-    assert baton_state(root, locks) == "free"
+    assert token_state(root, locks) == "free"
     assert code == -number
     if number != signal.SIGINT:  # an interrupt unwinds the caller's own code, which made the file
         assert list(root.iterdir()) == []
@@ -418,7 +418,7 @@ threading.Thread(target=hold, daemon=True).start()
 entered.wait()
 """
     subprocess.run([sys.executable, "-c", script, str(root), locks], check=True, timeout=30)
-    assert baton_state(root, locks) == "free"
+    assert token_state(root, locks) == "free"
 
 
 def test_a_handler_that_somebody_set_is_left_alone(root: Path, locks: str) -> None:
@@ -489,7 +489,7 @@ INTERRUPTED = """
 import sys
 import perdure.storage.batch  # and the lock: else the interrupts may all fall into the imports
 from perdure.storage import Locator
-from perdure.storage.backends.folder import DeviceLocalBackend
+from perdure.storage.backends.device_local import DeviceLocalBackend
 backend = DeviceLocalBackend(sys.argv[1], sys.argv[2])
 interrupts = 0
 while interrupts < 100:
@@ -519,7 +519,7 @@ def test_an_interrupt_at_any_moment_leaves_the_lock_free(root: Path, tmp_path: P
         killer.cancel()
 
     assert process.returncode == 0
-    assert baton_state(root, str(home / "locks")) == "free"
+    assert token_state(root, str(home / "locks")) == "free"
     assert sorted(path.name for path in root.iterdir()) == ["after.md", "note.md"]
 
 
@@ -541,7 +541,7 @@ def test_who_waits_for_the_lock_can_be_interrupted(root: Path, tmp_path: Path) -
 WRITE_FOR_EVER = """
 import sys
 from perdure.storage import Locator
-from perdure.storage.backends.folder import DeviceLocalBackend
+from perdure.storage.backends.device_local import DeviceLocalBackend
 backend = DeviceLocalBackend(sys.argv[1], sys.argv[2])
 backend.write(Locator("note.md"), "first")
 print("ready", flush=True)
@@ -561,5 +561,5 @@ def test_a_writer_that_is_told_to_end_finishes_its_commit_first(root: Path, tmp_
             process.terminate()
 
         assert process.returncode == -signal.SIGTERM
-        assert baton_state(root, str(home / "locks")) == "free"
+        assert token_state(root, str(home / "locks")) == "free"
         assert [path.name for path in root.iterdir()] == ["note.md"]

@@ -22,7 +22,7 @@ from perdure.errors import (
     StorageFullError,
 )
 from perdure.storage import ABSENT, Expectation, Locator, StorageBackend, content_hash
-from perdure.storage.backends.folder import DeviceLocalBackend
+from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.backends.in_memory import MemoryBackend
 from perdure.storage.lock.tree_lock import LOCK_FILE, SETTLED, TreeLock
 from perdure.storage.text_history import EXTERNAL, RESTORE, SAVE, UNDONE, History

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from perdure.storage import Locator, LockTiming, StorageBackend
-from perdure.storage.backends.folder import DeviceLocalBackend
+from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.storage.reconciliation import record_external_edits
 from perdure.storage.text_history import SAVE, History

@@ -3,15 +3,17 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from perdure.artifacts.disk import boot_id
 from perdure.artifacts.mark import MarkFile
 from perdure.storage import Locator
-from perdure.storage.backends.folder import DeviceLocalBackend
+from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.committer import Committer
 from perdure.storage.lock.tree_lock import SETTLED, TreeLock
+from perdure.storage.redo import find_stale
 from perdure.testing.suite import examples
 from tests.storage.redoing import Effort, explore, search
 from tests.storage.unsynced import Clock, Store
@@ -130,40 +132,38 @@ def _unguarded(self: Committer) -> Iterator[None]:
 
 
 def forget_unbinds(patch: Patch) -> None:
-    stale = Committer._stale
-
-    def forgetful(self: Committer, locator: Locator, start: int) -> object:
-        found = stale(self, locator, start)
+    def forgetful(*args: Any) -> object:  # noqa: ANN401
+        found = find_stale(*args)
         return None if found is not None and found.text is None else found
 
-    patch.setattr(Committer, "_stale", forgetful)
+    patch.setattr("perdure.storage.committer.find_stale", forgetful)
 
 
 def redo_over_an_edit(patch: Patch) -> None:
-    patch.setattr("perdure.storage.committer._Stale.is_old", property(lambda _: True))
-    patch.setattr("perdure.storage.committer._Stale.changes", lambda _: iter(()))
+    patch.setattr("perdure.storage.redo.StaleFile.is_rewritten", property(lambda _: True))
+    patch.setattr("perdure.storage.redo.StaleFile.bindings", lambda _: iter(()))
 
 
 def bring_back_what_was_erased(patch: Patch) -> None:
     """Let the mark pass the removal of a file that is not synced yet."""
     patch.setattr(
-        Committer, "sync", lambda self: self.history.fence.settle_durably(self.history.position())
+        Committer, "sync", lambda self: self.history.lock.settle_durably(self.history.position())
     )
 
 
 def judge_edits_before_a_redo(patch: Patch) -> None:
-    settle = Committer._settle_leftovers
+    settle = Committer._settle_unfinished
 
     def hasty(self: Committer) -> None:
-        self._answer(self.known_keys())
+        self._record_files(self.known_keys())
         settle(self)
 
-    patch.setattr(Committer, "_settle_leftovers", hasty)
+    patch.setattr(Committer, "_settle_unfinished", hasty)
 
 
 def take_torn_text_for_an_edit(patch: Patch) -> None:
-    patch.setattr("perdure.storage.committer.is_torn", lambda *_: False)
-    patch.setattr(Committer, "_age", lambda *_: 1e9)
+    patch.setattr("perdure.storage.redo.is_torn", lambda *_: False)
+    patch.setattr("perdure.storage.redo._age", lambda *_: 1e9)
 
 
 def redo_without_a_sync(patch: Patch) -> None:
@@ -175,9 +175,9 @@ def redo_without_a_sync(patch: Patch) -> None:
 
 
 def write_the_mark_in_place(patch: Patch) -> None:
-    def write(self: TreeLock, position: int, whose: int) -> None:
+    def write(self: TreeLock, position: int, origin: int) -> None:
         file = self._disk.open(SETTLED, create=True)
-        MarkFile(file).write(self._as_of(position, whose))
+        MarkFile(file).write(self._as_of(position, origin))
         file.sync()
         self._disk.sync()
 
@@ -185,7 +185,7 @@ def write_the_mark_in_place(patch: Patch) -> None:
 
 
 def never_redo(patch: Patch) -> None:
-    patch.setattr(Committer, "_redo", lambda self, _: self._answer(self.known()))
+    patch.setattr(Committer, "_redo", lambda self, _: self._record_files(self.known_keys()))
 
 
 BROKEN: list[tuple[Callable[[Patch], None], str]] = [

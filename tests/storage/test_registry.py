@@ -18,7 +18,7 @@ from perdure.storage import (
     select_backend,
     storage_preview,
 )
-from perdure.storage.backends.folder import DeviceLocalBackend
+from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.backends.in_memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.storage.registry import InstalledBackends

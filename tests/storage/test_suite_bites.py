@@ -13,7 +13,7 @@ from perdure.storage import (
     InvalidLocatorError,
     StorageBackend,
 )
-from perdure.storage.backends.folder import DeviceLocalBackend
+from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.backends.in_memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.testing import suite

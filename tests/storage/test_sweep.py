@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from perdure.artifacts import CID, NewBinding
 from perdure.errors import StorageFullError, StorageUnavailableError
 from perdure.storage import Expectation, Locator, StorageBackend
-from perdure.storage.backends.folder import DeviceLocalBackend
+from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.backends.in_memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.storage.reconciliation import EditKind, ExternalEdit, record_external_edits

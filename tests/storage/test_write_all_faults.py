@@ -20,7 +20,7 @@ from perdure.errors import (
     StorageFullError,
 )
 from perdure.storage import ABSENT, Expectation, Locator, LockTiming, batch, content_hash, openat
-from perdure.storage.backends.folder import DeviceLocalBackend, FolderBackend
+from perdure.storage.backends.device_local import DeviceLocalBackend, FolderBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.storage.lock.mutex import HeldLock
 from perdure.testing.storage.base import tree

@@ -101,7 +101,7 @@ def test_what_waits_for_long_wants_a_worker(home: Path) -> None:
 
 def test_a_lock_of_somebody_who_died_is_told_of_until_the_next_write(home: Path) -> None:
     (lock,) = (home / "locks").glob("*/lock")
-    signing = f"import {HolderIdentity.__module__} as m; print(m.Signature().sign()[1])"
+    signing = f"import {HolderIdentity.__module__} as m; print(m.HolderIdentity().sign()[1])"
     died = subprocess.run(
         [sys.executable, "-c", signing], capture_output=True, text=True, check=True, timeout=60
     )
@@ -114,12 +114,12 @@ def test_a_lock_of_somebody_who_died_is_told_of_until_the_next_write(home: Path)
 
 def test_a_lock_that_is_held_and_alive_is_fine(home: Path) -> None:
     (lock,) = (home / "locks").glob("*/lock")
-    baton = lock / f"held.{HolderIdentity().sign()[1]}"
-    (lock / "free").rename(baton)
-    os.utime(baton)
+    token = lock / f"held.{HolderIdentity().sign()[1]}"
+    (lock / "free").rename(token)
+    os.utime(token)
     assert unwell(0) == {}
 
-    os.utime(baton, (1, 1))
+    os.utime(token, (1, 1))
     assert unwell(0) == {"locks": "warn"}
 
 

@@ -259,7 +259,7 @@ def separate_store(environ: Mapping[str, str], folder: str) -> Settled:
 
 
 def _store_in(environ: Mapping[str, str], folder: str) -> tuple[Path, StorageBackend]:
-    from perdure.storage.backends.folder import DeviceLocalBackend
+    from perdure.storage.backends.device_local import DeviceLocalBackend
 
     home = load_config(environ).home
     return home, DeviceLocalBackend(str(Path(folder).expanduser()), str(home))

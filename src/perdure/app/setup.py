@@ -42,7 +42,7 @@ from perdure.errors import (
 from perdure.files import locked, replace_unchanged, write_whole
 from perdure.model import RequestContext
 from perdure.storage import ABSENT, Locator, StorageBackend, content_hash, registry, select_backend
-from perdure.storage.backends.folder import DeviceLocalBackend
+from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.contract import Layout, is_directory
 
 Place = tuple[str, ...]

@@ -20,7 +20,7 @@ from perdure.model import IndexRecord, Uri
 from perdure.model.uri import name_of, segment_of
 from perdure.plugins import Group, create, offered
 from perdure.storage import Locator
-from perdure.storage.backends.folder import DeviceLocalBackend
+from perdure.storage.backends.device_local import DeviceLocalBackend
 
 FILE = "embedder.json"
 _MOST = 10_000

@@ -81,6 +81,12 @@ def check_found(found: bytes | None, expect: Expectation, place: Locator) -> Non
         )
 
 
+def below_text(above: Locator) -> FileAboveError:
+    return FileAboveError(
+        f"{str(above)!a} is a text, so nothing can lie below it. Fix: choose a place outside of it."
+    )
+
+
 def _shown(expectation: str | Absent) -> str:
     return "nothing there" if isinstance(expectation, Absent) else f"sha256 {expectation[:12]}"
 

@@ -1,166 +1,63 @@
-"""Texts and their history: a version enters history before its file is written.
+"""Commits of texts: a version enters history before its file is written.
 
-The log is the write-ahead log. A commit that is in the log is done; its files are written after it,
-and whoever takes the lock next writes those that are missing before doing anything else. So the
-versions of a key are in the order in which its file had them, and a condition is decided once.
+The log is the write-ahead log. A commit in the log is done. Its files are written after it, and the
+next holder of the lock writes those that are missing before it does anything else. Versions of a
+key are therefore in the order in which its file had them, and each condition is decided once.
 
-An error that the caller sees is answered in the log: another commit gives back what was there.
+If a commit fails with an error, another commit restores the texts that it replaced.
 
-Editors and sync clients write files without the lock. What is about to be overwritten and is not in
-history enters it first. A file that is neither as history has it, nor as it was before, is its
-owner's edit and becomes a version. The protocol is in docs/explanation/write-ahead-log.md.
+Editors and sync clients write files without the lock. A text that is not in history enters it
+before it is overwritten. A file that is neither the current version nor an earlier one is an edit
+by its owner and becomes a version. docs/explanation/write-ahead-log.md describes the protocol.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from enum import Enum
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from perdure.artifacts import CID, ArtifactStore, IndexState, NewBinding
 from perdure.artifacts.canonical import Value
-from perdure.artifacts.entry import Binding
 from perdure.dataclass import replace
 from perdure.errors import (
     ConcurrentModificationError,
-    FileAboveError,
-    InvalidLocatorError,
     LinkRefusedError,
     LockLostError,
     NotTextError,
     PerdureError,
 )
-from perdure.storage.changes import Changes, Conditions, Expectation, check_found
+from perdure.storage.changes import (
+    Changes,
+    Conditions,
+    Expectation,
+    below_text,
+    check_found,
+)
 from perdure.storage.contract import UNREADABLE, Layout, StorageBackend, Text
 from perdure.storage.locator import Locator
 from perdure.storage.redo import (
-    Replacement,
+    DURING,
+    EXTERNAL_EDIT,
+    StaleFile,
+    encoded,
     expectation_of,
-    is_torn,
+    find_stale,
     is_written,
+    keys_among,
+    last_replacements,
     matches_cid,
     read_text,
     read_texts,
     remove_empty_directories,
+    stored_text,
 )
-from perdure.storage.text_history import (
-    EXTERNAL,
-    MOVED_FROM,
-    UNDONE,
-    Circumstances,
-    Event,
-    History,
-    decode_text,
-)
+from perdure.storage.text_history import EXTERNAL, MOVED_FROM, UNDONE, Circumstances, History
 
 _OBSTACLES = (IsADirectoryError, NotADirectoryError, LinkRefusedError)
-Contents = dict[str, CID | None]
-"""Of keys; None where there is no text."""
-
-DURING: Final = "during"
-"""Says of an external version that it came while a commit was written: the position before it."""
-_EXTERNAL = Circumstances(origin=EXTERNAL)
-_UNDONE = Circumstances(origin=UNDONE, reason="its file was not written")
+_UNDO = Circumstances(origin=UNDONE, reason="its file was not written")
 _ATTEMPTS = 3
-_MOST_AHEAD = 5_000
+_MOST_CACHED = 5_000
 _MOST_UNSYNCED = 1_000
-"""Entries of the log after the mark; when there are more, their files are synced."""
-_SLACK_MS = 2_000
-"""A file this much younger than its commit was not written by it."""
-
-
-def last_replacements(history: History, settled: int) -> list[Replacement]:
-    """Return what the last commit after a position replaced; only that one can be unfinished."""
-    if history.lock.is_imported():
-        return []
-    events = [event for event in history.changes(settled) if _is_key(event.key)]
-    if not events:
-        return []
-    begin = _beginning([event for event in events if event.commit == events[-1].commit])
-    before: Contents = {}
-    after: Contents = {}
-    for event in events:
-        if event.position > begin:
-            if event.origin != EXTERNAL:
-                after[event.key] = event.cid
-            if event.origin in (EXTERNAL, UNDONE):  # undone: it says what was before
-                before[event.key] = event.cid
-    earlier = history.store.catalogue.contents(list(after), begin) | before
-    return [Replacement(Locator(key), earlier[key], cid) for key, cid in after.items()]
-
-
-def _beginning(last: Sequence[Event]) -> int:
-    """Return the position before a commit, given its last events: it may have been tried before."""
-    said = [event.circumstances.more.get(DURING) for event in last if event.origin == EXTERNAL]
-    return min([last[0].position - 1, *(one for one in said if isinstance(one, int))])
-
-
-def keys_among(names: Iterable[str]) -> Iterator[Locator]:
-    """Yield the names that are keys of ours; whatever else was bound has no file here."""
-    return map(Locator, filter(_is_key, names))
-
-
-def _is_key(name: str) -> bool:
-    try:
-        return Locator(name).key == name and bool(name)
-    except InvalidLocatorError:
-        return False
-
-
-class Places:
-    """The places of one commit. Each directory above them is looked at once."""
-
-    def __init__(self, inner: StorageBackend, known: Mapping[Locator, Text]) -> None:
-        self._inner = inner
-        self._known = known
-        """Texts that were looked at together, by a layout that looks at what is above them, too."""
-        self._directories: dict[Locator, bool] = {}
-        """Whether they are there."""
-
-    def found(self, locator: Locator, wanted: str | None, expect: Expectation) -> Text:
-        """Return what is there, if it is as expected and the wanted text can be there."""
-        text = self._known.get(locator, UNREADABLE)
-        if text is UNREADABLE:
-            text = self._text(locator, wanted)
-        if text is not UNREADABLE:
-            check_found(None if text is None else text.encode(), expect, locator)
-        elif expect is not None:
-            raise ConcurrentModificationError(
-                f"{locator.key!a} is no text any more, so it is not what this write expected. "
-                "Nothing was changed. Fix: look at the file; to replace it, write without a "
-                "condition."
-            )
-        return text
-
-    def _text(self, locator: Locator, wanted: str | None) -> Text:
-        if not self._directories.get(locator.parent, True):
-            return None
-        try:
-            return self._inner.read(locator)
-        except FileNotFoundError:
-            if wanted is not None:
-                self._refuse_text_above(locator.parent)
-            return None
-        except NotTextError:
-            return UNREADABLE
-
-    def _refuse_text_above(self, above: Locator) -> None:
-        """Refuse a text anywhere above; above a directory there is none."""
-        while above.key and above not in self._directories:
-            self._directories[above] = self._is_there(above)
-            if self._directories[above]:
-                return
-            above = above.parent
-
-    def _is_there(self, directory: Locator) -> bool:
-        try:
-            if self._inner.info(directory).is_dir:
-                return True
-        except FileNotFoundError:
-            return False
-        raise FileAboveError(
-            f"{directory.key!a} is a text, so nothing can lie below it. "
-            "Fix: choose a place outside of it."
-        )
+"""Sync the files when the log has more entries than this after the mark."""
 
 
 class TextWrite(NamedTuple):
@@ -169,117 +66,140 @@ class TextWrite(NamedTuple):
 
 
 class Discrepancy(NamedTuple):
-    """A file is not as history said; so history now says what the file is."""
+    """A file that was not what history had; history now has what the file holds."""
 
     locator: Locator
     before: CID | None
     after: bytes | None
 
 
-class _Part(NamedTuple):
-    """A text on its way, and what was there when it came."""
+class _PendingWrite(NamedTuple):
+    """A write, and what was at its place when it was prepared."""
 
     locator: Locator
-    wanted: TextWrite
+    write: TextWrite
     found: Text
     bound: CID | None
 
     @property
-    def guard(self) -> Expectation:
+    def condition(self) -> Expectation:
         """What must still be there when the file is written."""
-        return expectation_of(self.found) or self.wanted.expect
+        return expectation_of(self.found) or self.write.expect
 
-    def changes(
+    def bindings(
         self, circumstances: Circumstances, external: Circumstances
     ) -> Iterator[NewBinding]:
-        """Yield what happens: first what others did, then what we do."""
-        key, content = self.locator.key, self.wanted.content
+        """Yield the versions to record: first an edit by others, then this write."""
+        key, content = self.locator.key, self.write.content
         if self.found is UNREADABLE:
             if matches_cid(self.bound, content):
                 return
         elif not matches_cid(self.bound, self.found):
-            said = external.derived(self.bound)
-            yield NewBinding(key, _bytes(self.found), said.to_mapping())
+            mapping = external.derived(self.bound).to_mapping()
+            yield NewBinding(key, encoded(self.found), mapping)
         if content != self.found:
-            yield NewBinding(key, _bytes(content), circumstances.of(key).to_mapping())
+            yield NewBinding(key, encoded(content), circumstances.of(key).to_mapping())
 
 
-class _Whose(Enum):
-    OURS = "ours"
-    """The file as it was before, or a part of what was to be written."""
-    OWNERS = "owner's"
-    UNDECIDED = "undecided"
-    """Both are recorded, and ours is written again."""
+class _PlaceReader:
+    """Reads the places of one commit. Each directory above them is checked once."""
+
+    def __init__(self, inner: StorageBackend, known: Mapping[Locator, Text]) -> None:
+        self._inner = inner
+        self._known = known
+        """Texts that a layout has read together; it checks what is above them itself."""
+        self._exists: dict[Locator, bool] = {}
+
+    def read(self, locator: Locator, content: str | None, expect: Expectation) -> Text:
+        """Return what is there, if it is as expected and `content` can be written there."""
+        text = self._known.get(locator, UNREADABLE)
+        if text is UNREADABLE:
+            text = self._text(locator, content)
+        if text is not UNREADABLE:
+            check_found(encoded(text), expect, locator)
+        elif expect is not None:
+            raise ConcurrentModificationError(
+                f"{locator.key!a} is not a text any more, so it is not what this write expected. "
+                "Nothing was changed. Fix: look at the file; to replace it, write without a "
+                "condition."
+            )
+        return text
+
+    def _text(self, locator: Locator, content: str | None) -> Text:
+        if not self._exists.get(locator.parent, True):
+            return None
+        try:
+            return self._inner.read(locator)
+        except FileNotFoundError:
+            if content is not None:
+                self._refuse_text_above(locator.parent)
+            return None
+        except NotTextError:
+            return UNREADABLE
+
+    def _refuse_text_above(self, above: Locator) -> None:
+        while above.key and above not in self._exists:
+            self._exists[above] = self._is_directory(above)
+            if self._exists[above]:  # no text is above a directory
+                return
+            above = above.parent
+
+    def _is_directory(self, directory: Locator) -> bool:
+        try:
+            if self._inner.info(directory).is_dir:
+                return True
+        except FileNotFoundError:
+            return False
+        raise below_text(directory)
 
 
-class _Stale(NamedTuple):
-    """A file that is not what history has."""
-
-    locator: Locator
-    bound: Binding
-    found: Text
-    text: str | None
-    whose: _Whose
-
-    @property
-    def is_old(self) -> bool:
-        return self.whose is not _Whose.OWNERS
-
-    def changes(self) -> Iterator[NewBinding]:
-        if self.whose is not _Whose.OURS and self.found is not UNREADABLE:
-            said = _EXTERNAL.derived(self.bound.cid).to_mapping()
-            yield NewBinding(self.locator.key, _bytes(self.found), said)
-        if self.whose is _Whose.UNDECIDED:
-            yield NewBinding(self.locator.key, _bytes(self.text), self.bound.circumstances)
-
-
-class _Followed:
-    """What keys stand for where only we wrote since, so that no writer waits for the catalogue."""
+class _BoundContents:
+    """What keys are bound to, with our own commits since, so that no writer waits for a query."""
 
     def __init__(self, store: ArtifactStore, position: int) -> None:
         self._store = store
-        self._begin = position
+        self._start = position
         self._since: dict[str, CID | None] = {}
         self.position = position
 
     @property
-    def is_long(self) -> bool:
-        return len(self._since) > _MOST_AHEAD
+    def is_full(self) -> bool:
+        return len(self._since) > _MOST_CACHED
 
-    def go_on(self, changes: Sequence[NewBinding], state: IndexState) -> None:
-        for change in changes:
-            content = change.content
+    def add(self, bindings: Sequence[NewBinding], state: IndexState) -> None:
+        for binding in bindings:
+            content = binding.content
             cid = None if content is None else CID.of(content, self._store.hash)
-            self._since[change.name] = cid
+            self._since[binding.name] = cid
         self.position = state.position
 
-    def contents(self, names: Sequence[str]) -> dict[str, CID | None]:
+    def get(self, names: Sequence[str]) -> dict[str, CID | None]:
         known = {name: self._since[name] for name in names if name in self._since}
-        asked = [name for name in names if name not in known]
-        return known | self._store.catalogue.contents(asked, self._begin)
+        others = [name for name in names if name not in known]
+        return known | self._store.catalogue.contents(others, self._start)
 
 
 class Committer:
-    """The texts of `inner`, and the history of them."""
+    """Commits texts of `inner` to `history`, then writes their files."""
 
     def __init__(self, inner: StorageBackend, history: History) -> None:
         self.inner = inner
         self.history = history
         self._synced = 0
         """A position that the mark has passed."""
-        self._followed: _Followed | None = None
-        """None, or as of a position up to which all is settled; only while the fence is held."""
+        self._bound: _BoundContents | None = None
+        """None, or as of a position up to which all is settled; used only under the lock."""
 
     # ------------------------------------------------------------ writing
     def commit(
-        self, wanted: Mapping[Locator, TextWrite], circumstances: Circumstances
+        self, writes: Mapping[Locator, TextWrite], circumstances: Circumstances
     ) -> IndexState:
-        """Let all of it enter history in one commit, then write the files: all of them, or none."""
+        """Record all writes in one commit, then write the files: all of them, or none."""
         with self.exclusive():
-            return self._land(wanted, circumstances)
+            return self._commit_or_abort(writes, circumstances)
 
     def remove(self, locator: Locator, expect: Expectation, circumstances: Circumstances) -> None:
-        """Remove a text, or an empty directory, of which history knows nothing."""
+        """Remove a text, or an empty directory, which history does not record."""
         with self.exclusive():
             try:
                 is_dir = self.inner.info(locator).is_dir
@@ -289,128 +209,71 @@ class Committer:
             if is_dir:
                 self.inner.remove(locator, expect=expect)
             else:
-                self._land({locator: TextWrite(None, expect)}, circumstances)
+                self._commit_or_abort({locator: TextWrite(None, expect)}, circumstances)
 
-    def _land(
-        self, wanted: Mapping[Locator, TextWrite], circumstances: Circumstances
+    def _commit_or_abort(
+        self, writes: Mapping[Locator, TextWrite], circumstances: Circumstances
     ) -> IndexState:
         try:
-            state = self._commit(dict(wanted), circumstances)
+            state = self._commit(writes, circumstances)
         except BaseException:
-            self._followed = None
+            self._bound = None
             with suppress(PerdureError, OSError):  # then the next holder of the lock goes on
                 self._abort()
             raise
-        self._applied(state.position)
+        self._set_applied(state.position)
         return state
 
-    def _abort(self) -> None:
-        """Give back what the commit replaced: in the log first, then in the files."""
-        start = self._start()
-        if start is None:
-            return
-        replaced = last_replacements(self.history, start)
-        if is_written(self.inner, replaced):
-            self._applied(self.history.position())
-            return
-        changes = []
-        for text in replaced:
-            former = None if text.before is None else self.history.store.get(text.before)
-            if text.before != text.after and (former is not None or text.before is None):
-                changes.append(NewBinding(text.locator.key, former, _UNDONE.to_mapping()))
-        if changes:
-            self.history.record(changes[::-1])
-        self._redo(start)
-
-    def _applied(self, position: int) -> None:
-        """Set the positions after the files up to here were written."""
-        fence = self.history.lock
-        if not self.inner.defers_sync:
-            fence.settle(position)
-            return
-        fence.apply(position)
-        if position - self._synced > _MOST_UNSYNCED:
-            self._synced = fence.settled()
-            if position - self._synced > _MOST_UNSYNCED:
-                self.sync()
-
-    def sync(self) -> None:
-        """Make the files of all commits durable, and move the mark. Needs the lock."""
-        position = self.history.position()
-        names = self.history.store.catalogue.named_since(self.history.lock.settled())
-        locators = list(keys_among(names))
-        try:
-            self.inner.sync(locators)
-        except (PerdureError, OSError):  # what the disk kept of them is not known: write them again
-            bound = self._now().contents([locator.key for locator in locators])
-            texts = {each: self._kept(bound[each.key]) for each in locators}
-            self.inner.write_all(
-                {
-                    each: text
-                    for each, text in texts.items()
-                    if matches_cid(bound[each.key], read_text(self.inner, each))
-                }
-            )
-        self.history.lock.settle_durably(position)
-
-    def _kept(self, cid: CID | None) -> str | None:
-        return None if cid is None else self._text(cid)
-
     def _commit(
-        self, wanted: Mapping[Locator, TextWrite], circumstances: Circumstances
+        self, writes: Mapping[Locator, TextWrite], circumstances: Circumstances
     ) -> IndexState:
         state = self.history.store.current()
         if state.position == 0 and self.history.lock.mark() is None:
-            self.history.lock.settle_durably(0)  # so that a lost mark is not taken for a new store
-        again = Circumstances(origin=EXTERNAL, more={DURING: state.position})
-        parts = self._parts(wanted)
+            self.history.lock.settle_durably(0)  # a lost mark must not look like a new store
+        during = Circumstances(origin=EXTERNAL, more={DURING: state.position})
+        pending = self._prepare(writes)
         for attempt in range(_ATTEMPTS):
-            said = again if attempt else _EXTERNAL
-            changes = [change for part in parts for change in part.changes(circumstances, said)]
-            if changes:
-                state = self._record(changes)
+            is_last = attempt == _ATTEMPTS - 1
+            external = during if attempt else EXTERNAL_EDIT
+            bindings = [new for each in pending for new in each.bindings(circumstances, external)]
+            if bindings:
+                state = self.history.record(bindings)
+                self._now().add(bindings, state)
             try:
-                self._write(parts, guarded=attempt < _ATTEMPTS - 1)
-            except (ConcurrentModificationError, LockLostError):
-                if attempt == _ATTEMPTS - 1:
-                    raise
-                parts = self._parts(self._not_landed(parts))
-            else:
+                self._write(pending, guarded=not is_last)
                 break
+            except (ConcurrentModificationError, LockLostError):
+                if is_last:
+                    raise
+                pending = self._prepare(self._unwritten(pending))
         return state
 
-    def _record(self, changes: Sequence[NewBinding]) -> IndexState:
-        state = self.history.record(changes)
-        self._now().go_on(changes, state)
-        return state
+    def _prepare(self, writes: Mapping[Locator, TextWrite]) -> list[_PendingWrite]:
+        bound = self._now().get([locator.key for locator in writes])
+        layout = self.inner if isinstance(self.inner, Layout) else None
+        places = _PlaceReader(self.inner, layout.look(list(writes)) if layout else {})
+        pending = [
+            _PendingWrite(locator, write, places.read(locator, *write), bound[locator.key])
+            for locator, write in writes.items()
+        ]
+        if layout:
+            layout.refuse({locator: write.content for locator, write in writes.items()})
+        return pending
 
-    def _not_landed(self, parts: Sequence[_Part]) -> dict[Locator, TextWrite]:
+    def _unwritten(self, pending: Sequence[_PendingWrite]) -> dict[Locator, TextWrite]:
         return {
-            part.locator: part.wanted
-            for part in parts
-            if read_text(self.inner, part.locator) != part.wanted.content
+            each.locator: each.write
+            for each in pending
+            if read_text(self.inner, each.locator) != each.write.content
         }
 
-    def _parts(self, wanted: Mapping[Locator, TextWrite]) -> list[_Part]:
-        names = [locator.key for locator in wanted]
-        bound = self._now().contents(names)
-        is_layout = isinstance(self.inner, Layout)
-        places = Places(self.inner, read_texts(self.inner, list(wanted)) if is_layout else {})
-        parts = [
-            _Part(locator, wish, places.found(locator, *wish), bound[locator.key])
-            for locator, wish in wanted.items()
-        ]
-        if isinstance(self.inner, Layout):
-            self.inner.refuse({locator: wish.content for locator, wish in wanted.items()})
-        return parts
-
-    def _write(self, parts: Sequence[_Part], *, guarded: bool) -> None:
-        """Write the files, unless somebody who does not ask us changed one since we looked."""
-        to_write = [p for p in parts if p.wanted.content is not None or p.found is not None]
+    def _write(self, pending: Sequence[_PendingWrite], *, guarded: bool) -> None:
+        """Write the files, unless an editor or sync client changed one since it was read."""
+        changed = [p for p in pending if p.write.content is not None or p.found is not None]
         self._write_files(
-            {part.locator: part.wanted.content for part in to_write},
+            {each.locator: each.write.content for each in changed},
             expect={
-                part.locator: part.guard if guarded else part.wanted.expect for part in to_write
+                each.locator: each.condition if guarded else each.write.expect for each in changed
             },
         )
 
@@ -420,41 +283,97 @@ class Committer:
         else:
             self.inner.write_all(changes, expect=expect)
 
+    def _abort(self) -> None:
+        """Restore what the failed commit replaced: in the log first, then in the files."""
+        start = self._start()
+        if start is None:
+            return
+        replacements = last_replacements(self.history, start)
+        if is_written(self.inner, replacements):
+            self._set_applied(self.history.position())
+            return
+        bindings = []
+        for locator, before, after in replacements:
+            former = None if before is None else self.history.store.get(before)
+            if before != after and (former is not None or before is None):
+                bindings.append(NewBinding(locator.key, former, _UNDO.to_mapping()))
+        if bindings:
+            self.history.record(bindings[::-1])
+        self._redo(start)
+
+    # ------------------------------------------------------------ positions
+    def _set_applied(self, position: int) -> None:
+        """Set the positions after the files up to here were written."""
+        lock = self.history.lock
+        if not self.inner.defers_sync:
+            lock.settle(position)
+            return
+        lock.apply(position)
+        if position - self._synced > _MOST_UNSYNCED:
+            self._synced = lock.settled()
+            if position - self._synced > _MOST_UNSYNCED:
+                self.sync()
+
+    def _start(self) -> int | None:
+        """Return the position after which files may be missing; None if it is not known."""
+        applied, newest = self.history.lock.applied(), self.history.position()
+        # A position beyond the log belongs to a log that was lost and replaced.
+        return applied if applied is not None and applied <= newest else None
+
+    def sync(self) -> None:
+        """Make the files of all commits durable, and move the mark. Needs the lock."""
+        position = self.history.position()
+        names = self.history.store.catalogue.named_since(self.history.lock.settled())
+        locators = list(keys_among(names))
+        try:
+            self.inner.sync(locators)
+        except (PerdureError, OSError):  # what reached the disk is not known: write them again
+            bound = self._now().get([locator.key for locator in locators])
+            texts = {each: stored_text(self.history, bound[each.key]) for each in locators}
+            self.inner.write_all(
+                {
+                    each: text
+                    for each, text in texts.items()
+                    if matches_cid(bound[each.key], read_text(self.inner, each))
+                }
+            )
+        self.history.lock.settle_durably(position)
+
+    def _now(self) -> _BoundContents:
+        if self._bound is None or self._bound.is_full:
+            self._bound = _BoundContents(self.history.store, self.history.position())
+        return self._bound
+
     # ------------------------------------------------------------ settling
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Keep other writers away, once what they left is settled; nobody writes if it can't be."""
+        """Hold the lock, with everything settled that an earlier writer left unfinished."""
         with self.history.lock.hold():
             newest = self.history.store.settle().position
-            if self._followed is None or self._followed.position != newest:
-                self._followed = None
-                self._settle_leftovers()
+            if self._bound is None or self._bound.position != newest:
+                self._bound = None
+                self._settle_unfinished()
             yield
-
-    def _now(self) -> _Followed:
-        if self._followed is None or self._followed.is_long:
-            self._followed = _Followed(self.history.store, self.history.position())
-        return self._followed
 
     def settle(self, *, unacknowledged: bool = False) -> None:
         """Write the files that a writer which died left unwritten."""
-        if unacknowledged:
-            with self.exclusive():
+        if not unacknowledged:
+            if self.history.lock.applied() == self.history.store.current().position:
+                return  # nothing was logged since
+            start = self._start() or 0  # which follows the log
+            if start >= self.history.store.catalogue.last_named():
                 return
-        if self.history.lock.applied() == self.history.store.current().position:
-            return  # nothing was logged since
-        if (self._start() or 0) < self.history.store.catalogue.last_named():  # the start follows
-            with self.exclusive():
-                pass
+        with self.exclusive():
+            pass
 
-    def _settle_leftovers(self) -> None:
+    def _settle_unfinished(self) -> None:
         start = self._start()
         if start is not None and self.history.store.catalogue.last_named() <= start:
             return
         if start is None or self.history.lock.is_imported():
-            # Nothing tells which files were written, or others write them: the files are right.
+            # Which files were written is not known, or others write them: the files are right.
             names = self.history.store.catalogue.named_since(start or 0)
-            self._answer(keys_among(names))
+            self._record_files(keys_among(names))
             self.history.lock.settle_durably(self.history.position())
             return
         self._redo(start)
@@ -462,28 +381,28 @@ class Committer:
     def _redo(self, start: int) -> None:
         """Write the files of all versions after a position, the newest of each key.
 
-        What others wrote meanwhile stays, and becomes a version.
+        Edits that others made meanwhile stay, and become versions.
         """
         for attempt in range(_ATTEMPTS):
             names = self.history.store.catalogue.named_since(start)
-            every = (self._stale(locator, start) for locator in keys_among(names))
-            found = [each for each in every if each is not None]
-            changes = [change for each in found for change in each.changes()]
-            if changes:
-                self.history.record(changes)
+            every = (find_stale(self.inner, self.history, n, start) for n in keys_among(names))
+            stale = [each for each in every if each is not None]
+            bindings = [binding for each in stale for binding in each.bindings()]
+            if bindings:
+                self.history.record(bindings)
             try:
-                self._write_again([each for each in found if each.is_old])
+                self._write_again([each for each in stale if each.is_rewritten])
                 break
             except (ConcurrentModificationError, LockLostError):
                 if attempt == _ATTEMPTS - 1:
                     raise
-        self._applied(self.history.position())
+        self._set_applied(self.history.position())
 
-    def _write_again(self, stale: "Sequence[_Stale]") -> None:
-        """Write these files, removals first; where something is in the way, history says so."""
+    def _write_again(self, stale: Sequence[StaleFile]) -> None:
+        """Write these files, removals first; record a removal where an obstacle prevents it."""
         removals = [each for each in stale if each.text is None]
         writes = [each for each in stale if each.text is not None]
-        obstructed: list[_Stale] = []
+        obstructed: list[StaleFile] = []
         for some in (removals, writes):
             try:
                 self._write_stale(some)
@@ -496,131 +415,84 @@ class Committer:
         for each in removals:
             if each.bound.circumstances.get("origin") == UNDONE:
                 remove_empty_directories(self.inner, each.locator.parent)
-        changes = [
-            NewBinding(each.locator.key, None, _EXTERNAL.to_mapping()) for each in obstructed
-        ]
-        if changes:
-            self.history.record(changes)
+        if obstructed:
+            mapping = EXTERNAL_EDIT.to_mapping()
+            self.history.record([NewBinding(e.locator.key, None, mapping) for e in obstructed])
 
-    def _write_stale(self, stale: "Sequence[_Stale]") -> None:
+    def _write_stale(self, stale: Sequence[StaleFile]) -> None:
         """Write them durably: a torn file that is younger than its commit looks like an edit."""
         self.inner.write_all(
             {each.locator: each.text for each in stale},
             expect={each.locator: expectation_of(each.found) for each in stale},
         )
 
-    def _stale(self, locator: Locator, start: int) -> "_Stale | None":
-        """Return what is at a place if it is not what history has there."""
-        bound = self.history.store.catalogue.last_binding(locator.key, self.history.position())
-        found = read_text(self.inner, locator)
-        if bound is None or matches_cid(bound.cid, found):
-            return None
-        text = self._kept(bound.cid)
-        if bound.cid is not None and text is None:  # it was erased
-            return None
-        is_new = found is not None and self._age(locator, bound.time) > _SLACK_MS
-        has_restarted = not self.history.lock.is_of_this_boot()
-        may_be_torn = self.inner.defers_sync and has_restarted
-        is_sure = is_new or not may_be_torn
-        if found is UNREADABLE:  # no version can say what it is
-            return None if is_sure else _Stale(locator, bound, found, text, _Whose.OURS)
-        is_part = found is not None and may_be_torn and is_torn(found, text)
-        if found is None or (is_part and not is_new):
-            return _Stale(locator, bound, found, text, _Whose.OURS)
-        versions = self.history.store.catalogue.versions(bound.name, bound.position - 1)
-        former = versions
-        if not has_restarted:  # only files of these commits can be missing
-            former = versions[-1 - sum(each.position > start for each in versions) :]
-        elif is_new:
-            former = []
-        if any(matches_cid(each.cid, found) for each in former):
-            whose = _Whose.OURS
-        else:
-            # The commit may have taken so long that its own file is younger than it.
-            whose = _Whose.OWNERS if is_sure and not is_part else _Whose.UNDECIDED
-        return _Stale(locator, bound, found, text, whose)
-
-    def _age(self, locator: Locator, time: int) -> float:
-        """Return how many milliseconds after a time a file was written."""
-        try:
-            return self.inner.info(locator).mtime * 1000 - time
-        except FileNotFoundError:
-            return 0
-
-    def _start(self) -> int | None:
-        """Return the position after which files may be missing; None if nothing tells."""
-        applied, newest = self.history.lock.applied(), self.history.position()
-        # A position beyond the log is of a log that was lost, and another one put in its place.
-        return applied if applied is not None and applied <= newest else None
-
-    # ------------------------------------------------------------ answering
+    # ------------------------------------------------------------ recording edits
     def notice(
-        self, locators: Iterable[Locator], said: Circumstances = _EXTERNAL
+        self, locators: Iterable[Locator], circumstances: Circumstances = EXTERNAL_EDIT
     ) -> list[Discrepancy]:
-        """Let what others did to these places enter history; return what that was."""
+        """Record what others wrote at these places, and return it."""
         with self.exclusive():
-            found = self._answer(locators, said)
-            self._applied(self.history.position())
+            found = self._record_files(locators, circumstances)
+            self._set_applied(self.history.position())
             return found
 
-    def record_unwritten(self, texts: Mapping[Locator, str], why: Mapping[str, Value]) -> None:
-        """Let texts enter history that no file has; what the files have follows in one commit."""
-        said = replace(_EXTERNAL, more=why).to_mapping()
+    def record_unwritten(self, texts: Mapping[Locator, str], more: Mapping[str, Value]) -> None:
+        """Record texts that no file has, each followed by the current one, in one commit."""
+        mapping = replace(EXTERNAL_EDIT, more=more).to_mapping()
         with self.exclusive():
-            changes: list[NewBinding] = []
+            bindings: list[NewBinding] = []
             bound = self._bound_at(list(texts))
             for locator, text in texts.items():
-                now = bound[locator]
-                if not matches_cid(now, text):
-                    changes.append(NewBinding(locator.key, text.encode(), said))
-                    kept = None if now is None else self.history.store.get(now)
-                    changes.append(NewBinding(locator.key, kept, said))
-            if changes:
-                self.history.record(changes)
-                self._applied(self.history.position())
+                cid = bound[locator]
+                if not matches_cid(cid, text):
+                    current = None if cid is None else self.history.store.get(cid)
+                    bindings.append(NewBinding(locator.key, text.encode(), mapping))
+                    bindings.append(NewBinding(locator.key, current, mapping))
+            if bindings:
+                self.history.record(bindings)
+                self._set_applied(self.history.position())
 
-    def _answer(
-        self, locators: Iterable[Locator], by: Circumstances = _EXTERNAL
+    def _record_files(
+        self, locators: Iterable[Locator], circumstances: Circumstances = EXTERNAL_EDIT
     ) -> list[Discrepancy]:
-        """Let history say what the files say; of what can't be read it says nothing."""
+        """Record what the files hold; those that can't be read are skipped."""
         places = list(dict.fromkeys(locators))
-        now = self._bound_at(places)
+        bound = self._bound_at(places)
         found = [
-            Discrepancy(locator, now[locator], _bytes(text))
+            Discrepancy(locator, bound[locator], encoded(text))
             for locator, text in read_texts(self.inner, places).items()
-            if text is not UNREADABLE and not matches_cid(now[locator], text)
+            if text is not UNREADABLE and not matches_cid(bound[locator], text)
         ]
-        found.sort(key=lambda one: one.after is not None)
-        moved = _moved(found)
-        changes = []
-        for locator, bound, after in found:
-            said = by.derived(bound)
-            if locator in moved:
-                said = replace(said, more={**said.more, MOVED_FROM: moved[locator].key})
-            changes.append(NewBinding(locator.key, after, said.to_mapping()))
-        if changes:
-            self.history.record(changes)
+        found.sort(key=lambda each: each.after is not None)
+        sources = _sources_of_moves(found)
+        bindings = []
+        for locator, before, after in found:
+            each = circumstances.derived(before)
+            if locator in sources:
+                each = replace(each, more={**each.more, MOVED_FROM: sources[locator].key})
+            bindings.append(NewBinding(locator.key, after, each.to_mapping()))
+        if bindings:
+            self.history.record(bindings)
         return found
 
     # ------------------------------------------------------------ reading
     def committed(self, locator: Locator) -> str | None:
+        """Return the text as of the last commit that finished; takes no lock."""
         catalogue = self.history.store.catalogue
         while True:
             start, named = self._start(), catalogue.last_named()
             if start is not None and named > start:
                 unfinished = last_replacements(self.history, start)
-                before = {text.locator: text.before for text in unfinished}
+                before = {each.locator: each.before for each in unfinished}
                 if locator in before and not is_written(self.inner, unfinished):
-                    former = before[locator]
-                    return None if former is None else self._text(former)
+                    return stored_text(self.history, before[locator])
             text = self._read(locator)
-            now = self.history.position()
-            if catalogue.last_named() == named or self._last_bound(locator, now) <= named:
-                return text  # no commit of it came and went meanwhile
-
-    def _last_bound(self, locator: Locator, position: int) -> int:
-        bound = self.history.store.catalogue.last_binding(locator.key, position)
-        return 0 if bound is None else bound.position
+            newest = self.history.position()
+            if catalogue.last_named() == named:
+                return text
+            bound = catalogue.last_binding(locator.key, newest)
+            if bound is None or bound.position <= named:
+                return text  # it was not committed meanwhile
 
     def _read(self, locator: Locator) -> str | None:
         try:
@@ -629,7 +501,7 @@ class Committer:
             return None
 
     def compare(self, locators: Sequence[Locator]) -> Iterator[tuple[Text, Locator, CID | None]]:
-        """Yield what is at each of these places, and what history has there."""
+        """Yield the text at each of these places, and what history has there."""
         bound = self._bound_at(locators)
         for locator, text in read_texts(self.inner, locators).items():
             yield text, locator, bound[locator]
@@ -637,38 +509,29 @@ class Committer:
     def known_keys(self) -> Iterator[Locator]:
         return keys_among(self.history.store.catalogue.names("", self.history.position()))
 
-    def _text(self, cid: CID) -> str | None:
-        """Return the text that a CID names; None if it is no longer kept."""
-        data = self.history.store.get(cid)
-        return None if data is None else decode_text(data, str(cid))
-
     def _bound_at(self, locators: Sequence[Locator]) -> dict[Locator, CID | None]:
         keys = [locator.key for locator in locators]
         contents = self.history.store.catalogue.contents(keys, self.history.position())
         return {locator: contents[locator.key] for locator in locators}
 
 
-def _moved(found: Iterable[Discrepancy]) -> dict[Locator, Locator]:
-    """Return where new texts were before: where the only text is gone that had the same bytes.
+def _sources_of_moves(found: Iterable[Discrepancy]) -> dict[Locator, Locator]:
+    """Return where new texts were before: at the only removed place with the same name and bytes.
 
-    Else, of a note that was moved and edited, where the only one is gone with its name and slug.
+    For a note that was moved and edited, it is the only removed place with its name and slug.
     """
-    new = [one for one in found if one.before is None and one.after is not None]
-    gone = [one for one in found if one.before is not None and one.after is None]
-    if not (new and gone):
+    new = [each for each in found if each.before is None and each.after is not None]
+    removed = [each for each in found if each.before is not None and each.after is None]
+    if not (new and removed):
         return {}
-    ways: dict[tuple[object, ...], list[Locator]] = {}
-    for locator, cid, _ in gone:
-        for way in ((locator.name, cid), (locator.name, locator.parent.name)):
-            ways.setdefault(way, []).append(locator)
-    moved: dict[Locator, Locator] = {}
+    places: dict[tuple[object, ...], list[Locator]] = {}
+    for locator, cid, _ in removed:
+        for trait in ((locator.name, cid), (locator.name, locator.parent.name)):
+            places.setdefault(trait, []).append(locator)
+    sources: dict[Locator, Locator] = {}
     for locator, _, after in new:
-        same = ways.get((locator.name, CID.of(after or b"")))
-        same = same or ways.get((locator.name, locator.parent.name), [])
+        same = places.get((locator.name, CID.of(after or b"")))
+        same = same or places.get((locator.name, locator.parent.name), [])
         if len(same) == 1:
-            moved[locator] = same[0]
-    return moved
-
-
-def _bytes(text: str | None) -> bytes | None:
-    return None if text is None else text.encode()
+            sources[locator] = same[0]
+    return sources

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 from perdure.dataclass import dataclass, fields
 from perdure.errors import (
     AccessRefusedError,
-    FileAboveError,
     OptionError,
     PersonalWriteRefusedError,
     StorageError,
@@ -21,6 +20,7 @@ from perdure.storage.changes import (
     Conditions,
     Expectation,
     TextChange,
+    below_text,
     check_changes,
     check_found,
     partial_error,
@@ -528,10 +528,7 @@ def _refuse_text_above(backend: StorageBackend, locator: Locator) -> None:
     while not backend.exists(above):
         above = above.parent
     if not backend.info(above).is_dir:
-        raise FileAboveError(
-            f"{str(above)!a} is a text, so nothing can lie below it. "
-            "Fix: choose a place outside of it."
-        )
+        raise below_text(above)
 
 
 def _stamp(info: Info) -> Stamp:

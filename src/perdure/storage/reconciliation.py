@@ -15,10 +15,10 @@ from perdure.errors import (
     StorageError,
 )
 from perdure.storage.changes import ABSENT, Expectation, content_hash
-from perdure.storage.committer import Discrepancy, keys_among
+from perdure.storage.committer import Discrepancy
 from perdure.storage.contract import UNREADABLE, Layout, StorageBackend, refuse_loss, walk
 from perdure.storage.locator import Locator
-from perdure.storage.redo import matches_cid, remove_empty_directories
+from perdure.storage.redo import keys_among, matches_cid, remove_empty_directories
 from perdure.storage.stamps import batches, was_moved
 from perdure.storage.text_history import Event, History
 from perdure.storage.wrappers.recorded import Recorded

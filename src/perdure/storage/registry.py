@@ -114,7 +114,7 @@ def _checked(backend: object) -> type[StorageBackend]:
 registry: BackendRegistry = InstalledBackends(
     {
         "memory": "perdure.storage.backends.in_memory:MemoryBackend",
-        "device-local": "perdure.storage.backends.folder:DeviceLocalBackend",
+        "device-local": "perdure.storage.backends.device_local:DeviceLocalBackend",
         "vault": "perdure.storage.backends.vault:VaultBackend",
     }
 )

@@ -14,7 +14,7 @@ from perdure.errors import (
     NodeNotFoundError,
     StorageFullError,
 )
-from perdure.storage.backends.folder import FolderBackend
+from perdure.storage.backends.device_local import FolderBackend
 from perdure.storage.changes import Changes, Conditions
 from tests.engine.erasing.homes import (
     ODD,

@@ -13,7 +13,7 @@ from perdure.context.layouts.notes import NotesLayout
 from perdure.context.layouts.places import Places
 from perdure.model import OutboxEvent
 from perdure.storage import Capabilities, Expectation, Finding, Info, Locator, StorageBackend
-from perdure.storage.backends.folder import DeviceLocalBackend
+from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.backends.in_memory import MemoryBackend
 from perdure.testing.storage.base import tree
 from tests.support.artifacts.memory_disk import MemoryDisk

@@ -9,13 +9,13 @@ from perdure.errors import (
     AbsentError,
     DirectoryInTheWayError,
     DirectoryNotEmptyError,
-    FileAboveError,
     FileInTheWayError,
 )
 from perdure.storage.changes import (
     Changes,
     Conditions,
     Expectation,
+    below_text,
     check_changes,
     check_expectation,
     check_found,
@@ -139,10 +139,7 @@ class MemoryBackend(StorageBackend):
             missing.append(locator)
             locator = locator.parent
         if locator in self._texts:
-            raise FileAboveError(
-                f"{str(locator)!a} is a text, so nothing can lie below it. "
-                "Fix: choose a place outside of it."
-            )
+            raise below_text(locator)
         return missing
 
     def _children(self, locator: Locator) -> Iterator[Locator]:

@@ -12,7 +12,7 @@ from perdure.errors import (
     StorageSelectionError,
     StorageUnavailableError,
 )
-from perdure.storage.backends.folder import FolderBackend
+from perdure.storage.backends.device_local import FolderBackend
 from perdure.storage.changes import Expectation
 from perdure.storage.conflict_copies import original_of
 from perdure.storage.contract import Capabilities, ConflictStrategy, Finding, FindingKind

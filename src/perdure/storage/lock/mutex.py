@@ -1,18 +1,18 @@
 """One writer at a time for each root, across processes, and past holders that die or stall.
 
-The lock is a directory with one file in it, the baton, whose name says who has it:
+The lock is a directory with one file in it, the token, whose name says who owns the lock:
 
-    free              nobody
+    free              no one
     held.<holder>     that holder
-    taken.<holder>    somebody who clears up after a holder that died or stalled
+    taken.<holder>    a process that cleans up after a holder that died or stalled
 
-Every step renames the baton from the name that was seen. Of all who try the same step one
-succeeds, and nobody can release, or take twice, what has moved on in the meantime.
+Every step renames the token from the name that was read. Of all processes that try the same step
+one succeeds, and none can release, or take twice, a token that was renamed in the meantime.
 
-A stalled holder may wake up just before its commit, after it last looked. So a holder records the
-name of its temporary file, in a record of its own beside the lock, before it makes it, and commits
-by renaming that file. Whoever takes over removes the file before the baton is free again: the late
-rename then has nothing to move, and fails.
+A stalled holder may wake up just before its commit, after it last checked. Therefore a holder
+records the name of its temporary file, in a record beside the lock, before it creates the file, and
+commits by renaming it. A process that takes over removes the file before it frees the token: the
+late rename then finds no file, and fails.
 """
 
 import atexit
@@ -40,30 +40,48 @@ from perdure.storage.locator import TEMPORARY_SUFFIX
 from perdure.storage.openat import discard_temporary, read_all
 
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
-"""What ends a process without unwinding it, unless somebody handles it."""
-
+"""Signals that end a process without unwinding it, unless it handles them."""
 INTERRUPTING_SIGNALS = (signal.SIGINT, signal.SIGALRM, *ENDING_SIGNALS)
-"""What can come between any two steps of ours."""
 
-_to_do: set[Callable[[], None]] = set()
+_NO_SUCH_PLACE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+_FREE = "free"
+_TOKEN = re.compile(r"free|(?:held|taken)\.\d+\.[^.]+\.\d+\.[^.]+\..*")
+_FIRST_WAIT_SECONDS = 0.0005
+_LONGEST_WAIT_SECONDS = 0.05
+_RECORD_LIFETIME_SECONDS = 86_400.0
 _IDLE_BEATS = 20
 _LONGEST_PAUSE_SECONDS = 60.0
 
 
+# ---------------------------------------------------------------- ends and signals
+_exit_actions: set[Callable[[], None]] = set()
+
+
 def run_at_exit(action: Callable[[], None]) -> None:
-    """Do this at exit, and on an ending signal within `ending_cleanly`, unless called off."""
-    _do_all_at_exit()
-    _to_do.add(action)
+    """Run this at exit, and on an ending signal within `cleanup_on_signal`, unless cancelled."""
+    _register_exit_actions()
+    _exit_actions.add(action)
 
 
 def cancel_at_exit(action: Callable[[], None]) -> None:
-    _to_do.discard(action)
+    _exit_actions.discard(action)
+
+
+@cache
+def _register_exit_actions() -> None:
+    atexit.register(_run_exit_actions)
+
+
+def _run_exit_actions() -> None:
+    for action in tuple(_exit_actions):
+        action()
+    _exit_actions.clear()
 
 
 @contextmanager
 def signals_blocked() -> Iterator[Callable[[float], None]]:
-    """Let signals wait for the length of a short `with`; gives a sleep in which they need not."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())  # only asks
+    """Delay signals until the end of a short `with`; yields a sleep during which they arrive."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())  # only reads the mask
 
     def sleep(seconds: float) -> None:
         try:
@@ -81,45 +99,34 @@ def signals_blocked() -> Iterator[Callable[[float], None]]:
 
 @contextmanager
 def cleanup_on_signal() -> Iterator[None]:
-    """Let an ending signal that nobody handles do first what must be done; in the main thread."""
+    """Run the exit actions on an ending signal that has no handler; only in the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    ending = [s for s in ENDING_SIGNALS if signal.getsignal(s) is signal.SIG_DFL]
-    for number in ending:
+    unhandled = [s for s in ENDING_SIGNALS if signal.getsignal(s) is signal.SIG_DFL]
+    for number in unhandled:
         signal.signal(number, _end)
     try:
         yield
     finally:
-        for number in ending:
+        for number in unhandled:
             signal.signal(number, signal.SIG_DFL)
 
 
 def _end(number: int, frame: FrameType | None) -> None:
     del frame
-    _do_all()
+    _run_exit_actions()
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
 
 
-@cache
-def _do_all_at_exit() -> None:
-    atexit.register(_do_all)
-
-
-def _do_all() -> None:
-    for action in tuple(_to_do):
-        action()
-    _to_do.clear()
-
-
 class Heartbeat:
-    """Beats for whatever is held, from a thread that ends when nothing was held for a while."""
+    """Calls each holder's beat from a thread, which ends when none was held for a while."""
 
     def __init__(self) -> None:
-        self._start_afresh()
+        self._reset()
 
-    def _start_afresh(self) -> None:
+    def _reset(self) -> None:
         self._pauses: dict[Callable[[], None], float] = {}
         self._hurry = threading.Event()
         self._pause = _LONGEST_PAUSE_SECONDS
@@ -127,27 +134,24 @@ class Heartbeat:
         self._pid = os.getpid()
 
     def add(self, beat: Callable[[], None], pause: float) -> None:
-        """Call `beat` at least that often, until it leaves."""
+        """Call `beat` at least every `pause` seconds, until it is removed."""
         if self._pid != os.getpid():  # a fork has our memory, but not our thread
-            self._start_afresh()
+            self._reset()
         self._pauses[beat] = pause
         if pause < self._pause:
             self._pause = pause
             self._hurry.set()
         if self._thread is None or not self._thread.is_alive():
-            self._start()
+            thread = threading.Thread(target=self._run, name="perdure-heartbeat", daemon=True)
+            with suppress(RuntimeError):  # no more threads; a short hold needs no heartbeat
+                thread.start()
+                self._thread = thread
 
     def remove(self, beat: Callable[[], None]) -> None:
         self._pauses.pop(beat, None)
 
-    def _start(self) -> None:
-        thread = threading.Thread(target=self._run, name="perdure-heartbeat", daemon=True)
-        with suppress(RuntimeError):  # no more threads to be had; a short hold needs no heartbeat
-            thread.start()
-            self._thread = thread
-
     def _run(self) -> None:
-        signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTING_SIGNALS)  # others have them
+        signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTING_SIGNALS)  # for other threads
         idle = 0
         while idle < _IDLE_BEATS:
             self._hurry.wait(self._pause)
@@ -159,19 +163,12 @@ class Heartbeat:
 
 
 heartbeat = Heartbeat()
-"""The one of this process."""
+"""The heartbeat of this process."""
 
 
-_NO_SUCH_PLACE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
-_FREE = "free"
-_BATON = re.compile(r"free|(?:held|taken)\.\d+\.[^.]+\.\d+\.[^.]+\..*")
-_FIRST_WAIT_SECONDS = 0.0005
-_LONGEST_WAIT_SECONDS = 0.05
-_RECORDS_KEPT_SECONDS = 86_400.0
-
-
+# ---------------------------------------------------------------- holders
 class Holder(NamedTuple):
-    """Who has the baton, as its name says."""
+    """Who has the token, as its name says."""
 
     since: float
     nonce: str
@@ -186,7 +183,7 @@ class Holder(NamedTuple):
 
     @property
     def mutex(self) -> str:
-        """Which of its process's locks it took; the name of that one's record."""
+        """The id of the `Mutex` object that took the lock, which names its record."""
         return self.nonce.partition("-")[0]
 
     def describe(self) -> str:
@@ -195,7 +192,7 @@ class Holder(NamedTuple):
 
     @property
     def is_dead(self) -> bool:
-        """Whether it is sure to be gone; only knowable on the machine that it runs on."""
+        """Whether its process is certainly gone; known only on the same machine."""
         if self.machine != _this_machine()[0]:
             return False
         try:
@@ -208,7 +205,7 @@ class Holder(NamedTuple):
 
 
 class HolderIdentity:
-    """How this process signs the baton: each time with a name that was never used before."""
+    """Generates the names under which a mutex of this process holds the token; each is unique."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
@@ -223,7 +220,7 @@ class HolderIdentity:
 
 @cache
 def _this_machine() -> tuple[str, str]:
-    """Name what process numbers are unique in: host, boot and process namespace."""
+    """Return an id of the scope of process ids (host, boot, process namespace), and the host."""
     host = "".join(c if c.isalnum() or c in "-_." else "_" for c in os.uname().nodename)[:80]
     traits = [host]
     with suppress(OSError):
@@ -236,9 +233,9 @@ def _this_machine() -> tuple[str, str]:
 @dataclass(frozen=True, slots=True)
 class LockTiming:
     timeout: float = 30.0
-    """How long to wait for the lock before `LockTimeout`."""
+    """Seconds to wait for the lock before `LockTimeout`."""
     stale_after: float = 10.0
-    """After how long without a heartbeat a holder counts as stalled."""
+    """Seconds without a heartbeat after which a holder counts as stalled."""
 
     @property
     def heartbeat(self) -> float:
@@ -246,13 +243,15 @@ class LockTiming:
 
 
 class HeldLock:
-    __slots__ = ("_directory", "_nonce", "_signature", "_temporaries", "root", "token")
+    """The lock of a root while one thread holds it."""
 
-    def __init__(self, root: str, directory: str, signature: HolderIdentity) -> None:
+    __slots__ = ("_directory", "_identity", "_nonce", "_temporaries", "root", "token")
+
+    def __init__(self, root: str, directory: str, identity: HolderIdentity) -> None:
         self.root = root
         self.token = ""
         self._directory = directory
-        self._signature = signature
+        self._identity = identity
         self._nonce = ""
         self._temporaries: list[str] = []
 
@@ -262,7 +261,7 @@ class HeldLock:
         for number, above in enumerate(directory_keys, len(self._temporaries)):
             names.append(name := f".{self._nonce}-{number}{TEMPORARY_SUFFIX}")
             self._temporaries.append(f"{above}/{name}" if above else name)
-        path = f"{self._directory}.{self._signature.mutex}"
+        path = f"{self._directory}.{self._identity.mutex}"
         record = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             rest = "\n".join(self._temporaries).encode() + b"\0"
@@ -275,7 +274,7 @@ class HeldLock:
         return names
 
     def verify(self) -> None:
-        """Raise `LockLostError` if somebody took over. Call it last before a commit."""
+        """Raise `LockLostError` if the lock was taken over. Call it last before a commit."""
         try:
             os.stat(self.token)
         except FileNotFoundError:
@@ -285,8 +284,8 @@ class HeldLock:
             ) from None
 
     def take(self) -> bool:
-        """Take the baton if it is free, in a name that tells that we took it just now."""
-        self._nonce, holder = self._signature.sign()
+        """Take the token if it is free; return whether it was."""
+        self._nonce, holder = self._identity.sign()
         self.token = f"{self._directory}/held.{holder}"
         try:
             os.rename(f"{self._directory}/{_FREE}", self.token)
@@ -295,25 +294,24 @@ class HeldLock:
         return True
 
     def release(self) -> None:
-        """Give the baton back, unless it was taken over; if it can't go back, it lapses."""
-        try:
+        """Free the token, unless it was taken over. If that fails, the lock expires."""
+        with suppress(OSError):
             os.rename(self.token, f"{self._directory}/{_FREE}")
-        except OSError:
-            return
 
     def beat(self) -> None:
         with suppress(FileNotFoundError):
             os.utime(self.token)
 
     def abandon(self) -> None:
-        """Clear up and release, because the process ends. What a fork inherited is not ours."""
-        if self._signature.pid == os.getpid():
+        """Clean up and release, because the process ends; a fork does not own what it inherited."""
+        if self._identity.pid == os.getpid():
             for key in self._temporaries:
                 with suppress(OSError):
                     discard_temporary(self.root, key)
             self.release()
 
 
+# ---------------------------------------------------------------- the mutex
 class Mutex:
     """The lock of one root. Threads and processes may share it; it is not reentrant."""
 
@@ -322,20 +320,20 @@ class Mutex:
         self.timing = timing or LockTiming()
         self._folder = os.path.join(locks, hashlib.sha256(os.fsencode(self.root)).hexdigest())
         self._directory = os.path.join(self._folder, "lock")
-        self._start_afresh()
+        self._reset()
 
-    def _start_afresh(self) -> None:
-        self._signature = HolderIdentity()
+    def _reset(self) -> None:
+        self._identity = HolderIdentity()
         self._threads = threading.RLock()
         self._owner: int | None = None
-        record = self._record_of(self._signature.mutex)
+        record = self._record_of(self._identity.mutex)
         self._finalizer = weakref.finalize(self, _remove_record, record, os.getpid())
         with suppress(OSError):
-            self._clear_old_records()
+            self._remove_old_records()
 
     @contextmanager
     def hold(self) -> Iterator[HeldLock]:
-        """Hold the lock for the length of a `with`; `LockTimeout` if it can't be had in time."""
+        """Hold the lock for the length of a `with`; `LockTimeout` if it is not free in time."""
         held = self.ask()
         try:
             self.acquire(held)
@@ -344,54 +342,27 @@ class Mutex:
             self.release(held)
 
     def ask(self) -> HeldLock:
-        """Return what `acquire` takes the lock with, in a `try` whose `finally` calls `release`."""
-        if self._signature.pid != os.getpid():  # a fork took our threads away
-            self._start_afresh()
+        """Return an argument for `acquire`; call that in a `try` with `release` in its `finally`."""
+        if self._identity.pid != os.getpid():  # a fork has none of our threads
+            self._reset()
         if self._owner == threading.get_ident():
             raise RuntimeError(
                 f"this thread holds the lock on {self.root!a} already. "
-                "Fix: do not take it twice; pass on what it gave you."
+                "Fix: take it once, and pass on what `hold` yields."
             )
-        return HeldLock(self.root, self._directory, self._signature)
+        return HeldLock(self.root, self._directory, self._identity)
 
     def acquire(self, held: HeldLock, pause: Callable[[float], None] = time.sleep) -> None:
-        """Take the lock. `pause` is how to wait between attempts."""
+        """Take the lock. `pause` sleeps between attempts."""
         deadline = time.monotonic() + self.timing.timeout
-        self._enter_threads()
-        self._acquire_or_explain(held, deadline, pause)
-        run_at_exit(held.abandon)
-        heartbeat.add(held.beat, self.timing.heartbeat)
-
-    def release(self, held: HeldLock) -> None:
-        try:
-            heartbeat.remove(
-                held.beat
-            )  # first: if the rest is interrupted, the lock lapses by itself
-            held.release()
-            cancel_at_exit(held.abandon)
-        finally:
-            if self._owner == threading.get_ident():
-                self._owner = None
-            with suppress(RuntimeError):  # we never came so far as to exclude the other threads
-                self._threads.release()
-
-    def close(self) -> None:
-        """Remove our record, for a lock that won't be taken again."""
-        self._finalizer()
-
-    def _enter_threads(self) -> None:
         if not self._threads.acquire(timeout=self.timing.timeout):
             raise LockTimeout(
                 f"another thread of this process has held the lock on {self.root!a} for over "
                 f"{self.timing.timeout:g} s. Fix: look for what keeps it busy."
             )
         self._owner = threading.get_ident()
-
-    def _acquire_or_explain(
-        self, held: HeldLock, deadline: float, pause: Callable[[float], None]
-    ) -> None:
         try:
-            self._acquire(held, deadline, pause)
+            self._wait_for(held, deadline, pause)
         except StorageError:
             raise
         except OSError as error:
@@ -399,33 +370,50 @@ class Mutex:
                 f"can't take the lock on {self.root!a}: {error.strerror} in {self._folder!a}. "
                 "Fix: make that folder writable, or set PERDURE_HOME to one that is."
             ) from error
+        run_at_exit(held.abandon)
+        heartbeat.add(held.beat, self.timing.heartbeat)
 
-    def _acquire(self, held: HeldLock, deadline: float, pause: Callable[[float], None]) -> None:
+    def release(self, held: HeldLock) -> None:
+        try:
+            heartbeat.remove(held.beat)  # first: if the rest is interrupted, the lock expires
+            held.release()
+            cancel_at_exit(held.abandon)
+        finally:
+            if self._owner == threading.get_ident():
+                self._owner = None
+            with suppress(RuntimeError):  # `acquire` failed before it excluded other threads
+                self._threads.release()
+
+    def close(self) -> None:
+        """Remove our record. The lock is not taken again through this object."""
+        self._finalizer()
+
+    def _wait_for(self, held: HeldLock, deadline: float, pause: Callable[[float], None]) -> None:
         wait = _FIRST_WAIT_SECONDS
         while not held.take():
-            if self._make_way():
+            if self._free_token():
                 continue
             if time.monotonic() >= deadline:
                 raise self._timed_out()
             pause(wait * random.uniform(0.5, 1.5))  # noqa: S311 - spreads contenders
             wait = min(wait * 1.5, _LONGEST_WAIT_SECONDS)
 
-    def _make_way(self) -> bool:
-        """Make or free the baton if nobody alive has it; say whether to try again at once."""
-        name = self._baton_name()
+    def _free_token(self) -> bool:
+        """Create or free the token if no living process has it; return whether to retry at once."""
+        name = self._token_name()
         if name is None:
-            return self._make_baton()
-        return name == _FREE or (self._lapsed(name) and self._take_over(name))
+            return self._create_token()
+        return name == _FREE or (self._is_stale(name) and self._take_over(name))
 
-    def _baton_name(self) -> str | None:
+    def _token_name(self) -> str | None:
         try:
             names = os.listdir(self._directory)
         except FileNotFoundError:
             return None
-        return next(filter(_BATON.fullmatch, names), None)
+        return next(filter(_TOKEN.fullmatch, names), None)
 
-    def _make_baton(self) -> bool:
-        """Put a new lock directory in place, unless there is one that holds anything."""
+    def _create_token(self) -> bool:
+        """Put a new lock directory in place, unless there is one that is not empty."""
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
         fresh = os.path.join(self._folder, f"new.{secrets.token_hex(8)}")
         os.mkdir(fresh, 0o700)
@@ -440,72 +428,63 @@ class Mutex:
             return False
         return True
 
-    def _lapsed(self, name: str) -> bool:
-        silence = self._silence(name)
-        if silence is None:
-            return False
-        return abs(silence) > self.timing.stale_after or Holder.parse(name).is_dead
-
-    def _silence(self, name: str) -> float | None:
-        """Return the seconds since the last heartbeat; None if the baton moved on."""
+    def _is_stale(self, name: str) -> bool:
+        holder = Holder.parse(name)
         try:
             beat = os.stat(f"{self._directory}/{name}").st_mtime
-        except FileNotFoundError:
-            return None
-        return time.time() - max(beat, Holder.parse(name).since)
+        except FileNotFoundError:  # the token was renamed
+            return False
+        silence = time.time() - max(beat, holder.since)
+        return abs(silence) > self.timing.stale_after or holder.is_dead
 
     def _take_over(self, name: str) -> bool:
-        """Clear up after the holder `name` and free the baton, unless another one does."""
-        taken = f"{self._directory}/{_taken_over(name, self._signature)}"
+        """Clean up after the holder `name` and free the token, unless another process does."""
+        holder = Holder.parse(name)
+        # The new name still tells whose record to clean up after.
+        since, nonce, process = self._identity.sign()[1].split(".", 2)
+        taken = f"{self._directory}/taken.{since}.{holder.mutex}-{nonce}.{process}"
         try:
             os.rename(f"{self._directory}/{name}", taken)
         except FileNotFoundError:
             return False
-        holder = Holder.parse(name)
-        self._clear_up_after(holder, gone=name.startswith("held.") and holder.is_dead)
-        with suppress(FileNotFoundError):  # we stalled in turn, and were taken over
+        self._clean_up_after(holder, is_dead=name.startswith("held.") and holder.is_dead)
+        with suppress(FileNotFoundError):  # this process stalled too, and was taken over
             os.rename(taken, f"{self._directory}/{_FREE}")
         return True
 
-    def _clear_up_after(self, holder: Holder, *, gone: bool) -> None:
-        """Remove the holder's temporary files, so that one that wakes up can't commit."""
+    def _clean_up_after(self, holder: Holder, *, is_dead: bool) -> None:
+        """Remove the holder's temporary files, so that it can't commit if it wakes up."""
         for key in _recorded_temporaries(self._record_of(holder.mutex)):
             try:
                 discard_temporary(self.root, key)
             except OSError as error:
-                if error.errno not in _NO_SUCH_PLACE and not gone:
+                if error.errno not in _NO_SUCH_PLACE and not is_dead:
                     raise
 
     def _record_of(self, mutex: str) -> str:
         return f"{self._directory}.{mutex}"
 
-    def _clear_old_records(self) -> None:
-        """Remove records of processes that died; whoever still needs one makes it again."""
+    def _remove_old_records(self) -> None:
+        """Remove records of processes that died; a living one creates its record again."""
         for entry in os.scandir(self._folder):
             with suppress(FileNotFoundError):
                 age = time.time() - entry.stat().st_mtime
-                if entry.name.startswith("lock.") and age > _RECORDS_KEPT_SECONDS:
+                if entry.name.startswith("lock.") and age > _RECORD_LIFETIME_SECONDS:
                     os.unlink(entry.path)
 
     def _timed_out(self) -> LockTimeout:
-        name = self._baton_name()
+        name = self._token_name()
         if name is None:
             return LockTimeout(
-                f"the lock directory {self._directory!a} holds something that is not ours. "
+                f"the lock directory {self._directory!a} holds a file that is not ours. "
                 "Fix: remove that directory."
             )
-        who = "others in turn" if name == _FREE else Holder.parse(name).describe()
+        holder = "several others in turn" if name == _FREE else Holder.parse(name).describe()
         return LockTimeout(
-            f"the lock on {self.root!a} is held by {who}; gave up after {self.timing.timeout:g} s. "
-            f"Fix: let that process finish or end it; without a heartbeat for "
-            f"{self.timing.stale_after:g} s its lock lapses by itself."
+            f"the lock on {self.root!a} is held by {holder}; gave up after "
+            f"{self.timing.timeout:g} s. Fix: let that process finish or end it; without a "
+            f"heartbeat for {self.timing.stale_after:g} s its lock expires."
         )
-
-
-def _taken_over(name: str, signature: HolderIdentity) -> str:
-    """Name the baton for one who takes it over; it still tells whose record to clear up after."""
-    since, nonce, process = signature.sign()[1].split(".", 2)
-    return f"taken.{since}.{Holder.parse(name).mutex}-{nonce}.{process}"
 
 
 def _recorded_temporaries(record: str) -> list[str]:
@@ -517,19 +496,19 @@ def _recorded_temporaries(record: str) -> list[str]:
         keys, _, _ = read_all(descriptor).partition(b"\0")
     finally:
         os.close(descriptor)
-    # One that was killed while it wrote the record had made no file yet, and left half a key.
+    # A process that was killed while it wrote the record had created no file, and left half a key.
     return [key for key in os.fsdecode(keys).split("\n") if key.endswith(TEMPORARY_SUFFIX)]
 
 
 def _remove_record(record: str, pid: int) -> None:
-    if os.getpid() == pid:  # a fork's copy is not its own
-        with suppress(OSError):  # it may never have been made
+    if os.getpid() == pid:  # a fork does not own its copy
+        with suppress(OSError):  # it may never have been created
             os.unlink(record)
 
 
 @contextmanager
 def vault_mutex(root: str, *, locks: str, timing: LockTiming | None = None) -> Iterator[HeldLock]:
-    """Hold the lock of the folder `root`; lock directories live in the folder `locks`."""
+    """Hold the lock of the folder `root`; lock directories are in the folder `locks`."""
     mutex = Mutex(root, locks, timing)
     try:
         with mutex.hold() as held, cleanup_on_signal():
@@ -539,7 +518,7 @@ def vault_mutex(root: str, *, locks: str, timing: LockTiming | None = None) -> I
 
 
 def abandoned_locks(locks: str, timing: LockTiming | None = None) -> Iterator[str]:
-    """Yield who holds a lock below a folder, and died or is silent for too long."""
+    """Yield a description of each lock below a folder whose holder died or is silent too long."""
     stale_after = (timing or LockTiming()).stale_after
     with suppress(FileNotFoundError, NotADirectoryError):
         for folder in sorted(os.listdir(locks)):
@@ -551,7 +530,7 @@ def _abandoned(lock: str, stale_after: float) -> Iterator[str]:
         for name in os.listdir(lock):
             if not name.startswith(("held.", "taken.")):
                 continue
-            with suppress(ValueError, OverflowError):  # no baton
+            with suppress(ValueError, OverflowError):  # not a token
                 holder = Holder.parse(name)
                 silence = time.time() - os.stat(os.path.join(lock, name)).st_mtime
                 if holder.is_dead:

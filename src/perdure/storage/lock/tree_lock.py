@@ -1,11 +1,11 @@
 """The lock of one tree, and how far its files follow its history.
 
 The log is the write-ahead log: a version enters history before its file is written. Two positions
-tell what is left to do for the next holder of the lock.
+tell the next holder of the lock what is left to do.
 
     applied   every version up to here has its file. Written after each commit and never synced,
               so it is valid only until the machine restarts.
-    settled   the mark: these files are also synced. It never passes what was applied.
+    settled   the mark: these files are also synced. It never passes `applied`.
 
 Both can be behind, and are never ahead.
 """
@@ -27,10 +27,10 @@ SETTLED = "settled"
 _NEW = f"{SETTLED}.new"
 
 _LONGEST_WAIT = 0.02
-_OURS, _TAKEN_IN = 0, 1
-"""Whose versions follow on the mark; it stands where other marks name a segment."""
+_OURS, _IMPORTED = 0, 1
+"""Where the versions after the mark come from; stored where other marks have a segment."""
 _NO_HISTORY = bytes(16)
-"""Stands in a mark that was made before anything was logged."""
+"""The history in a mark that was written before anything was logged."""
 
 
 class TreeLock:
@@ -54,27 +54,27 @@ class TreeLock:
         return self.mark() or 0
 
     def mark(self) -> int | None:
-        """Return the position up to which every version has its file, synced; None if unknown."""
+        """Return the position up to which every file is synced; None if it is not known."""
         mark = self._read(SETTLED)
         return None if mark is None else mark.position
 
     def applied(self) -> int | None:
-        """Return the position up to which every version has its file; None if unknown.
+        """Return the position up to which every version has its file; None if it is not known.
 
-        What was written before the machine restarted does not count: a file that was not synced
-        may be gone.
+        A position that was applied before the machine restarted does not count: a file that was
+        not synced may be lost.
         """
         mark = self._read(APPLIED)
-        if mark is not None and self._is_of_this_start(mark):
+        if mark is not None and self._is_of_this_boot(mark):
             return max(mark.position, self.settled())
         return self.mark()
 
     def is_of_this_boot(self) -> bool:
         """Whether a commit was applied since the machine started."""
         marks = self._read(APPLIED), self._read(SETTLED)
-        return any(mark is not None and self._is_of_this_start(mark) for mark in marks)
+        return any(mark is not None and self._is_of_this_boot(mark) for mark in marks)
 
-    def _is_of_this_start(self, mark: Mark) -> bool:
+    def _is_of_this_boot(self, mark: Mark) -> bool:
         boot = boot_of(self._disk)
         return bool(boot) and mark.boot == boot
 
@@ -90,18 +90,18 @@ class TreeLock:
         return mark
 
     def mark_imported(self) -> None:
-        """Mark what follows as written elsewhere, so that its files are not written again."""
+        """Mark the versions that follow as imported, so that a redo does not write their files."""
         settled = self.mark()
         if settled is not None:
-            self._write_durably(settled, _TAKEN_IN)
+            self._write_durably(settled, _IMPORTED)
 
     def is_imported(self) -> bool:
-        """Whether what follows on the mark was written elsewhere."""
+        """Whether the versions after the mark were imported."""
         mark = self._read(SETTLED)
-        return mark is not None and mark.segment == _TAKEN_IN
+        return mark is not None and mark.segment == _IMPORTED
 
     def apply(self, position: int) -> None:
-        """Set the position that is applied. Needs the lock."""
+        """Set the applied position. Needs the lock."""
         self._write(APPLIED, position)
 
     def settle(self, position: int) -> None:
@@ -113,31 +113,31 @@ class TreeLock:
             MarkFile(self._disk.open(name, create=True)).write(self._as_of(position, _OURS))
 
     def settle_durably(self, position: int) -> None:
-        """Set the mark, and return when that would survive a power cut. Needs the lock."""
+        """Set the mark, and return when it would survive a power cut. Needs the lock."""
         self._write_durably(position, _OURS)
 
-    def _write_durably(self, position: int, whose: int) -> None:
-        try:  # in another file: if a write in place were torn, nothing would tell what is settled
+    def _write_durably(self, position: int, origin: int) -> None:
+        try:  # in another file: a torn write in place would lose the position
             file = self._disk.open(_NEW, create=True)
-            MarkFile(file).write(self._as_of(position, whose))
+            MarkFile(file).write(self._as_of(position, origin))
             file.sync()
             self._disk.rename(_NEW, SETTLED)
             self._disk.sync()
         except OSError as error:
             raise StorageFaultError(
                 f"{self._disk.whereabouts!a} does not confirm how far texts are settled: "
-                f"{error.strerror}. A commit that was to be settled is done and can be seen. "
+                f"{error.strerror}. The commit is done and visible. "
                 "Fix: check the disk, then write again."
             ) from error
 
-    def _as_of(self, position: int, whose: int) -> Mark:
-        return Mark(self._history(), position, whose, boot_of(self._disk))
+    def _as_of(self, position: int, origin: int) -> Mark:
+        return Mark(self._history(), position, origin, boot_of(self._disk))
 
     # ------------------------------------------------------------ the lock
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Be the only writer; `LockTimeout` if another one is for too long."""
-        if self._pid != os.getpid():  # a fork took our threads away
+        """Exclude other writers; `LockTimeout` if one holds the lock for too long."""
+        if self._pid != os.getpid():  # a fork has none of our threads
             self._start()
         deadline = time.monotonic() + self._patience
         if not self._threads.acquire(timeout=self._patience):
@@ -159,10 +159,11 @@ class TreeLock:
             raise self._timed_out(lock_holder(self._disk.path(LOCK_FILE)))
         return held
 
-    def _timed_out(self, who: str) -> LockTimeout:
+    def _timed_out(self, holder: str) -> LockTimeout:
         return LockTimeout(
-            f"the texts that {self._disk.whereabouts!a} keeps track of are being written by {who}, "
-            f"and were for {self._patience:g} s. Fix: wait for it, or end that process."
+            f"{holder} has been writing the texts whose history is in "
+            f"{self._disk.whereabouts!a} for over {self._patience:g} s. "
+            "Fix: wait for it to finish, or end that process."
         )
 
     @contextmanager
