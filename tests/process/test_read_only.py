@@ -226,7 +226,7 @@ class TestWrapper:
             lambda: backend.mkdir(NOTE),
             lambda: backend.write_personal(NOTE, "x", authorisation=leave),
         ):
-            with pytest.raises(AccessRefusedError, match="opened to be read only"):
+            with pytest.raises(AccessRefusedError, match="opened read-only"):
                 act()
         assert snapshot(here.machine.place) == before
 

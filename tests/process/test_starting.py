@@ -20,15 +20,15 @@ NEEDED = {
     "perdure.files": "",
     "perdure.frontmatter": "",
     "perdure.harness": "projects",
-    "perdure.artifacts": "named",
+    "perdure.artifacts": "recent_names",
     "perdure.index": "account account.schema words",
     "perdure.markdown": "",
     "perdure.model": "aliases anchors node request trust uri values",
     "perdure.patterns": "",
     "perdure.plugins": "",
     "perdure.process": "__main__ asked here notes",
-    "perdure.storage": "backends confined conflicts content contract folder locator registry "
-    "selection wrappers wrappers.read_only",
+    "perdure.storage": "backends backends.device_local changes conflict_copies contract locator "
+    "openat registry selection wrappers wrappers.read_only",
     "perdure.times": "",
 }
 """All modules of ours that it takes to show notes that are kept ready."""

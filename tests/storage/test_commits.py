@@ -340,5 +340,5 @@ class TestHistory:
     def test_origins_that_history_says_by_itself_can_not_be_said(self) -> None:
         backend = recorded(Stepwise(), MemoryDisk())
         for origin in (EXTERNAL, UNDONE):
-            with pytest.raises(ValueError, match="by itself"):
+            with pytest.raises(ValueError, match="by history itself"):
                 backend.because(origin=origin)

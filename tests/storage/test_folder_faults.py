@@ -114,7 +114,7 @@ def test_a_disk_that_fails_after_the_commit_is_not_called_unchanged(
 ) -> None:
     with monkeypatch.context() as patch:
         fail_on_directories(patch, errno.EIO)
-        with pytest.raises(StorageFaultError, match="are done and can be seen"):
+        with pytest.raises(StorageFaultError, match="are made and visible"):
             backend.write(NOTE, "after")
 
     assert files_in(root) == {**BEFORE, NOTE.key: "after"}
@@ -431,7 +431,7 @@ def test_a_twin_in_another_spelling_is_told_of(backend: DeviceLocalBackend, root
     assert backend.read(Locator("caf\u00e9.md")) == "composed"
     (finding,) = backend.findings(ROOT)
     assert finding.name == "cafe\u0301.md"
-    assert "another spelling" in finding.advice
+    assert "another Unicode form" in finding.advice
 
 
 def test_a_walk_passes_over_what_is_removed_meanwhile(backend: DeviceLocalBackend) -> None:

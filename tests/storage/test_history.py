@@ -148,7 +148,7 @@ class TestVersions:
             history.text(second)
 
         history.store.tombstone(ONE, "private")
-        with pytest.raises(AbsentError, match="no longer kept"):
+        with pytest.raises(AbsentError, match="was erased"):
             history.text(first)
 
     def test_what_somebody_else_bound_may_be_no_text(self, history: History) -> None:

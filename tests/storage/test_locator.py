@@ -95,7 +95,7 @@ class TestKey:
         "key", ["\uff0e\uff0e", "\u2025", ".\u2024", "\uff0e", "a\uff0fb", "a\uff3cb", "\u2100"]
     )
     def test_a_look_alike_of_a_dot_or_a_separator_is_refused(self, key: str) -> None:
-        with pytest.raises(InvalidLocatorError, match="stands for"):
+        with pytest.raises(InvalidLocatorError, match="may be read as"):
             normalize_key(key)
 
     def test_two_spellings_of_a_letter_are_one_key(self) -> None:

@@ -89,7 +89,7 @@ def test_the_authorisation_is_no_optional_argument(vault: VaultBackend) -> None:
     [
         (leave(Locator("Journal/other.md")), "other.md"),
         (leave(text="Another text.\n"), "not the one that the operator saw"),
-        (dataclasses.replace(leave(), expires=time.time() - 1), "lapsed"),
+        (dataclasses.replace(leave(), expires=time.time() - 1), "expired"),
         (dataclasses.replace(leave(), expires=float("inf")), "too long"),
         (dataclasses.replace(leave(), expires=float("nan")), "too long"),
     ],
@@ -157,7 +157,7 @@ def test_a_personal_write_takes_the_lock_of_its_root(
 @pytest.mark.parametrize("folder", ["Agent", "agent", "AGENT"])
 def test_the_store_itself_is_not_personal(vault: VaultBackend, folder: str) -> None:
     inside = Locator(f"{folder}/note.md")
-    with pytest.raises(InvalidLocatorError, match="use write"):
+    with pytest.raises(InvalidLocatorError, match="use `write`"):
         vault.write_personal(inside, TEXT, authorisation=leave(inside))
 
     assert vault.list(Locator("")) == []

@@ -270,7 +270,7 @@ class TestLoss:
         for number in range(20, 39):
             (root / f"n{number:03}.md").unlink()
         write(root, n100="an edit beside")
-        with pytest.raises(TextsGoneError, match=r"19 of 180 texts are gone .* Fix: bring them"):
+        with pytest.raises(TextsGoneError, match=r"19 of 180 texts are gone .* Fix: restore them"):
             look(vault, seen)
 
         accepted = look(vault, seen, accept_removals=True)

@@ -160,9 +160,9 @@ class TestReading:
         after = recorded.history.store.tombstone(CID.of(b"secret"), "private")
 
         assert View(recorded.history, before).read(NOTE) == "secret"
-        with pytest.raises(AbsentError, match="taken away"):
+        with pytest.raises(AbsentError, match="hidden or erased"):
             View(recorded.history, after).read(NOTE)
-        with pytest.raises(AbsentError, match="taken away"):
+        with pytest.raises(AbsentError, match="hidden or erased"):
             View(recorded.history, after).info(NOTE)
 
     def test_names_that_no_key_can_say_are_left_out(self, recorded: Recorded) -> None:

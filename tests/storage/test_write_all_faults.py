@@ -209,7 +209,7 @@ def test_a_disk_that_fails_after_the_changes_is_not_called_unchanged(
     backend = prepared(tmp_path)
     with monkeypatch.context() as patch:
         fail_on_directories(patch, errno.EIO)
-        with pytest.raises(StorageFaultError, match="are done and can be seen"):
+        with pytest.raises(StorageFaultError, match="are made and visible"):
             backend.write_all(CHANGES)
 
     assert texts_in(backend) == AFTER

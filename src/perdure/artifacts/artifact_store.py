@@ -1,4 +1,4 @@
-"""The artifact store: put once, for ever; get as of any moment."""
+"""The artifact store: content by its CID, as of any log position."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -48,14 +48,14 @@ if TYPE_CHECKING:
     from perdure.artifacts.verification import Progress, Report
 
 
-_WRONG = b"not what was put"
-"""Marks damaged bytes; compared by identity."""
+_DAMAGED = b"not what was put"
+"""Returned for damaged bytes; compared by identity."""
 _LARGE = 1 << 20
-_MOST_TOUCHED = 1 << 17
+_MOST_VERIFIED = 1 << 17
 
 
 class ArtifactStore(Closing):
-    """Content by its CID, visible as of a log position, for ever.
+    """Content by its CID, visible as of a log position.
 
     Any number of threads and processes may use one history at the same time. `put` returns when
     its content would survive a power cut. `get` takes no lock, materializes nothing and changes
@@ -79,20 +79,20 @@ class ArtifactStore(Closing):
         self._prefix = bytes(CID(bytes(32), self._hash, Codec.RAW))[:4]
         self._contents = ContentReader(disk, self._shared_log, self._hash)
         self.operations = Operations()
-        """Register your own here."""
+        """Register your own operations here."""
         if self._shared_log.has_file(ERASE_NOTE):
-            with suppress(StorageError):  # not writable for us, or another process writes
+            with suppress(StorageError):  # not writable, or another process writes
                 self._shared_log.commit(lambda _: self._sweeper().finish(), alone=True)
 
     @classmethod
     def open(cls, folder: Path | str, **options: object) -> "ArtifactStore":
-        """Open the history in a folder; if there is none, the first put makes it."""
+        """Open the history in a folder; if there is none, the first put creates it."""
         return cls(FolderDisk(folder), **options)  # type: ignore[arg-type]
 
     @cached_property
     def catalogue(self) -> "Catalogue":
         """Names, structures and results; derived from the log."""
-        from perdure.artifacts.catalogue import Catalogue  # noqa: PLC0415 - who asks for it pays
+        from perdure.artifacts.catalogue import Catalogue  # noqa: PLC0415 - loads sqlite3
 
         return Catalogue(self, self.disk.path(CATALOGUE))
 
@@ -102,12 +102,12 @@ class ArtifactStore(Closing):
 
     # ------------------------------------------------------------ putting
     def put(self, artifact: Artifact) -> tuple[CID, IndexState]:
-        """Make an artifact real; the CID is that of its bytes, the state one that holds it."""
+        """Store an artifact; return the CID of its bytes, and a state that has it."""
         (cid,), state = self.put_many([artifact])
         return cid, state
 
     def put_many(self, artifacts: Iterable[Artifact]) -> tuple[list[CID], IndexState]:
-        """Put them all in one commit: either all are there or none."""
+        """Store them in one commit: all of them, or none."""
         given = list(artifacts)
         for artifact in given:
             _check_artifact(artifact)
@@ -127,8 +127,8 @@ class ArtifactStore(Closing):
 
         state = self._shared_log.refresh()
         if self._contents.damaged:
-            self._mend([put for put in puts if isinstance(put, Content)])
-        if not all(self._is_there(put, state.position) for put in puts):
+            self._rewrite_damaged([put for put in puts if isinstance(put, Content)])
+        if not all(self._is_stored(put, state.position) for put in puts):
             state = self._shared_log.commit(plan)
             derived = [put for put in puts if isinstance(put, Derivation)]
             if derived:
@@ -137,29 +137,31 @@ class ArtifactStore(Closing):
                 self._derivations.result_of(derivation.root)
         return [put if isinstance(put, CID) else CID(put.digest, self._hash) for put in puts], state
 
-    def _mend(self, contents: Sequence[Content]) -> None:
-        """Where the stored bytes of these were found to be wrong, make them right again."""
+    def _rewrite_damaged(self, contents: Sequence[Content]) -> None:
+        """Write the contents again whose stored bytes were found damaged."""
         damaged = [each for each in contents if each.digest in self._contents.damaged]
 
         def plan(_: CommitDraft) -> None:
             for content in damaged:
-                self._contents.mend(content.digest, content.data)
+                self._contents.rewrite(content.digest, content.data)
 
         if damaged:
             self._shared_log.commit(plan, alone=True)
 
-    def _is_there(self, put: Content | Derivation | CID, position: int) -> bool:
+    def _is_stored(self, put: Content | Derivation | CID, position: int) -> bool:
         if isinstance(put, Content):
             return self._is_visible(put.cid[4:], position)
         return isinstance(put, CID)
 
-    # ------------------------------------------------------------ what others made
-    def record_results(self, made: Iterable[tuple[Derived, bytes]]) -> IndexState:
-        """Note in one commit what derivations gave; for what is made many at a time, elsewhere.
+    # ------------------------------------------------------------ results of derivations
+    def record_results(self, results: Iterable[tuple[Derived, bytes]]) -> IndexState:
+        """Record in one commit the results of derivations that the caller computed.
 
-        The bytes of their literals are not put: the structures name them.
+        The bytes of their literals are not stored: the structures name them.
         """
-        recorded = [self._derivations.with_result(each, self._content(data)) for each, data in made]
+        recorded = [
+            self._derivations.with_result(each, self._content(data)) for each, data in results
+        ]
 
         def plan(draft: CommitDraft) -> None:
             for derivation in recorded:
@@ -168,7 +170,7 @@ class ArtifactStore(Closing):
         return self._shared_log.commit(plan)
 
     def results_of(self, sids: Sequence[SID]) -> list[bytes | None]:
-        """Return what each structure gave, the first time; None if it was never made."""
+        """Return the first result of each structure; None if it has none."""
         self._shared_log.refresh()
         self.catalogue.follow()
         first = self.catalogue.first_results(sids)
@@ -177,7 +179,7 @@ class ArtifactStore(Closing):
         return [None if cid is None else next(data) for cid in cids]
 
     def record(self, changes: Sequence[NewBinding]) -> IndexState:
-        """Put the contents and bind the names to them, all in one commit."""
+        """Store contents and bind names to them, in one commit."""
         contents = [
             None if change.content is None else self._content(change.content) for change in changes
         ]
@@ -200,8 +202,8 @@ class ArtifactStore(Closing):
     def get(self, cid: CID, state: IndexState | None = None) -> bytes | None:
         """Return the bytes that the CID named in that state, or None if it named none.
 
-        They are checked: wrong bytes are never returned. A state that can't be asked for is a
-        `StateError`, never None.
+        The bytes are verified: damaged ones raise `DamageError`. A state that is unknown or not
+        retained raises `StateError`.
         """
         return self._get(cid, self._position(state))
 
@@ -210,7 +212,7 @@ class ArtifactStore(Closing):
         if row is None:
             return None
         data = self._contents.read(cid.digest, row)
-        return data if data is not _WRONG else self._explain_wrong_bytes(cid, row, position)
+        return data if data is not _DAMAGED else self._explain_damage(cid, row, position)
 
     def has(self, cid: CID, state: IndexState | None = None) -> bool:
         return self._has(cid, self._position(state))
@@ -219,21 +221,21 @@ class ArtifactStore(Closing):
         return self._is_ours(cid) and self._is_visible(cid.digest, position)
 
     def has_bytes(self, cid: CID) -> bool:
-        """Whether the bytes are there, be they hidden or not."""
+        """Whether the bytes are stored, hidden or not."""
         self._shared_log.refresh()
         return self._find(cid) is not None
 
     def get_many(self, cids: Sequence[CID], state: IndexState | None = None) -> list[bytes | None]:
-        """Return what `get` would for each, all as of one state."""
+        """Return the result of `get` for each, as of one state."""
         position = self._position(state)
         return [self._get(cid, position) for cid in cids]
 
     def has_many(self, cids: Sequence[CID], state: IndexState | None = None) -> list[bool]:
-        """Return what `has` would for each, all as of one state."""
+        """Return the result of `has` for each, as of one state."""
         position, index = self._position(state), self._shared_log.index
         try:
             found = [index.find(cid.digest) for cid in cids]
-        except StaleIndexError:  # as `has` says
+        except StaleIndexError:  # `has` rebuilds the index
             return [self._has(cid, position) for cid in cids]
         return [
             row is not None and self._is_ours(cid) and index.is_visible(cid.digest, row, position)
@@ -241,7 +243,7 @@ class ArtifactStore(Closing):
         ]
 
     def locate(self, cid: CID, state: IndexState | None = None) -> ArtifactLocation | None:
-        """Return where the bytes are, as the log tells it; None where `get` would return None."""
+        """Return where the bytes are in the log; None where `get` would return None."""
         row = self._find_visible(cid, self._position(state))
         return None if row is None else (BlockSlice(row.block, row.offset, row.length),)
 
@@ -263,37 +265,37 @@ class ArtifactStore(Closing):
     def _find_digest(self, digest: bytes) -> IndexRow | None:
         try:
             return self._shared_log.index.find(digest)
-        except StaleIndexError:  # the index is damaged: build another one from the log
+        except StaleIndexError:  # the index is damaged: rebuild it from the log
             self._shared_log.rebuild()
             return self._shared_log.index.find(digest)
 
-    def _explain_wrong_bytes(self, cid: CID, row: IndexRow, position: int) -> bytes | None:
+    def _explain_damage(self, cid: CID, row: IndexRow, position: int) -> bytes | None:
         self._shared_log.refresh()
         self._check_retained(position)
-        if self._find(cid) is None:  # swept since we looked
+        if self._find(cid) is None:  # swept meanwhile
             return None
         raise DamageError(
             f"the bytes of {cid} in {segment_name(row.segment)} at byte {row.place} are not what "
-            f"was put. Nothing else is touched by this. Fix: restore the file from a backup, or "
+            f"was put. Nothing else is affected. Fix: restore the file from a backup, or "
             "put the same content again."
         )
 
     def structure(self, sid: SID) -> bytes | None:
-        """Return what is registered under a SID, in its canonical form; None if nothing is."""
+        """Return the structure that is registered as a SID, in canonical CBOR; None if none is."""
         self.catalogue.follow()
         return self.catalogue.structure(sid)
 
     # ------------------------------------------------------------ states
     def settle(self) -> IndexState:
-        """Return the newest state, once what a writer left that died is settled."""
+        """Return the newest state, after what a writer that died left unfinished is settled."""
         return self._shared_log.settle()
 
     def current(self) -> IndexState:
-        """Return the newest state; it never goes back."""
+        """Return the newest state; its position never decreases."""
         return self._shared_log.refresh()
 
     def last_commit(self, state: IndexState | None = None) -> IndexState:
-        """Return the last whole commit at or before a state; without one, the newest."""
+        """Return the state after the last commit at or before a state; by default the newest."""
         position = self._position(state)
         current = self._shared_log.state
         if position == current.position:
@@ -310,7 +312,7 @@ class ArtifactStore(Closing):
         if position > current.position or position < 0:
             raise FuturePositionError(
                 f"the log ends with entry {current.position}, so there is no state at {position}. "
-                "Fix: ask for an earlier one."
+                "Fix: choose an earlier one."
             )
         snapshots = self._shared_log.index.snapshots
         if not 0 <= snapshot <= len(snapshots):
@@ -330,12 +332,12 @@ class ArtifactStore(Closing):
         horizon = self._shared_log.index.horizon
         if position < horizon:
             raise RetentionError(
-                f"states before entry {horizon} are no longer retained, and {position} is one. "
-                f"Fix: ask for {horizon} or later."
+                f"states before entry {horizon} are not retained any more, and {position} is one. "
+                f"Fix: choose {horizon} or later."
             )
 
     def snapshot(self) -> IndexState:
-        """Write the index whole, so that opening is fast, and note it in the log."""
+        """Write the whole index, so that opening is fast, and record that in the log."""
 
         def plan(draft: CommitDraft) -> None:
             number = len(self._shared_log.index.snapshots) + 1
@@ -348,17 +350,17 @@ class ArtifactStore(Closing):
 
     @property
     def hash(self) -> Hash:
-        """How contents are named here."""
+        """The hash algorithm of this store's CIDs."""
         return self._hash
 
     @property
     def history(self) -> bytes:
-        """Which history it is; empty as long as nothing was put."""
+        """The random id of the history; empty until something is put."""
         return self._shared_log.log.history
 
     @property
     def cuts(self) -> Sequence[Cut]:
-        """What was cut off from the log since this store was opened, if anything."""
+        """The unfinished commits that were cut off the log since this store was opened."""
         return tuple(self._shared_log.cuts)
 
     # ------------------------------------------------------------ the log
@@ -368,21 +370,21 @@ class ArtifactStore(Closing):
         return self._shared_log.entries(after)
 
     def records(self, size: int) -> Iterator[tuple[int, list[bytes]]]:
-        """Yield the first `size` entries as the log has them, with the time of each commit."""
+        """Yield the time of each commit, and its encoded entries, for the first `size` entries."""
         end = self._shared_log.refresh().position
         if size > end:
             raise FuturePositionError(
-                f"the log has {end} entries, not {size} yet. Fix: ask for an earlier state."
+                f"the log has {end} entries, fewer than {size}. Fix: choose an earlier state."
             )
         return self._shared_log.records(size)
 
     def tombstone(self, cid: CID, reason: str) -> IndexState:
-        """Hide content from now on; earlier states still show it. Twice is once."""
+        """Hide content from now on; earlier states still show it. Idempotent."""
         self._check_known(cid)
         return self._shared_log.commit(lambda draft: draft.hide(cid, reason))
 
     def lift(self, cid: CID) -> IndexState:
-        """Take a tombstone away. Twice is once."""
+        """Remove a tombstone. Idempotent."""
         self._check_known(cid)
         return self._shared_log.commit(lambda draft: draft.show(cid))
 
@@ -390,18 +392,18 @@ class ArtifactStore(Closing):
         self._shared_log.refresh()
         if self._find(cid) is None:
             raise UnknownContentError(
-                f"{cid} was never put here, or its bytes are gone. Fix: check the CID."
+                f"{cid} was never put here, or was erased. Fix: check the CID."
             )
 
-    # ------------------------------------------------------------ keeping
+    # ------------------------------------------------------------ maintenance
     def verify(self, progress: "Progress | None" = None) -> "Report":
-        """Look at every byte up to the current state, and say what is damaged."""
+        """Check every byte up to the current state, and report what is damaged."""
         from perdure.artifacts.verification import verify  # noqa: PLC0415 - as before
 
         return verify(self.disk, self._shared_log.refresh().position, progress)
 
     def find_unerased(self, cids: Collection[CID], until: int) -> set[CID]:
-        """Return the contents of which a byte is left where they were put, up to a position."""
+        """Return those of the contents of which bytes are left where they were put."""
         from perdure.artifacts.verification import find_unerased  # noqa: PLC0415 - as before
 
         self.current()
@@ -410,10 +412,10 @@ class ArtifactStore(Closing):
     def gc(
         self, before: IndexState | int | None = None, pinned: Collection[CID] = ()
     ) -> "SweepResult":
-        """Erase what was tombstoned at or before a state, and let go of all states before it.
+        """Erase content that was tombstoned at or before a state, and drop all states before it.
 
-        What a state from there on shows is kept where it is, and so is what is pinned. Without
-        `before`, no further state is let go of.
+        Content that a later state shows is retained, and so is pinned content. Without `before`,
+        no state is dropped.
         """
         horizon = before if isinstance(before, int) else before and before.position
         sweeper = self._sweeper()
@@ -426,11 +428,11 @@ class ArtifactStore(Closing):
         return sweeper.result()
 
     def erase(self, cids: Collection[CID], reason: str) -> "SweepResult":
-        """Hide these contents and erase their bytes; every state can still be asked for.
+        """Hide these contents and erase their bytes; all states are retained.
 
-        None of them shows the contents any more. What was never put, or is gone, is passed over;
-        so is what is put again meanwhile. The result names what was swept.
-        After a power cut, do it again.
+        No state shows the contents any more. Ignores contents that were never put or are erased,
+        and those that are put again meanwhile. The result names what was swept. After a power cut,
+        call it again.
         """
         ours = [cid for cid in cids if self._is_ours(cid)]
 
@@ -453,45 +455,45 @@ class ArtifactStore(Closing):
 
     # ------------------------------------------------------------ ending
     def close(self) -> None:
-        """Let go of every file. Using the store afterwards is a `ClosedError`."""
+        """Close every file. Using the store afterwards raises `ClosedError`."""
         self._shared_log.close()
         if "catalogue" in self.__dict__:
             self.catalogue.close()
 
 
 class ContentReader:
-    """Reads what rows speak of. The checksum is always compared, the whole hash the first time."""
+    """Reads contents by their rows; checks the checksum always, the hash the first time."""
 
-    def __init__(self, disk: Disk, journal: SharedLog, algorithm: Hash) -> None:
+    def __init__(self, disk: Disk, shared_log: SharedLog, algorithm: Hash) -> None:
         self._disk = disk
-        self._journal = journal
+        self._shared_log = shared_log
         self._hash = algorithm
-        self._touched: set[int] = set()
+        self._verified: set[int] = set()
         self.damaged: set[bytes] = set()
-        """Of what the bytes were found to be wrong."""
+        """The digests of contents whose bytes were found damaged."""
 
     def read(self, digest: bytes, row: IndexRow) -> bytes:
-        """Return the bytes, or `_WRONG`."""
+        """Return the bytes, or `_DAMAGED`."""
         data = self._bytes(row.segment, row.place, row.length)
         if crc32c(data) == row.crc and len(data) == row.length:
-            touch = row.segment << 48 | row.place
-            if touch in self._touched or self._is_right(digest, data, touch):
+            place = row.segment << 48 | row.place
+            if place in self._verified or self._is_right(digest, data, place):
                 return data
         self.damaged.add(digest)
-        return _WRONG
+        return _DAMAGED
 
-    def mend(self, digest: bytes, data: bytes) -> None:
-        """Write damaged bytes of content again. Only while the lock is held."""
-        row = self._journal.index.find(digest)
-        if row is not None and row.length == len(data) and self.read(digest, row) is _WRONG:
-            file = self._journal.log.file(row.segment)
+    def rewrite(self, digest: bytes, data: bytes) -> None:
+        """Write damaged bytes of content again. Needs the lock."""
+        row = self._shared_log.index.find(digest)
+        if row is not None and row.length == len(data) and self.read(digest, row) is _DAMAGED:
+            file = self._shared_log.log.file(row.segment)
             file.write(row.place, [data])
             file.sync()
         self.damaged.discard(digest)
 
     def _bytes(self, segment: int, place: int, length: int) -> bytes:
         try:
-            file = self._journal.log.file(segment)
+            file = self._shared_log.log.file(segment)
             if length > _LARGE and place + length > file.size():
                 return b""
             return file.read(place, length)
@@ -499,12 +501,12 @@ class ContentReader:
             name = segment_name(segment)
             raise explain_reading(error, self._disk.whereabouts, name) from error
 
-    def _is_right(self, digest: bytes, data: bytes, touch: int) -> bool:
+    def _is_right(self, digest: bytes, data: bytes, place: int) -> bool:
         if self._hash.digest(data) != digest:
             return False
-        if len(self._touched) >= _MOST_TOUCHED:
-            self._touched.clear()
-        self._touched.add(touch)
+        if len(self._verified) >= _MOST_VERIFIED:
+            self._verified.clear()
+        self._verified.add(place)
         return True
 
 

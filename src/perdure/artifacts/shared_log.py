@@ -1,7 +1,7 @@
-"""The log and its index together, shared between threads and processes.
+"""The log and its index, shared between threads and processes.
 
-Threads that commit queue; the first of them commits for all that wait, in one frame. Readers take
-no lock: they see the last state that was published.
+Threads that commit form a queue; the first of them commits for all that wait, in one frame. Readers
+take no lock: they see the last state that was published.
 """
 
 import os
@@ -40,11 +40,11 @@ from perdure.errors import (
 
 LOCK = "lock"
 ERASE_NOTE = "erase"
-"""Says what a sweep has yet to erase."""
+"""The file that lists what a sweep has yet to erase."""
 
 _LONGEST_PAUSE = 0.05
 _REMEMBERED_ENDS = 256
-"""How many of the last commits are found again without reading their segment."""
+"""How many of the last commits can be found without reading their segment."""
 
 Plan = Callable[[CommitDraft], None]
 
@@ -54,7 +54,7 @@ def milliseconds() -> int:
 
 
 class _Request:
-    """A thread waits for this commit."""
+    """A commit that a thread waits for."""
 
     __slots__ = ("alone", "done", "error", "plan", "state", "then", "woken")
 
@@ -74,15 +74,17 @@ class _Request:
 
 
 class _Attempt(NamedTuple):
-    """A commit of which it is not known whether it became durable."""
+    """A commit that may or may not be durable."""
 
     position: int
     records: bytes
     requests: list[_Request]
-    """Those that still wait."""
+    """The requests that still wait."""
 
 
 class SharedLog:
+    """The log and its content index. Its state is that of the last commit that was published."""
+
     def __init__(
         self,
         disk: Disk,
@@ -97,7 +99,7 @@ class SharedLog:
         self._segment_bytes = segment_bytes
         self._clock = clock
         self._wait = wait
-        self._make_locks()
+        self._create_locks()
         self._closed = False
         self._epoch: int | None = None
         self._boot = boot_of(disk)
@@ -106,28 +108,28 @@ class SharedLog:
         self._broken: str | None = None
         self._attempt: _Attempt | None = None
         self._appended: tuple[Frame | None, Mapping[int, Entry]] = (None, {})
-        """The records of the last frame that was appended here, and entries of them."""
+        """The last frame that this process appended, and its decoded entries."""
         self._ends: deque[LogEnd] = deque(maxlen=_REMEMBERED_ENDS)
         self.cuts: list[Cut] = []
         self._open()
-        _journals.add(self)
+        _open_logs.add(self)
 
-    def _make_locks(self) -> None:
+    def _create_locks(self) -> None:
         self._queue: deque[_Request] = deque()
-        self._queueing = Lock()
+        self._queue_lock = Lock()
         self._leader: _Request | None = None
-        self._leading = Lock()
-        self._taking_in = RLock()
+        self._leader_lock = Lock()
+        self._state_lock = RLock()
 
     def reset_after_fork(self) -> None:
-        """Go on in a fork, where the threads that held the locks do not exist."""
-        self._make_locks()
+        """Reset the locks in a forked process, which has none of the threads that held them."""
+        self._create_locks()
         self._attempt = None
         self._broken = self._broken or "it was forked"
 
     # ------------------------------------------------------------ opening
     def _open(self) -> None:
-        """Read the state from disk, and settle what a writer left, unless one is at it."""
+        """Read the state from disk; settle what a dead writer left, unless another process does."""
         try:
             self._read(tables=True)
         except StaleIndexError:
@@ -139,7 +141,7 @@ class SharedLog:
         self._broken = None
 
     def _read_without_tables(self) -> None:
-        with suppress(OSError):  # derived, and perhaps not ours to remove
+        with suppress(OSError):  # derived, and perhaps not writable
             remove_tables(self._disk)
         self._read(tables=False)
 
@@ -174,10 +176,10 @@ class SharedLog:
         except OSError as error:
             if error.errno not in UNWRITABLE:
                 raise
-            return None  # not ours to write; reading needs no lock
+            return None  # not writable; reading needs no lock
 
     def _follow_unlocked(self) -> None:
-        if not self.log.history:  # it is being begun just now
+        if not self.log.history:  # another process is creating it
             return
         mark = self._mark.read() if self._mark else None
         if mark is not None and mark.history == self.log.history:
@@ -187,7 +189,7 @@ class SharedLog:
             for frame in self.log.frames(self.log.end):
                 self._apply(frame)
                 self.log.end = frame.end
-        except DamageError:  # being written just now, or for a writer to settle
+        except DamageError:  # unfinished; a writer settles it
             return
 
     def _apply(self, frame: Frame) -> None:
@@ -195,7 +197,7 @@ class SharedLog:
         self._ends.append(frame.end)
 
     def _is_settled(self) -> bool:
-        """Whether no other process wrote, or began to, since we last looked."""
+        """Whether no other process wrote, or began to, since the last check."""
         mark = self._mark
         return mark is not None and mark.raw() == self._seen and self.log.is_at_end()
 
@@ -205,7 +207,7 @@ class SharedLog:
         self._mark = self._mark or MarkFile.create(self._disk)
         mark = self._mark.read()
         before = self.log.end.position
-        with self._taking_in:
+        with self._state_lock:
             self.log.settle(mark, self._apply, thorough=thorough)
             self.cuts += self.log.cuts
             self.log.cuts = []
@@ -228,21 +230,21 @@ class SharedLog:
 
     # ------------------------------------------------------------ reading
     def refresh(self) -> IndexState:
-        """Return the current state, with what other processes have committed."""
+        """Return the current state, including commits of other processes."""
         if self._broken is not None:
             self._reopen()
         mark = self._mark
         try:
             if mark is None or mark.raw() != self._seen:
-                self._take_in()
+                self._follow()
         except StaleIndexError:
             self.rebuild()
         except OSError as error:
             raise self._explained(error) from error
         return self.state
 
-    def _take_in(self) -> None:
-        with self._taking_in:
+    def _follow(self) -> None:
+        with self._state_lock:
             if self._mark is None:
                 self._mark = MarkFile.open(self._disk)
                 if self._mark is None:
@@ -260,7 +262,7 @@ class SharedLog:
             self._seen = raw
 
     def _renew_index(self) -> None:
-        """Take a table that another process has written in place of a tail that grew long."""
+        """Load a table that another process has written, instead of a long tail."""
         index = ContentIndex()
         index.load(self._disk, self.log)
         if index.end.position > self.index.table_position:
@@ -271,7 +273,7 @@ class SharedLog:
             self.index = index
 
     def entries(self, after: int) -> Iterator[LogEntry]:
-        """Yield the entries after a position, in order, up to the state as it is now."""
+        """Yield the entries after a position, in order, up to the current state."""
         try:
             yield from self._entries(after)
         except OSError as error:
@@ -292,7 +294,7 @@ class SharedLog:
         raise self.log.missing(stop)
 
     def _decoded(self, frame: Frame) -> list[Entry]:
-        """Return the entries of a frame; those of the last that was appended here are known."""
+        """Return the entries of a frame; of the last one appended here, most are not decoded."""
         appended, entries = self._appended
         if appended is None or frame.records != appended.records:
             return decode_all(frame.records)
@@ -300,7 +302,7 @@ class SharedLog:
         return [entries[n] if n in entries else decode_entry(*each) for n, each in raw]
 
     def records(self, stop: int) -> Iterator[tuple[int, list[bytes]]]:
-        """Yield the time of each commit up to a position, and its entries as the log has them."""
+        """Yield the time of each commit up to a position, and its encoded entries."""
         try:
             for frame in self._frames_after(0) if stop else ():
                 entries = whole_records(frame.records)
@@ -311,10 +313,10 @@ class SharedLog:
             raise self._explained(error) from error
 
     def _frames_after(self, position: int) -> Iterator[Frame]:
-        """Yield the frames in which what follows a position is, and perhaps some before them."""
+        """Yield the frames that contain the entries after a position, perhaps with earlier ones."""
         appended, index = self._appended[0], self.index
         follows = appended and appended.head.first_position == position + 1
-        if appended and follows and appended.end == self.log.end:  # as nearly always
+        if appended and follows and appended.end == self.log.end:  # the usual case
             yield appended
             return
         last = index.last_in_table(self.log) if position < index.table_position else None
@@ -325,14 +327,14 @@ class SharedLog:
             yield from self.log.frames(self._end_before(position))
 
     def _end_before(self, position: int) -> LogEnd:
-        """Return an end of a commit at or before a position, the nearest that is known."""
+        """Return the nearest known end of a commit at or before a position."""
         for end in reversed(tuple(self._ends)):
             if end.position <= position:
                 return end
         return self.log.start_of(position)
 
     def commit_before(self, position: int) -> int:
-        """Return the last position of the last commit that was whole at a position."""
+        """Return the last position of the last commit at or before a position."""
         if position <= 0:
             return 0
         end = self._end_before(position)
@@ -345,13 +347,13 @@ class SharedLog:
 
     def _reopen(self) -> None:
         self._check_open()
-        with self._leading, self._taking_in:
+        with self._leader_lock, self._state_lock:
             if self._broken is not None:
                 self._open()
 
     def rebuild(self) -> None:
         """Rebuild the index from the log alone, and remove the tables."""
-        with self._leading, self._taking_in:
+        with self._leader_lock, self._state_lock:
             self._read_without_tables()
             self._publish()
             self._broken = None
@@ -361,16 +363,16 @@ class SharedLog:
             raise ClosedError("the store is closed. Fix: open it again.")
 
     def close(self) -> None:
-        with self._leading:
+        with self._leader_lock:
             if self._broken is None and self.index.is_worth_a_table:
-                with suppress(OSError, StaleIndexError):  # derived; the next one takes it in
-                    self._leave_table()
+                with suppress(OSError, StaleIndexError):  # derived; the next process reads the log
+                    self._save_last_table()
             self._closed = True
             self._broken = "it is closed"
             self.log.forget_files()
 
-    def _leave_table(self) -> None:
-        """Write a table, so that the next process reads a shorter log, unless another writes."""
+    def _save_last_table(self) -> None:
+        """Write a table, so that the next process reads less of the log, unless another writes."""
         held = self._disk.lock(LOCK)
         if held is None:
             return
@@ -382,9 +384,9 @@ class SharedLog:
 
     # ------------------------------------------------------------ writing
     def settle(self) -> IndexState:
-        """Return the newest state, once what a writer that died left is settled.
+        """Return the newest state, after what a writer that died left unfinished is settled.
 
-        The lock is taken only if the mark or the end of the log is not as it was.
+        Takes the lock only if the mark or the end of the log has changed.
         """
         self._check_open()
         try:
@@ -397,11 +399,11 @@ class SharedLog:
     def commit(
         self, plan: Plan, *, alone: bool = False, then: Callable[[], None] | None = None
     ) -> IndexState:
-        """Do what `plan` drafts and return the state after it, when it is durable.
+        """Commit what `plan` drafts, and return the state after it when it is durable.
 
-        The plan is run while the lock is held, on the newest state, together with others unless
-        it wants to be alone. If it raises, nothing of it is done. A plan that drafts nothing
-        writes nothing. `then` is called after it, while the lock is still held.
+        The plan runs under the lock, on the newest state, together with the plans of other threads
+        unless it is to be `alone`. If it raises, none of it is committed. A plan that drafts
+        nothing writes nothing. `then` is called after it, still under the lock.
         """
         request = _Request(plan, alone=alone, then=then)
         try:
@@ -417,8 +419,8 @@ class SharedLog:
         return request.state
 
     def _join(self, request: _Request) -> bool:
-        """Queue; return whether this thread is the leader, because there is none."""
-        with self._queueing:
+        """Join the queue; return whether this thread becomes its leader."""
+        with self._queue_lock:
             self._queue.append(request)
             if self._leader is not None:
                 return False
@@ -426,14 +428,14 @@ class SharedLog:
             return True
 
     def _lead(self, own: _Request) -> None:
-        """Serve all that wait until our own request is done, then let the next one lead."""
-        with self._leading:
+        """Serve the queue until our own request is done, then let the next thread lead."""
+        with self._leader_lock:
             while not own.done:
                 self._serve(own)
         self._hand_over()
 
     def _hand_over(self) -> None:
-        with self._queueing:
+        with self._queue_lock:
             while self._queue and self._queue[0].done:
                 self._queue.popleft()
             self._leader = self._queue[0] if self._queue else None
@@ -441,8 +443,8 @@ class SharedLog:
                 self._leader.woken.release()
 
     def _leave(self, request: _Request) -> None:
-        """Withdraw a request that is not taken yet, and let another thread lead."""
-        with self._queueing:
+        """Withdraw a request that is still in the queue, and let another thread lead."""
+        with self._queue_lock:
             with suppress(ValueError):
                 self._queue.remove(request)
             leads = self._leader is request
@@ -456,8 +458,8 @@ class SharedLog:
             self._check_open()
             if self._broken is not None:
                 self._open()
-            self._settle_attempt()
-            requests = self._take_requests()
+            self._resolve_attempt()
+            requests = self._next_requests()
             held = self._lock()
             try:
                 if not self._is_settled():
@@ -471,15 +473,15 @@ class SharedLog:
             self._publish()
         except OSError as error:
             self._fail(requests or [own], error)
-        except Exception as error:  # noqa: BLE001 - it is raised in the thread that asked
-            _tell(requests or [own], error)
+        except Exception as error:  # noqa: BLE001 - raised in the requesting threads
+            _fail_all(requests or [own], error)
         except BaseException:
-            # An interrupt is for this thread; the others are served by the next leader.
+            # An interrupt is for this thread; the next leader serves the others.
             self._put_off([request for request in requests if request is not own])
             raise
 
     def _put_off(self, requests: list[_Request]) -> None:
-        """Leave these to the next leader, unless they turn out to be done."""
+        """Leave these to the next leader, unless they are in the log after all."""
         self._broken = self._broken or "it was interrupted"
         waiting = [request for request in requests if not request.done]
         if self._attempt is None:
@@ -487,8 +489,8 @@ class SharedLog:
         else:
             self._attempt = self._attempt._replace(requests=waiting)
 
-    def _settle_attempt(self) -> None:
-        """Find out whether a commit that was interrupted is in the log after all."""
+    def _resolve_attempt(self) -> None:
+        """Find out whether an interrupted commit is in the log."""
         attempt, self._attempt = self._attempt, None
         if attempt is None or not attempt.requests:
             return
@@ -501,13 +503,13 @@ class SharedLog:
                     break
         self._queue.extendleft(reversed([r for r in attempt.requests if not r.done]))
 
-    def _take_requests(self) -> list[_Request]:
+    def _next_requests(self) -> list[_Request]:
         requests: list[_Request] = []
         while self._queue:
             if requests and (self._queue[0].alone or requests[0].alone):
                 break
             request = self._queue.popleft()
-            if not request.done:  # it may have failed before
+            if not request.done:  # it may have failed
                 requests.append(request)
         return requests
 
@@ -522,7 +524,7 @@ class SharedLog:
             except OSError as error:
                 draft.roll_back(begun)
                 request.error = self._explained(error)
-            except Exception as error:  # noqa: BLE001 - it is raised in the thread that asked
+            except Exception as error:  # noqa: BLE001 - raised in the requesting thread
                 draft.roll_back(begun)
                 request.error = error
         if draft.records:
@@ -548,7 +550,7 @@ class SharedLog:
         self._broken = "a commit failed"
         time = max(self._clock(), before.time)
         frame = log.append(time, self._epoch, len(draft.records), records, draft.payload)
-        with self._taking_in:
+        with self._state_lock:
             if draft.only_puts:
                 self.index.add(frame, log.end, draft.puts, log.hash)
                 self._ends.append(log.end)
@@ -559,22 +561,22 @@ class SharedLog:
             self._broken = None
         self._appended = frame, draft.entries
         if self.index.is_long:
-            with suppress(OSError):  # derived; the commit stands, and the next one tries again
+            with suppress(OSError):  # derived; the next commit tries again
                 self.save_table()
         self._attempt = None
 
     def _create(self) -> None:
-        """Begin the history. The mark is there first: should the rest fail, it tells when."""
+        """Create the history. The mark comes first: it shows a creation that failed."""
         history = os.urandom(HISTORY_BYTES)
         self._mark = self._mark or MarkFile.create(self._disk)
         self._seen = self._mark.write(Mark(history, 0, 0, self._boot))
         self.log.create(history, self._algorithm)
 
     def append_as(self, frame: Frame, payload: Sequence[Buffer]) -> None:
-        """Append a frame as another copy of this history has it. Only while the lock is held."""
+        """Append a frame as another copy of this history has it. Needs the lock."""
         self._broken = "a commit failed"
         appended = self.log.append_as(frame, payload)
-        with self._taking_in:
+        with self._state_lock:
             self._apply(appended)
             self._epoch = None
             self._write_mark()
@@ -582,15 +584,15 @@ class SharedLog:
             self._broken = None
 
     def save_table(self) -> None:
-        """Write the index whole. Only while the lock is held."""
-        with self._taking_in:
+        """Write the whole index as a table. Needs the lock."""
+        with self._state_lock:
             self.index.save(self._disk, self.log.history, self.log.hash)
 
     def _fail(self, requests: list[_Request], error: OSError) -> None:
-        """Raise the error in all that wait; the next call reads the state from disk again."""
+        """Fail these requests; the next call reads the state from disk again."""
         self._broken = self._broken or str(error)
         for request in requests:
-            _tell([request], self._explained(error))
+            _fail_all([request], self._explained(error))
 
     def has_file(self, name: str) -> bool:
         try:
@@ -609,25 +611,25 @@ class SharedLog:
         )
         if held is None:
             raise LockTimeout(
-                f"the history in {self._disk.whereabouts!a} is being written by "
-                f"{lock_holder(self._disk.path(LOCK))}, and was for {self._wait:g} s. "
+                f"{lock_holder(self._disk.path(LOCK))} has been writing the history in "
+                f"{self._disk.whereabouts!a} for over {self._wait:g} s. "
                 "Fix: wait for it to finish, or end that process."
             )
         return held
 
 
-_journals: WeakSet[SharedLog] = WeakSet()
+_open_logs: WeakSet[SharedLog] = WeakSet()
 
 
-def _go_on_in_a_fork() -> None:
-    for journal in list(_journals):
-        journal.reset_after_fork()
+def _reset_after_fork() -> None:
+    for shared_log in list(_open_logs):
+        shared_log.reset_after_fork()
 
 
-os.register_at_fork(after_in_child=_go_on_in_a_fork)
+os.register_at_fork(after_in_child=_reset_after_fork)
 
 
-def _tell(requests: list[_Request], error: Exception) -> None:
+def _fail_all(requests: list[_Request], error: Exception) -> None:
     for request in requests:
         if not request.done:
             request.error = error

@@ -1,4 +1,4 @@
-"""The storage seam: texts at places, whatever holds them."""
+"""The storage seam: texts at locators, in any backend."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Texts on their way into a store: checked changes, and what a write may expect to find there."""
+"""Changes of texts, and the conditions under which they are made."""
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
@@ -21,52 +21,52 @@ class Absent(Enum):
 
 
 ABSENT: Final = Absent.ABSENT
-"""As `expect`: nothing may be there yet."""
+"""As `expect`: nothing may be there."""
 
 Expectation = str | Absent | None
 """A content hash, `ABSENT`, or None for a write without a condition."""
 
 Changes = Mapping[Locator, str | None]
-"""Texts to be written, in this order; None is a text to be removed."""
+"""Texts to write, in this order; None removes a text."""
 
 Conditions = Mapping[Locator, Expectation] | None
-"""What must be at some of the places before."""
+"""What must be at some of the locators before."""
 
 
 def encode_text(content: str, place: Locator) -> bytes:
-    """Return the bytes of `content`; `NotTextError` if UTF-8 can't say it."""
+    """Return the bytes of `content`; `NotTextError` if UTF-8 can't encode it."""
     if not isinstance(content, str):
         raise TypeError(f"the content of {str(place)!a} is {type(content).__name__}, not text")
     try:
         return content.encode()
     except UnicodeEncodeError as error:
         raise NotTextError(
-            f"the text for {str(place)!a} holds half a character at position {error.start} "
-            f"({content[error.start]!a}), which UTF-8 can't say. "
+            f"the text for {str(place)!a} has a lone surrogate at position {error.start} "
+            f"({content[error.start]!a}), which UTF-8 can't encode. "
             "Fix: decode its source with the right encoding."
         ) from error
 
 
 def content_hash(content: str | bytes) -> str:
-    """Return the sha256 of the content's bytes in hex: what `expect` compares."""
+    """Return the sha256 of the content's bytes in hex, as `expect` takes it."""
     return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()
 
 
 def check_expectation(expect: Expectation) -> None:
-    """Refuse a condition that no content could ever meet."""
+    """Raise `ValueError` for a condition that no content can meet."""
     if expect is None or expect is ABSENT:
         return
     if len(expect) != 64 or not set(expect) <= set("0123456789abcdef"):  # noqa: PLR2004 - sha256
         raise ValueError(
-            f"expect={expect!a} is no content hash. Fix: pass content_hash(text) or ABSENT."
+            f"expect={expect!a} is not a content hash. Fix: pass content_hash(text) or ABSENT."
         )
 
 
 def check_removal(expect: Expectation) -> None:
-    """Refuse a condition under which nothing could be removed."""
+    """Raise `ValueError` for a condition under which nothing can be removed."""
     check_expectation(expect)
     if expect is ABSENT:
-        raise ValueError("what is absent can't be removed. Fix: pass a content hash or nothing")
+        raise ValueError("an absent text can't be removed. Fix: pass a content hash or nothing")
 
 
 def check_found(found: bytes | None, expect: Expectation, place: Locator) -> None:
@@ -92,18 +92,18 @@ def _shown(expectation: str | Absent) -> str:
 
 
 class TextChange(NamedTuple):
-    """What is to be at a place, and what must be there before."""
+    """The new content of a text, and the condition of the change."""
 
     locator: Locator
     data: bytes | None
-    """None for a text that is to be removed."""
+    """None to remove the text."""
     expect: Expectation
 
 
 def check_changes(changes: Changes, expect: Conditions) -> list[TextChange]:
-    """Return the changes in their order; raise for what no backend could do."""
+    """Return the changes in order; raise for a change that no backend can make."""
     conditions = expect or {}
-    if [*conditions] == [*changes]:  # as most are, and nothing need be looked up
+    if [*conditions] == [*changes]:  # the usual case, without a lookup for each
         expected: Iterable[Expectation] = conditions.values()
     else:
         _refuse_unchanged(conditions, changes)
@@ -123,12 +123,12 @@ def _refuse_unchanged(conditions: Mapping[Locator, Expectation], changes: Change
         if locator not in changes:
             raise ValueError(
                 f"expect names {str(locator)!a}, which is not among the changes. "
-                "Fix: leave it out, or change that text too."
+                "Fix: omit it, or change that text too."
             )
 
 
 def partial_error(error: StorageError, done: int, total: int) -> StorageError:
-    """Return `error` as it is told when the changes before it are made."""
+    """Return `error` with a note that the changes before it are made."""
     kind = LockLostError if isinstance(error, ConcurrentModificationError) else type(error)
     return kind(f"{error} Of {total} changes, the {done} before it are made.")
 

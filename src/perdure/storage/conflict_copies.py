@@ -1,8 +1,8 @@
 """Copies that a sync client makes when two devices changed the same file.
 
-Most carry an unmistakable mark in their name. Drive's `name (1)` and iCloud's `name 2` do not:
-people call files so too. Those count only when the text that they would be a copy of lies beside
-them, and it is evident: it says the same, or it has the same id and says nearly the same.
+Most have an unmistakable mark in their name. Drive's `name (1)` and iCloud's `name 2` do not:
+people use such names too. Those count only if the original is in the same directory and has the
+same text, or the same id and a similar text.
 """
 
 import re
@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 from perdure.patterns import later
 
 _EXTENSION = r"(?P<extension>\.[^.\s]+)?$"
-_BRACKETED = r"(?:[^()]|\([^()]*\))*"  # a device's name may hold brackets of its own
+_BRACKETED = r"(?:[^()]|\([^()]*\))*"  # a device's name may contain brackets
 _CONFLICTED_COPY = (  # Dropbox speaks the language of its user
     "conflicted copy",
     "in konflikt stehende kopie",
@@ -51,24 +51,24 @@ _NEARLY_THE_SAME = 0.75
 
 
 def marked_original(name: str) -> str | None:
-    """Return the name of the original, if `name` says by its mark that it is a conflict copy."""
+    """Return the name of the original, if `name` has the mark of a conflict copy."""
     return _original(name, _MARKED)
 
 
 def unmarked_original(name: str) -> str | None:
-    """Return the name of the original, if `name` may be that of a copy; their texts must tell."""
+    """Return the name of the original, if `name` may be a copy's; the texts must be compared."""
     return _original(name, _UNMARKED)
 
 
 def copied_name(name: str) -> str | None:
-    """Return the name of the original, if `name` may be that of a copy with or without a mark."""
+    """Return the name of the original, if `name` may be a copy's, with or without a mark."""
     return marked_original(name) or unmarked_original(name)
 
 
 def original_of(
     name: str, siblings: Collection[str], read: Callable[[str], str | None]
 ) -> str | None:
-    """Return the name of which `name` is a conflict copy, if any; `read` gives a sibling's text."""
+    """Return the name of a conflict copy's original, if any; `read` returns a sibling's text."""
     if marked := marked_original(name):
         return marked
     original = unmarked_original(name)
@@ -88,7 +88,7 @@ def _original(name: str, patterns: tuple[re.Pattern[str], ...]) -> str | None:
 
 
 def is_evident_copy(name: str, one: str, other: str) -> bool:
-    """Whether a text is a copy, though its name may be its own: the same, or with the same id."""
+    """Whether two texts are copies despite an unmarked name: the same, or similar with one id."""
     if one == other:
         return bool(one.strip())  # two empty notes are two notes
     ids = [found[1] if (found := _ID.search(text)) else None for text in (one, other)]
@@ -97,7 +97,7 @@ def is_evident_copy(name: str, one: str, other: str) -> bool:
 
 
 def is_similar(one: str, other: str) -> bool:
-    """Whether two texts are versions of one, by the words of their bodies without frontmatter."""
+    """Whether two texts share most words, without their frontmatter."""
     if one == other:
         return bool(one.strip())  # two empty notes are two notes
     words, other_words = _words(one), _words(other)

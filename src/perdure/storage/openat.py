@@ -1,10 +1,10 @@
-"""Open what lies below a root without ever following a link.
+"""Opens files and directories below a root without ever following a link.
 
-A link that is swapped in while we look must not lead out, so nothing here asks first and opens
-later: the kernel refuses the link in the same step that opens (`openat2`), or, where it can't,
-each directory on the way is opened from the one above it.
+A link that is created while a path is resolved must not lead out of the root, so nothing here
+checks first and opens later: the kernel refuses links in the same step that opens (`openat2`), or,
+where it can't, each directory of the path is opened from the one above it.
 
-Everything raises plain `OSError`; a link on the way is `ELOOP`.
+All functions raise plain `OSError`; a link in a path is `ELOOP`.
 """
 
 import ctypes
@@ -37,7 +37,7 @@ LOOK = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK) | os.O_CLOEXEC
 
 Value = TypeVar("Value")
 Opener = Callable[[str, int], int]
-"""Opens the place with this key, for reading, with these flags; returns the descriptor."""
+"""Opens a key for reading, with these flags; returns the descriptor."""
 
 _FIRST_READ_BYTES = 1 << 16
 
@@ -45,7 +45,7 @@ _SYS_OPENAT2 = 437
 _AT_FDCWD = -100
 _RESOLVE_NO_SYMLINKS = 0x04
 Identity = tuple[int, int, int]
-"""Device, number and time of birth: a new folder may get the number of one that is gone."""
+"""Device, inode and time of birth: a new folder may get the inode of a removed one."""
 _STATX_INO = 0x100
 _STATX_BTIME = 0x800
 _STATX_BYTES = 256
@@ -56,7 +56,7 @@ _SETTLED_SECONDS = 0.05  # five ticks of the slowest kernel clock
 _SECOND = 1_000_000_000
 _FINE = int(_SETTLED_SECONDS * _SECOND)
 _COARSE = 2 * _SECOND
-"""How long a file system may give all changes one time: some count seconds, some pairs of them."""
+"""The coarsest resolution of a file system's times: some count pairs of seconds."""
 _STAMP = struct.Struct("=QQqq")
 _REFUSED = frozenset({errno.EACCES, errno.EPERM})
 _GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
@@ -72,7 +72,7 @@ class _OpenHow(ctypes.Structure):
 
 
 def opener(root: str) -> Opener:
-    """Return the best way to open below `root`, which is a real path, without links."""
+    """Return the best opener for this kernel below `root`, a real path without links."""
     return single_step_opener(root) if _kernel_can_refuse_links() else stepwise_opener(root)
 
 
@@ -93,12 +93,12 @@ def system_library() -> ctypes.CDLL:
 
 
 NO_REPLACE, EXCHANGE = 1, 2
-"""How `rename` treats a file that has the new name: refuse, or give it the old name."""
+"""How `rename` treats a file with the new name: fail, or exchange the two."""
 _NO_SUCH_RENAME = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP})
 
 
 def rename(old: str, new: str, old_directory: int, new_directory: int, how: int) -> bool:
-    """Rename in a way that `os.rename` has not; False if neither does the system or the disk."""
+    """Rename with these flags; return False if the kernel or the file system has none of them."""
     call = getattr(system_library(), "renameat2", None)
     if call is None:
         return False
@@ -111,17 +111,17 @@ def rename(old: str, new: str, old_directory: int, new_directory: int, how: int)
 
 
 def single_step_opener(root: str) -> Opener:
-    """Return a way to open in one step of the kernel."""
+    """Return an opener that resolves the path in one system call."""
     prefix = os.fsencode(root) + b"/"
     system_call: Callable[..., int] = system_library().syscall
-    ways = {
+    arguments = {
         flags: ctypes.byref(_OpenHow(flags, 0, _RESOLVE_NO_SYMLINKS))
         for flags in (DIRECTORY, FILE, LOOK)
     }
 
     def open_at_once(key: str, flags: int) -> int:
         path = prefix + key.encode("utf-8", "surrogateescape")
-        while (opened := system_call(_SYS_OPENAT2, _AT_FDCWD, path, ways[flags], 24)) < 0:
+        while (opened := system_call(_SYS_OPENAT2, _AT_FDCWD, path, arguments[flags], 24)) < 0:
             number = ctypes.get_errno()
             if number != errno.EINTR:
                 raise OSError(number, os.strerror(number), os.fsdecode(path))
@@ -131,7 +131,7 @@ def single_step_opener(root: str) -> Opener:
 
 
 def stepwise_opener(root: str) -> Opener:
-    """Return a way to open directory by directory, for systems without `openat2`."""
+    """Return an opener that opens each directory in turn, for systems without `openat2`."""
 
     def open_by_steps(key: str, flags: int) -> int:
         if not key:
@@ -179,9 +179,9 @@ def opened(root: str, key: str, flags: int) -> "Iterator[int]":
 
 
 def read_all(descriptor: int) -> bytes:
-    """Return the whole content; anything but a plain file is refused.
+    """Return the whole content; raises for anything but a plain file.
 
-    Most texts fit into the first read. It asks at an offset, which pipes and sockets refuse.
+    Most texts fit into the first read. It reads at an offset, which pipes and sockets refuse.
     """
     try:
         data = os.pread(descriptor, _FIRST_READ_BYTES, 0)
@@ -199,17 +199,17 @@ def read_all(descriptor: int) -> bytes:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Write `data` wholly; the kernel may take it in pieces."""
+    """Write all of `data`; the kernel may take it in pieces."""
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
 
 
 def discard_temporary(root: str, key: str) -> None:
-    """Remove an unfinished file, or a directory of them; none there is fine."""
+    """Remove an unfinished file, or a directory of them, if there is one."""
     parent, _, name = key.rpartition("/")
     if not name.endswith(TEMPORARY_SUFFIX):
-        raise ValueError(f"{key!a} is no temporary name; it was not removed")
+        raise ValueError(f"{key!a} is not a temporary name; it was not removed")
     with suppress(FileNotFoundError), opened(root, parent, DIRECTORY) as directory:
         discard_entry(name, directory)
 
@@ -229,16 +229,16 @@ def discard_entry(name: str, directory: int) -> None:
 
 
 def identify(path: str) -> Identity:
-    """Tell a folder from every other one, also from one that is made in its place later."""
-    told = _told_by_statx(path)
-    if told is not None:
-        return told
+    """Return the identity of a folder, which differs from one created in its place later."""
+    identity = _identity_by_statx(path)
+    if identity is not None:
+        return identity
     status = os.stat(path)
     birth = getattr(status, "st_birthtime", 0.0)
     return status.st_dev, status.st_ino, int(birth * 1e9)
 
 
-def _told_by_statx(path: str) -> Identity | None:
+def _identity_by_statx(path: str) -> Identity | None:
     statx = _statx()
     if statx is None:
         return None
@@ -254,17 +254,17 @@ def _told_by_statx(path: str) -> Identity | None:
 
 @cache
 def _statx() -> Callable[..., int] | None:
-    """Return the system's own call, which the standard library does not offer, where there is."""
+    """Return the C library's `statx`, which the standard library lacks, if there is one."""
     return getattr(system_library(), "statx", None)
 
 
 class PlainNames:
-    """Lists directories, and remembers which of them hold nothing but files and directories.
+    """Lists directories, and caches which of them hold only files and directories.
 
-    Asking each entry what it is costs more than listing them all. A directory that didn't change
-    since it was asked, which its change time tells, needn't be asked again. A very recent change
-    is not trusted: another one may bear the same time. Should a file system lie about that time,
-    the worst is a link's name in a list; every verb still refuses to follow it.
+    Checking the type of each entry costs more than listing them all. A directory whose change time
+    is the same as at the last check is not checked again. A very recent change time is not trusted:
+    another change may have the same. If a file system reports a wrong time, the worst result is a
+    link's name in a list; every verb still refuses to follow it.
     """
 
     def __init__(self) -> None:
@@ -286,13 +286,13 @@ class PlainNames:
 
 
 Listed = tuple[str, dict[str, bytes] | None]
-"""The key of a directory, and the stamps of its files by their names; None if it can't be read."""
+"""The key of a directory, and the stamps of its files by name; None if it can't be read."""
 
 
 def scan(
     opened: Opener, start: str, skip: Callable[[str], bool], clock: Callable[[], int]
 ) -> "Iterator[Listed]":
-    """Yield a directory and those below; `start` is its name on disk."""
+    """Yield a directory and those below it; `start` is its name on disk."""
     pending = [(unicodedata.normalize("NFC", start), start)]
     while pending:
         key, path = pending.pop()
@@ -307,7 +307,7 @@ def scan(
                 raise
             continue
         try:
-            stamps, folders = _look_into(descriptor, clock())
+            stamps, folders = _read_directory(descriptor, clock())
         finally:
             os.close(descriptor)
         yield key, _named(stamps, key) if stamps else stamps
@@ -318,7 +318,7 @@ def scan(
         pending += [(prefix + segment, below + name) for segment, name in names]
 
 
-def _look_into(directory: int, now: int) -> tuple[dict[str, bytes], list[str]]:
+def _read_directory(directory: int, now: int) -> tuple[dict[str, bytes], list[str]]:
     """Return the stamps of files by their names on disk, and the names of directories."""
     stamps, folders = dict[str, bytes](), list[str]()
     settled, pack = now - _COARSE, _STAMP.pack
@@ -343,7 +343,7 @@ def _look_into(directory: int, now: int) -> tuple[dict[str, bytes], list[str]]:
 
 
 def modified_in(stamp: bytes) -> float | None:
-    """Return when a file was modified, as `stat` has it; None for a stamp of another kind."""
+    """Return when a file was modified, as `stat` has it; None for a stamp of another backend."""
     if len(stamp) != _STAMP.size:
         return None
     seconds, rest = divmod(_STAMP.unpack(stamp)[2], _SECOND)
@@ -351,9 +351,9 @@ def modified_in(stamp: bytes) -> float | None:
 
 
 def _is_settled(modified: int, changed: int, now: int) -> bool:
-    """Whether a file that changes again can't bear the same times, within one tick of a clock.
+    """Whether these times are too old for another change to have the same, within one tick.
 
-    Others set the time of modification to what they like, also to one that is yet to come.
+    Other programs may set the modification time to any value, even one in the future.
     """
     is_coarse = not (modified % _SECOND or changed % _SECOND)
     settled = now - (_COARSE if is_coarse else _FINE)
@@ -361,7 +361,7 @@ def _is_settled(modified: int, changed: int, now: int) -> bool:
 
 
 def _named(found: dict[str, Value], directory: str) -> dict[str, Value]:
-    """Return what has a key, by the last segment of it."""
+    """Return the items whose name is valid in a key, by that name in NFC."""
     names = segments_named(found)
     room = MAX_KEY_BYTES - len(directory.encode()) - 1
     if room < MAX_SEGMENT_BYTES:
@@ -372,7 +372,7 @@ def _named(found: dict[str, Value], directory: str) -> dict[str, Value]:
 
 
 def is_plain(entry: "os.DirEntry[str]") -> bool:
-    """Whether an entry is a file or a directory, and no link to one."""
+    """Whether an entry is a file or a directory, and not a link to one."""
     return entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)
 
 

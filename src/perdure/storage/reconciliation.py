@@ -1,4 +1,4 @@
-"""Files and history in step: what others wrote enters it, and what came with it is written."""
+"""Reconciliation of files and history: edits are recorded, imported versions are written."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ class EditKind(Enum):
     EDITED = "edited"
     REMOVED = "removed"
     UNREADABLE = "unreadable"
-    """No text, or a link, or not ours to read; it is left alone."""
+    """Not a text, or a link, or not readable; it is left alone."""
 
 
 class ExternalEdit(NamedTuple):
@@ -42,13 +42,12 @@ class ExternalEdit(NamedTuple):
 def record_external_edits(
     recorded: Recorded, *, accept_removals: bool = False
 ) -> list[ExternalEdit]:
-    """Compare every text with its last version; return what others did, and record it.
+    """Compare every text with its last version; record what others changed, and return it.
 
-    Content decides; times and sizes say nothing where somebody else replicates the tree. What
-    differs is looked at again while no other writer of ours is at work, so a save that is under
-    way is not taken for somebody else's. Nothing is found twice, except what can't be read. A tree
-    that is empty all at once, or lost more than a tenth of its texts, is a `TextsGoneError`, unless
-    that is accepted.
+    Contents are compared, not times and sizes, which sync clients set. Texts that differ are
+    compared again under the lock, so that a save in progress is not taken for an edit. A second
+    call finds nothing, except files that can't be read. Raises `TextsGoneError` if the tree is
+    suddenly empty or has lost more than a tenth of its texts, unless that is accepted.
     """
     unreadable: list[ExternalEdit] = []
     removed: dict[Locator, bytes] = {}
@@ -67,9 +66,10 @@ def record_external_edits(
         else:
             written.append(locator)
             arrived[sha256(text.encode()).digest()] += 1
-    is_asked = isinstance(recorded.inner, Layout) or not recorded.identity  # one is in memory
-    if not accept_removals and not is_asked:
-        lost = [each.key for each, was in removed.items() if not was_moved(was, arrived)]
+    # A layout has refused a loss itself, and a tree without an identity is in memory.
+    is_checked = isinstance(recorded.inner, Layout) or not recorded.identity
+    if not accept_removals and not is_checked:
+        lost = [each.key for each, digest in removed.items() if not was_moved(digest, arrived)]
         refuse_loss(recorded, lost, known=met + len(lost), met=met)
     noticed = [
         _found(discrepancy)
@@ -80,7 +80,7 @@ def record_external_edits(
 
 
 def _batches(recorded: Recorded, *, accept_removals: bool) -> Iterator[list[Locator]]:
-    """Yield every place that may have a text, and those that had one, many at a time."""
+    """Yield every locator that may have a text, or had one, in batches."""
     inner = recorded.inner
     if isinstance(inner, Layout):
         there = list(inner.refresh(accept_removals=accept_removals))
@@ -98,10 +98,10 @@ def _found(discrepancy: Discrepancy) -> ExternalEdit:
 
 
 class EditReport(NamedTuple):
-    """What a sweep of the texts found."""
+    """What a comparison of all texts with history found."""
 
     recorded: tuple[ExternalEdit, ...]
-    """Texts that were new, edited or removed; each is a version now."""
+    """Texts that are new, edited or removed; each is now a version."""
     unreadable: tuple[Locator, ...]
     """Files that are not text, or may not be read. They are left alone."""
     lost: tuple[Locator, ...]
@@ -121,37 +121,39 @@ def record_edits(recorded: Recorded, *, accept_removals: bool = False) -> EditRe
 
 @dataclass(slots=True)
 class FileWrites:
+    """What `write_files` did."""
+
     written: int = 0
     left: list[str] = field(default_factory=list)
-    """Where the file is not what history had before, or can't be written."""
+    """Keys whose file is not what history had before, or can't be written."""
 
 
 def unwritten_keys(history: History) -> list[Locator]:
-    """Return the texts of which history knows more than was ever written to files."""
+    """Return the texts that have versions after the mark, which no file may have."""
     history.position()
     return list(keys_among(history.store.catalogue.named_since(history.lock.settled())))
 
 
-_TOGETHER = 200
+_BATCH = 200
 
 
 def write_files(history: History, storage: StorageBackend) -> FileWrites:
-    """Write the files as history has them, where nobody else changed them meanwhile.
+    """Write the files as history has them, unless others changed them meanwhile.
 
-    All texts of a node are written at once: in some layouts they are one file, which is named by
-    what they say together.
+    All texts of a node are written at once: in some layouts they are one file, whose name depends
+    on all of them.
     """
-    landed = FileWrites()
+    result = FileWrites()
     with history.lock.hold():
         before, now = history.lock.settled(), history.position()
         some: list[Locator] = []
         for locator in unwritten_keys(history):
-            if len(some) >= _TOGETHER and locator.parent.parent != some[-1].parent.parent:
-                _land(history, storage, some, (before, now), landed)
+            if len(some) >= _BATCH and locator.parent.parent != some[-1].parent.parent:
+                _land(history, storage, some, (before, now), result)
                 some = []
             some.append(locator)
-        _land(history, storage, some, (before, now), landed)
-    return landed
+        _land(history, storage, some, (before, now), result)
+    return result
 
 
 def _land(
@@ -159,7 +161,7 @@ def _land(
     storage: StorageBackend,
     locators: Sequence[Locator],
     positions: tuple[int, int],
-    landed: FileWrites,
+    result: FileWrites,
 ) -> None:
     changes: dict[Locator, str | None] = {}
     guards: dict[Locator, Expectation] = {}
@@ -171,7 +173,7 @@ def _land(
             with suppress(AbsentError):
                 found = storage.read(locator)
         except StorageError:
-            landed.left.append(locator.key)
+            result.left.append(locator.key)
             continue
         if found == text:
             continue
@@ -179,16 +181,16 @@ def _land(
             changes[locator] = text
             guards[locator] = ABSENT if found is None else content_hash(found)
         else:
-            landed.left.append(locator.key)
+            result.left.append(locator.key)
     try:
         storage.write_all(changes, expect=guards)
-        landed.written += len(changes)
+        result.written += len(changes)
     except StorageError:
         if len(changes) == 1:
-            landed.left.extend(locator.key for locator in changes)
+            result.left.extend(locator.key for locator in changes)
             return
         for locator in changes:
-            _land(history, storage, [locator], positions, landed)
+            _land(history, storage, [locator], positions, result)
     for locator, text in changes.items():
         if text is None:
             remove_empty_directories(storage, locator.parent)

@@ -1,6 +1,6 @@
-"""What was last seen of each text, so that a scan finds what others wrote since.
+"""The stamps of texts as they were last seen, so that a scan finds what others wrote since.
 
-The table is derived. Without it everything is looked at again, and nothing else is lost.
+The table is derived. Without it every text is read again, and nothing else is lost.
 """
 
 import time
@@ -28,7 +28,7 @@ STAMPS_FILE = "seen.sqlite"
 _BATCH = 256
 
 UNKNOWN: Final = b""
-"""The stamp of a text whose content must be compared; the digest of one that is not a text."""
+"""The stamp of a text whose content must be compared; the digest of a file that is not a text."""
 
 _VERSION = 2
 TABLES = Tables(
@@ -48,11 +48,11 @@ _PUT = "INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?)"
 _DROP = "DELETE FROM seen WHERE directory = ? AND name = ?"
 _STAMPS = "SELECT directory, name, stamp FROM seen"
 _ROWS = "SELECT directory, name, stamp, digest FROM seen"
-_GOES_ON = "goes on at"
+_RESUME_AT = "goes on at"
 _RULE = "rule"
-_LOOKED = "looked"
+_LAST_FULL_SCAN = "looked"
 _LEAST_COMPARED = 500
-"""So many contents are compared in any case, so that each check gets on."""
+"""Compare at least this many contents, so that each scan makes progress."""
 
 
 Stamps = Mapping[str, Mapping[str, Stamp]]
@@ -73,25 +73,31 @@ class StampTable(Closing):
         self._file = DerivedFile(path, TABLES)
         self._stamps: dict[str, dict[str, Stamp]] = {}
         self.notes: Mapping[str, str] = {}
-        """What was noted under each name, as of when the stamps were last asked for."""
+        """Values by name, as of the last call of `stamps`."""
         self._as_of: tuple[object, int] | None = None
 
     def close(self) -> None:
         self._file.close()
 
     def discard(self) -> None:
-        """Begin with an empty table; no byte of the old one is left under its name."""
+        """Start an empty table; no byte of the old one is left under its name."""
         self._file.discard()
 
     # ------------------------------------------------------------ reading
     def rows(self, keys: Iterable[str] | None = None) -> list[StampRow]:
         """Return the rows of some keys, or all of them."""
-        if keys is None:
-            return self._asked(_ROWS, [()])
-        return self._asked(f"{_ROWS} WHERE directory = ? AND name = ?", map(_halves, keys))
+        where = "" if keys is None else " WHERE directory = ? AND name = ?"
+        parameters: list[tuple[str, ...]] = [()] if keys is None else [*map(_split, keys)]
+
+        def read(file: DatabaseFile) -> list[StampRow]:
+            with file.reading() as db:
+                found = (row for each in parameters for row in db.execute(_ROWS + where, each))
+                return [StampRow(_joined(folder, name), *rest) for folder, name, *rest in found]
+
+        return self._file.ask(read)
 
     def newer(self, mtime: float, backend: StorageBackend) -> Iterator[str]:
-        """Yield the keys of texts newer than a time; asked is one whose stamp does not tell."""
+        """Yield the keys of texts newer than a time; the backend is asked if a stamp has none."""
         for directory, stamps in self.stamps().items():
             for name, stamp in stamps.items():
                 key, modified = _joined(directory, name), modified_in(stamp)
@@ -102,13 +108,13 @@ class StampTable(Closing):
                     yield key
 
     def size(self, most: int) -> int:
-        """Return how many rows there are, counted as far as `most`."""
+        """Return the number of rows, counted up to `most`."""
         return int(self._one("SELECT count(*) FROM (SELECT 1 FROM seen LIMIT ?)", most) or 0)
 
     @property
     def last_full_scan(self) -> float:
-        """When the last check began that was given all the time it took; 0.0 if none was."""
-        return float(self._one("SELECT value FROM note WHERE name = ?", _LOOKED) or 0.0)
+        """When the last scan without a deadline began; 0.0 if there was none."""
+        return float(self.note(_LAST_FULL_SCAN) or 0.0)
 
     @property
     def has_unreadable(self) -> bool:
@@ -116,18 +122,18 @@ class StampTable(Closing):
         return self._one("SELECT 1 FROM seen WHERE length(digest) = ? LIMIT 1", 0) is not None
 
     def note(self, name: str) -> str:
-        """Return what was noted under a name; empty if nothing was."""
+        """Return the value that was stored under a name; empty if there is none."""
         return self._one("SELECT value FROM note WHERE name = ?", name) or ""
 
-    def _one(self, asked: str, value: str | int) -> str | None:
-        def ask(file: DatabaseFile) -> str | None:
+    def _one(self, query: str, parameter: str | int) -> str | None:
+        def read(file: DatabaseFile) -> str | None:
             with file.reading() as db:
-                return next((str(found) for (found,) in db.execute(asked, (value,))), None)
+                return next((str(found) for (found,) in db.execute(query, (parameter,))), None)
 
-        return self._file.ask(ask)
+        return self._file.ask(read)
 
     def stamps(self) -> Stamps:
-        """Return the stamps by directory and name. Rows are read again if others changed them."""
+        """Return the stamps by directory and name, read again if another process changed them."""
 
         def load(file: DatabaseFile) -> Stamps:
             with file.reading() as db:
@@ -143,53 +149,43 @@ class StampTable(Closing):
 
         return self._file.ask(load)
 
-    def _asked(self, statement: str, asked: Iterable[tuple[str, ...]]) -> list[StampRow]:
-        def ask(file: DatabaseFile) -> list[StampRow]:
-            with file.reading() as db:
-                found = (row for values in questions for row in db.execute(statement, values))
-                return [
-                    StampRow(_joined(directory, name), *rest) for directory, name, *rest in found
-                ]
-
-        questions = list(asked)
-        return self._file.ask(ask)
-
     # ------------------------------------------------------------ changing
     def put(self, rows: Iterable[StampRow]) -> None:
         self.change(list(rows), ())
 
     def change(
-        self, rows: Sequence[StampRow], gone: Sequence[str], notes: Mapping[str, str] | None = None
+        self,
+        rows: Sequence[StampRow],
+        gone: Sequence[str],
+        notes: Mapping[str, str] | None = None,
     ) -> None:
-        """Put rows and drop others in one transaction; it may be lost with the power."""
-        noted = notes or {}
+        """Put rows and drop others in one transaction; a power cut may undo it."""
+        new_notes = notes or {}
 
         def store(file: DatabaseFile) -> None:
             with file.changing(outlasts_power=False) as db:
-                db.executemany(_DROP, map(_halves, gone))
-                db.executemany(_PUT, ((*_halves(row.key), *row[1:]) for row in rows))
-                db.executemany("INSERT OR REPLACE INTO note VALUES (?, ?)", noted.items())
-            self._follow(rows, gone, noted)
+                db.executemany(_DROP, map(_split, gone))
+                db.executemany(_PUT, ((*_split(row.key), *row[1:]) for row in rows))
+                db.executemany("INSERT OR REPLACE INTO note VALUES (?, ?)", new_notes.items())
+            self._update_loaded(rows, gone)
+            self.notes = {**self.notes, **new_notes}
 
         if rows or gone or notes:
             self._file.ask(store)
 
-    def _follow(
-        self, rows: Sequence[StampRow], gone: Sequence[str], notes: Mapping[str, str]
-    ) -> None:
-        """Keep what was read in step; who is looking at it keeps what they have."""
-        touched = {_halves(key)[0] for key in (*gone, *(row.key for row in rows))}
+    def _update_loaded(self, rows: Sequence[StampRow], gone: Sequence[str]) -> None:
+        """Apply a change to the loaded stamps, in new mappings: a scan may be using the old."""
+        touched = {_split(key)[0] for key in (*gone, *(row.key for row in rows))}
         stamps = {directory: {**self._stamps.get(directory, {})} for directory in touched}
-        for directory, name in map(_halves, gone):
+        for directory, name in map(_split, gone):
             stamps[directory].pop(name, None)
         for row in rows:
-            directory, name = _halves(row.key)
+            directory, name = _split(row.key)
             stamps[directory][name] = row.stamp
         self._stamps = {**self._stamps, **stamps}
-        self.notes = {**self.notes, **notes}
 
 
-def _halves(key: str) -> tuple[str, str]:
+def _split(key: str) -> tuple[str, str]:
     directory, _, name = key.rpartition("/")
     return directory, name
 
@@ -198,28 +194,29 @@ def _joined(directory: str, name: str) -> str:
     return f"{directory}/{name}" if directory else name
 
 
+# ---------------------------------------------------------------- scans
 @dataclass(frozen=True, slots=True)
 class ScanResult:
-    """What a check found. Once that is recorded, `settle` lets the next check know."""
+    """What a scan found. Record the changes first, then call `save_scan`."""
 
     new: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
-    """Found only by a check that looked at everything."""
+    """Empty if the scan did not reach every directory."""
     unreadable: tuple[str, ...] = ()
     """Directories that may not be read; once each, files that are not texts or may not be read."""
     closed: int = 0
-    """How many of the unreadable are directories."""
+    """How many of the unreadable are directories; they come first."""
     left: int = 0
-    """How many texts were not looked at, or not compared, within the time; 0 if all were."""
+    """How many texts were not scanned or compared before the deadline."""
     rows: tuple[StampRow, ...] = ()
-    """What to remember of texts that were compared."""
+    """Rows to store, of texts that were compared."""
     gone: tuple[str, ...] = ()
-    """What to forget: texts that are not there any more."""
+    """Keys to drop: their texts are not there any more."""
     resume_at: str = ""
-    """The directory at which the next check begins."""
+    """The directory at which the next scan begins."""
     rule: str = ""
-    """Which files were taken."""
+    """The rule of the file filter."""
 
     @property
     def found(self) -> tuple[str, ...]:
@@ -231,22 +228,22 @@ class FileFilter(NamedTuple):
 
     matches: Skip
     rule: str
-    """Differs where other files match; else a file that was seen is not asked about again."""
+    """Changes whenever other files match; while it is the same, seen files match."""
 
 
 Expected = Callable[[Sequence[str]], Mapping[str, bytes | None]]
 """Returns the digests of what we last wrote at some keys; None where that is nothing."""
 
 
-def save_scan(seen: StampTable, checked: ScanResult, began: float | None = None) -> None:
-    """Remember what a check found, once that is recorded; and since when nothing was missed."""
-    before, notes = seen.notes, {} if began is None else {_LOOKED: repr(began)}
-    if before.get(_GOES_ON, "") != checked.resume_at:
-        notes[_GOES_ON] = checked.resume_at
-    if not checked.left and before.get(_RULE, "") != checked.rule:
-        notes[_RULE] = checked.rule
-    if checked.rows or checked.gone or notes:
-        seen.change(checked.rows, checked.gone, notes)
+def save_scan(seen: StampTable, result: ScanResult, started: float | None = None) -> None:
+    """Store the result of a scan, once its changes are recorded; `started` if it was a full one."""
+    before, notes = seen.notes, {} if started is None else {_LAST_FULL_SCAN: repr(started)}
+    if before.get(_RESUME_AT, "") != result.resume_at:
+        notes[_RESUME_AT] = result.resume_at
+    if not result.left and before.get(_RULE, "") != result.rule:
+        notes[_RULE] = result.rule
+    if result.rows or result.gone or notes:
+        seen.change(result.rows, result.gone, notes)
 
 
 def find_changes(  # noqa: PLR0913 - what is compared with what, and within which bounds
@@ -262,29 +259,30 @@ def find_changes(  # noqa: PLR0913 - what is compared with what, and within whic
     clock: Callable[[], float] = time.monotonic,
     known: Stamps | None = None,
 ) -> ScanResult:
-    """Compare every text with what was last seen of it. Nothing is changed, not even `seen`.
+    """Compare every text with what was last seen of it. Changes nothing, not even `seen`.
 
-    Stamps are compared, and contents where stamps differ or can't tell. Without `expected`, a
-    change is what differs from the content that was seen; else, what differs from that. After the
-    `deadline`, a time of `clock`, the rest is left to the next check, which begins there; a
-    directory that was begun is finished. Files that are not taken are never read, and removed if
-    they were taken before. `known` are the stamps, if they were just asked for.
+    Stamps are compared, and contents where stamps differ or can't tell. A change is a content that
+    differs from what `expected` returns; without it, from what was seen. After the `deadline`, a
+    time of `clock`, the rest is left to the next scan, which begins there; a directory that was
+    begun is finished. Files that the filter does not match are never read, and count as removed if
+    they matched before. `known` are the stamps of `seen`, if the caller has them.
 
     `TextsGoneError` if more than a tenth of the texts are gone and were not moved, or all of them
     are, unless that is accepted.
     """
-    found = _scan(backend, seen, _Bounds(directory, skip, file_filter, deadline, clock, known))
-    asked = [*found.differing, *found.missing]
-    ours = None if expected is None else expected(asked) if asked else {}
-    before = {row.key: row for row in seen.rows(asked)} if asked else {}
+    scan = _Scan(file_filter, deadline, clock, seen.stamps() if known is None else known)
+    scan.run(backend, directory, skip, seen.notes)
+    keys = [*scan.differing, *scan.missing]
+    ours = None if expected is None else expected(keys) if keys else {}
+    before = {row.key: row for row in seen.rows(keys)} if keys else {}
     new, changed, rows = list[str](), list[str](), list[StampRow]()
-    compared, closed = 0, len(found.unreadable)
-    for key, stamp in found.differing.items():
-        if compared >= _LEAST_COMPARED and found.bounds.is_late():
+    compared, closed = 0, len(scan.unreadable)
+    for key, stamp in scan.differing.items():
+        if compared >= _LEAST_COMPARED and scan.is_late():
             break
         compared += 1
         digest, row = _digest(backend, key), before.get(key)
-        if digest is None:  # removed since the scan met it, so the next one misses it
+        if digest is None:  # removed since it was listed; the next scan misses it
             continue
         seen_before = None if row is None else row.digest
         now = StampRow(key, stamp, digest)
@@ -293,28 +291,28 @@ def find_changes(  # noqa: PLR0913 - what is compared with what, and within whic
         reference = seen_before if ours is None else ours.get(key)
         if digest == UNKNOWN:
             if seen_before != UNKNOWN:
-                found.unreadable.append(key)
+                scan.unreadable.append(key)
         elif digest != reference:
             (new if reference is None else changed).append(key)
-    gone = [] if found.left else found.missing
+    gone = [] if scan.left else scan.missing
     removed = [key for key in gone if ours is None or ours.get(key) is not None]
     if not accept_removals:
         arrived = set(new)
         moved = Counter(row.digest for row in rows if row.key in arrived)
-        taken = [key for key in removed if file_filter is None or file_filter.matches(key)]
-        there = [before[key] for key in taken if key in before]  # others may note it meanwhile
-        if lost := [row.key for row in there if not was_moved(row.digest, moved)]:
-            refuse_loss(backend, lost, known=found.met + len(lost), met=found.met)
+        # A row may be missing because another process dropped it meanwhile.
+        rows_gone = [before[key] for key in removed if key in before and scan.matches(key)]
+        if lost := [row.key for row in rows_gone if not was_moved(row.digest, moved)]:
+            refuse_loss(backend, lost, known=scan.met + len(lost), met=scan.met)
     return ScanResult(
         new=tuple(sorted(new)),
         changed=tuple(sorted(changed)),
         removed=tuple(removed),
-        unreadable=tuple(found.unreadable),
+        unreadable=tuple(scan.unreadable),
         closed=closed,
-        left=found.left + len(found.differing) - compared,
+        left=scan.left + len(scan.differing) - compared,
         rows=tuple(rows),
         gone=tuple(gone),
-        resume_at=found.goes_on,
+        resume_at=scan.resume_at,
         rule=file_filter.rule if file_filter else "",
     )
 
@@ -334,87 +332,80 @@ def _digest(backend: StorageBackend, key: str) -> bytes | None:
         return UNKNOWN
 
 
-class _Bounds(NamedTuple):
-    directory: Locator
-    skip: Skip
-    takes: FileFilter | None
-    deadline: float | None
-    clock: Callable[[], float]
-    known: Stamps | None
-
-    def is_late(self) -> bool:
-        return self.deadline is not None and self.clock() > self.deadline
-
-
 @dataclass(slots=True)
 class _Scan:
-    bounds: _Bounds
-    is_other_rule: bool = False
-    """Whether other files may be taken than when these were seen."""
+    """A comparison of all stamps, and what differed so far."""
+
+    file_filter: FileFilter | None
+    deadline: float | None
+    clock: Callable[[], float]
+    known: Stamps
     met: int = 0
     differing: dict[str, Stamp] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
-    goes_on: str = ""
+    resume_at: str = ""
     left: int = 0
 
-    def compare(
+    def run(
+        self, backend: StorageBackend, root: Locator, skip: Skip, notes: Mapping[str, str]
+    ) -> None:
+        """Compare every stamp, first from where the scan before reached its deadline."""
+        known, entered, deadline, clock = self.known, set[str](), self.deadline, self.clock
+        start = notes.get(_RESUME_AT, "")
+        rule = self.file_filter.rule if self.file_filter else ""
+        is_other_rule = notes.get(_RULE, "") != rule
+        for each_skip in _passes(start, skip) if start else (skip,):
+            for locator, stamps in backend.scan(root, skip=each_skip):
+                directory = locator.key
+                if directory in entered:
+                    continue
+                is_late = deadline is not None and clock() > deadline
+                if is_late and not f"{start}/".startswith(f"{directory}/"):
+                    self.resume_at = directory
+                    self.left = max(1, sum(len(known[each]) for each in known.keys() - entered))
+                    return
+                entered.add(directory)
+                if stamps is None:
+                    self.unreadable.append(directory)
+                    continue
+                if is_other_rule:  # a file that was seen may not match any more
+                    names = [name for name in stamps if self.matches(_joined(directory, name))]
+                    stamps = {name: stamps[name] for name in names}  # noqa: PLW2901 - fewer of them
+                self._compare(directory, stamps, known.get(directory) or {})
+        closed = tuple(f"{directory}/" for directory in self.unreadable)
+        for directory in known.keys() - entered:
+            if not f"{directory}/".startswith(closed):
+                self.missing += [_joined(directory, name) for name in known[directory]]
+        self.missing.sort()
+
+    def _compare(
         self, directory: str, stamps: Mapping[str, Stamp], known: Mapping[str, Stamp]
     ) -> None:
-        if self.is_other_rule:
-            names = [name for name in stamps if self._takes(_joined(directory, name))]
-            stamps = {name: stamps[name] for name in names}
         self.met += len(stamps)
         if stamps == known and UNKNOWN not in stamps.values():
             return
         for name, stamp in stamps.items():
             if not stamp or known.get(name) != stamp:
                 key = _joined(directory, name)
-                if self._takes(key):
+                if self.matches(key):
                     self.differing[key] = stamp
         self.missing += [_joined(directory, name) for name in known.keys() - stamps.keys()]
 
-    def _takes(self, key: str) -> bool:
-        return self.bounds.takes is None or self.bounds.takes.matches(key)
+    def is_late(self) -> bool:
+        return self.deadline is not None and self.clock() > self.deadline
 
-
-def _scan(backend: StorageBackend, seen: StampTable, bounds: _Bounds) -> _Scan:
-    """Look at every stamp, first from where the check before was out of time."""
-    rule = bounds.takes.rule if bounds.takes else ""
-    known, entered = seen.stamps() if bounds.known is None else bounds.known, set[str]()
-    notes, deadline, clock = seen.notes, bounds.deadline, bounds.clock
-    start = notes.get(_GOES_ON, "")
-    found = _Scan(bounds, notes.get(_RULE, "") != rule)
-    for skip in _passes(start, bounds.skip) if start else (bounds.skip,):
-        for locator, stamps in backend.scan(bounds.directory, skip=skip):
-            directory = locator.key
-            if directory in entered:
-                continue
-            is_late = deadline is not None and clock() > deadline
-            if is_late and not f"{start}/".startswith(f"{directory}/"):
-                found.goes_on = directory
-                found.left = max(1, sum(len(known[each]) for each in known.keys() - entered))
-                return found
-            entered.add(directory)
-            if stamps is None:
-                found.unreadable.append(directory)
-            else:
-                found.compare(directory, stamps, known.get(directory) or {})
-    closed = tuple(f"{directory}/" for directory in found.unreadable)
-    for directory in known.keys() - entered:
-        if not f"{directory}/".startswith(closed):
-            found.missing += [_joined(directory, name) for name in known[directory]]
-    found.missing.sort()
-    return found
+    def matches(self, key: str) -> bool:
+        return self.file_filter is None or self.file_filter.matches(key)
 
 
 def _passes(start: str, skip: Skip) -> Sequence[Skip]:
-    """Return what leaves out the directories before `start`, then those from there on."""
+    """Return filters for two passes: from the directory `start` on, then those before it."""
     begin = tuple(start.split("/"))
 
     def skip_before(key: str) -> bool:
-        parts = tuple(key.split("/"))
-        return parts < begin[: len(parts)] or skip(key)
+        segments = tuple(key.split("/"))
+        return segments < begin[: len(segments)] or skip(key)
 
     def skip_rest(key: str) -> bool:
         return tuple(key.split("/")) >= begin or skip(key)
@@ -423,7 +414,7 @@ def _passes(start: str, skip: Skip) -> Sequence[Skip]:
 
 
 def batches(locators: Iterable[Locator]) -> Iterator[list[Locator]]:
-    """Yield as many as are recorded in one commit, and again."""
+    """Yield the locators in groups that are recorded in one commit each."""
     rest = iter(locators)
     while batch := list(islice(rest, _BATCH)):
         yield batch

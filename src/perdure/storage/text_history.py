@@ -1,4 +1,4 @@
-"""Every version of every text: who wrote it, when, why, and from what."""
+"""Every version of every text, with its author, time, reason and sources."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -19,14 +19,14 @@ from perdure.times import last
 SAVE = "save"
 MERGE = "merge"
 EXTERNAL = "external"
-"""Found in the file, written by somebody else."""
+"""Found in the file, written by another program."""
 RESTORE = "restore"
 UNDONE = "undone"
-"""Answers a version whose file was never written, or was undone: it says what the file says."""
+"""Follows a version whose file was not written, and has what the file has."""
 MOVED_FROM = "moved_from"
-"""Among what others say: the key that a text had before."""
+"""A key of `Circumstances.more`: the key that a text had before."""
 CONFLICT_COPY = "conflict_copy"
-"""Of a text that the file never had: the conflict copy that had it, and was removed."""
+"""A key of `more`, of a text that the file never had: the removed conflict copy that had it."""
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -34,25 +34,25 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """Who, why and from what; the commit says when."""
+    """Author, reason and sources of a version; the commit has the time."""
 
     actor: str = ""
     reason: str = ""
     origin: str = SAVE
     derived_from: tuple[CID, ...] = ()
     more: Mapping[str, Value] = field(default_factory=dict)
-    """What others said; it is kept as it is."""
+    """Other values, stored as they are."""
 
     @classmethod
-    def from_mapping(cls, said: Mapping[str, Value]) -> "Circumstances":
-        """Read what a `Bind` carries. What is not of the kind that we write stays in `more`."""
-        more = dict(said)
+    def from_mapping(cls, mapping: Mapping[str, Value]) -> "Circumstances":
+        """Read the mapping of a `Bind`. Values of an unexpected type stay in `more`."""
+        more = dict(mapping)
         texts = {
             name: str(more.pop(name))
             for name in ("actor", "reason", "origin")
-            if isinstance(said.get(name), str)
+            if isinstance(mapping.get(name), str)
         }
-        sources = said.get("derived_from")
+        sources = mapping.get("derived_from")
         derived_from: tuple[CID, ...] = ()
         if isinstance(sources, Sequence) and not isinstance(sources, str | bytes):
             cids = tuple(source for source in sources if isinstance(source, CID))
@@ -62,7 +62,7 @@ class Circumstances:
         return cls(**texts, derived_from=derived_from, more=more)
 
     def of(self, key: str) -> "Circumstances":
-        """Return what is said of this key, where `moved_from` says it of each."""
+        """Return the circumstances of one key, if `moved_from` maps several."""
         sources = self.more.get(MOVED_FROM)
         if not isinstance(sources, Mapping):
             return self
@@ -72,28 +72,28 @@ class Circumstances:
         return replace(self, more=more)
 
     def derived(self, source: CID | None) -> "Circumstances":
-        """Return the same, of what is derived from this, if it is anything."""
+        """Return a copy with this source, if there is one."""
         return self if source is None else replace(self, derived_from=(source,))
 
     def to_mapping(self) -> dict[str, Value]:
-        said: dict[str, Value] = {"origin": self.origin}
+        mapping: dict[str, Value] = {"origin": self.origin}
         if self.actor:
-            said["actor"] = self.actor
+            mapping["actor"] = self.actor
         if self.reason:
-            said["reason"] = self.reason
+            mapping["reason"] = self.reason
         if self.derived_from:
-            said["derived_from"] = self.derived_from
-        return {**said, **self.more}
+            mapping["derived_from"] = self.derived_from
+        return {**mapping, **self.more}
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """From a position on, a key had this text, or none."""
+    """A change of a key: it has this text from a position on, or none."""
 
     key: str
     position: int
     commit: int
-    """The position from which on it can be seen."""
+    """The position from which on it is visible."""
     time: int
     """Milliseconds since the epoch."""
     cid: CID | None
@@ -135,11 +135,11 @@ class BlamedLine(NamedTuple):
 
 
 VersionSelector = int | CID | Version
-"""A version by its number, by its content (the last that had it), or as it is."""
+"""A version by its number, by its content (the last that had it), or itself."""
 
 
 class History(Closing):
-    """The versions of the texts of one root, in an artifact store on a disk of its own."""
+    """The versions of the texts of one root, in an artifact store."""
 
     def __init__(self, store: ArtifactStore, disk: Disk) -> None:
         self.store = store
@@ -147,7 +147,7 @@ class History(Closing):
 
     @classmethod
     def open(cls, folder: str) -> "History":
-        """Open the history in a folder; if there is none, the first version makes it."""
+        """Open the history in a folder; if there is none, the first version creates it."""
         return cls.on_disk(FolderDisk(folder))
 
     @classmethod
@@ -157,7 +157,7 @@ class History(Closing):
     def close(self) -> None:
         self.store.close()
 
-    # ------------------------------------------------------------ what happened
+    # ------------------------------------------------------------ events
     def record(self, changes: Sequence[NewBinding]) -> IndexState:
         return self.store.record(changes)
 
@@ -165,20 +165,20 @@ class History(Closing):
         """Yield the events after a position, each once and in order."""
         for logged in self.store.log(after=after):
             if isinstance(logged.entry, Bind):
-                name, cid, said = logged.entry.name, logged.entry.cid, logged.entry.circumstances
-                binding = Binding(name, logged.position, logged.commit, logged.time, cid, said)
+                name, cid, mapping = logged.entry
+                binding = Binding(name, logged.position, logged.commit, logged.time, cid, mapping)
                 yield Event(*_fields(binding))
 
     def current(self, locator: Locator, state: IndexState | None = None) -> Event | None:
-        """Return what last happened to a key; None if nothing ever did."""
+        """Return the last event of a key; None if there is none."""
         found = self.store.catalogue.last_binding(locator.key, self.position(state))
         return None if found is None else Event(*_fields(found))
 
     def versions(self, locator: Locator, state: IndexState | None = None) -> list[Version]:
-        """Return all versions of a text, oldest first; also those in which there was none.
+        """Return all versions of a text, oldest first, including removals.
 
-        If it was moved here, those that it had under its former keys come first, and what else
-        had been here before is another text.
+        If it was moved here, its versions under its former keys come first; earlier versions of
+        this key belong to another text.
         """
         found = self._lineage(locator.key, self.position(state))
         return [Version(*_fields(binding), number) for number, binding in enumerate(found, 1)]
@@ -194,7 +194,7 @@ class History(Closing):
         return earlier + later
 
     def version(self, locator: Locator, which: VersionSelector) -> Version:
-        """Find a version; `AbsentError` if there is no such one."""
+        """Return a version; `AbsentError` if there is none."""
         if isinstance(which, Version):
             return which
         wanted = [
@@ -207,24 +207,24 @@ class History(Closing):
         return wanted[-1]
 
     def position(self, state: IndexState | None = None) -> int:
-        """Return the position of a state, or of now, when it can be asked for by name."""
+        """Return the position of a state, or the newest, after the catalogue followed the log."""
         now = self.store.catalogue.follow()
         return now if state is None else state.position
 
     def state_at(self, when: datetime | date | str) -> IndexState:
         """Return the state as of a time: that of the last commit at or before it.
 
-        A date means its whole day. Without a zone, a time is in UTC, so that it is the same
-        moment on every machine.
+        A date means the end of that day. A time without a zone is in UTC, so that it is the same
+        on every machine.
         """
         self.store.catalogue.follow()
         return IndexState(
             0, self.store.catalogue.position_at((last(when) - _EPOCH) // _MILLISECOND)
         )
 
-    # ------------------------------------------------------------ what was written
+    # ------------------------------------------------------------ texts
     def text(self, version: Event) -> str:
-        """Return the text of a version; `AbsentError` if it had none, or it is gone."""
+        """Return the text of a version; `AbsentError` if it is a removal, or was erased."""
         if version.cid is None:
             raise AbsentError(
                 f"at entry {version.position}, {version.key!a} was removed. "
@@ -233,13 +233,13 @@ class History(Closing):
         data = self.store.get(version.cid)
         if data is None:
             raise AbsentError(
-                f"the text that {version.key!a} had at entry {version.position} is no longer kept. "
+                f"the text that {version.key!a} had at entry {version.position} was erased. "
                 "Fix: choose another version."
             )
         return decode_text(data, version.key)
 
     def earlier(self, locator: Locator, state: IndexState | None = None) -> Iterator[str]:
-        """Yield the kept texts that a key had up to a state, newest first; none that was undone."""
+        """Yield the texts that a key had up to a state, newest first; no undone or erased ones."""
         undone = False
         for version in reversed(self.versions(locator, state)):
             was_there = not undone or version.origin in (EXTERNAL, UNDONE)
@@ -249,7 +249,7 @@ class History(Closing):
                     yield self.text(version)
 
     def diff(self, locator: Locator, old: VersionSelector, new: VersionSelector) -> str:
-        from perdure.artifacts import lines  # noqa: PLC0415 - who compares texts pays for it
+        from perdure.artifacts import lines  # noqa: PLC0415 - loads difflib
 
         a, b = self.version(locator, old), self.version(locator, new)
         return lines.diff(
@@ -259,14 +259,14 @@ class History(Closing):
         )
 
     def blame(self, locator: Locator) -> list[BlamedLine]:
-        """Return the lines of the text, each with the version that wrote it, of those kept."""
+        """Return the lines of the text, each with the version that wrote it, if not erased."""
         from perdure.artifacts import lines  # noqa: PLC0415 - as before
 
         every = self.versions(locator)
         own = [v for v in every[:-1] if CONFLICT_COPY not in v.circumstances.more] + every[-1:]
-        kept = [v for v in own[:-1] if v.cid is None or self.store.has(v.cid)] + own[-1:]
-        texts = (None if version.unbound else self.text(version) for version in kept)
-        return [BlamedLine(line.text, kept[line.version]) for line in lines.blame(texts)]
+        stored = [v for v in own[:-1] if v.cid is None or self.store.has(v.cid)] + own[-1:]
+        texts = (None if version.unbound else self.text(version) for version in stored)
+        return [BlamedLine(line.text, stored[line.version]) for line in lines.blame(texts)]
 
 
 def decode_text(data: bytes, key: str) -> str:
@@ -274,21 +274,21 @@ def decode_text(data: bytes, key: str) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         raise NotTextError(
-            f"what {key!a} had is no UTF-8 text: byte {error.start} is {data[error.start]:#04x}. "
+            f"the content of {key!a} is not UTF-8: byte {error.start} is {data[error.start]:#04x}. "
             "Fix: read its bytes from the artifact store."
         ) from error
 
 
 def _fields(binding: Binding) -> tuple[str, int, int, int, CID | None, Circumstances]:
-    name, position, commit, when, cid, said = binding
-    return name, position, commit, when, cid, Circumstances.from_mapping(said)
+    name, position, commit, when, cid, mapping = binding
+    return name, position, commit, when, cid, Circumstances.from_mapping(mapping)
 
 
 def _last_move(versions: Sequence[Binding]) -> int | None:
-    """Return which version was the last to come from another key."""
+    """Return the index of the last version that was moved from another key."""
     for number in reversed(range(len(versions))):
-        _, _, _, _, cid, said = versions[number]
-        if cid is not None and isinstance(said.get(MOVED_FROM), str):
+        version = versions[number]
+        if version.cid is not None and isinstance(version.circumstances.get(MOVED_FROM), str):
             return number
     return None
 

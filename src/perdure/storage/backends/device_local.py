@@ -1,4 +1,4 @@
-"""A folder of plain files behind the seam; what the file backends share."""
+"""Folders of plain files as backends: the base of all, and the default, on this device."""
 
 import errno
 import os
@@ -74,7 +74,7 @@ _ABSENT_ERRNOS = frozenset({errno.ENOENT, errno.ENOTDIR})
 
 
 class FolderBackend(StorageBackend):
-    """Texts as files below `root`; locks live in `home`, which must not be synced."""
+    """Texts as files below `root`; locks are in `home`, which must not be synced."""
 
     clock = staticmethod(time.time_ns)
 
@@ -91,7 +91,7 @@ class FolderBackend(StorageBackend):
 
     @cached_property
     def _mutex(self) -> "Mutex":
-        from perdure.storage.lock.mutex import Mutex  # noqa: PLC0415 - who writes pays for it
+        from perdure.storage.lock.mutex import Mutex  # noqa: PLC0415 - only for writes
 
         return Mutex(self._root, *self._lock_settings)
 
@@ -119,13 +119,13 @@ class FolderBackend(StorageBackend):
             return data.decode()
         except UnicodeDecodeError as error:
             raise NotTextError(
-                f"{locator.key!a} in {self._root!a} is no UTF-8 text: byte {error.start} is "
+                f"{locator.key!a} in {self._root!a} is not UTF-8 text: byte {error.start} is "
                 f"{data[error.start]:#04x}. Fix: save it as UTF-8, or move it out of the store."
             ) from error
 
     def read_all(self, directory: Locator, names: Iterable[str]) -> dict[str, str]:
         wanted = list(names)
-        if not all(map(is_plain_name, wanted)):  # spelled otherwise on disk, perhaps
+        if not all(map(is_plain_name, wanted)):  # may be spelled differently on disk
             return super().read_all(directory, wanted)
         try:
             folder = self._open(directory.key, DIRECTORY)
@@ -137,7 +137,7 @@ class FolderBackend(StorageBackend):
         found = {}
         try:
             for name in wanted:
-                with suppress(OSError, UnicodeDecodeError):  # as `read` will say
+                with suppress(OSError, UnicodeDecodeError):  # `read` raises the error
                     found[name] = _read_in(folder, name)
         finally:
             os.close(folder)
@@ -149,10 +149,10 @@ class FolderBackend(StorageBackend):
         return children_named(locator, names)
 
     def scan(self, directory: Locator = ROOT, *, skip: Skip = lambda _: False) -> Iterator[Listing]:
-        """As promised; a stamp is made of number, size and both times of a file."""
+        """As in the contract; a stamp has the inode, the size and both times of a file."""
         try:
             start = directory.key
-            if start and not is_plain_name(directory.name):  # spelled otherwise on disk, perhaps
+            if start and not is_plain_name(directory.name):  # may be spelled differently on disk
                 start = self._spelled(start)
             for key, stamps in openat.scan(self._open_below, start, skip, self.clock):
                 yield Listing(trusted(key), stamps)
@@ -193,7 +193,7 @@ class FolderBackend(StorageBackend):
 
     @contextmanager
     def _opened(self, locator: Locator) -> Iterator[int | None]:
-        """Open a directory to look into it; None if a text or nothing is there."""
+        """Open a directory to list it; None if a text or nothing is there."""
         try:
             directory = self._open(locator.key, DIRECTORY)
         except OSError as error:
@@ -238,7 +238,7 @@ class FolderBackend(StorageBackend):
             return self._open_below(self._spelled(key), flags)
 
     def _spelled(self, key: str) -> str:
-        """Return `key`, which is composed (NFC), as its names are spelled on disk."""
+        """Return the NFC `key` as its names are spelled on disk."""
         spelled = ""
         for segment in key.split("/"):
             spelled = f"{spelled}/{self._spelled_in(spelled, segment)}".lstrip("/")
@@ -286,7 +286,7 @@ class FolderBackend(StorageBackend):
             self._land(wanted, durable=not self.defers_sync)
 
     def sync(self, locators: Iterable[Locator]) -> None:
-        from perdure.storage.batch import sync_below  # noqa: PLC0415 - who writes pays for it
+        from perdure.storage.batch import sync_below  # noqa: PLC0415 - only for writes
 
         try:
             sync_below(self._root, self._open_below, [each.key for each in locators])
@@ -295,7 +295,7 @@ class FolderBackend(StorageBackend):
 
     def _land(self, changes: Sequence[TextChange], *, durable: bool = True) -> int:
         """Make the changes; return how many of them changed something."""
-        from perdure.storage.batch import WriteBatch  # noqa: PLC0415 - who writes pays for it
+        from perdure.storage.batch import WriteBatch  # noqa: PLC0415 - only for writes
 
         batch = WriteBatch(self._root, self._open_below, changes, durable=durable)
         try:
@@ -321,7 +321,7 @@ class FolderBackend(StorageBackend):
             raise FileExistsError(errno.EEXIST, "") from error
 
     def _remove_directory(self, held: "HeldLock", locator: Locator) -> None:
-        """Remove an empty directory; the kernel itself makes sure that it is empty."""
+        """Remove an empty directory; the kernel checks that it is empty."""
         from perdure.storage.batch import DirectoryCache  # noqa: PLC0415 - as before
 
         with DirectoryCache(self._root, self._open_below) as directories:
@@ -331,7 +331,7 @@ class FolderBackend(StorageBackend):
             directories.sync([above])
 
     def _commit(self, place: "Locator | WriteBatch", change: Callable[["HeldLock"], None]) -> None:
-        """Make a change under the lock; one whose lock was taken over is tried again."""
+        """Make a change under the lock; try again if the lock was taken over."""
         for _ in range(_ATTEMPTS_AFTER_A_STALL):
             try:
                 return self._change(place, change)
@@ -358,7 +358,7 @@ class FolderBackend(StorageBackend):
                 mutex.release(held)
 
     def _prepare_root(self) -> None:
-        """Make sure, under the lock, that the folder to write into is the one we opened."""
+        """Check, under the lock, that the folder to write into is the one that was opened."""
         self._check_root()
 
     # ------------------------------------------------------------ the root
@@ -370,7 +370,7 @@ class FolderBackend(StorageBackend):
             return None
 
     def _check_root(self) -> None:
-        """Raise if the root was replaced: an unmounted drive must not look like an empty memory."""
+        """Raise if the root was replaced: an unmounted drive must not look like an empty store."""
         if self._identity is not None and self._identify() != self._identity:
             raise StorageUnavailableError(
                 f"{self._root!a} is gone or was replaced while it was in use. Nothing was changed. "
@@ -396,18 +396,20 @@ def _finding(
     name = entry.name
     composed = unicodedata.normalize("NFC", name)
     if not is_plain(entry):
-        advice = "a link or device is never followed; put a real file in its place"
+        advice = "a link or device is never followed; replace it with a file"
         return Finding(FindingKind.LINK, directory, name, advice)
     if name.endswith(TEMPORARY_SUFFIX):
-        advice = "unfinished; if no write is under way, a crash left it and it can go"
+        advice = "unfinished; if no write is in progress, a crash left it and you can remove it"
         return Finding(FindingKind.LEFTOVER, directory, name, advice)
     if not is_key_segment(composed):
-        return Finding(FindingKind.UNUSABLE_NAME, directory, name, "no key can say it; rename it")
+        return Finding(
+            FindingKind.UNUSABLE_NAME, directory, name, "the name is not valid in a key; rename it"
+        )
     if len(directory.key.encode()) + 1 + len(composed.encode()) > MAX_KEY_BYTES:
         advice = f"its path has more than {MAX_KEY_BYTES} bytes; move it further up"
         return Finding(FindingKind.UNUSABLE_NAME, directory, name, advice)
     if name != composed and composed in siblings:
-        advice = "hidden behind the same name in another spelling; rename one of the two"
+        advice = "hidden by the same name in another Unicode form; rename one of the two"
         return Finding(FindingKind.UNUSABLE_NAME, directory, name, advice)
     return None
 
@@ -421,7 +423,7 @@ def _read_in(directory: int, name: str) -> str:
 
 
 class DeviceLocalBackend(FolderBackend):
-    """Texts in a folder that only Perdure writes. The first write creates it."""
+    """Texts in a private folder that only Perdure writes. The first write creates it."""
 
     @classmethod
     def from_options(cls, options: Mapping[str, object], home: str) -> Self:
@@ -434,8 +436,8 @@ class DeviceLocalBackend(FolderBackend):
 
     @property
     def defers_sync(self) -> bool:
-        """Only where a restart of the machine can be told: else each process would redo a lot."""
-        from perdure.artifacts.disk import boot_id  # noqa: PLC0415 - who writes pays for it
+        """Only if a restart of the machine can be detected; each process would redo a lot."""
+        from perdure.artifacts.disk import boot_id  # noqa: PLC0415 - only for writes
 
         return bool(boot_id())
 

@@ -1,4 +1,4 @@
-"""Texts in this process only: for tests, and for trying things out."""
+"""Texts in the memory of this process: for tests and experiments."""
 
 import threading
 import time
@@ -27,7 +27,7 @@ from perdure.storage.locator import Locator
 
 
 class MemoryBackend(StorageBackend):
-    """A dictionary behind the seam. Threads may share it; nothing outlives it."""
+    """A dictionary of texts. Threads may share it; it is lost with the process."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
@@ -108,7 +108,7 @@ class MemoryBackend(StorageBackend):
         with self._lock:
             if locator in self._texts:
                 raise FileInTheWayError(
-                    f"{str(locator)!a} is a text, so no directory can be made there. "
+                    f"{str(locator)!a} is a text, so no directory can be created there. "
                     "Fix: choose another name, or remove the text."
                 )
             missing = self._missing_directories(locator)

@@ -342,7 +342,7 @@ class Mutex:
             self.release(held)
 
     def ask(self) -> HeldLock:
-        """Return an argument for `acquire`; call that in a `try` with `release` in its `finally`."""
+        """Return an argument for `acquire`; call that in a `try` that ends with `release`."""
         if self._identity.pid != os.getpid():  # a fork has none of our threads
             self._reset()
         if self._owner == threading.get_ident():

@@ -1,4 +1,4 @@
-"""Backends that can be read, and nothing else; and how one is read as another."""
+"""Read-only backends, and the base of wrappers."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from types import SimpleNamespace
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 class ImmutableBackend(StorageBackend):
-    """A backend of which each verb that would change it is an `AccessRefusedError`."""
+    """A backend whose verbs that change it raise `AccessRefusedError`."""
 
     def _refuse(self, locator: Locator) -> NoReturn:
         raise AccessRefusedError(
-            f"{locator.key!a} can't be changed here: it was opened to be read only. "
+            f"{locator.key!a} can't be changed here: it was opened read-only. "
             "Fix: save it with `perdure save` or `perdure write`."
         )
 
@@ -53,7 +53,7 @@ class ImmutableBackend(StorageBackend):
 
 
 class DelegatingReader(StorageBackend):
-    """A backend that is read as its `inner`."""
+    """A backend that delegates the reading verbs to its `inner`."""
 
     inner: StorageBackend
 
@@ -104,23 +104,24 @@ class DelegatingReader(StorageBackend):
 
 
 class ReadOnly(DelegatingReader, ImmutableBackend):
-    """A backend without any way to change it: of what it wraps it keeps the reading verbs only."""
+    """A backend that can't be changed: it holds only the reading verbs of the one it wraps."""
 
     def __init__(self, inner: StorageBackend) -> None:
         verbs = "resolve read read_all list scan exists info findings earlier saved first"
         names = (*verbs.split(), "capabilities", "whereabouts", "identity", "is_past")
-        kept = SimpleNamespace(**{name: getattr(inner, name) for name in names})
-        self.inner = cast("StorageBackend", kept)
+        readable = SimpleNamespace(**{name: getattr(inner, name) for name in names})
+        self.inner = cast("StorageBackend", readable)
 
 
 class BackendWrapper(DelegatingReader):
-    """A backend around another one, of which it reads and tells what that one does."""
+    """A backend around another one, `inner`, to which it delegates."""
 
     def _write_personal(
-        self, locator: Locator, content: str, leave: "Authorisation", expect: Expectation
+        self, locator: Locator, content: str, authorisation: "Authorisation", expect: Expectation
     ) -> Locator:
-        """Write as `inner` does; it is not part of any commit."""
-        return self.inner.write_personal(locator, content, authorisation=leave, expect=expect)
+        return self.inner.write_personal(
+            locator, content, authorisation=authorisation, expect=expect
+        )
 
     @property
     def conflict_strategy(self) -> ConflictStrategy:

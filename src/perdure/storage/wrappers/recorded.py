@@ -1,4 +1,4 @@
-"""A backend whose every change enters history before it happens."""
+"""A backend whose changes enter history before they are made."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Recorded(Closing, BackendWrapper, TransactionalBackend):
-    """`inner`, with a history of its texts. To open it settles what a crash left behind.
+    """`inner` with a history of its texts. Opening it finishes a commit that a crash interrupted.
 
     `introduce` is called before each change of a text, and may refuse it.
     """
@@ -62,17 +62,17 @@ class Recorded(Closing, BackendWrapper, TransactionalBackend):
         derived_from: Iterable[CID] | None = None,
         **more: Value,
     ) -> Self:
-        """Return the same backend for writes under these circumstances; others stay as they are.
+        """Return this backend for writes under these circumstances; arguments not given stay.
 
-        `moved_from` is the key that a text had before; for several texts, a mapping from the key of
-        each. What history itself says of texts, nobody else can.
+        `moved_from` is the key that a text had before; for several texts, a mapping from the new
+        key of each. Origins that history itself assigns are refused.
         """
         if origin in (EXTERNAL, UNDONE):
             raise ValueError(
-                f"origin={origin!a} is what history says by itself. Fix: say another, or nothing."
+                f"origin={origin!a} is assigned by history itself. Fix: pass another, or none."
             )
         now = self._circumstances
-        said = Circumstances(
+        circumstances = Circumstances(
             now.actor if actor is None else actor,
             now.reason if reason is None else reason,
             now.origin if origin is None else origin,
@@ -80,7 +80,7 @@ class Recorded(Closing, BackendWrapper, TransactionalBackend):
             {**now.more, **more},
         )
         same = object.__new__(type(self))  # `copy` would load modules
-        vars(same).update(vars(self), _circumstances=said)
+        vars(same).update(vars(self), _circumstances=circumstances)
         return same
 
     def close(self) -> None:
@@ -102,37 +102,37 @@ class Recorded(Closing, BackendWrapper, TransactionalBackend):
         self.committer.remove(locator, expect, self._circumstances)
 
     def commit(self, changes: Changes, *, expect: Conditions = None) -> IndexState:
-        """As promised; the changes enter history as one commit before any file is written."""
+        """As in the contract; the changes enter history as one commit before a file is written."""
         wanted = {
             change.locator: TextWrite(changes[change.locator], change.expect)
             for change in check_changes(changes, expect)
         }
         self.introduce()
         state = self.committer.commit(wanted, self._circumstances)
-        self.history.position()  # so that who only reads finds it in the catalogue
+        self.history.position()  # so that a read-only process finds it in the catalogue
         return state
 
     def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
         self.commit(changes, expect=expect)
 
     def _write_personal(
-        self, locator: Locator, content: str, leave: "Authorisation", expect: Expectation
+        self, locator: Locator, content: str, authorisation: "Authorisation", expect: Expectation
     ) -> Locator:
-        """As promised; a note of this tree enters history, as it was and as it is then."""
+        """As in the contract; a note of this tree enters history, as it was and as it is then."""
         layout = self.inner
         if not isinstance(layout, Layout) or not layout.holds_personal:
-            return super()._write_personal(locator, content, leave, expect)
+            return super()._write_personal(locator, content, authorisation, expect)
         self.introduce()
         self.notice(layout.logical([locator.key]))
-        super()._write_personal(locator, content, leave, expect)
-        said = replace(self._circumstances, actor=leave.operator)
-        self.committer.notice(layout.logical([locator.key]), said)
+        super()._write_personal(locator, content, authorisation, expect)
+        circumstances = replace(self._circumstances, actor=authorisation.operator)
+        self.committer.notice(layout.logical([locator.key]), circumstances)
         return locator
 
     def restore(
         self, locator: Locator, version: VersionSelector, *, expect: Expectation = None
     ) -> Version:
-        """Write the text of an earlier version as a new one; `AbsentError` if it has none."""
+        """Write the text of an earlier version again; `AbsentError` if it has none."""
         chosen = self.history.version(locator, version)
         text = self.history.text(chosen)
         derived_from = () if chosen.cid is None else (chosen.cid,)
@@ -151,17 +151,17 @@ class Recorded(Closing, BackendWrapper, TransactionalBackend):
         return None
 
     def erase(self, chosen: Callable[[], Collection[CID]], reason: str) -> "SweepResult":
-        """Erase contents from history; nobody writes from when they are chosen until they are."""
+        """Erase contents from history; the lock is held from the choice to the end."""
         with self.committer.exclusive():
-            self.committer.sync()  # no power cut brings back a file that had them
+            self.committer.sync()  # a power cut must not restore a file that had them
             return self.history.store.erase(chosen(), reason)
 
-    # ------------------------------------------------------------ keeping history right
+    # ------------------------------------------------------------ settling
     def settle(self, *, unacknowledged: bool = False) -> None:
         self.committer.settle(unacknowledged=unacknowledged)
 
     def notice(self, locators: Iterable[Locator]) -> list[Discrepancy]:
-        """Let what others wrote at these places enter history, in one commit; say what it was."""
+        """Record what others wrote at these locators, in one commit; return it."""
         return self.committer.notice(locators)
 
     # ------------------------------------------------------------ reading

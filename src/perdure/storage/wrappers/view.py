@@ -1,4 +1,4 @@
-"""The past as a backend: every text as it was at some moment, and nothing that could change it."""
+"""The past as a read-only backend: every text as of a state."""
 
 from collections.abc import Iterator, Sequence
 from typing import NoReturn
@@ -15,9 +15,9 @@ _ANY = CID.of(b"")
 
 
 class View(ImmutableBackend):
-    """A history as of a state. A directory is there while it holds a text, however deep.
+    """A history as of a state. A directory exists while a text is below it.
 
-    A state that can't be asked for is a `StateError`, at once or when it is no longer retained.
+    Raises `StateError` for a state that is not retained, at once or when that changes.
     """
 
     is_past: bool = True
@@ -50,7 +50,7 @@ class View(ImmutableBackend):
             raise self._absent(locator)
         data = self._store.get(bound.cid, self._state)
         if data is None:
-            raise self._taken_away(locator)
+            raise self._hidden(locator)
         return decode_text(data, locator.key)
 
     def list(self, locator: Locator) -> list[Locator]:
@@ -61,7 +61,7 @@ class View(ImmutableBackend):
         return children_named(locator, [n[start:] for n in names if is_key_segment(n[start:])])
 
     def first(self, locator: Locator, most: int) -> Sequence[Locator]:
-        """Return the first of `list`, and look at no more; names that are no keys count too."""
+        """Return the first of `list` without reading more; names that are not keys count too."""
         if self._bound(locator) is not None:
             return []
         start = len(locator.key) + 1 if locator.key else 0
@@ -81,7 +81,7 @@ class View(ImmutableBackend):
         if bound is not None and bound.cid is not None:
             location = self._store.locate(bound.cid, self._state)
             if location is None:
-                raise self._taken_away(locator)
+                raise self._hidden(locator)
             size = sum(part.length for part in location)
             return Info(locator, is_dir=False, size=size, mtime=bound.time / 1000)
         if self._is_directory(locator):
@@ -105,13 +105,13 @@ class View(ImmutableBackend):
     def _absent(self, locator: Locator) -> AbsentError:
         return AbsentError(
             f"nothing was at {locator.key!a} at entry {self._state.position}. "
-            "Fix: list the place above to see what was there."
+            "Fix: list the directory above to see what was there."
         )
 
-    def _taken_away(self, locator: Locator) -> AbsentError:
+    def _hidden(self, locator: Locator) -> AbsentError:
         return AbsentError(
-            f"the text that was at {locator.key!a} at entry {self._state.position} had been taken "
-            "away. Fix: ask as of an earlier state."
+            f"the text at {locator.key!a} had been hidden or erased at entry "
+            f"{self._state.position}. Fix: choose an earlier state."
         )
 
     def _refuse(self, locator: Locator) -> NoReturn:
