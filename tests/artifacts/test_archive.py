@@ -416,7 +416,7 @@ class TestForeign:
         there.record([NewBinding("a/note", b"theirs")])
         before = exported(here)
         for _ in range(2):
-            with pytest.raises(ArchiveError, match="both went on"):
+            with pytest.raises(ArchiveError, match="both were continued"):
                 take(here, exported(there))
             there.put(Literal(b"more"))
 

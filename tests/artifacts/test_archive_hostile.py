@@ -225,7 +225,7 @@ class TestForged:
                 commit(Sweep(2, (ghost,)), time=later),
             ]
 
-            with pytest.raises(ArchiveError, match="sweeps what was not to be swept"):
+            with pytest.raises(ArchiveError, match="sweeps content that was not hidden"):
                 import_archive(store, io.BytesIO(assemble(history, [forged])))
 
             assert "erase" not in store.disk.names()

@@ -250,7 +250,7 @@ class TestInclusion:
                 with pytest.raises(ProofError, match=f"{len(path) + 1} hashes"):
                     verify_inclusion(LEAVES[index], index, size, longer, root)
             for at in range(len(path)):
-                with pytest.raises(ProofError, match=f"must be {len(path)}"):
+                with pytest.raises(ProofError, match=f"must have {len(path)}"):
                     verify_inclusion(LEAVES[index], index, size, path[:at] + path[at + 1 :], root)
 
     def test_a_node_does_not_pass_for_a_leaf(self) -> None:

@@ -435,7 +435,7 @@ class TestDerived:
         first, _ = store.put(Derived("dice", "1"))
         store.tombstone(first, "so that it is made again")
 
-        with pytest.raises(DeterminismError, match=r"made more than once.*new version"):
+        with pytest.raises(DeterminismError, match=r"more than one result.*new version"):
             store.put(Derived("dice", "1"))
 
         store.lift(first)

@@ -126,7 +126,7 @@ class TestInclusion:
 
     @pytest.mark.parametrize("position", [2, 4, 7, 9])
     def test_an_entry_that_says_something_else_is_not_proved(self, position: int) -> None:
-        with pytest.raises(ProofError, match="puts no content and binds no name"):
+        with pytest.raises(ProofError, match="neither a put nor a bind"):
             proof_of(position, 40)
 
     @pytest.mark.parametrize("position", [2, 4, 7, 9])
@@ -137,7 +137,7 @@ class TestInclusion:
         forged = InclusionProof(
             position, logged.time, encode(logged.entry), path, checkpoint_at(40)
         )
-        with pytest.raises(ProofError, match="puts no content"):
+        with pytest.raises(ProofError, match="neither a put"):
             verify_proof(forged, PUBLIC)
 
     def test_an_entry_of_a_later_state_is_not_proved(self) -> None:
@@ -209,7 +209,7 @@ class TestInclusion:
     def test_a_position_that_is_no_number_is_refused(self) -> None:
         wrongs: tuple[Any, ...] = (True, 5.0, "5", None)
         for wrong in wrongs:
-            with pytest.raises(ProofError, match="number"):
+            with pytest.raises(ProofError, match="integer"):
                 replace(proof_of(5, 40), position=wrong)
 
     def test_an_entry_without_bounds_is_refused(self) -> None:
@@ -295,7 +295,7 @@ class TestText:
         fields = json.loads(proof_of(5, 40).to_text())
         fields["path"] = [to_base64(bytes(32))] * 20_000
 
-        with pytest.raises(ProofError, match="few hashes"):
+        with pytest.raises(ProofError, match="at most 64 hashes"):
             InclusionProof.from_text(json.dumps(fields))
 
     def test_a_text_without_end_is_refused(self) -> None:
@@ -393,7 +393,7 @@ class TestFuzz:
     def test_what_is_signed_but_no_put_or_binding_shows_nothing(self, entry: bytes) -> None:
         signed = Checkpoint(ORIGIN, 1, leaf_hash(leaf(BEGIN, entry)), BEGIN, 0).signed(KEY)
 
-        with pytest.raises(ProofError, match="puts no content"):
+        with pytest.raises(ProofError, match="neither a put"):
             verify_proof(InclusionProof(1, BEGIN, entry, (), signed), PUBLIC)
 
 

@@ -1,12 +1,12 @@
-"""A history in one file, that another machine can take in.
+"""The format of an archive: a history in one file, which another machine can import.
 
-    opening    magic, version, how many segments there are, and how long each is
-    segments   each with its header and its frames, as they are on disk, without what is reserved
+    opening    magic, version, the number of segments, and the length of each
+    segments   each with its header and its frames, as they are on disk, without reserved space
     footer     the last position, its seal, the root of the log's tree, four zeros
     digest     the SHA-256 of all that
 
-The same history in the same state gives the same bytes on every machine. Content that the log
-says was swept is zeros, also where its bytes happen to be still there.
+The same history in the same state gives the same bytes on every machine. Content that was swept is
+zeros, even if its bytes were not erased yet.
 """
 
 import io
@@ -52,7 +52,7 @@ from perdure.dataclass import dataclass
 from perdure.errors import ArchiveError, DamageError, InvalidCIDError
 
 DIGEST_BYTES = 32
-CHANGED = "the archive was changed while it was being taken in. Fix: take it in again."
+CHANGED = "the archive was changed while it was being imported. Fix: import it again."
 
 _MAGIC = b"PDarchiv"
 _VERSION = 1
@@ -62,7 +62,7 @@ _FOOTER = struct.Struct("<Q32s32sI")
 _ZEROS = bytes(SLICE)
 _PREFIX = struct.Struct("<BI")
 _MOST = 1 << 63
-"""From here on, a number of 64 bits does not fit a signed integer."""
+"""The first number that does not fit a signed integer of 64 bits."""
 
 
 def encode_opening(lengths: list[int]) -> bytes:
@@ -81,7 +81,7 @@ class Footer(NamedTuple):
 
 # ---------------------------------------------------------------- bytes
 class FileSection:
-    """A part of a file, read as if it were a file of its own."""
+    """A section of a file, read as if it were a file of its own."""
 
     def __init__(self, file: BinaryIO, start: int, length: int) -> None:
         self._file = file
@@ -90,16 +90,16 @@ class FileSection:
 
     @classmethod
     def rest_of(cls, file: BinaryIO) -> "FileSection":
-        """Return what a file holds from where it stands to its end."""
+        """Return the section from the current offset of a file to its end."""
         try:
             start = file.tell()
             return cls(file, start, file.seek(0, io.SEEK_END) - start)
         except io.UnsupportedOperation as error:
             raise ArchiveError(
-                "an archive is read more than once, which a pipe can't be. Fix: save it to a file."
+                "an archive is read more than once, but a pipe can't be. Fix: save it to a file."
             ) from error
 
-    def part(self, start: int, length: int) -> "FileSection":
+    def section(self, start: int, length: int) -> "FileSection":
         return FileSection(self._file, self._start + start, length)
 
     def read(self, offset: int, length: int) -> bytes:
@@ -116,11 +116,11 @@ class FileSection:
 
 # ---------------------------------------------------------------- a log from its beginning
 class Survey:
-    """A log from its beginning on, as far as it was walked. What can't be is `DamageError`.
+    """A log from its beginning on, as far as `walk` read it; raises `DamageError` for a bad one.
 
-    The chain of seals shows that nothing was changed since it was written. Here it is also looked
-    at whether a store could have written it: a log from elsewhere may be sealed well and still be
-    meant to harm.
+    The chain of seals shows that nothing was changed since it was written. A survey also checks
+    that a store could have written it: a log from elsewhere may have valid seals and still be
+    malicious.
     """
 
     def __init__(self, begin: LogEnd, algorithm: Hash) -> None:
@@ -136,23 +136,19 @@ class Survey:
         self._prefix = bytes(CID(bytes(32), algorithm, Codec.RAW))[:4]
 
     def walk(self, frames: Iterable[Frame]) -> None:
-        """Take in all frames of the log; once."""
-        self.root = root_of(leaf_hashes(self._leaves(frames)))
+        """Check all frames of the log. Call it once."""
+        leaves = (leaf(frame.head.time, each) for frame in frames for each in self._check(frame))
+        self.root = root_of(leaf_hashes(leaves))
 
     def is_swept(self, put: StoredPut) -> bool:
-        """Whether the log itself says that these bytes are gone: they are zeros then."""
+        """Whether the log says that these bytes are erased, so that they are zeros."""
         return self._swept.get(put.digest, 0) > put.position
 
-    def _leaves(self, frames: Iterable[Frame]) -> Iterator[bytes]:
-        for frame in frames:
-            time = frame.head.time
-            for record in self._take_in(frame):
-                yield leaf(time, record)
-
-    def _take_in(self, frame: Frame) -> list[bytes]:
+    def _check(self, frame: Frame) -> list[bytes]:
+        """Check the next frame, and return its encoded entries."""
         head = frame.head
         if max(head.time, head.epoch, head.last_position) >= _MOST:
-            raise DamageError("a commit has a time, an epoch or a position that is no real one")
+            raise DamageError("a commit has an impossible time, epoch or position")
         records = whole_records(frame.records)
         if len(records) != head.entries:
             raise DamageError(f"a commit of {head.entries} entries has {len(records)}")
@@ -168,24 +164,24 @@ class Survey:
         return records
 
     def _check_puts(self, frame: Frame) -> None:
-        """Refuse payload that no hash vouches for."""
+        """Refuse payload that no hash covers."""
         after = frame.payload
         for put in stored_puts(frame):
             if put.place != after or put.cid[:4] != self._prefix:
-                raise DamageError(f"entry {put.position} puts what is no content of its commit")
+                raise DamageError(f"entry {put.position} puts content that its commit lacks")
             after += put.length
         if after != frame.payload + frame.head.payload_length:
-            raise DamageError("a commit has bytes that no entry speaks of")
+            raise DamageError("a commit has bytes that no entry puts")
 
     def _check_entry(self, frame: Frame, position: int, record: bytes) -> None:
-        entry = decode(record[0], record[_PREFIX.size :])
-        match entry:
+        is_valid = True
+        match decode(record[0], record[_PREFIX.size :]):
             case SnapshotAnchor(number, at, digest):
                 expected = (self.snapshots + 1, self.end.position, self.end.seal)
-                self._check(position, frame, fits=(number, at, digest) == expected)
+                is_valid = (number, at, digest) == expected and frame.head.entries == 1
                 self.snapshots += 1
             case Sweep(horizon, cids):
-                self._check(position, frame, fits=self._is_due(horizon, cids))
+                is_valid = self._is_due(horizon, cids) and frame.head.entries == 1
                 self._horizon = horizon
                 self._swept.update((cid.digest, position) for cid in cids)
             case Put(cid) | Lift(cid):
@@ -193,10 +189,12 @@ class Survey:
             case Tombstone(cid, _):
                 self._hidden.setdefault(cid.digest, frame.head.last_position)
             case Register(sid, encoded) if sid != CID.of(encoded, self._hash, Codec.DAG_CBOR):
-                raise DamageError(f"entry {position} registers a structure under a wrong name")
+                raise DamageError(f"entry {position} registers a structure under a wrong SID")
+        if not is_valid:
+            raise DamageError(f"entry {position} is not a snapshot or sweep of the log before it")
 
     def _is_due(self, horizon: int, cids: Sequence[CID]) -> bool:
-        """Whether a store would sweep this: what was hidden before, and nothing else."""
+        """Whether a store would sweep these contents: those that were hidden, and no others."""
         if not self._horizon <= horizon <= self.end.position:
             return False
         names = [bytes(cid) for cid in cids]
@@ -204,14 +202,9 @@ class Survey:
             return False
         return all(self._hidden.pop(name[4:], 0) for name in names)
 
-    def _check(self, position: int, frame: Frame, *, fits: bool) -> None:
-        """Refuse a snapshot or a sweep that is not alone, or not of the log before it."""
-        if not fits or frame.head.entries != 1:
-            raise DamageError(f"entry {position} is no snapshot or sweep of the log before it")
-
 
 def zero_slices(put: StoredPut) -> Iterator[bytes]:
-    """Yield what stands for content that was swept."""
+    """Yield the zeros that replace swept content."""
     for at in range(0, put.length, SLICE):
         yield _ZEROS[: put.length - at]
 
@@ -221,7 +214,7 @@ def zero_slices(put: StoredPut) -> Iterator[bytes]:
 class Archive:
     """An archive of which every byte was checked.
 
-    What its file gives later is not trusted more for that: who reads content checks it again.
+    The file may change later, so content is checked again when it is read.
     """
 
     headers: Mapping[int, SegmentHeader]
@@ -269,149 +262,143 @@ class Archive:
         return None
 
     def payload(self, frame: Frame) -> bytes:
-        """Return the payload of a commit; `ArchiveError` if it changed meanwhile."""
+        """Return the payload of a commit; `ArchiveError` if the file changed meanwhile."""
         window = ReadWindow(self.sections[frame.segment], frame.end.offset)
-        return b"".join(
-            bytes(put.length) if self.survey.is_swept(put) else self._checked(window, put)
-            for put in stored_puts(frame)
-        )
-
-    def _checked(self, window: ReadWindow, put: StoredPut) -> bytes:
-        data = window.read(put.place, put.length)
-        if self.hash.digest(data) != put.digest:
-            raise ArchiveError(CHANGED)
-        return data
-
-
-def read_archive(source: BinaryIO, *, progress: Progress | None = None) -> Archive:
-    """Read a file from where it stands to its end, and return only if it is a whole archive.
-
-    All is checked: every hash, the chain and the tree's root. Anything else is `ArchiveError`.
-    Memory does not grow with the file, but for the longest records of one commit and what was ever
-    swept.
-    """
-    with archive_errors():
-        return _Reading(FileSection.rest_of(source), progress or (lambda _done, _all: None)).run()
+        contents = []
+        for put in stored_puts(frame):
+            is_swept = self.survey.is_swept(put)
+            data = bytes(put.length) if is_swept else window.read(put.place, put.length)
+            if not is_swept and self.hash.digest(data) != put.digest:
+                raise ArchiveError(CHANGED)
+            contents.append(data)
+        return b"".join(contents)
 
 
 @contextmanager
 def archive_errors() -> Iterator[None]:
-    """Raise `ArchiveError` where stored bytes would be damaged."""
+    """Raise `ArchiveError` for damaged bytes."""
     try:
         yield
     except (DamageError, InvalidCIDError) as error:
         raise ArchiveError(
-            f"the archive can't be taken in: {error}. Fix: get it again, whole and unchanged."
+            f"the archive can't be imported: {error}. Fix: get it again, complete and unchanged."
         ) from error
 
 
-class _Reading:
-    def __init__(self, source: FileSection, progress: Progress) -> None:
-        self._source = source
-        self._progress = progress
-        self._total = 2 * source.size()
-        self._sections: dict[int, FileSection] = {}
+def read_archive(source: BinaryIO, *, progress: Progress | None = None) -> Archive:
+    """Read a file from its current offset to its end, as an archive.
 
-    def run(self) -> Archive:
-        digest = self._check_digest()
-        stop = self._open()
-        footer = self._footer(stop)
-        headers = {number: self._header(number) for number in self._sections}
-        header = headers[1]
-        survey = Survey(LogEnd.of(header), header.hash)
-        if LogEnd.of(header)[2:] != (0, 0, 0, bytes(SEAL_BYTES)):
+    Checks every hash, the chain of seals and the root of the tree; raises `ArchiveError` if it is
+    not a valid archive. Memory does not grow with the file, except for the longest records of one
+    commit and the list of swept contents.
+    """
+    report = progress or (lambda _done, _all: None)
+    with archive_errors():
+        file = FileSection.rest_of(source)
+        digest = _check_digest(file, report)
+        sections, stop = _find_segments(file)
+        footer = _read_footer(file, stop)
+        headers = {number: _read_header(number, each) for number, each in sections.items()}
+        begin = LogEnd.of(headers[1])
+        if begin[2:] != (0, 0, 0, bytes(SEAL_BYTES)):
             raise DamageError("its first segment is not the beginning of a history")
-        survey.walk(self._frames(headers))
+        survey = Survey(begin, headers[1].hash)
+        archive = Archive(headers, digest, footer.encode(), file, sections, survey)
+        survey.walk(_frames(archive))
         if footer != (survey.end.position, survey.end.seal, survey.root):
-            raise DamageError("its last lines speak of another log")
-        self._check_contents(headers, survey)
-        return Archive(headers, digest, footer.encode(), self._source, self._sections, survey)
-
-    def _check_digest(self) -> bytes:
-        source, hasher = self._source, sha256()
-        stop = source.size() - DIGEST_BYTES
-        if source.read(0, len(_MAGIC)) != _MAGIC or stop < _OPENING.size:
-            raise DamageError("it does not begin as an archive does")
-        for at in range(0, stop, SLICE):
-            hasher.update(source.read(at, min(SLICE, stop - at)))
-            self._progress(min(at + SLICE, stop), self._total)
-        if source.read(stop, DIGEST_BYTES) != hasher.digest():
-            raise DamageError("it is not what was exported, by its own digest")
-        return hasher.digest()
-
-    def _open(self) -> int:
-        """Find the segments, and return where they end."""
-        source = self._source
-        _, version, unused, count = _OPENING.unpack(source.read(0, _OPENING.size))
-        if version != _VERSION or unused:
-            raise DamageError(f"an archive of version {version} can't be read by this version")
-        start: int = _OPENING.size + count * _LENGTH.size
-        if not count or start > source.size():
-            raise DamageError("it has no segments, or not room for as many as it says")
-        lengths = source.read(_OPENING.size, count * _LENGTH.size)
-        for number, (length,) in enumerate(_LENGTH.iter_unpack(lengths), 1):
-            if length <= HEADER_BYTES or start + length > source.size():
-                raise DamageError(f"there is no room in it for segment {number}")
-            self._sections[number] = source.part(start, length)
-            start += length
-        return start
-
-    def _footer(self, start: int) -> Footer:
-        packed = self._source.read(start, _FOOTER.size)
-        if len(packed) != _FOOTER.size:
-            raise DamageError("it breaks off after its segments")
-        *fields, unused = _FOOTER.unpack(packed)
-        if unused or start + _FOOTER.size + DIGEST_BYTES != self._source.size():
-            raise DamageError("it does not end where it should")
-        return Footer(*fields)
-
-    def _header(self, number: int) -> SegmentHeader:
-        data = self._sections[number].read(0, HEADER_BYTES)
-        header = decode_header(data)
-        if header.number != number or header.encode() != data:
-            raise DamageError(f"segment {number} begins as no store would begin it")
-        return header
-
-    def _frames(self, headers: Mapping[int, SegmentHeader]) -> Iterator[Frame]:
-        end, history = LogEnd.of(headers[1]), headers[1].history
-        for number, header in headers.items():
-            begin = LogEnd.of(header)
-            if begin[2:] != end[2:] or header[:2] != headers[1][:2]:
-                raise DamageError(f"segment {number} does not follow on the one before it")
-            end = begin
-            for frame in SegmentReader(self._sections[number], history).frames(begin):
-                yield frame
-                end = frame.end
-            if end.offset != self._sections[number].size():
-                raise DamageError(f"segment {number} does not end with a commit")
-
-    def _check_contents(self, headers: Mapping[int, SegmentHeader], survey: Survey) -> None:
-        salt, done = salt_of(headers[1].history), self._source.size()
-        for number, section in self._sections.items():
-            window = ReadWindow(section)
-            for frame in SegmentReader(section, headers[1].history).frames(
-                LogEnd.of(headers[number])
-            ):
-                _check_outside(window, frame, salt)
-                for put in stored_puts(frame):
-                    _check_content(window, put, survey, headers[1].hash)
-                self._progress(done + frame.end.offset, self._total)
-            done += section.size()
-        self._progress(self._total, self._total)
+            raise DamageError("its footer is of another log")
+        _check_contents(archive, report)
+        return archive
 
 
-def _check_outside(window: ReadWindow, frame: Frame, salt: int) -> None:
-    """Refuse what neither the seal nor the entries fix: the bits and bytes that are not used."""
+def _check_digest(file: FileSection, progress: Progress) -> bytes:
+    hasher, stop = sha256(), file.size() - DIGEST_BYTES
+    if file.read(0, len(_MAGIC)) != _MAGIC or stop < _OPENING.size:
+        raise DamageError("it does not begin like an archive")
+    for at in range(0, stop, SLICE):
+        hasher.update(file.read(at, min(SLICE, stop - at)))
+        progress(min(at + SLICE, stop), 2 * file.size())
+    if file.read(stop, DIGEST_BYTES) != hasher.digest():
+        raise DamageError("its content does not match its digest")
+    return hasher.digest()
+
+
+def _find_segments(file: FileSection) -> tuple[dict[int, FileSection], int]:
+    """Return the segments by number, and where they end."""
+    sections: dict[int, FileSection] = {}
+    _, version, unused, count = _OPENING.unpack(file.read(0, _OPENING.size))
+    if version != _VERSION or unused:
+        raise DamageError(f"an archive of version {version} can't be read by this version")
+    start: int = _OPENING.size + count * _LENGTH.size
+    if not count or start > file.size():
+        raise DamageError("it has no segments, or is too short for them")
+    lengths = file.read(_OPENING.size, count * _LENGTH.size)
+    for number, (length,) in enumerate(_LENGTH.iter_unpack(lengths), 1):
+        if length <= HEADER_BYTES or start + length > file.size():
+            raise DamageError(f"it is too short for segment {number}")
+        sections[number] = file.section(start, length)
+        start += length
+    return sections, start
+
+
+def _read_footer(file: FileSection, start: int) -> Footer:
+    packed = file.read(start, _FOOTER.size)
+    if len(packed) != _FOOTER.size:
+        raise DamageError("it is truncated after its segments")
+    *fields, unused = _FOOTER.unpack(packed)
+    if unused or start + _FOOTER.size + DIGEST_BYTES != file.size():
+        raise DamageError("bytes follow its footer")
+    return Footer(*fields)
+
+
+def _read_header(number: int, section: FileSection) -> SegmentHeader:
+    data = section.read(0, HEADER_BYTES)
+    header = decode_header(data)
+    if header.number != number or header.encode() != data:
+        raise DamageError(f"segment {number} has a header that no store would write")
+    return header
+
+
+def _frames(archive: Archive) -> Iterator[Frame]:
+    first = archive.headers[1]
+    end = LogEnd.of(first)
+    for number, header in archive.headers.items():
+        begin, section = LogEnd.of(header), archive.sections[number]
+        if begin[2:] != end[2:] or header[:2] != first[:2]:
+            raise DamageError(f"segment {number} does not follow the previous one")
+        end = begin
+        for frame in SegmentReader(section, first.history).frames(begin):
+            yield frame
+            end = frame.end
+        if end.offset != section.size():
+            raise DamageError(f"segment {number} does not end with a commit")
+
+
+def _check_contents(archive: Archive, progress: Progress) -> None:
+    salt, done, total = salt_of(archive.history), archive.size, 2 * archive.size
+    for number, section in archive.sections.items():
+        window, begin = ReadWindow(section), LogEnd.of(archive.headers[number])
+        for frame in SegmentReader(section, archive.history).frames(begin):
+            _check_unused_bytes(window, frame, salt)
+            for put in stored_puts(frame):
+                _check_content(window, put, archive)
+            progress(done + frame.end.offset, total)
+        done += section.size()
+    progress(total, total)
+
+
+def _check_unused_bytes(window: ReadWindow, frame: Frame, salt: int) -> None:
+    """Refuse unused bits and bytes that are set: neither the seal nor the entries cover them."""
     head = encode_head(frame.head, salt)
     unused = frame.head.length - frame.head.seal_offset - SEAL_BYTES
     padding = window.read(frame.offset + frame.head.length - unused, unused)
     if window.read(frame.offset, len(head)) != head or padding != bytes(unused):
-        raise DamageError(f"the commit of entry {frame.head.last_position} has strange bytes in it")
+        raise DamageError(f"unused bytes of the commit of entry {frame.head.last_position} are set")
 
 
-def _check_content(window: ReadWindow, put: StoredPut, survey: Survey, algorithm: Hash) -> None:
-    if survey.is_swept(put):
+def _check_content(window: ReadWindow, put: StoredPut, archive: Archive) -> None:
+    if archive.survey.is_swept(put):
         if not is_erased(window, put):
-            raise DamageError(f"entry {put.position} was swept, but its bytes are still there")
-    elif not is_whole(window, put, algorithm):
+            raise DamageError(f"entry {put.position} was swept, but its bytes are not erased")
+    elif not is_whole(window, put, archive.hash):
         raise DamageError(f"the content of entry {put.position} is not what was put")

@@ -1,11 +1,11 @@
-"""Write a history into an archive, or some names of it into another store; take archives in.
+"""Export of a history as an archive, extraction of some names into another store, and import.
 
-Nothing is believed before all of an archive was checked. Then it depends on how the two stand:
+An import changes nothing before all of an archive was checked. What it does depends on both logs:
 
-- there is none here yet: its segments become ours, byte for byte, all at once;
-- ours is its beginning: what it has more is appended, as it is there;
-- it is the beginning of ours: there is nothing to do;
-- anything else is the archive of another history, and is refused.
+- there is no history here: the archive's segments become ours, byte for byte, atomically;
+- our log is a prefix of the archive's: the rest is appended, byte for byte;
+- the archive's log is a prefix of ours: there is nothing to do;
+- anything else is another history, and is refused.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -30,7 +30,7 @@ from perdure.artifacts.artifact_store import ArtifactStore
 from perdure.artifacts.cid import CID
 from perdure.artifacts.content_index import CommitDraft, Content
 from perdure.artifacts.disk import Disk
-from perdure.artifacts.entry import Bind, IndexState, LogEntry, Sweep, decode_all
+from perdure.artifacts.entry import KINDS, Bind, IndexState, LogEntry, Sweep, decode_all
 from perdure.artifacts.mark import Mark, clear_arriving, complete_arrival, open_arriving
 from perdure.artifacts.segment import (
     HEADER_BYTES,
@@ -52,17 +52,15 @@ from perdure.artifacts.verification import Progress
 from perdure.dataclass import dataclass
 from perdure.errors import ArchiveError, DamageError
 
-_SWEEP = 8
 
-
-# ---------------------------------------------------------------- writing
+# ---------------------------------------------------------------- export
 @dataclass(frozen=True, slots=True)
 class ExportSummary:
     history: bytes
     state: IndexState
     root: bytes
     digest: bytes
-    """The SHA-256 of the archive without its last 32 bytes, which are this."""
+    """The SHA-256 of the archive without its last 32 bytes, which are this digest."""
     size: int
 
 
@@ -74,14 +72,14 @@ def export(
 ) -> ExportSummary:
     """Write the history up to the current state.
 
-    Other processes may write meanwhile. If this raises, what was written is not an archive. Content
-    that is damaged is not exported: that is a `DamageError`, and `verify` shows all there is.
+    Other processes may write meanwhile. If this raises, `target` is not an archive. Damaged content
+    raises `DamageError`; `verify` reports all damage.
     """
-    journal = store._shared_log  # noqa: SLF001 - this is the store's own verb
-    state = journal.refresh()
+    shared_log = store._shared_log  # noqa: SLF001 - this is a verb of the store
+    state = shared_log.refresh()
     if not state.position:
         raise ArchiveError("the history has nothing in it to export. Fix: put something first.")
-    log, output = journal.log, _Output(target, progress)
+    log, output = shared_log.log, _Output(target, progress)
     begin = log.start_of(0)
     survey = Survey(begin, log.hash)
     survey.walk(_until(log.frames(begin), state.position))
@@ -89,7 +87,7 @@ def export(
     output.total = sum(lengths)
     output.write(encode_opening(lengths))
     for number in survey.stops:
-        _write_segment(journal, number, survey, output)
+        _write_segment(shared_log, number, survey, output)
     output.write(Footer(survey.end.position, survey.end.seal, survey.root).encode())
     digest = output.finish()
     exported = IndexState(survey.snapshots, survey.end.position)
@@ -97,19 +95,19 @@ def export(
 
 
 class _Output:
-    """Gathers what is written to slices, and hashes it."""
+    """Writes and hashes an archive in large pieces."""
 
     def __init__(self, target: BinaryIO, progress: Progress | None) -> None:
         self._target = target
         self._progress = progress or (lambda _done, _all: None)
         self._hasher = sha256()
-        self._parts: list[bytes] = []
+        self._pieces: list[bytes] = []
         self._waiting = 0
         self.size = 0
         self.total = 0
 
     def write(self, data: bytes) -> None:
-        self._parts.append(data)
+        self._pieces.append(data)
         self._waiting += len(data)
         if self._waiting >= SLICE:
             self._flush()
@@ -121,8 +119,8 @@ class _Output:
         return digest
 
     def _flush(self) -> None:
-        data = b"".join(self._parts)
-        self._parts, self._waiting = [], 0
+        data = b"".join(self._pieces)
+        self._pieces, self._waiting = [], 0
         self._hasher.update(data)
         self._put(data)
 
@@ -134,8 +132,8 @@ class _Output:
         self._progress(self.size, max(self.size, self.total))
 
 
-def _write_segment(journal: SharedLog, number: int, survey: Survey, output: _Output) -> None:
-    log = journal.log
+def _write_segment(shared_log: SharedLog, number: int, survey: Survey, output: _Output) -> None:
+    log = shared_log.log
     file, salt = log.file(number), salt_of(log.history)
     header = file.read(0, HEADER_BYTES)
     output.write(header)
@@ -146,13 +144,13 @@ def _write_segment(journal: SharedLog, number: int, survey: Survey, output: _Out
         output.write(encode_head(head, salt) + frame.records)
         for put in stored_puts(frame):
             swept = survey.is_swept(put)
-            for data in zero_slices(put) if swept else _content(journal, window, put, frame):
+            for data in zero_slices(put) if swept else _content(shared_log, window, put, frame):
                 output.write(data)
         output.write(frame.seal.ljust(head.length - head.seal_offset, b"\0"))
 
 
 def _content(
-    journal: SharedLog, window: ReadWindow, put: StoredPut, frame: Frame
+    shared_log: SharedLog, window: ReadWindow, put: StoredPut, frame: Frame
 ) -> Iterator[bytes]:
     crc, found = 0, 0
     for data in window.slices(put.place, put.length):
@@ -161,8 +159,8 @@ def _content(
         yield data
     if crc == put.crc and found == put.length:
         return
-    journal.refresh()
-    row = journal.index.find(put.digest)
+    shared_log.refresh()
+    row = shared_log.index.find(put.digest)
     if row is None or row.block != frame.head.first_position:
         raise ArchiveError("content was swept while it was being exported. Fix: export again.")
     raise DamageError(
@@ -178,31 +176,29 @@ def _until(frames: Iterable[Frame], position: int) -> Iterator[Frame]:
             return
 
 
+# ---------------------------------------------------------------- extraction
 Keep = Callable[[LogEntry, Bind], Bind | None]
-"""Returns the bind to keep, if any."""
+"""Returns the bind to retain, if any."""
 
 
 def extract(store: ArtifactStore, disk: Disk, keep: Keep, until: int) -> ArtifactStore:
-    """Return a store on an empty disk that has the names that are kept, commit by commit.
+    """Return a store on an empty disk with the binds that `keep` returns, commit by commit.
 
-    Each commit has the time that it had. Content that is hidden or gone is named, and not there.
+    Each commit has its original time. Content that is hidden or erased is named, but not stored.
     """
     times = [0]
     target = ArtifactStore(disk, hash=store.hash, clock=lambda: times[-1])
-    for time, binds in _commits(store, keep, until):
-        times.append(time)
-        target._shared_log.commit(_plan(store, binds), alone=True)  # noqa: SLF001 - as others of us
-    return target
-
-
-def _commits(store: ArtifactStore, keep: Keep, until: int) -> Iterator[tuple[int, list[Bind]]]:
-    logged = (each for each in store.log() if each.position <= until)
-    for _, entries in groupby(logged, key=lambda each: each.commit):
-        of_commit = list(entries)
-        bound = [(each, each.entry) for each in of_commit if isinstance(each.entry, Bind)]
-        binds = [bind for bind in (keep(each, entry) for each, entry in bound) if bind is not None]
+    entries = (each for each in store.log() if each.position <= until)
+    for _, commit in groupby(entries, key=lambda each: each.commit):
+        binds = []
+        for each in commit:
+            bind = keep(each, each.entry) if isinstance(each.entry, Bind) else None
+            if bind is not None:
+                binds.append(bind)
+                times.append(each.time)
         if binds:
-            yield of_commit[0].time, binds
+            target._shared_log.commit(_plan(store, binds), alone=True)  # noqa: SLF001 - as above
+    return target
 
 
 def _plan(store: ArtifactStore, binds: list[Bind]) -> Callable[[CommitDraft], None]:
@@ -218,18 +214,16 @@ def _plan(store: ArtifactStore, binds: list[Bind]) -> Callable[[CommitDraft], No
     return plan
 
 
-# ---------------------------------------------------------------- taking in
+# ---------------------------------------------------------------- import
 class ImportOutcome(Enum):
-    """How an archive was taken in."""
-
     RESTORED = "restored"
-    """There was nothing here; now there is the same history."""
+    """There was no history here; now there is the archive's."""
     CONTINUED = "continued"
-    """Ours was its beginning, and is now as long as it."""
+    """Our log was a prefix of the archive's; it now ends where that ends."""
     KNOWN = "known"
-    """It has nothing that we had not."""
+    """The archive has nothing new."""
     FOREIGN = "foreign"
-    """It is of another history, and is refused."""
+    """The archive is of another history, and is refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +233,7 @@ class ImportSummary:
     position: int
     """The last one of the archive."""
     entries: int
-    """How many our log has more for it."""
+    """How many entries our log gained."""
     state: IndexState
 
 
@@ -249,87 +243,82 @@ def import_archive(
     *,
     progress: Progress | None = None,
 ) -> ImportSummary:
-    """Check a whole archive, and then take in what is new in it.
+    """Check a whole archive, then import what is new in it.
 
-    Where it continues our own history it also sweeps what it says was swept. `ArchiveError` if it
-    can't be taken in; nothing was changed then. After a power cut, do it again.
+    If it continues our history, contents that it swept are erased here, too. Raises `ArchiveError`,
+    and changes nothing, if it can't be imported. After a power cut, call it again.
     """
-    shown = progress or (lambda _done, _all: None)
-    archive = read_archive(source, progress=lambda done, whole: shown(done, whole // 2 * 3))
-    return _Import(store, archive, shown).run()
+    report = progress or (lambda _done, _all: None)
+    archive = read_archive(source, progress=lambda done, whole: report(done, whole // 2 * 3))
+    return _Import(store, archive, report).run()
 
 
 def import_outcome(store: ArtifactStore, archive: Archive) -> ImportOutcome:
-    """Say how an archive that was read would be taken in; nothing is changed."""
+    """Return the outcome that an import of this archive would have. Changes nothing."""
     store.current()
-    return _Import(store, archive, lambda _done, _all: None).relation()
+    return _Import(store, archive, lambda _done, _all: None).outcome()
 
 
 class _Import:
     def __init__(self, store: ArtifactStore, archive: Archive, progress: Progress) -> None:
         self._store = store
-        self._journal = store._shared_log  # noqa: SLF001 - this is the store's own verb
+        self._shared_log = store._shared_log  # noqa: SLF001 - this is a verb of the store
         self._disk = store.disk
         self._archive = archive
         self._progress = progress
-        self._how = ImportOutcome.FOREIGN
+        self._outcome = ImportOutcome.FOREIGN
         self._entries = 0
 
     def run(self) -> ImportSummary:
-        if self._archive.hash is not self._store._hash:  # noqa: SLF001 - as before
-            raise ArchiveError(
-                "the archive names content by another hash than this store. Fix: take it in with a "
-                f"store that was made with hash={self._archive.hash}."
-            )
-        self._journal.commit(self._take, alone=True)
-        if self._how is ImportOutcome.RESTORED:
-            self._journal.rebuild()
-        whole = 3 * self._archive.size
-        self._progress(whole, whole)
         archive = self._archive
-        return ImportSummary(
-            self._how, archive.history, archive.end.position, self._entries, self._store.current()
-        )
+        if archive.hash is not self._store.hash:
+            raise ArchiveError(
+                "the archive names content by another hash than this store. Fix: import it into a "
+                f"store that was created with hash={archive.hash}."
+            )
+        self._shared_log.commit(self._plan, alone=True)
+        if self._outcome is ImportOutcome.RESTORED:
+            self._shared_log.rebuild()
+        self._progress(3 * archive.size, 3 * archive.size)
+        state = self._store.current()
+        end = archive.end.position
+        return ImportSummary(self._outcome, archive.history, end, self._entries, state)
 
-    # ------------------------------------------------------------ what is one with ours
-    def _take(self, _: CommitDraft) -> None:
-        """Take it in if it is one with our history, while the lock is held."""
+    def _plan(self, _: CommitDraft) -> None:
+        """Import the archive under the lock, if it is of our history."""
         clear_arriving(self._disk)
-        self._how = self.relation()
-        if self._how is ImportOutcome.RESTORED:
+        self._outcome = self.outcome()
+        if self._outcome is ImportOutcome.RESTORED:
             self._restore()
-        elif self._how is ImportOutcome.CONTINUED:
+        elif self._outcome is ImportOutcome.CONTINUED:
             self._continue()
-        elif self._how is ImportOutcome.FOREIGN:
+        elif self._outcome is ImportOutcome.FOREIGN:
             raise ArchiveError(
                 f"the archive is of another history than the one in {self._disk.whereabouts!a}, or "
-                "both went on since one was copied. Nothing was changed. Fix: take it in to an "
-                "empty folder."
+                "both were continued after one was copied. Nothing was changed. Fix: import it "
+                "into an empty folder."
             )
 
-    def relation(self) -> ImportOutcome:
-        log, theirs = self._journal.log, self._archive.end
+    def outcome(self) -> ImportOutcome:
+        log, theirs = self._shared_log.log, self._archive.end
         if not log.history:
             return ImportOutcome.RESTORED
         ours = log.end
         if not ours.position:
             raise ArchiveError(
-                f"the history in {self._disk.whereabouts!a} was begun and has nothing in it, so it "
-                "can become no other one. Fix: choose an empty folder, or put something first."
+                f"the history in {self._disk.whereabouts!a} was begun and has no entries, so it "
+                "can't be replaced. Fix: choose an empty folder, or put something first."
             )
         if log.history != self._archive.history:
             return ImportOutcome.FOREIGN
         if ours.position < theirs.position:
-            is_ours = self._archive.seal_at(ours.position) == ours.seal
-            return ImportOutcome.CONTINUED if is_ours else ImportOutcome.FOREIGN
-        return (
-            ImportOutcome.KNOWN
-            if self._our_seal(theirs.position) == theirs.seal
-            else ImportOutcome.FOREIGN
-        )
+            is_prefix = self._archive.seal_at(ours.position) == ours.seal
+            return ImportOutcome.CONTINUED if is_prefix else ImportOutcome.FOREIGN
+        is_known = self._our_seal(theirs.position) == theirs.seal
+        return ImportOutcome.KNOWN if is_known else ImportOutcome.FOREIGN
 
     def _our_seal(self, position: int) -> bytes | None:
-        log = self._journal.log
+        log = self._shared_log.log
         for frame in log.frames(log.start_of(position - 1)):
             if frame.head.last_position >= position:
                 return frame.seal if frame.head.last_position == position else None
@@ -360,46 +349,47 @@ class _Import:
         self._entries = end.position
 
     def _continue(self) -> None:
-        """Append what is missing. If this is cut short, what was appended stays, and is right."""
-        begin, size = self._journal.log.end.position, self._archive.size
+        """Append the missing commits. If it is interrupted, those that were appended are valid."""
+        begin, size = self._shared_log.log.end.position, self._archive.size
         for frame in self._archive.frames(after=begin):
             self._append(frame)
             share = size * frame.head.last_position // self._archive.end.position
             self._progress(2 * size + share, 3 * size)
-        end = self._journal.log.end
+        end = self._shared_log.log.end
         if end[2:] != self._archive.end[2:]:
             raise ArchiveError(CHANGED)
         self._entries = end.position - begin
 
     def _append(self, frame: Frame) -> None:
-        log, end = self._journal.log, self._journal.log.end
+        log, end = self._shared_log.log, self._shared_log.log.end
         if (frame.segment, frame.offset) not in {end[:2], (end.segment + 1, HEADER_BYTES)}:
             raise ArchiveError(
-                f"entry {frame.head.first_position} is at another place in the archive than it "
-                "would be here. Fix: take the archive in to an empty folder."
+                f"entry {frame.head.first_position} is at another offset in the archive than it "
+                "would be here. Fix: import the archive into an empty folder."
             )
         packed = encode_head(frame.head, salt_of(log.history))
         if seal(end.seal, packed, frame.records) != frame.seal:
             raise ArchiveError(CHANGED)
         sweeper = self._sweeper(frame)
-        self._journal.append_as(frame, [self._archive.payload(frame)])
+        self._shared_log.append_as(frame, [self._archive.payload(frame)])
         if sweeper is not None:
             sweeper.erase()
 
     def _sweeper(self, frame: Frame) -> Sweeper | None:
-        """Return what erases with us what this commit sweeps; None if it is no sweep."""
-        if frame.records[0] != _SWEEP:
+        """Return a sweeper for what this commit swept; None if it is not a sweep."""
+        if frame.records[0] != KINDS[Sweep]:
             return None
         (sweep,) = decode_all(frame.records)
         if not isinstance(sweep, Sweep):
             raise ArchiveError(CHANGED)
-        draft = CommitDraft(self._journal.index, self._archive.hash, self._journal.log.end.position)
-        sweeper = Sweeper(self._disk, self._journal, self._archive.hash)
+        shared_log, algorithm = self._shared_log, self._archive.hash
+        draft = CommitDraft(shared_log.index, algorithm, shared_log.log.end.position)
+        sweeper = Sweeper(self._disk, shared_log, algorithm)
         sweeper.plan_as(draft, sweep)
         if draft.records != [frame.records]:
             sweeper.finish()
             raise ArchiveError(
-                f"entry {frame.head.last_position} of the archive sweeps what was not to be swept. "
-                "Fix: none; no store has written this."
+                f"entry {frame.head.last_position} of the archive sweeps content that was not "
+                "hidden. Fix: none; no store has written this."
             )
         return sweeper

@@ -1,10 +1,10 @@
-"""The SQLite file of a catalogue: whole or thrown away, and changed by one process at a time.
+"""The SQLite file of a catalogue, written by one process at a time.
 
-It is never synced. A process that ends, in whatever way, leaves it right; only a power cut can
-spoil it. So it is checked whole when it is first opened after a start of the machine.
+It is never synced. A process that ends, in whatever way, leaves it intact; only a power cut can
+damage it. It is checked completely when it is first opened after the machine started.
 
-There is no write-ahead log: with one, a connection holds locks while it rests, and a process that
-forks and opens the file for itself believes that it has them too, and loses what it writes.
+It does not use SQLite's write-ahead log: with one, an idle connection holds locks, and a process
+that forks and opens the file itself would inherit them, and lose its writes.
 """
 
 import os
@@ -30,17 +30,17 @@ _TABLES = Tables(
     name="the catalogue",
     version=VERSION,
     statements=(
-        # A name is in two: its last two segments, and the folder that they are in.
+        # A name is split into its last two segments and the folder of these.
         "CREATE TABLE folders (id INTEGER PRIMARY KEY, name TEXT UNIQUE)",
         """CREATE TABLE binds (folder INTEGER, name TEXT, position INTEGER, "commit" INTEGER,
        cid BLOB, circumstances INTEGER, PRIMARY KEY (folder, name, position)) WITHOUT ROWID""",
-        # For the names bound since a position; without it every name is read.
+        # For names bound since a position; without it every name is read.
         "CREATE INDEX binds_by_position ON binds (position)",
-        # By the first bytes of their hash; most binds say the same.
+        # By the last bytes of their hash; most binds have the same.
         "CREATE TABLE circumstances (id INTEGER PRIMARY KEY, encoded BLOB)",
         """CREATE TABLE structures (sid BLOB, position INTEGER, encoded BLOB,
        PRIMARY KEY (sid, position)) WITHOUT ROWID""",
-        # By the first bytes of the SID. Without a CID, a bind of the same commit has it.
+        # By the last bytes of the SID. Without a CID, a bind of the same commit has it.
         """CREATE TABLE literals (sid INTEGER, position INTEGER, cid BLOB,
        PRIMARY KEY (sid, position)) WITHOUT ROWID""",
         """CREATE TABLE results (sid BLOB, position INTEGER, cid BLOB,
@@ -52,7 +52,7 @@ _TABLES = Tables(
         "INSERT INTO facts VALUES (x'', 0, 0, 0, 0, 0, '')",
         f"PRAGMA user_version = {VERSION}",
     ),
-    without="it is made again from the log",
+    without="it is built again from the log",
 )
 _INSERTS = {
     "binds": 'INSERT INTO binds (position, folder, name, "commit", cid, circumstances) '
@@ -70,39 +70,41 @@ _TOTALS = """SELECT sum(rows), sum(total) FROM (
     UNION ALL SELECT count(*), coalesce(sum(position), 0) FROM results
     UNION ALL SELECT count(*), coalesce(sum(position), 0) FROM commits
     UNION ALL SELECT count(*), coalesce(sum(position), 0) FROM hidings)"""
-# What the index has not is counted in the table.
+# The first counts the table, the second its index.
 _STORED = 'SELECT count("commit"), sum(position) FROM binds'
 _INDEXED = "SELECT count(*), sum(position) FROM binds INDEXED BY binds_by_position"
 _OFF = 0
 _LONGEST_PAUSE = 0.01
 
 Row = tuple[Any, ...]
-"""Of some table; first the position."""
+"""A row of any table; the position comes first."""
 
 
 class CatalogueHeader(NamedTuple):
+    """The one row of the table `facts`."""
+
     history: bytes
     cursor: int
-    """The last position that was taken in."""
+    """The last position that was added."""
     time: int
-    """That of the last commit."""
+    """The time of the last commit."""
     bound: int
     """The last position at which a name was bound."""
     rows: int
     total: int
-    """The sum of all positions. Rows are only ever added, so the two show if one is missing."""
+    """The sum of all positions. Rows are only added, so these two show if one is missing."""
     seen_on: str
-    """The start of the machine, and the file, for which it was found whole."""
+    """The boot of the machine, and the file, for which it was checked."""
 
 
 class CatalogueFile(DatabaseFile):
-    """The file. Where it can't be changed, it is read as it is."""
+    """The database file. If it can't be written, it is read as it is."""
 
     journal, levels = "TRUNCATE", (_OFF, _OFF)
 
     def __init__(self, path: str, patience: float) -> None:
         self.followed: CatalogueHeader | None = None
-        """How far the log was followed through this connection."""
+        """The header when this connection last followed the log to its end."""
         super().__init__(path, _TABLES, patience)
 
     def _open(self) -> sqlite3.Connection:
@@ -110,11 +112,11 @@ class CatalogueFile(DatabaseFile):
         return super()._open()
 
     def _prepare(self, db: sqlite3.Connection) -> None:
-        """Make sure that the tables are there, and whole."""
+        """Create the tables if necessary, and check the file once for each boot of the machine."""
         super()._prepare(db)
         db.execute("PRAGMA cell_size_check = ON")
         here = f"{_boot()} {self.identity()}"
-        if self._facts(db).seen_on != here:
+        if self._header(db).seen_on != here:
             with self._locked(), transaction(db):
                 self._check_whole(db)
                 db.execute("UPDATE facts SET seen_on = ?", (here,))
@@ -127,23 +129,23 @@ class CatalogueFile(DatabaseFile):
         return self.damage(f"it is of version {version}")
 
     def _check_whole(self, db: sqlite3.Connection) -> None:
-        facts = self._facts(db)
+        header = self._header(db)
         if db.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
-            raise self.damage("it is not whole")
+            raise self.damage("it fails the check of SQLite")
         # `quick_check` does not compare an index with its table.
         same = db.execute(_INDEXED).fetchall() == db.execute(_STORED).fetchall()
-        if not same or db.execute(_TOTALS).fetchall() != [(facts.rows, facts.total)]:
+        if not same or db.execute(_TOTALS).fetchall() != [(header.rows, header.total)]:
             raise self.damage("rows are missing")
 
-    def _facts(self, db: sqlite3.Connection) -> CatalogueHeader:
+    def _header(self, db: sqlite3.Connection) -> CatalogueHeader:
         rows = db.execute("SELECT * FROM facts").fetchall()
         if len(rows) != 1:
-            raise self.damage("it does not tell how far it goes")
+            raise self.damage("its header is missing")
         return CatalogueHeader(*rows[0])
 
     def header(self) -> CatalogueHeader:
         with self.reading() as db:
-            return self._facts(db)
+            return self._header(db)
 
     def ask(self, query: str, parameters: Mapping[str, object] | tuple[object, ...]) -> list[Any]:
         with self.reading() as db:
@@ -151,30 +153,30 @@ class CatalogueFile(DatabaseFile):
 
     # ------------------------------------------------------------ changing
     def append(self, batch: Iterable[LogEntry], history: bytes) -> CatalogueHeader:
-        """Add what follows on the cursor; what another process has added is passed over."""
+        """Add the entries after the cursor; those that another process has added are skipped."""
         with self._explained(), self._locked(), self.changing() as db:
-            facts = self._facts(db)
-            if facts.history != history and facts.cursor:
+            header = self._header(db)
+            if header.history != history and header.cursor:
                 raise self.damage("it is of another history")
             fresh = []
             for logged in batch:
-                if logged.position > facts.cursor:
+                if logged.position > header.cursor:
                     fresh.append(logged)
-                elif logged.position == facts.cursor and logged.time != facts.time:
+                elif logged.position == header.cursor and logged.time != header.time:
                     raise self.damage("it is of another log")
-            if not fresh or fresh[-1].position != facts.cursor + len(fresh):  # some are left out
-                return facts
-            return _add(db, fresh, facts._replace(history=history))
+            if not fresh or fresh[-1].position != header.cursor + len(fresh):  # some are missing
+                return header
+            return _add(db, fresh, header._replace(history=history))
 
     def remove(self) -> None:
-        """Remove the file, unless another one has taken its place."""
+        """Remove the file, unless it was replaced."""
         with suppress(LockTimeout), self._locked():
             if self.is_in_place:
                 discard(self.path)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Keep others from changing the file, or one that takes its place: its journal is named."""
+        """Exclude other writers of this path: SQLite's journal is found by its name."""
         take = partial(FolderLock.take, f"{self.path}-lock")
         lock = acquire_within(take, self._patience, _LONGEST_PAUSE)
         if lock is None:
@@ -186,7 +188,7 @@ class CatalogueFile(DatabaseFile):
 
 
 class CatalogueInMemory(InMemory, CatalogueFile):
-    """The same in memory."""
+    """A catalogue in memory."""
 
     def __init__(self) -> None:
         super().__init__("", 0)
@@ -199,13 +201,13 @@ class CatalogueInMemory(InMemory, CatalogueFile):
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """Return the folder of a name, with a slash at its end, and its last two segments."""
+    """Return the folder of a name, with a trailing slash, and its last two segments."""
     at = name.rfind("/", 0, max(name.rfind("/"), 0)) + 1
     return name[:at], name[at:]
 
 
 def _add(
-    db: sqlite3.Connection, entries: list[LogEntry], facts: CatalogueHeader
+    db: sqlite3.Connection, entries: list[LogEntry], header: CatalogueHeader
 ) -> CatalogueHeader:
     circumstances: dict[int, bytes] = {}
     rows = _rows(entries, circumstances)
@@ -215,12 +217,12 @@ def _add(
     for table, values in rows.items():
         db.executemany(_INSERTS[table], values)
     added = [row[0] for values in rows.values() for row in values]
-    now = facts._replace(
+    now = header._replace(
         cursor=entries[-1].position,
         time=entries[-1].time,
-        bound=rows["binds"][-1][0] if "binds" in rows else facts.bound,
-        rows=facts.rows + len(added),
-        total=facts.total + sum(added),
+        bound=rows["binds"][-1][0] if "binds" in rows else header.bound,
+        rows=header.rows + len(added),
+        total=header.total + sum(added),
     )
     db.execute(
         "UPDATE facts SET history = ?, cursor = ?, time = ?, bound = ?, rows = ?, total = ?, "
@@ -232,19 +234,21 @@ def _add(
 
 @cache
 def _boot() -> str:
-    """Name this start of the machine; where nothing does, every process is a start of its own."""
+    """Return an id of this boot of the machine; if there is none, of this process."""
     return boot_id() or os.urandom(16).hex()
 
 
 def short_hash(digest: bytes) -> int:
-    """Return the number that the last bytes of a hash, or of what ends with it, are."""
+    """Return the last bytes of a hash, or of a CID, as a number."""
     return int.from_bytes(digest[-8:], "big", signed=True)
 
 
 def _packed(circumstances: Mapping[str, Value]) -> tuple[int, bytes]:
-    """Return the number of some circumstances, and how they are encoded."""
+    """Return the id of some circumstances, and their encoding."""
     items = tuple(circumstances.items())
-    is_plain = all(type(each) is str for _, each in items)  # else some that are equal may differ
+    is_plain = all(
+        type(each) is str for _, each in items
+    )  # equal values of other types may encode differently
     return _encoded(items) if is_plain else _encoded.__wrapped__(items)
 
 
@@ -255,21 +259,21 @@ def _encoded(items: tuple[tuple[str, Value], ...]) -> tuple[int, bytes]:
 
 
 def literal_sid(algorithm: Hash, content: bytes) -> bytes:
-    """Return what `literal_structure` says, many times as fast."""
-    named, encoded = _literal_beginning(algorithm)
+    """Return the SID of `literal_structure`, many times faster."""
+    named, encoded = _literal_prefixes(algorithm)
     return named + algorithm.digest(encoded + content)
 
 
 @cache
-def _literal_beginning(algorithm: Hash) -> tuple[bytes, bytes]:
-    """Return how the SID of a literal begins, and how what is encoded does: its CID comes last."""
+def _literal_prefixes(algorithm: Hash) -> tuple[bytes, bytes]:
+    """Return the constant prefixes of a literal's SID and of its encoding, which its CID ends."""
     content = CID(bytes(32), algorithm)
     literal = literal_structure(content)
     return bytes(literal.sid)[:-32], literal.encoded[: -len(bytes(content))]
 
 
 def _rows(entries: Sequence[LogEntry], packed: dict[int, bytes]) -> dict[str, list[Row]]:
-    """Return what to add to the tables that get anything, and put circumstances into `packed`."""
+    """Return the new rows by table, and add the encoded circumstances to `packed`."""
     rows: defaultdict[str, list[Row]] = defaultdict(list)
     bound = {(each.commit, each.entry.cid) for each in entries if isinstance(each.entry, Bind)}
     for logged in entries:
@@ -279,7 +283,7 @@ def _rows(entries: Sequence[LogEntry], packed: dict[int, bytes]) -> dict[str, li
                 content = None if cid is None else bytes(cid)
                 number, packed[number] = _packed(circumstances)
                 rows["binds"].append((position, *split_name(name), logged.commit, content, number))
-            case Put(cid, _, _, _):  # which registers the literal of that content
+            case Put(cid, _, _, _):  # also registers the literal of that content
                 content = bytes(cid)
                 sid = short_hash(literal_sid(cid.hash, content))
                 is_bound = (logged.commit, cid) in bound

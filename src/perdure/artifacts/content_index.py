@@ -1,8 +1,7 @@
-"""The content index: from a CID to where its bytes are, as of any position.
+"""The content index: where the bytes of a CID are, as of any position; and drafts of commits.
 
-A table holds what was there when it was written, a dict what came since. Every row says from when
-to when it can be seen, so a question about the past costs what one about the present does. What
-one commit will add is drafted against it.
+A table has the rows up to a position, a dict those that came since. Every row has the positions
+between which it is visible, so that a query about the past costs as much as one about the present.
 """
 
 from bisect import bisect_right
@@ -45,10 +44,10 @@ _SMALLEST_LEFT = 1 << 10
 _LEFT_SHARE = 64
 _UNFINISHED = ".new"
 _NEW = tuple.__new__
-"""Makes a row of its fields without looking at each."""
+"""Creates a row without checking its fields."""
 
 PayloadPut = tuple[bytes, int, int, int]
-"""Content on its way: digest, offset in the payload, length, checksum."""
+"""A put: digest, offset in the payload, length, checksum."""
 
 
 class ContentIndex:
@@ -62,7 +61,7 @@ class ContentIndex:
         self.horizon = 0
         self._last = 0
 
-    # ------------------------------------------------------------ asking
+    # ------------------------------------------------------------ queries
     def find(self, digest: bytes) -> IndexRow | None:
         tail, table = self._tail, self._table
         if digest in tail:
@@ -87,7 +86,7 @@ class ContentIndex:
         yield from ((digest, row) for digest, row in tail.items() if row is not None)
 
     def last_hidden(self, digest: bytes, row: IndexRow) -> int:
-        """Return the position from which on it is hidden for good so far; 0 if it is not."""
+        """Return the position at which it was last hidden; 0 if it is visible."""
         if row.hidden == OFTEN:
             changes = self._often[digest]
             return changes[-1] if len(changes) % 2 else 0
@@ -110,7 +109,7 @@ class ContentIndex:
         self.add(frame, frame.end, puts, algorithm)
 
     def add(self, frame: Frame, end: LogEnd, puts: Sequence[PayloadPut], algorithm: Hash) -> None:
-        """Take in what a commit puts. `end` is where it ends."""
+        """Add the puts of a commit. `end` is its end."""
         if not self._prefix:
             self._begin(algorithm)
         segment, start, head, _, _ = frame
@@ -126,13 +125,13 @@ class ContentIndex:
         return self._prefix
 
     def _others(self, frame: Frame) -> Iterator[tuple[int, int, bytes, int, int, int]]:
-        """Take in everything but what the frame puts, and yield that."""
+        """Apply all entries of the frame but its puts, and yield these."""
         puts, others = raw_puts(frame.records, 0, _DECODED)
         for _, kind, body in others:
-            self._take_in(decode(kind, body), frame.head.last_position)
+            self._apply_entry(decode(kind, body), frame.head.last_position)
         yield from ((PUT, 0, *rest) for _, *rest in puts)  # type: ignore[misc] # it has four
 
-    def _take_in(self, entry: Entry, commit: int) -> None:
+    def _apply_entry(self, entry: Entry, commit: int) -> None:
         match entry:
             case Tombstone(cid, _):
                 self._toggle(cid.digest, commit, visible=False)
@@ -162,36 +161,36 @@ class ContentIndex:
 
     # ------------------------------------------------------------ tables
     def load(self, disk: Disk, log: Log) -> None:
-        """Begin with the newest table that is whole and of this log, if there is one."""
+        """Load the newest table that is intact and of this log, if there is one."""
         positions = (table_position(name) for name in disk.names())
         for position in sorted((p for p in positions if p is not None), reverse=True):
             try:
                 table = Table.open(disk.open(table_name(position)))
             except (StaleIndexError, FileNotFoundError):
                 continue
-            facts = table.header
-            if facts.history == log.history and log.reaches(facts.end, facts.last):
-                self._begin(facts.hash)
-                self._often = dict(facts.often)
-                self.snapshots = list(facts.snapshots)
-                self.horizon = facts.horizon
-                self.end, self._last = facts.end, facts.last
+            header = table.header
+            if header.history == log.history and log.reaches(header.end, header.last):
+                self._begin(header.hash)
+                self._often = dict(header.often)
+                self.snapshots = list(header.snapshots)
+                self.horizon = header.horizon
+                self.end, self._last = header.end, header.last
                 self._tail, self._table = {}, table
                 return
 
     @property
     def table_position(self) -> int:
-        """Up to where the table goes; 0 without one."""
+        """The position of the table; 0 without one."""
         return self._table.header.end.position if self._table else 0
 
     @property
     def is_long(self) -> bool:
-        """Whether so much came since the last table that it is time for another."""
+        """Whether so many rows came since the last table that a commit should write another."""
         return self._has_grown(_SMALLEST_TAIL, _TAIL_SHARE)
 
     @property
     def is_worth_a_table(self) -> bool:
-        """Whether so much came since the last table that who opens it next would feel it."""
+        """Whether so many rows came since the last table that opening the store would be slow."""
         return self._has_grown(_SMALLEST_LEFT, _LEFT_SHARE)
 
     def _has_grown(self, least: int, share: int) -> bool:
@@ -199,25 +198,25 @@ class ContentIndex:
         return len(self._tail) > max(least, rows // share)
 
     def last_in_table(self, log: Log) -> Frame | None:
-        """Return the last commit that the table knows; None if that is not known."""
+        """Return the last commit before the end of the table, if it can be read."""
         table = self._table
         return log.last_before(table.header.end, table.header.last) if table else None
 
     def save(self, disk: Disk, history: bytes, algorithm: Hash) -> None:
-        """Write all of it as a table, and remove the tables before it."""
+        """Write the whole index as a table, and remove the older tables."""
         known = (self.end, self._last, self.horizon, tuple(self.snapshots), self._often)
-        facts = TableHeader(history, algorithm, *known)
+        header = TableHeader(history, algorithm, *known)
         name = table_name(self.end.position)
-        table = write_table(disk, name + _UNFINISHED, self._table, self._tail, facts)
+        table = write_table(disk, name + _UNFINISHED, self._table, self._tail, header)
         disk.rename(name + _UNFINISHED, name)
-        # A reader that finds the tail empty must find the table full.
+        # In this order: a reader that sees the empty tail must see the new table.
         self._table = table
         self._tail = {}
         remove_tables(disk, keep=name)
 
 
 def remove_tables(disk: Disk, keep: str | None = None) -> None:
-    """Remove every table but one; nothing is lost."""
+    """Remove every table but one. They are derived."""
     for name in disk.names():
         if table_position(name.removesuffix(_UNFINISHED)) is not None and name != keep:
             with suppress(FileNotFoundError):  # another process was faster
@@ -225,7 +224,7 @@ def remove_tables(disk: Disk, keep: str | None = None) -> None:
 
 
 class Content(NamedTuple):
-    """Bytes that are to be had from now on."""
+    """Bytes to be stored, with their CID and checksum."""
 
     cid: bytes
     crc: int
@@ -237,9 +236,9 @@ class Content(NamedTuple):
 
 
 class CommitDraft:
-    """Entries and bytes, made while the lock is held: what it sees of the index stays so.
+    """The entries and contents of one commit, drafted under the lock.
 
-    Asking sees what was drafted before, as if it were there already.
+    Queries see what was drafted before as if it were committed.
     """
 
     def __init__(self, index: ContentIndex, algorithm: Hash, position: int) -> None:
@@ -251,10 +250,10 @@ class CommitDraft:
         self._once: dict[bytes, None] = {}
         self._seen_before: list[tuple[bytes, bool | None]] = []
         self.puts: list[PayloadPut] = []
-        """Where in the payload new content is."""
+        """The puts of the draft."""
         self.records: list[bytes] = []
         self.entries: dict[int, Entry] = {}
-        """Those of the records that need not be decoded, by their number."""
+        """Decoded entries, by the index of their record."""
         self.payload: list[bytes] = []
 
     @property
@@ -263,7 +262,7 @@ class CommitDraft:
 
     @property
     def position(self) -> int:
-        """The position that the next entry will have."""
+        """The position of the next entry."""
         return self._position + len(self.records) + 1
 
     def is_visible(self, digest: bytes) -> bool:
@@ -274,7 +273,7 @@ class CommitDraft:
         return row is not None and self._index.is_visible(digest, row, self._position)
 
     def put(self, content: Content) -> None:
-        """Make content visible, if it is not: its bytes are written only if they are not there."""
+        """Make content visible, if it is not; its bytes are written only if they are not stored."""
         digest = content.cid[4:]
         if self.is_visible(digest):
             return
@@ -313,7 +312,7 @@ class CommitDraft:
             self._once[record] = None
             self.records.append(record)
 
-    # ------------------------------------------------------------ taking back
+    # ------------------------------------------------------------ rolling back
     def savepoint(self) -> "Savepoint":
         return Savepoint(
             len(self.records), len(self.puts), self._length, len(self._seen_before), len(self._once)

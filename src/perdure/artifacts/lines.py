@@ -1,6 +1,6 @@
-"""Texts as lines: what differs between two of them, and which version wrote each line.
+"""Diff, blame and merge of texts by lines.
 
-A line ends with LF and with nothing else, so CRLF, a bare CR and a missing end are content.
+A line ends with LF only, so CRLF, a bare CR and a missing final LF are content.
 """
 
 import difflib
@@ -17,14 +17,14 @@ _DEEPEST = 24
 
 
 class LineOrigin(NamedTuple):
-    """A line with its ending, and the version that wrote it, by its place in the sequence."""
+    """A line with its ending, and the index of the version that wrote it."""
 
     text: str
     version: int
 
 
 class MatchRun(NamedTuple):
-    """So many equal lines, from there in the old text and from there in the new one."""
+    """A number of equal lines, at these indexes in the old and the new text."""
 
     old: int
     new: int
@@ -41,7 +41,7 @@ def split(text: str) -> list[str]:
 def diff(
     old: str, new: str, *, old_name: str = "old", new_name: str = "new", context: int = _CONTEXT
 ) -> str:
-    """Return the unified diff, exact enough to be applied; empty if nothing differs."""
+    """Return the unified diff, which can be applied exactly; empty if nothing differs."""
     if old == new:
         return ""
     matcher = _Matcher(split(old), split(new))
@@ -52,8 +52,8 @@ def diff(
 def blame(versions: Iterable[str | None]) -> list[LineOrigin]:
     """Return the lines of the last version, each with the version that last wrote it.
 
-    None is a version in which there was no text. A line that went and came back was written by
-    the version that brought it back.
+    None is a version without a text. A line that was removed and added again was written by the
+    version that added it again.
     """
     lines: list[str] = []
     writers: list[int] = []
@@ -67,23 +67,22 @@ def blame(versions: Iterable[str | None]) -> list[LineOrigin]:
 
 
 class MergeResult(NamedTuple):
-    """A text that has the changes of both; where they clash, both, between markers."""
+    """The merged text; conflicting changes are between markers."""
 
     text: str
     clashes: int
 
 
 def merge(base: str, mine: str, theirs: str) -> MergeResult:
-    """Return `base` with the changes of two texts that were made from it.
+    """Return `base` with the changes of two texts that are derived from it.
 
-    Lines that only one of them changed are as that one has them, and so are lines that both
-    changed alike. Where both changed the same lines, or lines side by side, differently, it is a
-    clash.
+    Changes by one of them, and the same changes by both, are applied. Where both changed the same
+    or adjacent lines differently, there is a conflict.
     """
     old, here, there = split(base), split(mine), split(theirs)
     out: list[str] = []
     clashes = 0
-    at = left = right = 0  # up to where each of the three is in `out`
+    at = left = right = 0  # how much of each of the three is in `out`
     for start, stop, mine_start, theirs_start in _agreed(old, here, there):
         before, ours, others = old[at:start], here[left:mine_start], there[right:theirs_start]
         if ours in (before, others):
@@ -102,7 +101,7 @@ def merge(base: str, mine: str, theirs: str) -> MergeResult:
 def _agreed(
     old: Sequence[str], here: Sequence[str], there: Sequence[str]
 ) -> Iterator[tuple[int, int, int, int]]:
-    """Yield the lines of `old` that both others kept, and where they have them; then the end."""
+    """Yield the ranges of `old` that both others have, and where; then the end."""
     ours, others = matching_runs(old, here), matching_runs(old, there)
     while ours and others:
         one, other = ours[0], others[0]
@@ -120,7 +119,7 @@ def _ended(lines: Sequence[str]) -> list[str]:
     return [line if line.endswith("\n") else f"{line}\n" for line in lines]
 
 
-# ---------------------------------------------------------------- what two texts share
+# ---------------------------------------------------------------- equal lines
 class _Region(NamedTuple):
     old: int
     old_stop: int
@@ -134,17 +133,17 @@ class _Region(NamedTuple):
 
     @property
     def most_edits(self) -> int:
-        """The most that can be looked for with bounded effort."""
+        """The most edits to search for, so that the effort is bounded."""
         lines = self.old_stop - self.old + self.new_stop - self.new
         return min(lines, max(_FEW_EDITS, _EFFORT // lines))
 
 
 def matching_runs(old: Sequence[str], new: Sequence[str]) -> list[MatchRun]:
-    """Return the lines that stay as they are, as runs in order.
+    """Return the unchanged lines, as runs in order.
 
-    A few edits are found as such: the fewest that do. Where there are many, the lines that occur
-    once on both sides hold the two together. The effort is bounded: a large part without such
-    lines and with many edits counts as rewritten.
+    If there are few edits, their number is minimal. If there are many, lines that occur once on
+    both sides are anchors. The effort is bounded: a large region with many edits and without
+    anchors counts as rewritten.
     """
     found: list[MatchRun] = []
     pending = [_Region(0, len(old), 0, len(new))]
@@ -190,7 +189,7 @@ def _trimmed(
 
 
 def _anchors(old: Sequence[str], new: Sequence[str], region: _Region) -> list[MatchRun]:
-    """Return the most lines that occur once on both sides and stand in the same order."""
+    """Return the longest sequence of lines that occur once on both sides, in the same order."""
     here = _once(old, region.old, region.old_stop)
     there = _once(new, region.new, region.new_stop)
     pairs = [(at, there[line]) for line, at in here.items() if line in there]
@@ -205,7 +204,7 @@ def _once(lines: Sequence[str], start: int, stop: int) -> dict[str, int]:
 
 
 def _longest_rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the longest part of `pairs` in which the second numbers rise as the first do."""
+    """Return the longest subsequence of `pairs` in which the second numbers increase."""
     lowest: list[int] = []
     ends: list[int] = []
     before: list[int] = []
@@ -225,9 +224,9 @@ def _longest_rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
 def _fewest_edits(
     old: Sequence[str], new: Sequence[str], region: _Region, most: int
 ) -> list[MatchRun] | None:
-    """Return what stays with the fewest lines taken out and put in, by Myers' algorithm.
+    """Return the unchanged lines for the fewest edits, by Myers' algorithm.
 
-    None, if more than `most` of them would be.
+    None if that takes more than `most` edits.
     """
     height, width = region.old_stop - region.old, region.new_stop - region.new
     if abs(height - width) > most:
@@ -276,9 +275,9 @@ def _joined(runs: Iterable[MatchRun]) -> list[MatchRun]:
     return joined
 
 
-# ---------------------------------------------------------------- how a difference is written
+# ---------------------------------------------------------------- unified diffs
 class _Matcher(difflib.SequenceMatcher[str]):
-    """Groups differences as difflib does, but finds them by `matches`, which has a bound."""
+    """Groups differences like difflib, but finds them by `matching_runs`, which is bounded."""
 
     def __init__(self, old: Sequence[str], new: Sequence[str]) -> None:
         super().__init__(None, old, new, autojunk=False)

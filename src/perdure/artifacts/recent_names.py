@@ -1,4 +1,4 @@
-"""What was named after a position, asked without opening the store: a mark, and the catalogue."""
+"""The names bound after a position, read from mark and catalogue without opening the store."""
 
 import sqlite3
 import struct
@@ -9,9 +9,9 @@ from perdure.sqlite import Tables, look
 CATALOGUE = "catalogue.sqlite"
 MARK = "mark"
 VERSION = 5
-"""Of the catalogue's tables."""
+"""The version of the catalogue's tables."""
 _POSITION = struct.Struct("<4xIQ")
-_LOOKED_AT = Tables("the catalogue", VERSION, (), "it is made again from the log")
+_LOOKED_AT = Tables("the catalogue", VERSION, (), "it is built again from the log")
 _SINCE = (
     "SELECT DISTINCT folders.name || binds.name FROM binds CROSS JOIN folders ON id = folder "
     "WHERE position > ? ORDER BY position LIMIT ?"
@@ -21,7 +21,7 @@ _SINCE = (
 def names_since(folder: Path, position: int, most: int) -> list[str] | None:
     """Return names that were bound after a position; None if that is not known.
 
-    Of many, the first are returned. A log that was never acknowledged further has none.
+    Returns at most the first `most`.
     """
     end = _acknowledged(folder / MARK)
     if end is not None and end <= position:
@@ -38,7 +38,7 @@ def names_since(folder: Path, position: int, most: int) -> list[str] | None:
 
 
 def _acknowledged(mark: Path) -> int | None:
-    """Return how far the log was acknowledged; 0 for no log."""
+    """Return how far the log was acknowledged; 0 without a log, None if it is not known."""
     try:
         data = mark.read_bytes()
     except FileNotFoundError:

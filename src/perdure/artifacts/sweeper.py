@@ -1,8 +1,8 @@
-"""Give the space back of content that no state that can be asked for shows, or that must go.
+"""Sweeps: erasing the bytes of content that no retained state shows, or that must be erased.
 
-The log first records what goes; only then is it erased. So a process that puts the same content is
-either before the sweep, so that it is not swept, or after it, so that its bytes are written again.
-What was to be erased is noted beside the log until it is, so that a power cut delays it only.
+The log records a sweep before the bytes are erased. A process that puts the same content does so
+either before the sweep, which then spares it, or after it, and then writes the bytes again. A note
+beside the log lists what is to be erased until that is done, so that a power cut only delays it.
 """
 
 import struct
@@ -22,94 +22,98 @@ from perdure.dataclass import dataclass
 from perdure.errors import FuturePositionError, RetentionError
 
 _NOTE = struct.Struct("<Q32s")
-_PLACE = struct.Struct("<QIQ")
+_EXTENT = struct.Struct("<QIQ")
 
 
 @dataclass(frozen=True, slots=True)
 class SweepResult:
     horizon: int
-    """The first position that can still be asked for."""
+    """The first position that is retained."""
     cids: tuple[CID, ...]
     size: int
 
 
-class _Place(NamedTuple):
+class _Extent(NamedTuple):
+    """Where the bytes of a content are."""
+
     place: int
     segment: int
     length: int
 
 
 class Sweeper:
-    def __init__(self, disk: Disk, journal: SharedLog, algorithm: Hash) -> None:
+    """One sweep: drafted under the lock, then erased once it is in the log."""
+
+    def __init__(self, disk: Disk, shared_log: SharedLog, algorithm: Hash) -> None:
         self._disk = disk
-        self._journal = journal
+        self._shared_log = shared_log
         self._hash = algorithm
         self._cids: tuple[CID, ...] = ()
-        self._places: list[_Place] = []
+        self._extents: list[_Extent] = []
 
     def plan(self, draft: CommitDraft, horizon: int, pinned: Collection[CID]) -> None:
-        """Draft the sweep, and note what it will erase."""
+        """Draft a sweep of what was hidden at or before `horizon`, and write the note."""
         self.finish()
         self._check(horizon)
-        index, kept = self._journal.index, _digests(pinned)
+        index, spared = self._shared_log.index, _digests(pinned)
         dead = {
-            digest: _Place(row.place, row.segment, row.length)
+            digest: _Extent(row.place, row.segment, row.length)
             for digest, row in index.rows()
-            if 0 < index.last_hidden(digest, row) <= horizon and digest not in kept
+            if 0 < index.last_hidden(digest, row) <= horizon and digest not in spared
         }
         self._draft(draft, horizon, dead)
 
     def plan_only(self, draft: CommitDraft, cids: Collection[CID]) -> None:
-        """Draft a sweep of these, as far as they are hidden; no state is let go of for it."""
-        self.plan_as(draft, Sweep(self._journal.index.horizon, tuple(cids)))
+        """Draft a sweep of those of these contents that are hidden; no state is dropped."""
+        self.plan_as(draft, Sweep(self._shared_log.index.horizon, tuple(cids)))
 
     def plan_as(self, draft: CommitDraft, sweep: Sweep) -> None:
-        """Draft a sweep that another copy recorded, as far as what it names is hidden."""
+        """Draft a sweep that another copy recorded, of those of its contents that are hidden."""
         self.finish()
         self._check(sweep.horizon)
-        index, named = self._journal.index, _digests(sweep.cids)
+        index, named = self._shared_log.index, _digests(sweep.cids)
         rows = {digest: row for digest in named if (row := index.find(digest)) is not None}
         hidden = {
-            digest: _Place(row.place, row.segment, row.length)
+            digest: _Extent(row.place, row.segment, row.length)
             for digest, row in rows.items()
             if index.last_hidden(digest, row)
         }
         self._draft(draft, sweep.horizon, hidden)
 
     def _check(self, horizon: int) -> None:
-        now = self._journal.index.horizon
-        if horizon > self._journal.log.end.position:
+        now = self._shared_log.index.horizon
+        if horizon > self._shared_log.log.end.position:
             raise FuturePositionError(
-                f"the log ends with entry {self._journal.log.end.position}, so nothing can be kept "
-                f"from entry {horizon} on. Fix: name a position that is in the log."
+                f"the log ends with entry {self._shared_log.log.end.position}, so states "
+                f"from entry {horizon} on can't be retained. Fix: choose a position in the log."
             )
         if horizon < now:
             raise RetentionError(
-                f"states before entry {now} are gone already. Fix: name {now} or a later entry."
+                f"states before entry {now} were dropped already. Fix: choose {now} or later."
             )
 
-    def _draft(self, draft: CommitDraft, horizon: int, rows: Mapping[bytes, _Place]) -> None:
-        if not rows and horizon == self._journal.index.horizon:
+    def _draft(self, draft: CommitDraft, horizon: int, rows: Mapping[bytes, _Extent]) -> None:
+        if not rows and horizon == self._shared_log.index.horizon:
             return
         self._cids = tuple(CID(digest, self._hash) for digest in sorted(rows))
-        self._places = [rows[cid.digest] for cid in self._cids]
+        self._extents = [rows[cid.digest] for cid in self._cids]
         sweep = Sweep(horizon, self._cids)
         self._write_note(draft.position, sweep)
         draft.append(sweep)
 
     def erase(self) -> None:
-        """Erase what was drafted; the sweep is in the log now."""
-        if self._cids or self._places:
-            self._erase(self._places)
+        """Erase what was drafted. The sweep must be in the log."""
+        if self._cids or self._extents:
+            self._erase(self._extents)
 
     def result(self) -> SweepResult:
-        size = sum(place.length for place in self._places)
-        return SweepResult(self._journal.index.horizon, self._cids, size)
+        size = sum(each.length for each in self._extents)
+        return SweepResult(self._shared_log.index.horizon, self._cids, size)
 
     # ------------------------------------------------------------ the note
     def _write_note(self, position: int, sweep: Sweep) -> None:
         body = _NOTE.pack(position, self._mark_of(sweep))
-        body += b"".join(_PLACE.pack(*place) for place in self._places)
+        body += b"".join(_EXTENT.pack(*each) for each in self._extents)
         file = self._disk.open(ERASE_NOTE, create=True)
         file.truncate(0)
         file.write(0, [body + crc32c(body).to_bytes(4, "little")])
@@ -117,42 +121,42 @@ class Sweeper:
         self._disk.sync()
 
     def _mark_of(self, sweep: Sweep) -> bytes:
-        """Return what ties a note to one sweep of one history, and to no other."""
-        return sha256(self._journal.log.history + encode(sweep)).digest()
+        """Return a hash that ties a note to one sweep of one history."""
+        return sha256(self._shared_log.log.history + encode(sweep)).digest()
 
     def finish(self) -> None:
-        """Erase what an earlier sweep that was cut short had left."""
+        """Erase what an interrupted sweep has left."""
         try:
             file = self._disk.open(ERASE_NOTE)
         except FileNotFoundError:
             return
         self._erase(self._noted(file.read(0, file.size())))
 
-    def _noted(self, note: bytes) -> list[_Place]:
-        """Return the places that a note tells of, if its sweep is in the log."""
+    def _noted(self, note: bytes) -> list[_Extent]:
+        """Return the extents in a note, if its sweep is in the log."""
         body, crc = note[:-4], note[-4:]
         if len(body) < _NOTE.size or crc32c(body) != int.from_bytes(crc, "little"):
-            return []  # it was not whole, so its sweep was never logged
+            return []  # incomplete, so its sweep was never logged
         position, mark = _NOTE.unpack_from(body)
         swept = self._swept_at(position)
         if swept is None or self._mark_of(swept) != mark:
             return []
-        places = body[_NOTE.size :]
-        if len(places) != len(swept.cids) * _PLACE.size:
+        extents = body[_NOTE.size :]
+        if len(extents) != len(swept.cids) * _EXTENT.size:
             return []
-        return [_Place._make(fields) for fields in _PLACE.iter_unpack(places)]
+        return [_Extent._make(fields) for fields in _EXTENT.iter_unpack(extents)]
 
     def _swept_at(self, position: int) -> Sweep | None:
-        for logged in self._journal.entries(after=position - 1):
+        for logged in self._shared_log.entries(after=position - 1):
             return logged.entry if isinstance(logged.entry, Sweep) else None
         return None
 
-    def _erase(self, places: list[_Place]) -> None:
-        for segment in sorted({place.segment for place in places}):
-            file = self._journal.log.file(segment)
-            for place in places:
-                if place.segment == segment:
-                    file.erase(place.place, place.length)
+    def _erase(self, extents: list[_Extent]) -> None:
+        for segment in sorted({extent.segment for extent in extents}):
+            file = self._shared_log.log.file(segment)
+            for extent in extents:
+                if extent.segment == segment:
+                    file.erase(extent.place, extent.length)
             file.sync()
         with suppress(FileNotFoundError):
             self._disk.remove(ERASE_NOTE)

@@ -1,6 +1,7 @@
-"""Look at every byte of a history, and say what is damaged and what is not.
+"""Verification of every byte of a history.
 
-It needs no store that opens: it reads the segments as they are, and goes on after damage.
+It does not need a store that can be opened: it reads the segments directly, and continues after
+damage.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -30,21 +31,21 @@ from perdure.artifacts.segment import (
 from perdure.dataclass import dataclass
 from perdure.errors import DamageError, explain_reading
 
-_JUDGED = frozenset(KINDS[each] for each in (Result, SnapshotAnchor, Sweep))
+_DECODED_KINDS = frozenset(KINDS[each] for each in (Result, SnapshotAnchor, Sweep))
 Progress = Callable[[int, int], None]
-"""Called with the number of bytes done, and of all bytes."""
+"""Called with the number of bytes done, and the total."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryFault:
-    """Something that is not as it was written."""
+    """Bytes that are not as they were written."""
 
     what: str
     where: str
     position: int
-    """Of the entry, or the last one before it."""
+    """The entry, or the last one before the damage."""
     cid: CID | None = None
-    """The content that is lost by it, if it is one alone."""
+    """The content that is lost, if it is a single one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +53,10 @@ class Report:
     commits: int
     entries: int
     contents: int
-    """Whose bytes are there and right."""
+    """How many contents are intact."""
     size: int
     position: int
-    """The last one that is whole with everything before it."""
+    """The last position before the first fault."""
     faults: tuple[HistoryFault, ...]
 
     @property
@@ -66,8 +67,8 @@ class Report:
 def verify(disk: Disk, until: int | None = None, progress: Progress | None = None) -> Report:
     """Read every segment and hash every content.
 
-    `until` is the last position that was acknowledged; without it, the mark says so, if it is
-    whole. What lies beyond it is not looked at, as it may just be being written.
+    `until` is the last position that was acknowledged; by default that of the mark, if it is
+    readable. What follows is not checked, as another process may be writing it.
     """
     try:
         if until is None:
@@ -128,12 +129,12 @@ class _Verification:
             header = decode_header(file.read(0, HEADER_BYTES))
         except DamageError as damage:
             if self._until is None and not self._commits and file.size() <= HEADER_BYTES:
-                return before  # never begun
+                return before  # never used
             self._fault(f"{damage}; nothing in this segment can be read", f"{name} at byte 0")
             return before
         end = LogEnd.of(header)
         if (before is None and number != 1) or (before is not None and before[2:] != end[2:]):
-            self._fault(f"it does not follow on entry {self._position}", f"{name} at byte 0")
+            self._fault(f"it does not follow entry {self._position}", f"{name} at byte 0")
         window = ReadWindow(file)
         frame = None
         for frame in self._frames(file, header, end):
@@ -162,9 +163,9 @@ class _Verification:
     def _resume(
         self, reader: SegmentReader, end: LogEnd, number: int, damage: DamageError
     ) -> Frame | None:
-        """Note the damage after `end`, and return the next frame that can be read."""
+        """Record the damage after `end`, and return the next readable frame."""
         later = reader.search(end)
-        # What follows on the last frame may be one that was never finished.
+        # The bytes after the last frame may be a commit that never finished.
         if later is not None or (self._until is not None and end.position < self._until):
             self._fault(str(damage), f"{segment_name(number)} at byte {end.offset}")
         return None if later is None else reader.frame_at(number, later)
@@ -180,11 +181,11 @@ class _Verification:
         if ending % ALIGNMENT and any(window.read(ending, -ending % ALIGNMENT)):
             where = f"{segment_name(frame.segment)} at byte {ending}"
             self._faults.append(
-                HistoryFault("what fills up a commit is not empty", where, self._position)
+                HistoryFault("the padding of a commit is not empty", where, self._position)
             )
         puts, others = split_records(
-            frame, _JUDGED
-        )  # to decode all takes five times as long as the rest
+            frame, _DECODED_KINDS
+        )  # decoding all entries would take five times as long
         damaged = damaged_puts(window, frame, puts, algorithm)
         self._contents += len(puts) - len(damaged)
         for put in damaged:
@@ -204,7 +205,7 @@ class _Verification:
             case Result(sid, cid):
                 first = self._results.setdefault(sid, cid)
                 if first != cid:
-                    what = f"{sid} was made as {first} and as {cid}"
+                    what = f"{sid} has two results, {first} and {cid}"
                     self._faults.append(HistoryFault(what, f"entry {position}", position))
             case SnapshotAnchor(number, at, seal) if self._seals.get(at, seal) != seal:
                 what = f"snapshot {number} was taken of another log"
@@ -216,7 +217,7 @@ class _Verification:
 
 
 def find_unerased(log: Log, cids: Collection[CID], until: int) -> set[CID]:
-    """Return those of which a byte is left where they were put, up to a position."""
+    """Return those contents of which bytes are left where they were put, up to a position."""
     wanted = {bytes(cid): cid for cid in cids}
     left = set()
     for frame in log.frames(log.start_of(0)) if wanted else ():

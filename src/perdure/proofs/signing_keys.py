@@ -1,4 +1,4 @@
-"""Ed25519 keys, in the text forms of signed notes (C2SP signed-note), and where one is kept."""
+"""Ed25519 keys in the text forms of signed notes (C2SP signed-note), and their files."""
 
 import base64
 import binascii
@@ -33,7 +33,7 @@ _PUBLIC_FORM = "<name>+<id>+<base64>"
 
 @dataclass(frozen=True, slots=True)
 class PublicKey:
-    """What tells whether a text was signed by the key of this name."""
+    """Verifies signatures by the key of this name."""
 
     name: str
     key: bytes
@@ -43,24 +43,24 @@ class PublicKey:
 
     @classmethod
     def parse(cls, text: str) -> "PublicKey":
-        """Read the form that `str` gives: `name+id+base64`."""
-        name, key_id, key = _parts(text, _PUBLIC_FORM)
+        """Parse the form that `str` returns: `name+id+base64`."""
+        name, key_id, key = _split(text, _PUBLIC_FORM)
         public = cls(name, key)
         _check_id(public, key_id)
         return public
 
     @property
     def id(self) -> bytes:
-        """The four bytes that name the key in a signature; too short to be trusted alone."""
+        """The four bytes that identify the key in a signature; too short to be trusted alone."""
         hashed = self.name.encode() + b"\n" + _ED25519 + self.key
         return sha256(hashed).digest()[:KEY_ID_BYTES]
 
     def verify(self, message: bytes, signature: bytes) -> None:
-        """Return only if this key signed the message."""
+        """Raise `ProofError` unless this key signed the message."""
         if not _is_signed(self.key, message, signature):
             raise ProofError(
-                f"the signature by {self.name!a} does not fit the text. Fix: none; the text, the "
-                "signature or the public key is not what it was."
+                f"the signature by {self.name!a} does not match the text. Fix: none; the text, the "
+                "signature or the public key was changed."
             )
 
     def __str__(self) -> str:
@@ -69,7 +69,7 @@ class PublicKey:
 
 @dataclass(frozen=True, slots=True)
 class SigningKey:
-    """Signs in the name of its owner. Anyone who has the seed can sign."""
+    """A private key. Anyone who has the seed can sign with it."""
 
     name: str
     seed: bytes = field(repr=False)
@@ -83,17 +83,17 @@ class SigningKey:
 
     @classmethod
     def parse(cls, text: str) -> "SigningKey":
-        """Read the form that `secret` gives."""
+        """Parse the form that `secret` returns."""
         if not text.startswith(_PRIVATE):
             raise _malformed(_SEED_FORM)
-        name, key_id, seed = _parts(text.removeprefix(_PRIVATE), _SEED_FORM)
+        name, key_id, seed = _split(text.removeprefix(_PRIVATE), _SEED_FORM)
         key = cls(name, seed)
         _check_id(key.public, key_id)
         return key
 
     @classmethod
     def load(cls, path: Path) -> "SigningKey":
-        """Read the key in a file; `FileNotFoundError` if there is none."""
+        """Read a key file; `FileNotFoundError` if there is none."""
         try:
             text = _read(path)
         except OSError as error:
@@ -104,10 +104,10 @@ class SigningKey:
 
     @classmethod
     def load_or_generate(cls, path: Path, name: str) -> "SigningKey":
-        """Read the key in a file, or make one of this name and keep it there, durably.
+        """Read a key file, or generate a key of this name and store it there, durably.
 
-        Of processes that do so at the same time one makes the key, and all get that one. A file
-        that is there is never changed.
+        If several processes do so at the same time, all get the same key. An existing file is
+        never changed.
         """
         with suppress(FileNotFoundError):
             return cls.load(path)
@@ -115,7 +115,7 @@ class SigningKey:
             make_folder(path.parent)
         except OSError as error:
             raise explain(error, str(path.parent), path.name) from error
-        write_whole(path, f"{cls.generate(name).secret()}\n".encode(), place=_name_unless_taken)
+        write_whole(path, f"{cls.generate(name).secret()}\n".encode(), place=_link_unless_taken)
         return cls.load(path)
 
     @property
@@ -126,24 +126,24 @@ class SigningKey:
         return _private_key(self.seed).sign(message)
 
     def secret(self) -> str:
-        """Return the key as text; it is for the owner's eyes only."""
+        """Return the private key as text."""
         public_id = self.public.id.hex()
         return f"{_PRIVATE}{self.name}+{public_id}+{to_base64(_ED25519 + self.seed)}"
 
 
 # ---------------------------------------------------------------- text
 def check_name(name: str) -> None:
-    """Refuse what can't be the name of a key in a signed note."""
+    """Raise `ProofError` for a name that a key in a signed note can't have."""
     if not name or "+" in name or any(c.isspace() or not c.isprintable() for c in name):
-        raise ProofError(f"{name[:80]!a} names no key. Fix: use no spaces and no plus signs.")
+        raise ProofError(f"{name[:80]!a} can't name a key. Fix: use no spaces and no plus signs.")
     if len(name.encode()) > _LONGEST_NAME:
-        raise ProofError(f"the name of a key has at most {_LONGEST_NAME} bytes")
+        raise ProofError(f"the name of a key can have at most {_LONGEST_NAME} bytes")
 
 
 def _check_key(name: str, key: bytes) -> None:
     check_name(name)
     if type(key) is not bytes or len(key) != _KEY_BYTES:
-        raise ProofError(f"an Ed25519 key has {_KEY_BYTES} bytes")
+        raise ProofError(f"an Ed25519 key must have {_KEY_BYTES} bytes")
 
 
 def to_base64(data: bytes) -> str:
@@ -151,18 +151,18 @@ def to_base64(data: bytes) -> str:
 
 
 def from_base64(text: str) -> bytes:
-    """Read what `to_base64` gives, and only that: each text has one meaning, and each one text."""
+    """Decode canonical base64 only, so that each value has one text."""
     try:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise ProofError(f"{text[:80]!a} is no base64") from error
+        raise ProofError(f"{text[:80]!a} is not base64") from error
     if to_base64(data) != text:
-        raise ProofError(f"{text[:80]!a} is not written in the one usual way of base64")
+        raise ProofError(f"{text[:80]!a} is not canonical base64")
     return data
 
 
-def _parts(text: str, form: str) -> tuple[str, str, bytes]:
-    # Only the first two: a plus may also stand in base64.
+def _split(text: str, form: str) -> tuple[str, str, bytes]:
+    # Only the first two: base64 may contain a plus.
     name, _, rest = text.partition("+")
     key_id, _, encoded = rest.partition("+")
     data = from_base64(encoded) if len(encoded) < _LONGEST_FILE else b""
@@ -172,13 +172,13 @@ def _parts(text: str, form: str) -> tuple[str, str, bytes]:
 
 
 def _malformed(form: str) -> ProofError:
-    return ProofError(f"this is no Ed25519 key. Fix: copy it whole; it has the form {form}.")
+    return ProofError(f"this is not an Ed25519 key. Fix: copy all of it; it has the form {form}.")
 
 
 def _check_id(key: PublicKey, key_id: str) -> None:
     if key.id.hex() != key_id:
         raise ProofError(
-            f"the key {key.name!a} and its id {key_id} do not fit. Fix: copy it whole."
+            f"the key {key.name!a} and its id {key_id} do not match. Fix: copy all of it."
         )
 
 
@@ -189,15 +189,17 @@ def _read(path: Path) -> str:
         mode = os.fstat(descriptor).st_mode
         data = file.read(_LONGEST_FILE)
     if stat.S_IMODE(mode) & (stat.S_IRWXG | stat.S_IRWXO):
-        raise ProofError(f"{str(path)!a} is open to others. Fix: chmod 600, or make a new key.")
+        raise ProofError(
+            f"{str(path)!a} is readable by others. Fix: chmod 600, or generate a new key."
+        )
     try:
         return data.decode()
     except UnicodeDecodeError as error:
         raise _malformed(_SEED_FORM) from error
 
 
-def _name_unless_taken(unfinished: Path, path: Path) -> None:
-    with suppress(FileExistsError):  # another process wrote a key first, and that one is valid
+def _link_unless_taken(unfinished: Path, path: Path) -> None:
+    with suppress(FileExistsError):  # another process was first, and its key is used
         path.hardlink_to(unfinished)
 
 
