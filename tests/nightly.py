@@ -121,7 +121,7 @@ def crash(run: Run) -> Outcome:
         return ("tests.support.artifacts.crash", *states, "--seed", str(run.seed + part), *long)
 
     def redone(part: int) -> tuple[str, ...]:
-        return ("tests.storage.redoing", *states, "--seed", str(run.seed + part))
+        return ("tests.storage.redo_search", *states, "--seed", str(run.seed + part))
 
     _in_parts(run, outcome, "a million states of files and their log", redone)
     _in_parts(run, outcome, "a million states", searched)

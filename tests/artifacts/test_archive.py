@@ -197,14 +197,14 @@ class TestExport:
         live(there)
         target = io.BytesIO()
 
-        said = export(there, target)
+        summary = export(there, target)
 
         data = target.getvalue()
-        assert said.history == there.history
-        assert said.state == there.current()
-        assert said.root == log_root(there, there.current().position)
-        assert said.size == len(data)
-        assert said.digest == data[-32:]
+        assert summary.history == there.history
+        assert summary.state == there.current()
+        assert summary.root == log_root(there, there.current().position)
+        assert summary.size == len(data)
+        assert summary.digest == data[-32:]
 
     def test_it_may_begin_anywhere_in_a_file(self, there: ArtifactStore) -> None:
         live(there)

@@ -63,7 +63,7 @@ def take(store: ArtifactStore, data: bytes) -> ImportOutcome:
     return import_archive(store, io.BytesIO(data)).outcome
 
 
-def said(store: ArtifactStore) -> list[object]:
+def state_of(store: ArtifactStore) -> list[object]:
     """Return what a log says."""
     return [
         (type(e.entry), e.entry.cid if isinstance(e.entry, Put | Bind) else e.entry)
@@ -76,14 +76,14 @@ def expected(relation: ImportOutcome) -> list[object]:
     disk = MemoryDisk(scene(relation).files)
     with open_store(disk) as store:
         take(store, scene(relation).archive)
-        return said(store)
+        return state_of(store)
 
 
 def check(relation: ImportOutcome, disk: Disk, *, done: bool) -> None:
     """Return only if what is left is right, and the import can be done again."""
     at = scene(relation)
     with open_store(disk) as store:
-        now, whole = said(store), expected(relation)
+        now, whole = state_of(store), expected(relation)
         assert now == whole[: len(now)]
         if relation is ImportOutcome.RESTORED:
             assert now in ([], whole), "either nothing or all"
@@ -91,7 +91,7 @@ def check(relation: ImportOutcome, disk: Disk, *, done: bool) -> None:
             assert now == whole, "it was done"
         how = take(store, at.archive)
         assert how in {relation, ImportOutcome.KNOWN}
-        assert said(store) == whole
+        assert state_of(store) == whole
         assert store.verify().faults == ()
         assert exported(store) == at.archive
         assert not [name for name in disk.names() if name.startswith("arriv")]
@@ -145,7 +145,7 @@ def faulted(relation: ImportOutcome, fault: Callable[[int], Fault]) -> Iterator[
             yield disk
             with suppress(OSError):
                 assert take(store, at.archive) in {relation, ImportOutcome.KNOWN}
-                assert said(store) == expected(relation)
+                assert state_of(store) == expected(relation)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -178,7 +178,7 @@ def test_an_import_that_arrived_is_finished_by_whoever_writes_next() -> None:
     assert {"arrived", "arriving-00000003", "segment-00000002"} <= set(inner.names())
 
     with open_store(inner) as store:
-        assert said(store) == expected(ImportOutcome.RESTORED)
+        assert state_of(store) == expected(ImportOutcome.RESTORED)
         assert exported(store) == at.archive
 
 
@@ -188,9 +188,9 @@ def test_a_reader_that_can_not_have_the_lock_sees_nothing_of_a_history_that_is_b
     at = scene(ImportOutcome.RESTORED)
     disk = MemoryDisk({"segment-00000002": at.archive[:200]})
     taken = []
-    somebody = threading.Thread(target=lambda: taken.append(disk.lock("lock")))
-    somebody.start()
-    somebody.join()
+    other_process = threading.Thread(target=lambda: taken.append(disk.lock("lock")))
+    other_process.start()
+    other_process.join()
     assert taken != [None]
 
     with open_store(disk) as store:

@@ -80,7 +80,7 @@ def filled(pages: Pages, count: int = 20) -> Pages:
     return pages
 
 
-def said(pages: Pages, position: int) -> dict[str, CID]:
+def bound_names(pages: Pages, position: int) -> dict[str, CID]:
     """Return what names stood for, told from the log alone."""
     names: dict[str, CID] = {}
     for logged in pages.entries:
@@ -95,7 +95,7 @@ def check(catalogue: Catalogue, pages: Pages) -> None:
     """Compare all that the catalogue says, as of every position, with the log."""
     every = {entry.entry.name for entry in pages.entries if isinstance(entry.entry, Bind)}
     for position in range(len(pages.entries) + 1):
-        expected = said(pages, position)
+        expected = bound_names(pages, position)
         assert catalogue.names("", position) == sorted(expected)
         for name in every:
             bound = catalogue.last_binding(name, position)
@@ -256,19 +256,19 @@ def steps(catalogue: Catalogue, action: Callable[[], None]) -> int:
 class TestTheRest:
     def test_structures_and_results_are_found_by_their_sid(self, pages: Pages) -> None:
         derived = Derived("concat", "1", (Literal(b"one"), Literal(b"two")))
-        made = [structure for _, structure in structures(derived)]
-        pages.commit(*(Register(structure.sid, structure.encoded) for structure in made))
-        pages.commit(Result(made[-1].sid, ONE))
-        pages.commit(Result(made[-1].sid, TWO), Result(made[-1].sid, ONE))
+        registered = [structure for _, structure in structures(derived)]
+        pages.commit(*(Register(structure.sid, structure.encoded) for structure in registered))
+        pages.commit(Result(registered[-1].sid, ONE))
+        pages.commit(Result(registered[-1].sid, TWO), Result(registered[-1].sid, ONE))
         catalogue = Catalogue(pages)
         catalogue.follow()
 
-        assert [catalogue.structure(structure.sid) for structure in made] == [
-            structure.encoded for structure in made
+        assert [catalogue.structure(structure.sid) for structure in registered] == [
+            structure.encoded for structure in registered
         ]
         assert catalogue.structure(ONE) is None
-        assert catalogue.results(made[-1].sid) == [(ONE, 4), (TWO, 5)]
-        assert catalogue.results(made[0].sid) == []
+        assert catalogue.results(registered[-1].sid) == [(ONE, 4), (TWO, 5)]
+        assert catalogue.results(registered[0].sid) == []
 
     @given(st.lists(st.tuples(st.integers(1, 4), st.sampled_from([0, 0, 1, 5])), max_size=20))
     def test_a_time_is_answered_by_the_last_commit_before_it(
@@ -360,7 +360,7 @@ class TestTheFile:
         catalogue = Catalogue(pages, path)
         catalogue.follow()
 
-        assert answers[1] == sorted(said(pages, 20))
+        assert answers[1] == sorted(bound_names(pages, 20))
         check(catalogue, pages)
 
     def test_a_commit_that_is_not_whole_yet_is_left_for_later(self, pages: Pages) -> None:
@@ -435,9 +435,9 @@ class TestTheFile:
                 mine.commit(bind, time=10**9 + number)  # a log is told from another by its times
                 catalogue.follow()
 
-        for turn in range(10):
+        for attempt in range(10):
             process = start(follow_for_ever)
-            following.wait(0.02 + 0.003 * turn)
+            following.wait(0.02 + 0.003 * attempt)
             process.kill()
             process.join()
         filled(pages, 5)  # a log that knows nothing of what they followed
@@ -672,13 +672,13 @@ class TestDamage:
 
     def test_what_was_checked_is_not_checked_again(self, pages: Pages, path: str) -> None:
         Catalogue(filled(pages), path).follow()
-        told: list[str] = []
+        executed: list[str] = []
         catalogue = Catalogue(pages, path)
         monitored = sqlite3.connect
 
         def connect(*arguments: object, **options: object) -> sqlite3.Connection:
             connection = monitored(*arguments, **options)  # type: ignore[call-overload]
-            connection.set_trace_callback(told.append)
+            connection.set_trace_callback(executed.append)
             assert isinstance(connection, sqlite3.Connection)
             return connection
 
@@ -686,8 +686,8 @@ class TestDamage:
             patch.setattr(sqlite3, "connect", connect)
             catalogue.follow()
 
-        assert told
-        assert not any("quick_check" in statement for statement in told)
+        assert executed
+        assert not any("quick_check" in statement for statement in executed)
 
 
 def test_the_ways_to_spoil_a_file_are_all_different(pages: Pages, path: str) -> None:

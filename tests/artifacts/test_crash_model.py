@@ -247,14 +247,14 @@ def holds(kind: type[ToyLog], state: CrashState, entries: Sequence[bytes]) -> bo
     disk = state.disk()
     try:
         log = kind(disk)
-        kept, promised = log.entries[:], len(state.promises)
+        retained, promised = log.entries[:], len(state.promises)
         log.append(b"new")
         after = ToyLog(disk)
     except AssertionError:
         return False
     return (
-        kept in (list(entries[:promised]), list(entries[: promised + 1]))
-        and after.entries == [*kept, b"new"]
+        retained in (list(entries[:promised]), list(entries[: promised + 1]))
+        and after.entries == [*retained, b"new"]
         and not after.cuts
     )
 

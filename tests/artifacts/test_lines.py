@@ -24,19 +24,19 @@ def apply(old: str, patch: str) -> str:
     """Do what a unified diff says, and check all that it says of the old text."""
     if not patch:
         return old
-    lines, made, at = split(old), list[str](), 0
+    lines, built, at = split(old), list[str](), 0
     hunks = re.split(r"^@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@\n", patch, flags=re.MULTILINE)
     for start, length, body in zip(hunks[1::3], hunks[2::3], hunks[3::3], strict=True):
         first = int(start) - (length != "0")
-        made += lines[at:first]
+        built += lines[at:first]
         at = first
         for mark, line in marked_lines(body):
             if mark in " -":
                 assert lines[at] == line
                 at += 1
             if mark in " +":
-                made.append(line)
-    return "".join(made + lines[at:])
+                built.append(line)
+    return "".join(built + lines[at:])
 
 
 def marked_lines(body: str) -> list[tuple[str, str]]:
@@ -129,9 +129,9 @@ class TestMatches:
         old = [line for number in range(100) for line in (f"{number}", "", f"old {number}")]
         new = [line for number in range(100) for line in (f"{number}", "", f"new {number}", "")]
 
-        kept = {old[run.old + at] for run in matching_runs(old, new) for at in range(run.length)}
+        same = {old[run.old + at] for run in matching_runs(old, new) for at in range(run.length)}
 
-        assert {f"{number}" for number in range(100)} <= kept
+        assert {f"{number}" for number in range(100)} <= same
 
     def test_many_edits_among_lines_that_all_occur_often_are_found_too(self) -> None:
         old = ["a", "b", "c"] * 100

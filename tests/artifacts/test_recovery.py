@@ -229,11 +229,11 @@ class TestDamage:
 
             with pytest.raises(DamageError) as refused:
                 ArtifactStore(disk)
-            said = str(refused.value)
-            assert FIRST in said
-            assert f"byte {start}" in said
-            assert "after entry 1" in said
-            assert "Fix:" in said
+            message = str(refused.value)
+            assert FIRST in message
+            assert f"byte {start}" in message
+            assert "after entry 1" in message
+            assert "Fix:" in message
             assert disk.files()[FIRST] == before[FIRST]
 
     def test_a_frame_of_zeros_before_a_whole_one_refuses_to_open(self) -> None:

@@ -217,10 +217,10 @@ class TestGet:
     @requirement("004-get-never-mutates", "004-get-never-materializes", "004-two-operations")
     def test_get_changes_nothing_and_makes_nothing(self, tmp_path: Path) -> None:
         store = ArtifactStore.open(tmp_path)
-        made: list[int] = []
+        calls: list[int] = []
 
         def tell(*_: object) -> bytes:
-            made.append(1)
+            calls.append(1)
             return b"told"
 
         store.operations.register("tell", "1", tell)
@@ -229,7 +229,7 @@ class TestGet:
 
         assert store.get(cid) is not None
         assert store.get(CID.of(b"absent")) is None
-        assert len(made) == 1
+        assert len(calls) == 1
         assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == files
 
     def test_many_are_answered_as_one_by_one(self, store: ArtifactStore) -> None:
@@ -363,17 +363,17 @@ class TestDerived:
 
     @requirement("004-put-reuses-sid", "004-put-uses-cached-cid")
     def test_what_was_made_is_not_made_again(self, store: ArtifactStore) -> None:
-        made = []
+        calls = []
 
         def tell(*_: object) -> bytes:
-            made.append(1)
+            calls.append(1)
             return b"told"
 
         store.operations.register("tell", "1", tell)
         first = store.put(Derived("tell", "1"))
 
         assert store.put(Derived("tell", "1")) == first
-        assert made == [1]
+        assert calls == [1]
 
     def test_a_known_result_counts_only_while_it_is_visible(self, store: ArtifactStore) -> None:
         cid, _ = store.put(BOTH)
@@ -495,7 +495,7 @@ class TestCollection:
         self, store: ArtifactStore, disk: Disk
     ) -> None:
         cid, _ = store.put(Literal(b"secret" * 1000))
-        kept, _ = store.put(HELLO)
+        retained, _ = store.put(HELLO)
         state = store.tombstone(cid, "forget")
 
         collected = store.gc(before=state)
@@ -504,7 +504,7 @@ class TestCollection:
         assert collected.size == 6000
         assert b"secret" not in disk.open("segment-00000001").read(0, 1 << 20)
         assert store.get(cid) is None
-        assert store.get(kept) == b"hello"
+        assert store.get(retained) == b"hello"
         assert store.verify().ok
 
     def test_what_a_retained_state_shows_is_kept_where_it_is(self, store: ArtifactStore) -> None:

@@ -91,8 +91,8 @@ def test_threads_lose_nothing_and_share_commits(tmp_path: Path, kind: str) -> No
 
     def work(number: int) -> None:
         begin.wait(60)
-        for turn in range(PUTS):
-            data = b"%d" % turn if turn % 5 == 0 else b"%d of %d" % (turn, number)
+        for index in range(PUTS):
+            data = b"%d" % index if index % 5 == 0 else b"%d of %d" % (index, number)
             cid, state = store.put(Literal(data))
             assert store.get(cid, state) == data
             results[number].append((data, cid, state))
@@ -183,8 +183,8 @@ def test_every_state_that_is_returned_holds_what_was_put_whoever_wants_to_be_alo
     store = ArtifactStore(gate)
     store.put(Literal(b"begin"))
 
-    for turn in range(20):
-        contents = [b"%d in turn %d" % (number, turn) for number in range(8)]
+    for index in range(20):
+        contents = [b"%d in turn %d" % (number, index) for number in range(8)]
         puts = putting(store, *contents[:4])
         lonely = [partial(put_alone, store, data) for data in contents[4:]]
         mixed = [action for pair in zip(puts, lonely, strict=True) for action in pair]

@@ -184,11 +184,11 @@ class TestSignatures:
 class TestFile:
     def test_the_first_use_makes_the_key_and_later_ones_read_it(self, tmp_path: Path) -> None:
         path = tmp_path / "keys" / "deeper" / "log.key"
-        made = SigningKey.load_or_generate(path, NAME)
+        key = SigningKey.load_or_generate(path, NAME)
 
-        assert SigningKey.load_or_generate(path, "another/name") == made == SigningKey.load(path)
-        assert made.name == NAME
-        assert path.read_text() == made.secret() + "\n"
+        assert SigningKey.load_or_generate(path, "another/name") == key == SigningKey.load(path)
+        assert key.name == NAME
+        assert path.read_text() == key.secret() + "\n"
 
     def test_only_the_owner_can_read_it_and_nothing_else_is_left(self, tmp_path: Path) -> None:
         path = tmp_path / "log.key"
@@ -300,19 +300,19 @@ for use in (
 
 def test_without_the_library_the_error_names_the_fix(tmp_path: Path) -> None:
     path = tmp_path / "log.key"
-    told = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", WITHOUT, PETER, str(path)],
         capture_output=True,
         text=True,
         check=True,
     )
 
-    assert told.stdout.count("pip install '.[proofs]' from a checkout") == 3
+    assert done.stdout.count("pip install '.[proofs]' from a checkout") == 3
     assert not path.exists()
 
 
 def test_the_library_is_not_loaded_before_it_is_needed() -> None:
     code = "import sys, perdure.proofs.proof as _; print('cryptography' in sys.modules)"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert told.stdout == "False\n"
+    assert done.stdout == "False\n"

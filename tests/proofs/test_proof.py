@@ -487,7 +487,7 @@ print(show().name)
 
 
 def test_a_proof_is_checked_without_any_file() -> None:
-    told = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", ALONE, str(PUBLIC)],
         input=proof_of(6, 40).to_text(),
         capture_output=True,
@@ -495,4 +495,4 @@ def test_a_proof_is_checked_without_any_file() -> None:
         check=True,
     )
 
-    assert told.stdout == "notes/6.md\n"
+    assert completed.stdout == "notes/6.md\n"

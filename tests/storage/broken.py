@@ -352,11 +352,11 @@ class TellsWholeSeconds(MemoryBackend):
         return replace(info, mtime=int(info.mtime))
 
 
-class TellsWhenATextWasMade(MemoryBackend):
+class ReportsCreationTime(MemoryBackend):
     def write(self, locator: Locator, content: str, *, expect: Expectation = None) -> Locator:
-        made = self._mtimes.get(locator)
+        created = self._mtimes.get(locator)
         super().write(locator, content, expect=expect)
-        self._mtimes[locator] = made or self._mtimes[locator]
+        self._mtimes[locator] = created or self._mtimes[locator]
         return locator
 
 
@@ -799,7 +799,7 @@ class LooksBeforeItRemoves(DeviceLocalBackend):
         Path(self.whereabouts, locator.key).unlink(missing_ok=True)
 
 
-class GivesWayToOthers(DeviceLocalBackend):
+class YieldsToOthers(DeviceLocalBackend):
     """Leaves a folder to whoever wrote there before."""
 
     def __init__(self, root: str, home: str) -> None:
@@ -934,10 +934,10 @@ class ReplaysACachedCopy(Mirror):
 class LeavesOrphans(Mirror):
     def reindex(self, tier: Tier) -> None:
         before = list(walk(self._backend, self._layout.root_for(tier)))
-        kept = {text: self._backend.read(text) for text in before}
+        retained = {text: self._backend.read(text) for text in before}
         super().reindex(tier)
-        for text in kept.keys() - set(walk(self._backend, self._layout.root_for(tier))):
-            self._backend.write(text, kept[text])
+        for text in retained.keys() - set(walk(self._backend, self._layout.root_for(tier))):
+            self._backend.write(text, retained[text])
 
 
 class StampsTheSource(Mirror):

@@ -14,7 +14,7 @@ from perdure.storage.lock.tree_lock import SETTLED
 from perdure.storage.text_history import EXTERNAL, SAVE, UNDONE
 from perdure.storage.wrappers.view import View
 from perdure.testing.storage.base import tree
-from tests.storage.transacting import (
+from tests.storage.transactions import (
     SCENARIOS,
     Scenario,
     Stepwise,
@@ -111,8 +111,8 @@ class TestFailing:
         for changes in (scenario.changes, {FIRST: "other"}, {SECOND: "1", THIRD: "2"}):
             with pytest.raises(StorageFullError):
                 backend.commit(changes)
-        told = {locator.key: backend.committed(locator) for locator in scenario.changes}
-        assert told == {locator.key: old[locator.key] for locator in scenario.changes}
+        texts = {locator.key: backend.committed(locator) for locator in scenario.changes}
+        assert texts == {locator.key: old[locator.key] for locator in scenario.changes}
         recorded(inner, disk)  # it can be opened, and read
         inner.step = lambda: None
         backend.write(FIRST, "other")
@@ -277,9 +277,9 @@ class TestHistory:
             backend.commit({SECOND: "2", FIRST: "2"})
 
         assert tree(inner) == {"notes": None, FIRST.key: "theirs"}
-        said = [(version.cid, version.origin) for version in backend.history.versions(FIRST)]
-        assert [origin for _, origin in said] == [SAVE, EXTERNAL, SAVE, UNDONE]
-        assert said[1][0] == said[3][0]
+        versions = [(version.cid, version.origin) for version in backend.history.versions(FIRST)]
+        assert [origin for _, origin in versions] == [SAVE, EXTERNAL, SAVE, UNDONE]
+        assert versions[1][0] == versions[3][0]
         origins = [version.origin for version in backend.history.versions(SECOND)]
         assert origins == [SAVE, EXTERNAL, SAVE, UNDONE]
 

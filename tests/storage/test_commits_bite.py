@@ -8,7 +8,7 @@ import pytest
 from perdure.errors import StorageFullError
 from perdure.storage.committer import Committer
 from perdure.storage.redo import find_stale
-from tests.storage.transacting import (
+from tests.storage.transactions import (
     SCENARIOS,
     Scenario,
     check_any_order,

@@ -519,13 +519,13 @@ def entries(held: dict[str, str | None]) -> tuple[tuple[str, str | None], ...]:
 
 
 _OLD = {"notes": None, NOTE.key: "before"}
-_MADE = [{"new": None}, {"new": None, "new/folder": None}]
+_CREATED = [{"new": None}, {"new": None, "new/folder": None}]
 ALLOWED = {
     "replace": {entries(_OLD), entries({**_OLD, NOTE.key: "after"})},
     "create": {
         entries(_OLD),
-        *(entries({**_OLD, **made}) for made in _MADE),
-        entries({**_OLD, **_MADE[1], NEW.key: "after"}),
+        *(entries({**_OLD, **created}) for created in _CREATED),
+        entries({**_OLD, **_CREATED[1], NEW.key: "after"}),
     },
     "remove": {entries(_OLD), entries({"notes": None})},
 }

@@ -192,11 +192,11 @@ def test_a_link_flickering_beside_us_never_leads_out(
     thread.start()
     seen: set[object] = set()
     try:
-        for turn in range(100):
+        for index in range(100):
             for action in (
                 lambda: backend.read(Locator("real/note.md")),
                 lambda: tuple(backend.list(Locator("real"))),
-                lambda turn=turn: backend.write(Locator("real/new.md"), str(turn)),
+                lambda index=index: backend.write(Locator("real/new.md"), str(index)),
                 lambda: backend.remove(Locator("real/new.md")),
             ):
                 try:

@@ -310,8 +310,8 @@ class TestChildren:
     @given(FILE_NAMES)
     def test_a_segment_is_a_name_that_a_locator_keeps(self, name: str) -> None:
         try:
-            kept = Locator(name).parts == (name,)
+            is_same = Locator(name).parts == (name,)
         except InvalidLocatorError:
-            kept = False
+            is_same = False
 
-        assert is_key_segment(name) == kept
+        assert is_key_segment(name) == is_same

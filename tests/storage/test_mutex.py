@@ -231,12 +231,12 @@ def test_records_go_with_their_locks_or_when_they_are_old(root: Path, locks: str
 
 
 def test_a_dead_holder_is_taken_over_at_once_and_cleared_up_after(root: Path, locks: str) -> None:
-    def die_half_way() -> None:
+    def die_midway() -> None:
         held = acquired(root, locks)
         (root / held.temporaries([""])[0]).write_text("half a te")
         os._exit(0)
 
-    finish([start(die_half_way)])
+    finish([start(die_midway)])
     assert [p.name.endswith(TEMPORARY_SUFFIX) for p in root.iterdir()] == [True]
     begun = time.monotonic()
     with Mutex(str(root), locks, PATIENT).hold():
@@ -265,14 +265,14 @@ def test_a_folder_that_is_no_longer_one_does_not_block_the_lock(
 def test_what_a_dead_holder_left_and_nobody_can_remove_does_not_block_the_lock(
     root: Path, locks: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def die_half_way() -> None:
+    def die_midway() -> None:
         acquired(root, locks).temporaries([""])[0]
         os._exit(0)
 
     def refuse(*_: object) -> None:
         raise PermissionError(errno.EACCES, "not yours")
 
-    finish([start(die_half_way)])
+    finish([start(die_midway)])
     monkeypatch.setattr("perdure.storage.lock.mutex.discard_temporary", refuse)
     with Mutex(str(root), locks, PATIENT).hold():
         pass
@@ -511,8 +511,8 @@ def test_an_interrupt_at_any_moment_leaves_the_lock_free(root: Path, tmp_path: P
         process.stdout.readline()
         killer = threading.Timer(60, process.kill)  # one that can't be interrupted is a failure
         killer.start()
-        for turn in range(100):
-            time.sleep(0.0003 * (turn % 10))
+        for index in range(100):
+            time.sleep(0.0003 * (index % 10))
             process.send_signal(signal.SIGINT)
             process.stdout.readline()
         process.wait()
@@ -552,12 +552,12 @@ while True:
 
 def test_a_writer_that_is_told_to_end_finishes_its_commit_first(root: Path, tmp_path: Path) -> None:
     home = tmp_path / "home"
-    for turn in range(8):
+    for index in range(8):
         command = [sys.executable, "-c", WRITE_FOR_EVER, str(root), str(home)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=UNTRACED) as process:
             assert process.stdout is not None
             process.stdout.readline()
-            time.sleep(0.01 + turn * 0.0013)
+            time.sleep(0.01 + index * 0.0013)
             process.terminate()
 
         assert process.returncode == -signal.SIGTERM

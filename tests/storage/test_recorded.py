@@ -97,7 +97,7 @@ def recorded(inner: Inner, disk: MemoryDisk) -> Recorded:
     return Recorded(inner, History.on_disk(disk))
 
 
-def said(recorded: Recorded, locator: Locator = NOTE) -> list[tuple[str | None, str]]:
+def versions_of(recorded: Recorded, locator: Locator = NOTE) -> list[tuple[str | None, str]]:
     """Return the text and the origin of each version."""
     history = recorded.history
     return [
@@ -114,7 +114,7 @@ def present(recorded: Recorded) -> dict[str, str | None]:
 class TestWriting:
     def test_a_version_is_there_before_the_file(self, recorded: Recorded, inner: Inner) -> None:
         seen: list[tuple[str | None, str]] = []
-        inner.before = lambda: seen.extend(said(recorded))
+        inner.before = lambda: seen.extend(versions_of(recorded))
         recorded.write(NOTE, "one")
 
         assert seen == [("one", SAVE)]
@@ -174,11 +174,11 @@ class TestWriting:
         ana.because(reason="a second thought", derived_from=[CID.of(b"one")]).write(NOTE, "two")
         recorded.write(NOTE, "three")
 
-        told = [
+        events = [
             (version.actor, version.reason, version.derived_from, version.circumstances.more)
             for version in recorded.history.versions(NOTE)
         ]
-        assert told == [
+        assert events == [
             ("ana", "a hunch", (), {"session": 7}),
             ("ana", "a second thought", (CID.of(b"one"),), {"session": 7}),
             ("", "", (), {}),
@@ -190,7 +190,7 @@ class TestRemoving:
         recorded.write(NOTE, "one")
         recorded.because(reason="done").remove(NOTE)
 
-        assert said(recorded) == [("one", SAVE), (None, SAVE)]
+        assert versions_of(recorded) == [("one", SAVE), (None, SAVE)]
         assert recorded.history.versions(NOTE)[-1].reason == "done"
 
     def test_a_text_that_history_never_saw_is_kept_before_it_goes(
@@ -199,7 +199,7 @@ class TestRemoving:
         inner.edit(NOTE, "theirs")
         recorded.remove(NOTE)
 
-        assert said(recorded) == [("theirs", EXTERNAL), (None, SAVE)]
+        assert versions_of(recorded) == [("theirs", EXTERNAL), (None, SAVE)]
 
     def test_directories_are_not_in_history(self, recorded: Recorded, inner: Inner) -> None:
         recorded.mkdir(Locator("a/b"))
@@ -221,7 +221,7 @@ class TestFailing:
         with pytest.raises(type(error)):
             recorded.write(NOTE, "two")
 
-        assert said(recorded) == [("one", SAVE), ("two", SAVE), ("one", UNDONE)]
+        assert versions_of(recorded) == [("one", SAVE), ("two", SAVE), ("one", UNDONE)]
         assert recorded.read(NOTE) == "one"
 
     def test_a_first_text_that_is_not_written_is_answered(
@@ -231,7 +231,7 @@ class TestFailing:
         with pytest.raises(StorageFullError):
             recorded.write(NOTE, "one")
 
-        assert said(recorded) == [("one", SAVE), (None, UNDONE)]
+        assert versions_of(recorded) == [("one", SAVE), (None, UNDONE)]
         assert present(recorded) == {}
 
     def test_a_removal_that_fails_is_answered(self, recorded: Recorded, inner: Inner) -> None:
@@ -240,7 +240,7 @@ class TestFailing:
         with pytest.raises(StorageFullError):
             recorded.remove(NOTE)
 
-        assert said(recorded) == [("one", SAVE), (None, SAVE), ("one", UNDONE)]
+        assert versions_of(recorded) == [("one", SAVE), (None, SAVE), ("one", UNDONE)]
 
     def test_a_write_that_failed_when_it_was_done_stands(
         self, recorded: Recorded, inner: Inner
@@ -249,7 +249,7 @@ class TestFailing:
         with pytest.raises(StorageFaultError):
             recorded.write(NOTE, "one")
 
-        assert said(recorded) == [("one", SAVE)]
+        assert versions_of(recorded) == [("one", SAVE)]
         assert inner.read(NOTE) == "one"
 
     def test_a_failure_that_could_not_be_logged_is_finished_by_the_next_writer(
@@ -267,7 +267,7 @@ class TestFailing:
         inner.before = lambda: None
         again = Recorded(inner, History.on_disk(disk))
 
-        assert said(again) == [("one", SAVE), ("two", SAVE)]
+        assert versions_of(again) == [("one", SAVE), ("two", SAVE)]
         assert inner.read(NOTE) == "two"
 
 
@@ -279,7 +279,7 @@ class TestOthers:
         inner.edit(NOTE, "theirs")
         recorded.write(NOTE, "two")
 
-        assert said(recorded) == [("one", SAVE), ("theirs", EXTERNAL), ("two", SAVE)]
+        assert versions_of(recorded) == [("one", SAVE), ("theirs", EXTERNAL), ("two", SAVE)]
         versions = recorded.history.versions(NOTE)
         assert versions[1].derived_from == (CID.of(b"one"),)
         assert versions[1].commit == versions[2].commit
@@ -291,7 +291,7 @@ class TestOthers:
         MemoryBackend.remove(inner, NOTE)
         recorded.write(NOTE, "one")
 
-        assert said(recorded) == [("one", SAVE), (None, EXTERNAL), ("one", SAVE)]
+        assert versions_of(recorded) == [("one", SAVE), (None, EXTERNAL), ("one", SAVE)]
 
     def test_one_who_writes_while_we_write_is_kept_too(
         self, recorded: Recorded, inner: Inner
@@ -301,7 +301,7 @@ class TestOthers:
         recorded.write(NOTE, "two")
 
         assert inner.read(NOTE) == "two"
-        assert said(recorded) == [
+        assert versions_of(recorded) == [
             ("one", SAVE),
             ("two", SAVE),
             ("theirs", EXTERNAL),
@@ -315,7 +315,7 @@ class TestOthers:
         recorded.write(NOTE, "two")
 
         assert inner.read(NOTE) == "two"
-        assert ("theirs", EXTERNAL) in said(recorded)
+        assert ("theirs", EXTERNAL) in versions_of(recorded)
 
     def test_one_who_writes_while_we_remove_is_kept_too(
         self, recorded: Recorded, inner: Inner
@@ -324,7 +324,7 @@ class TestOthers:
         inner.before = lambda: inner.edit(NOTE, "theirs")
         recorded.remove(NOTE)
 
-        assert said(recorded) == [
+        assert versions_of(recorded) == [
             ("one", SAVE),
             (None, SAVE),
             ("theirs", EXTERNAL),
@@ -340,7 +340,7 @@ class TestOthers:
             recorded.write(NOTE, "two", expect=content_hash("one"))
 
         assert inner.read(NOTE) == "theirs"
-        assert said(recorded)[-1] == ("theirs", EXTERNAL)
+        assert versions_of(recorded)[-1] == ("theirs", EXTERNAL)
 
     def test_one_who_never_rests_does_not_keep_us_from_writing(
         self, recorded: Recorded, inner: Inner
@@ -353,7 +353,7 @@ class TestOthers:
         recorded.write(NOTE, "two")
 
         assert inner.read(NOTE) == "two"
-        assert said(recorded)[-1] == ("two", SAVE)
+        assert versions_of(recorded)[-1] == ("two", SAVE)
 
 
 class TestCommitting:
@@ -373,8 +373,8 @@ class TestCommitting:
         recorded.commit({NOTE: "one", OTHER: "two"})
         recorded.commit({NOTE: None, OTHER: "two", Locator("never.md"): None})
 
-        assert said(recorded) == [("one", SAVE), (None, SAVE)]
-        assert said(recorded, OTHER) == [("two", SAVE)]
+        assert versions_of(recorded) == [("one", SAVE), (None, SAVE)]
+        assert versions_of(recorded, OTHER) == [("two", SAVE)]
         assert recorded.history.versions(Locator("never.md")) == []
         assert tree(inner) == {"notes": None, OTHER.key: "two"}
 
@@ -390,7 +390,7 @@ class TestCommitting:
             recorded.commit({NOTE: "one"}, expect={NOTE: "nonsense"})
 
         assert tree(inner) == {"notes": None, OTHER.key: "theirs"}
-        assert said(recorded) == []
+        assert versions_of(recorded) == []
 
     def test_a_failure_in_the_middle_leaves_all_as_it_was(
         self, recorded: Recorded, inner: Inner
@@ -408,7 +408,7 @@ class TestCommitting:
         assert tree(inner) == {"notes": None, NOTE.key: "1", OTHER.key: "1", third.key: "1"}
         assert present(recorded) == tree(inner)
         for locator in (NOTE, OTHER, third):
-            assert said(recorded, locator)[-1] == ("1", UNDONE)
+            assert versions_of(recorded, locator)[-1] == ("1", UNDONE)
 
     def test_one_who_writes_in_the_middle_makes_nothing_be_written_twice(
         self, recorded: Recorded, inner: Inner
@@ -423,8 +423,8 @@ class TestCommitting:
         recorded.commit({NOTE: "2", OTHER: "2"}, expect={NOTE: content_hash("1")})
 
         assert inner.written == [NOTE.key, OTHER.key]
-        assert [text for text, _ in said(recorded, OTHER)] == ["1", "2", "theirs", "2"]
-        assert said(recorded) == [("1", SAVE), ("2", SAVE)]
+        assert [text for text, _ in versions_of(recorded, OTHER)] == ["1", "2", "theirs", "2"]
+        assert versions_of(recorded) == [("1", SAVE), ("2", SAVE)]
 
     def test_nothing_to_do_is_nothing_done(self, recorded: Recorded) -> None:
         assert recorded.commit({}) == (0, 0)
@@ -437,7 +437,7 @@ class TestRestoring:
         version = recorded.because(actor="ana", reason="better").restore(NOTE, 1)
 
         assert recorded.read(NOTE) == "one"
-        assert [text for text, _ in said(recorded)] == ["one", "two", "three", "one"]
+        assert [text for text, _ in versions_of(recorded)] == ["one", "two", "three", "one"]
         assert (version.number, version.origin, version.actor) == (4, RESTORE, "ana")
         assert version.derived_from == (CID.of(b"one"),)
 
@@ -459,7 +459,7 @@ class TestRestoring:
         with pytest.raises(ConcurrentModificationError):
             recorded.restore(NOTE, 1, expect=content_hash("one"))
 
-        assert said(recorded) == [("one", SAVE), ("two", SAVE)]
+        assert versions_of(recorded) == [("one", SAVE), ("two", SAVE)]
 
     def test_no_version_and_no_text_are_refused(self, recorded: Recorded) -> None:
         recorded.write(NOTE, "one")
@@ -482,7 +482,7 @@ class TestSettling:
         recorded.history.record([NewBinding(OTHER.key, b"never written")])
         again = Recorded(inner, History.on_disk(disk))
 
-        assert said(again)[-1] == (None, SAVE)
+        assert versions_of(again)[-1] == (None, SAVE)
         assert tree(inner)[OTHER.key] == "never written"
         assert present(again) == tree(inner)
 
@@ -502,7 +502,7 @@ class TestSettling:
         disk.open(MARK).write(0, [mark])  # it died before it could say so
         recorded.write(OTHER, "other")
 
-        assert said(recorded) == [("one", SAVE), ("two", SAVE)]
+        assert versions_of(recorded) == [("one", SAVE), ("two", SAVE)]
         assert inner.read(NOTE) == "two"
 
     def test_what_goes_goes_before_what_comes(self, recorded: Recorded, inner: Inner) -> None:
@@ -522,7 +522,7 @@ class TestSettling:
 
         assert inner.read(OTHER) == "two"
         assert inner.read(NOTE.child("below.md")) == "their folder"
-        assert said(recorded)[-1] == (None, EXTERNAL)
+        assert versions_of(recorded)[-1] == (None, EXTERNAL)
 
     def test_what_is_settled_is_not_looked_at_again(
         self, recorded: Recorded, inner: Inner, disk: MemoryDisk
@@ -541,7 +541,7 @@ class TestSettling:
         recorded.history.record([NewBinding(NOTE.key, b"two")])
         recorded.settle()
 
-        assert said(recorded)[-1][0] == "one"
+        assert versions_of(recorded)[-1][0] == "one"
 
     @pytest.mark.parametrize("mark", [b"", b"nonsense", bytes(64)])
     def test_without_the_mark_everything_is_looked_at(
@@ -556,8 +556,8 @@ class TestSettling:
         disk.open(SETTLED).write(0, [mark])
         again = Recorded(inner, History.on_disk(disk))
 
-        assert said(again)[-1] == ("theirs", EXTERNAL)
-        assert said(again, OTHER)[-1] == (None, EXTERNAL)
+        assert versions_of(again)[-1] == ("theirs", EXTERNAL)
+        assert versions_of(again, OTHER)[-1] == (None, EXTERNAL)
         assert present(again) == tree(inner) | {"notes": None}
 
     def test_names_that_are_no_keys_have_no_files_to_look_at(self, recorded: Recorded) -> None:
@@ -576,11 +576,11 @@ class TestSettling:
         recorded.history.record([NewBinding(NOTE.key, b"two")])
         recorded.settle()
 
-        assert said(recorded) == [("one", SAVE), ("two", SAVE)]
+        assert versions_of(recorded) == [("one", SAVE), ("two", SAVE)]
         assert (tmp_path / "memory" / NOTE.key).read_bytes() == b"\xff"
         recorded.write(NOTE, "three")
         assert recorded.read(NOTE) == "three"
-        assert said(recorded)[-1] == ("three", SAVE)
+        assert versions_of(recorded)[-1] == ("three", SAVE)
 
 
 def on_disk(place: Path) -> Recorded:
@@ -652,14 +652,14 @@ def test_threads_that_write_different_keys_all_have_their_history(tmp_path: Path
     recorded = on_disk(tmp_path)
 
     def write(number: int) -> None:
-        for turn in range(5):
-            recorded.because(actor=str(number)).write(Locator(f"{number}.md"), str(turn))
+        for index in range(5):
+            recorded.because(actor=str(number)).write(Locator(f"{number}.md"), str(index))
 
     with ThreadPoolExecutor(4) as threads:
         for done in [threads.submit(write, number) for number in range(4)]:
             done.result()
 
     for number in range(4):
-        texts = [text for text, _ in said(recorded, Locator(f"{number}.md"))]
+        texts = [text for text, _ in versions_of(recorded, Locator(f"{number}.md"))]
         assert texts == ["0", "1", "2", "3", "4"]
     assert present(recorded) == tree(recorded.inner)

@@ -19,10 +19,10 @@ def test_it_says_of_itself_what_the_backend_inside_says(tmp_path: Path) -> None:
     (tmp_path / "vault").mkdir()
     inner = VaultBackend(str(tmp_path / "vault"), str(tmp_path / "home"))
     recorded = Recorded(inner, history(tmp_path))
-    said = [name for name, value in vars(StorageBackend).items() if isinstance(value, property)]
+    names = [name for name, value in vars(StorageBackend).items() if isinstance(value, property)]
 
-    assert {"capabilities", "whereabouts", "conflict_strategy"} <= set(said)
-    for name in said:
+    assert {"capabilities", "whereabouts", "conflict_strategy"} <= set(names)
+    for name in names:
         assert getattr(recorded, name) == getattr(inner, name)
 
 

@@ -15,8 +15,8 @@ from perdure.storage.committer import Committer
 from perdure.storage.lock.tree_lock import SETTLED, TreeLock
 from perdure.storage.redo import find_stale
 from perdure.testing.suite import examples
-from tests.storage.redoing import Effort, explore, search
-from tests.storage.unsynced import Clock, Store
+from tests.storage.redo_search import Effort, explore, search
+from tests.storage.unsynced_disk import Clock, Store
 from tests.support.artifacts.memory_disk import MemoryDisk
 
 A, B = Locator("a"), Locator("b")

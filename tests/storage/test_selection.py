@@ -292,8 +292,8 @@ REFUSALS: dict[str, tuple[Callable[[Path], Asked], str]] = {
 
 @pytest.fixture(params=REFUSALS)
 def refused(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Asked, str]:
-    build, told = REFUSALS[request.param]
-    return build(tmp_path), told
+    build, words = REFUSALS[request.param]
+    return build(tmp_path), words
 
 
 class TestRefusal:
@@ -303,11 +303,11 @@ class TestRefusal:
         "001-select-refuses-unreachable-vault",
     )
     def test_it_says_what_is_wrong_and_how_to_mend_it(self, refused: tuple[Asked, str]) -> None:
-        asked, told = refused
+        asked, words = refused
         with pytest.raises(StorageSelectionError) as caught:
             asked.select()
 
-        assert told in str(caught.value)
+        assert words in str(caught.value)
         assert "Fix: " in str(caught.value)
 
     @requirement("001-preview-same-words", "001-preview-never-raises", "001-preview-same-path")

@@ -88,7 +88,7 @@ BITES = (
     Bite(broken.WeighsDirectories, "test_info_of_a_directory_has_no_size"),
     Bite(broken.TellsMilliseconds, "test_info_tells_when_a_text_changed"),
     Bite(broken.TellsWholeSeconds, "test_info_tells_when_a_text_changed"),
-    Bite(broken.TellsWhenATextWasMade, "test_info_tells_when_a_text_changed"),
+    Bite(broken.ReportsCreationTime, "test_info_tells_when_a_text_changed"),
     Bite(broken.DescribesNothing, "test_info_of_nothing_is_file_not_found"),
     # mkdir
     Bite(broken.MkdirMakesNothing, "test_mkdir_makes_a_directory_and_those_above"),
@@ -236,7 +236,7 @@ BITES = (
     Bite(broken.ComparesOutsideTheLock, "test_processes_lose_no_conditional_write"),
     Bite(broken.LooksBeforeItCreates, "test_only_one_process_creates"),
     Bite(broken.LooksBeforeItRemoves, "test_only_one_process_removes"),
-    Bite(broken.GivesWayToOthers, "test_different_keys_can_be_written_at_once"),
+    Bite(broken.YieldsToOthers, "test_different_keys_can_be_written_at_once"),
     Bite(broken.KeepsItsIndexWithoutLock, "test_different_keys_can_be_written_at_once"),
     Bite(broken.WritesInPlace, "test_readers_meet_whole_texts_only"),
     Bite(broken.RemovesBeforeItWrites, "test_readers_meet_whole_texts_only", FileNotFoundError),
@@ -286,7 +286,7 @@ def broken_suite(implementation: Broken) -> Suite:
     return type(implementation.__name__, (healthy_suite(implementation),), overrides)
 
 
-def told(healthy: Suite, promises: frozenset[str]) -> Suite:
+def message(healthy: Suite, promises: frozenset[str]) -> Suite:
     return type("Told", (healthy,), {"promises": promises})
 
 
@@ -361,7 +361,7 @@ def test_nothing_of_the_contract_can_be_replaced_or_mixed_over(name: str, base: 
 
 def test_a_promise_that_nobody_knows_is_refused() -> None:
     with pytest.raises(TypeError, match="survives_reopenning"):
-        told(StorageConformance, frozenset({"survives_reopenning"}))
+        message(StorageConformance, frozenset({"survives_reopenning"}))
 
 
 def test_a_subclass_may_add_a_test() -> None:
@@ -384,15 +384,15 @@ def test_a_subclass_may_add_a_test() -> None:
     ],
 )
 def test_a_promise_switches_its_tests_on(promise: str, gated: list[str]) -> None:
-    without = suite.names_of_tests(told(StorageConformance, frozenset()))
-    with_it = suite.names_of_tests(told(StorageConformance, frozenset({promise})))
+    without = suite.names_of_tests(message(StorageConformance, frozenset()))
+    with_it = suite.names_of_tests(message(StorageConformance, frozenset({promise})))
 
     assert set(gated).isdisjoint(without)
     assert with_it == sorted([*without, *gated])
 
 
 def test_a_suite_without_promises_lacks_the_gated_tests_only() -> None:
-    without = suite.names_of_tests(told(StorageConformance, frozenset()))
+    without = suite.names_of_tests(message(StorageConformance, frozenset()))
 
     assert {*without, *suite.gated_tests(StorageConformance)} == set(
         suite.names_of_tests(StorageConformance)
@@ -400,11 +400,11 @@ def test_a_suite_without_promises_lacks_the_gated_tests_only() -> None:
 
 
 def test_a_subclass_can_promise_what_its_base_did_not() -> None:
-    nothing = told(StorageConformance, frozenset())
+    nothing = message(StorageConformance, frozenset())
     everything = test_conformance.TestVault.promises
 
-    assert GATED in suite.names_of_tests(told(nothing, everything))
-    assert GATED not in suite.names_of_tests(told(told(nothing, everything), frozenset()))
+    assert GATED in suite.names_of_tests(message(nothing, everything))
+    assert GATED not in suite.names_of_tests(message(message(nothing, everything), frozenset()))
 
 
 @pytest.mark.parametrize("healthy", SHIPPED)
@@ -412,7 +412,7 @@ def test_a_subclass_can_promise_what_its_base_did_not() -> None:
 def test_a_suite_that_was_told_more_or_less_than_the_truth_fails(
     healthy: Suite, promise: str, tmp_path: Path
 ) -> None:
-    mistaken = told(healthy, healthy.promises ^ {promise})
+    mistaken = message(healthy, healthy.promises ^ {promise})
 
     with pytest.raises(AssertionError):
         run(mistaken, "test_the_backend_promises_what_the_suite_was_told", tmp_path)

@@ -278,21 +278,21 @@ def test_few_descriptors_are_enough_for_many_texts(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- a lock that is taken over
 
 
-def take_over_at(turn: int, patch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+def take_over_at(attempt: int, patch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Let another process come in when we looked for the n-th time whether the lock is ours."""
     real = HeldLock.verify
-    turns = count(1)
+    attempts = count(1)
 
     def verify_and_stall(held: HeldLock) -> None:
         real(held)
-        if next(turns) == turn:
+        if next(attempts) == attempt:
             act()
 
     patch.setattr(HeldLock, "verify", verify_and_stall)
 
 
-@pytest.mark.parametrize("turn", range(1, 6))
-def test_who_lost_the_lock_goes_on_where_it_was(tmp_path: Path, turn: int) -> None:
+@pytest.mark.parametrize("attempt", range(1, 6))
+def test_who_lost_the_lock_goes_on_where_it_was(tmp_path: Path, attempt: int) -> None:
     backend = prepared(tmp_path)
     other = opened(tmp_path, LockTiming(stale_after=0.0001))
     met = []
@@ -302,10 +302,10 @@ def test_who_lost_the_lock_goes_on_where_it_was(tmp_path: Path, turn: int) -> No
         other.write(Locator("other.md"), "theirs")
 
     with pytest.MonkeyPatch.context() as patch:
-        take_over_at(turn, patch, write_too)
+        take_over_at(attempt, patch, write_too)
         backend.write_all(CHANGES, expect=EXPECT)
 
-    assert met == [prefixes()[[0, 1, 2, 3, 5][turn - 1]]]
+    assert met == [prefixes()[[0, 1, 2, 3, 5][attempt - 1]]]
     assert texts_in(backend) == {**AFTER, "other.md": "theirs"}
     assert leftovers(backend) == []
 
@@ -320,14 +320,16 @@ def test_what_another_writer_did_meanwhile_to_a_text_that_is_done_stays(tmp_path
     assert texts_in(backend) == {**AFTER, NOTE.key: "theirs"}
 
 
-@pytest.mark.parametrize("turn", range(1, 6))
-def test_a_condition_that_fails_after_a_stall_tells_what_is_done(tmp_path: Path, turn: int) -> None:
+@pytest.mark.parametrize("attempt", range(1, 6))
+def test_a_condition_that_fails_after_a_stall_tells_what_is_done(
+    tmp_path: Path, attempt: int
+) -> None:
     backend = prepared(tmp_path)
     other = opened(tmp_path, LockTiming(stale_after=0.0001))
-    done = [0, 1, 2, 3, 5][turn - 1]
+    done = [0, 1, 2, 3, 5][attempt - 1]
     kind: type[StorageError] = LockLostError if done else ConcurrentModificationError
     with pytest.MonkeyPatch.context() as patch:
-        take_over_at(turn, patch, lambda: other.write(LAST, "theirs"))
+        take_over_at(attempt, patch, lambda: other.write(LAST, "theirs"))
         with pytest.raises(kind) as caught:
             backend.write_all(CHANGES, expect=EXPECT)
 
@@ -346,19 +348,19 @@ def test_processes_that_die_among_others_leave_whole_batches_or_first_parts(
 
     def write_for_ever(number: int) -> None:
         mine = opened(tmp_path)
-        for turn in count():
-            mine.write_all(dict.fromkeys(places, f"{number}.{turn} " * 1000))
+        for attempt in count():
+            mine.write_all(dict.fromkeys(places, f"{number}.{attempt} " * 1000))
 
     backend = opened(tmp_path)
-    for turn in range(5):
+    for attempt in range(5):
         writers = [start(partial(write_for_ever, number)) for number in range(3)]
         while any(w.is_alive() for w in writers) and not backend.exists(places[-1]):
             continue
         for writer in writers:
-            writer.join(0.01 * turn)
+            writer.join(0.01 * attempt)
             writer.kill()
             writer.join()
-        backend.write(Locator("after.md"), str(turn))
+        backend.write(Locator("after.md"), str(attempt))
 
         found = [backend.read(place) for place in places]
         assert leftovers(backend) == []

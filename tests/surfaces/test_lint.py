@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perdure.testing.requirement import requirement
-from tests.storage.test_conflicts import MARKED
+from tests.storage.test_conflict_copies import MARKED
 from tests.surfaces.nodes import MEMORIES, content_of, one, perdure, told
 
 pytestmark = pytest.mark.usefixtures("agfs")

@@ -108,15 +108,7 @@ class ArtifactStore(Closing):
 
     def put_many(self, artifacts: Iterable[Artifact]) -> tuple[list[CID], IndexState]:
         """Store them in one commit: all of them, or none."""
-        given = list(artifacts)
-        for artifact in given:
-            _check_artifact(artifact)
-        puts = [
-            self._content(artifact.data)
-            if isinstance(artifact, Literal)
-            else self._derivations.derive(artifact)
-            for artifact in given
-        ]
+        puts = [self._prepare(artifact) for artifact in artifacts]
 
         def plan(draft: CommitDraft) -> None:
             for put in puts:
@@ -128,7 +120,7 @@ class ArtifactStore(Closing):
         state = self._shared_log.refresh()
         if self._contents.damaged:
             self._rewrite_damaged([put for put in puts if isinstance(put, Content)])
-        if not all(self._is_stored(put, state.position) for put in puts):
+        if not all(isinstance(put, CID) or self._is_stored(put, state.position) for put in puts):
             state = self._shared_log.commit(plan)
             derived = [put for put in puts if isinstance(put, Derivation)]
             if derived:
@@ -136,6 +128,15 @@ class ArtifactStore(Closing):
             for derivation in derived:  # raises if its recorded result differs
                 self._derivations.result_of(derivation.root)
         return [put if isinstance(put, CID) else CID(put.digest, self._hash) for put in puts], state
+
+    def _prepare(self, artifact: object) -> Content | Derivation | CID:
+        if isinstance(artifact, Literal):
+            return self._content(artifact.data)
+        if isinstance(artifact, Derived):
+            return self._derivations.derive(artifact)
+        raise InvalidArtifactError(
+            f"{type(artifact).__name__} can't be put. Fix: put a Literal of bytes, or a Derived."
+        )
 
     def _rewrite_damaged(self, contents: Sequence[Content]) -> None:
         """Write the contents again whose stored bytes were found damaged."""
@@ -148,10 +149,11 @@ class ArtifactStore(Closing):
         if damaged:
             self._shared_log.commit(plan, alone=True)
 
-    def _is_stored(self, put: Content | Derivation | CID, position: int) -> bool:
-        if isinstance(put, Content):
-            return self._is_visible(put.cid[4:], position)
-        return isinstance(put, CID)
+    def _is_stored(self, put: Content | Derivation, position: int) -> bool:
+        if isinstance(put, Derivation):
+            return False
+        row = self._find_digest(put.digest)
+        return row is not None and self._shared_log.index.is_visible(put.digest, row, position)
 
     # ------------------------------------------------------------ results of derivations
     def record_results(self, results: Iterable[tuple[Derived, bytes]]) -> IndexState:
@@ -208,17 +210,14 @@ class ArtifactStore(Closing):
         return self._get(cid, self._position(state))
 
     def _get(self, cid: CID, position: int) -> bytes | None:
-        row = self._find_visible(cid, position)
+        row = self._visible(cid, position)
         if row is None:
             return None
         data = self._contents.read(cid.digest, row)
         return data if data is not _DAMAGED else self._explain_damage(cid, row, position)
 
     def has(self, cid: CID, state: IndexState | None = None) -> bool:
-        return self._has(cid, self._position(state))
-
-    def _has(self, cid: CID, position: int) -> bool:
-        return self._is_ours(cid) and self._is_visible(cid.digest, position)
+        return self._visible(cid, self._position(state)) is not None
 
     def has_bytes(self, cid: CID) -> bool:
         """Whether the bytes are stored, hidden or not."""
@@ -235,8 +234,8 @@ class ArtifactStore(Closing):
         position, index = self._position(state), self._shared_log.index
         try:
             found = [index.find(cid.digest) for cid in cids]
-        except StaleIndexError:  # `has` rebuilds the index
-            return [self._has(cid, position) for cid in cids]
+        except StaleIndexError:  # `_visible` rebuilds the index
+            return [self._visible(cid, position) is not None for cid in cids]
         return [
             row is not None and self._is_ours(cid) and index.is_visible(cid.digest, row, position)
             for cid, row in zip(cids, found, strict=True)
@@ -244,14 +243,10 @@ class ArtifactStore(Closing):
 
     def locate(self, cid: CID, state: IndexState | None = None) -> ArtifactLocation | None:
         """Return where the bytes are in the log; None where `get` would return None."""
-        row = self._find_visible(cid, self._position(state))
+        row = self._visible(cid, self._position(state))
         return None if row is None else (BlockSlice(row.block, row.offset, row.length),)
 
-    def _is_visible(self, digest: bytes, position: int) -> bool:
-        row = self._find_digest(digest)
-        return row is not None and self._shared_log.index.is_visible(digest, row, position)
-
-    def _find_visible(self, cid: CID, position: int) -> IndexRow | None:
+    def _visible(self, cid: CID, position: int) -> IndexRow | None:
         row = self._find(cid)
         visible = row is not None and self._shared_log.index.is_visible(cid.digest, row, position)
         return row if visible else None
@@ -300,7 +295,7 @@ class ArtifactStore(Closing):
         current = self._shared_log.state
         if position == current.position:
             return current
-        commit = self._shared_log.commit_before(position)
+        commit = self._shared_log.log.commit_before(position)
         taken = sum(at < commit for at in self._shared_log.index.snapshots)
         return IndexState(taken, commit)
 
@@ -508,10 +503,3 @@ class ContentReader:
             self._verified.clear()
         self._verified.add(place)
         return True
-
-
-def _check_artifact(artifact: object) -> None:
-    if not isinstance(artifact, Literal | Derived):
-        raise InvalidArtifactError(
-            f"{type(artifact).__name__} can't be put. Fix: put a Literal of bytes, or a Derived."
-        )

@@ -5,6 +5,7 @@ a complete frame is made durable and retained, an incomplete one is cut off. A f
 acknowledged is never cut off.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
@@ -46,6 +47,7 @@ _MOST_OPEN_FILES = 64
 _SLICE = 1 << 20
 _PADDING = bytes(8)
 _BLANK = bytes(HEAD_BYTES)
+_MOST_ENDS = 256
 _SECTOR = 512
 """Disks write a sector as a whole, so a torn header affects at most these bytes."""
 
@@ -76,6 +78,8 @@ class Log:
         """Empty until the first segment exists."""
         self.hash = Hash.SHA2_256
         self.end = LogEnd(0, 0, 0, 0, 0, FIRST_SEAL)
+        self.ends: deque[LogEnd] = deque(maxlen=_MOST_ENDS)
+        """The ends of the last commits, which can be found without reading their segment."""
         self.cuts: list[Cut] = []
 
     # ------------------------------------------------------------ opening
@@ -189,6 +193,25 @@ class Log:
             else:
                 high = middle - 1
         return LogEnd.of(self._header(numbers[low]))
+
+    def end_before(self, position: int) -> LogEnd:
+        """Return the nearest known end of a commit at or before a position."""
+        for end in reversed(tuple(self.ends)):
+            if end.position <= position:
+                return end
+        return self.start_of(position)
+
+    def commit_before(self, position: int) -> int:
+        """Return the last position of the last commit at or before a position."""
+        if position <= 0:
+            return 0
+        end = self.end_before(position)
+        if end.position < position:
+            for frame in self.frames(end):
+                if frame.head.last_position > position:
+                    break
+                end = frame.end
+        return end.position
 
     # ------------------------------------------------------------ settling
     def settle(self, mark: Mark | None, apply: Apply, *, thorough: bool) -> None:

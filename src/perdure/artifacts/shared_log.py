@@ -21,14 +21,14 @@ from perdure.artifacts.entry import (
     Entry,
     IndexState,
     LogEntry,
+    decode,
     decode_all,
     raw_entries,
     whole_records,
 )
-from perdure.artifacts.entry import decode as decode_entry
 from perdure.artifacts.log import SEGMENT_BYTES, Cut, Log
 from perdure.artifacts.mark import Mark, MarkFile, boot_of, decode_mark, finish_arrival, has_arrived
-from perdure.artifacts.segment import HISTORY_BYTES, Frame, LogEnd
+from perdure.artifacts.segment import HISTORY_BYTES, Frame
 from perdure.errors import (
     ClosedError,
     DamageError,
@@ -43,8 +43,6 @@ ERASE_NOTE = "erase"
 """The file that lists what a sweep has yet to erase."""
 
 _LONGEST_PAUSE = 0.05
-_REMEMBERED_ENDS = 256
-"""How many of the last commits can be found without reading their segment."""
 
 Plan = Callable[[CommitDraft], None]
 
@@ -109,7 +107,6 @@ class SharedLog:
         self._attempt: _Attempt | None = None
         self._appended: tuple[Frame | None, Mapping[int, Entry]] = (None, {})
         """The last frame that this process appended, and its decoded entries."""
-        self._ends: deque[LogEnd] = deque(maxlen=_REMEMBERED_ENDS)
         self.cuts: list[Cut] = []
         self._open()
         _open_logs.add(self)
@@ -148,23 +145,22 @@ class SharedLog:
     def _read(self, *, tables: bool) -> None:
         self.log = Log(self._disk, self._segment_bytes)
         self.index = ContentIndex()
-        self._ends.clear()
         self._epoch = None
         self._mark = MarkFile.open(self._disk)
         if self.log.begin() and tables:
             self.index.load(self._disk, self.log)
             if self.index.end.position:
                 self.log.end = self.index.end
-                self._ends.append(self.index.end)
+                self.log.ends.append(self.index.end)
         if self.log.segments() or has_arrived(self._disk):
             held = self._try_lock()
             if held is None:
                 self._follow_unlocked()
-            else:
-                try:
-                    self._settle(thorough=True)
-                finally:
-                    held.release()
+                return
+            try:
+                self._settle(thorough=True)
+            finally:
+                held.release()
             return
         mark = self._mark.read() if self._mark else None
         if mark is not None and mark.position:
@@ -185,16 +181,14 @@ class SharedLog:
         if mark is not None and mark.history == self.log.history:
             self.log.follow(mark.position, self._apply)
             return
-        try:
+        with suppress(DamageError):  # unfinished; a writer settles it
             for frame in self.log.frames(self.log.end):
                 self._apply(frame)
                 self.log.end = frame.end
-        except DamageError:  # unfinished; a writer settles it
-            return
 
     def _apply(self, frame: Frame) -> None:
         self.index.apply(frame, self.log.hash)
-        self._ends.append(frame.end)
+        self.log.ends.append(frame.end)
 
     def _is_settled(self) -> bool:
         """Whether no other process wrote, or began to, since the last check."""
@@ -232,7 +226,10 @@ class SharedLog:
     def refresh(self) -> IndexState:
         """Return the current state, including commits of other processes."""
         if self._broken is not None:
-            self._reopen()
+            self._check_open()
+            with self._leader_lock, self._state_lock:
+                if self._broken is not None:
+                    self._open()
         mark = self._mark
         try:
             if mark is None or mark.raw() != self._seen:
@@ -274,24 +271,20 @@ class SharedLog:
 
     def entries(self, after: int) -> Iterator[LogEntry]:
         """Yield the entries after a position, in order, up to the current state."""
+        stop = self.state.position
         try:
-            yield from self._entries(after)
+            for frame in self._frames_after(after) if after < stop else ():
+                head, last = frame.head, frame.head.last_position
+                if last > after:
+                    for position, entry in enumerate(self._decoded(frame), head.first_position):
+                        if position > after:
+                            yield LogEntry(position, last, head.time, entry)
+                if last >= stop:
+                    return
         except OSError as error:
             raise self._explained(error) from error
-
-    def _entries(self, after: int) -> Iterator[LogEntry]:
-        stop = self.state.position
-        if after >= stop:
-            return
-        for frame in self._frames_after(after):
-            head, last = frame.head, frame.head.last_position
-            if last > after:
-                for position, entry in enumerate(self._decoded(frame), head.first_position):
-                    if position > after:
-                        yield LogEntry(position, last, head.time, entry)
-            if last >= stop:
-                return
-        raise self.log.missing(stop)
+        if after < stop:
+            raise self.log.missing(stop)
 
     def _decoded(self, frame: Frame) -> list[Entry]:
         """Return the entries of a frame; of the last one appended here, most are not decoded."""
@@ -299,7 +292,7 @@ class SharedLog:
         if appended is None or frame.records != appended.records:
             return decode_all(frame.records)
         raw = enumerate(raw_entries(frame.records))
-        return [entries[n] if n in entries else decode_entry(*each) for n, each in raw]
+        return [entries[n] if n in entries else decode(*each) for n, each in raw]
 
     def records(self, stop: int) -> Iterator[tuple[int, list[bytes]]]:
         """Yield the time of each commit up to a position, and its encoded entries."""
@@ -324,32 +317,7 @@ class SharedLog:
             yield last
             yield from self.log.frames(last.end)
         else:
-            yield from self.log.frames(self._end_before(position))
-
-    def _end_before(self, position: int) -> LogEnd:
-        """Return the nearest known end of a commit at or before a position."""
-        for end in reversed(tuple(self._ends)):
-            if end.position <= position:
-                return end
-        return self.log.start_of(position)
-
-    def commit_before(self, position: int) -> int:
-        """Return the last position of the last commit at or before a position."""
-        if position <= 0:
-            return 0
-        end = self._end_before(position)
-        if end.position < position:
-            for frame in self.log.frames(end):
-                if frame.head.last_position > position:
-                    break
-                end = frame.end
-        return end.position
-
-    def _reopen(self) -> None:
-        self._check_open()
-        with self._leader_lock, self._state_lock:
-            if self._broken is not None:
-                self._open()
+            yield from self.log.frames(self.log.end_before(position))
 
     def rebuild(self) -> None:
         """Rebuild the index from the log alone, and remove the tables."""
@@ -471,8 +439,9 @@ class SharedLog:
             self._put_off(requests)
             self._read_without_tables()
             self._publish()
-        except OSError as error:
-            self._fail(requests or [own], error)
+        except OSError as error:  # the next call reads the state from disk again
+            self._broken = self._broken or str(error)
+            _fail_all(requests or [own], self._explained(error))
         except Exception as error:  # noqa: BLE001 - raised in the requesting threads
             _fail_all(requests or [own], error)
         except BaseException:
@@ -553,7 +522,7 @@ class SharedLog:
         with self._state_lock:
             if draft.only_puts:
                 self.index.add(frame, log.end, draft.puts, log.hash)
-                self._ends.append(log.end)
+                log.ends.append(log.end)
             else:
                 self._apply(frame)
             self._write_mark()
@@ -587,12 +556,6 @@ class SharedLog:
         """Write the whole index as a table. Needs the lock."""
         with self._state_lock:
             self.index.save(self._disk, self.log.history, self.log.hash)
-
-    def _fail(self, requests: list[_Request], error: OSError) -> None:
-        """Fail these requests; the next call reads the state from disk again."""
-        self._broken = self._broken or str(error)
-        for request in requests:
-            _fail_all([request], self._explained(error))
 
     def has_file(self, name: str) -> bool:
         try:

@@ -146,8 +146,8 @@ def _assert_settled(backend: Recorded, inner: Stepwise, disk: MemoryDisk) -> Non
     backend.settle()
     recorded(inner, disk)
     assert (tree(inner), disk.files()) == (before, files)
-    said = tree(View(backend.history, backend.history.store.current()))
-    assert _texts(said) == _texts(before)
+    shown = tree(View(backend.history, backend.history.store.current()))
+    assert _texts(shown) == _texts(before)
 
 
 # ---------------------------------------------------------------- checks
@@ -230,10 +230,10 @@ def check_committed(scenario: Scenario) -> None:
     inner, disk = prepared(scenario).again()
     backend = recorded(inner, disk)
     old = _texts(tree(inner))
-    told: list[Tree] = []
+    message: list[Tree] = []
 
     def tell() -> None:
-        told.append({locator.key: backend.committed(locator) for locator in scenario.changes})
+        message.append({locator.key: backend.committed(locator) for locator in scenario.changes})
 
     inner.step = tell
     backend.commit(scenario.changes)
@@ -241,10 +241,10 @@ def check_committed(scenario: Scenario) -> None:
     before = {locator.key: old.get(locator.key) for locator in scenario.changes}
     after = {locator.key: text for locator, text in scenario.changes.items()}
 
-    assert told[:-1] == [before] * (len(told) - 1)
-    assert told[-1] == after, "all is written, so it is committed"
+    assert message[:-1] == [before] * (len(message) - 1)
+    assert message[-1] == after, "all is written, so it is committed"
     tell()
-    assert told[-1] == after
+    assert message[-1] == after
 
 
 def check_power_cuts(scenario: Scenario) -> None:

@@ -197,7 +197,7 @@ class Store(NamedTuple):
         history.lock = TreeLock(disk, lambda: store.history, patience=0)
         return cls(disk, inner, Recorded(inner, history))
 
-    def kept(self) -> dict[str, list[str | None]]:
+    def retained(self) -> dict[str, list[str | None]]:
         """Return what history has of each key, oldest first; None where there was no text."""
         found: dict[str, list[str | None]] = {}
         store = self.backend.history.store

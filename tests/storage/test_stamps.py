@@ -466,8 +466,8 @@ class TestTable:
         def work(number: int) -> None:
             try:
                 with StampTable(str(tmp_path / "shared.sqlite")) as table:
-                    for turn in range(5):
-                        write(root, **{f"n{number}": f"{number} {turn}"})
+                    for index in range(5):
+                        write(root, **{f"n{number}": f"{number} {index}"})
                         look(vault, table)
             except BaseException as error:  # noqa: BLE001 - it is shown below
                 failed.append(error)

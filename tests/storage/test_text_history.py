@@ -52,15 +52,15 @@ def recorded(history: History) -> Recorded:
 
 class TestCircumstances:
     def test_they_come_back_as_they_went(self) -> None:
-        said = Circumstances("ana", "a hunch", "merge", (ONE, TWO), {"session": "7"})
+        mapping = Circumstances("ana", "a hunch", "merge", (ONE, TWO), {"session": "7"})
 
-        assert Circumstances.from_mapping(said.to_mapping()) == said
+        assert Circumstances.from_mapping(mapping.to_mapping()) == mapping
 
     def test_what_goes_without_saying_is_not_written(self) -> None:
         assert Circumstances().to_mapping() == {"origin": SAVE}
 
     @pytest.mark.parametrize(
-        "said",
+        "mapping",
         [
             {"actor": 5},
             {"reason": None, "origin": ["save"]},
@@ -70,11 +70,11 @@ class TestCircumstances:
             {"more": {"deeper": [1]}},
         ],
     )
-    def test_what_somebody_else_wrote_is_kept_as_it_is(self, said: dict[str, Value]) -> None:
-        read = Circumstances.from_mapping(said)
+    def test_what_somebody_else_wrote_is_kept_as_it_is(self, mapping: dict[str, Value]) -> None:
+        read = Circumstances.from_mapping(mapping)
 
-        assert read.more == said
-        assert read.to_mapping() == {"origin": SAVE, **said}
+        assert read.more == mapping
+        assert read.to_mapping() == {"origin": SAVE, **mapping}
 
     @given(
         st.dictionaries(
@@ -82,8 +82,8 @@ class TestCircumstances:
             st.sampled_from([None, 1, "text", [ONE], [ONE, 2], b"bytes", {}]),
         )
     )
-    def test_no_table_is_too_odd_to_be_read(self, said: dict[str, Value]) -> None:
-        Circumstances.from_mapping(said)
+    def test_no_table_is_too_odd_to_be_read(self, mapping: dict[str, Value]) -> None:
+        Circumstances.from_mapping(mapping)
 
 
 class TestVersions:
@@ -192,12 +192,12 @@ class TestDifferences:
         recorded.because(actor="ana", reason="begun").write(NOTE, "a\nb\n")
         recorded.because(actor="ben", reason="mended").write(NOTE, "a\nB\n")
 
-        told = [
+        message = [
             (line.text, line.version.number, line.version.actor, line.version.reason)
             for line in recorded.history.blame(NOTE)
         ]
 
-        assert told == [("a\n", 1, "ana", "begun"), ("B\n", 2, "ben", "mended")]
+        assert message == [("a\n", 1, "ana", "begun"), ("B\n", 2, "ben", "mended")]
 
     def test_versions_that_are_gone_are_passed_over(self, recorded: Recorded) -> None:
         for text in ("a\n", "a\nsecret\n", "a\nb\n"):

@@ -1,6 +1,6 @@
 """Look for a state in which the write-ahead protocol breaks a promise.
 
-    python -m tests.storage.redoing --states 1000000
+    python -m tests.storage.redo_search --states 1000000
 
 A workload is what two processes and an editor do to three texts, in turn and in the middle of each
 other. After it, and at each of its operations, all processes are killed, or the power is cut: what
@@ -26,7 +26,7 @@ from perdure.artifacts import CID
 from perdure.errors import LockTimeout, PerdureError
 from perdure.storage import Locator
 from perdure.storage.redo import is_torn
-from tests.storage.unsynced import STEP, Clock, Killed, Machine, Process, Store
+from tests.storage.unsynced_disk import STEP, Clock, Killed, Machine, Process, Store
 from tests.support.artifacts.memory_disk import MemoryDisk
 from tests.support.artifacts.recording import RecordingDisk
 from tests.support.artifacts.states import crash_states
@@ -89,7 +89,7 @@ class Expected:
         """An edit that was not synced can be torn."""
         self.is_young = False
         """Whether its file is younger than its commit: noise in it looks like an edit."""
-        self.kept: set[str] = set()
+        self.retained: set[str] = set()
         """Texts that history must have."""
         self.somewhere: set[str] = set()
         """Edits that history or the file must have."""
@@ -143,15 +143,15 @@ class Expectations:
             of = self.keys[key]
             of.committed = {text}
             if text is not None:
-                of.kept.add(text)
+                of.retained.add(text)
             if key in self._edited_meanwhile:
                 continue
             of.allowed, of.anything = {text}, False
             of.is_young = of.is_young and key in self._waited
-            of.kept |= of.somewhere  # it was there when the commit looked
+            of.retained |= of.somewhere  # it was there when the commit looked
             of.somewhere = set()
             if key in self._last:
-                of.kept.add(self._last.pop(key))
+                of.retained.add(self._last.pop(key))
 
     def _edit(self, edit: Edit) -> None:
         of = self.keys[edit.key]
@@ -186,25 +186,25 @@ def check(store: Store, expected: Expectations) -> None:
     store.backend.notice([Locator(key) for key in KEYS])
     _check_texts(store, expected)
     history = store.backend.history
-    found = store.kept()
-    kept = {key: set(found.get(key, ())) for key in KEYS}
+    found = store.retained()
+    retained = {key: set(found.get(key, ())) for key in KEYS}
     for key, of in expected.keys.items():
         data = store.inner.bytes_at(Locator(key))
         text = None if data is None else data.decode(errors="replace")
         if data is None or _is_text(data):
             assert text == found.get(key, [None])[-1], f"{key} is not what history has"
-        lost = of.kept - kept[key] - gone
+        lost = of.retained - retained[key] - gone
         assert not lost, f"history lost {_short(lost)} of {key}"
-        lost = of.somewhere - kept[key] - gone - {text or ""}
+        lost = of.somewhere - retained[key] - gone - {text or ""}
         assert not lost, f"an edit of {key} is lost: {_short(lost)}"
     for changes in expected.commits:
         texts = [(key, text) for key, text in changes.items() if text is not None]
-        there = {text in kept[key] for key, text in texts if text not in gone | expected.edits}
+        there = {text in retained[key] for key, text in texts if text not in gone | expected.edits}
         assert len(there) < 2, f"only a part of {_short(dict(texts))} is in the log"
     fence = history.lock
     assert fence.settled() <= (fence.applied() or 0) <= history.position(), "a mark is ahead"
     for text in expected.erased:
-        assert all(text not in texts for texts in kept.values()), "erased, and in history"
+        assert all(text not in texts for texts in retained.values()), "erased, and in history"
 
 
 def _check_texts(store: Store, expected: Expectations) -> None:
@@ -226,8 +226,8 @@ def _is_text(data: bytes) -> bool:
 
 
 def _short(value: object) -> str:
-    said = repr(value)
-    return said if len(said) < 200 else f"{said[:150]}…{said[-40:]}"
+    text = repr(value)
+    return text if len(text) < 200 else f"{text[:150]}…{text[-40:]}"
 
 
 # ---------------------------------------------------------------- workloads
@@ -362,9 +362,9 @@ class Run:
                 self._erase(process, key)
 
     def _sync(self, process: Process) -> None:
-        joint = process.store.backend.committer
-        with joint.exclusive():
-            joint.sync()
+        writer = process.store.backend.committer
+        with writer.exclusive():
+            writer.sync()
 
     def _commit(self, process: Process, changes: Mapping[str, Text]) -> None:
         store = process.store
@@ -403,11 +403,11 @@ class Run:
 
     def _edit(self, words: Sequence[str]) -> None:
         key, what, *more = words
-        kept = [text for text in self._texts[key] if text not in self._erased]
+        retained = [text for text in self._texts[key] if text not in self._erased]
         self._count += 1
         texts: dict[str, Text] = {"anew": f"{self._count} by hand", "gone": None}
-        if kept:
-            texts |= {"old": kept[0], "beginning": kept[-1][: len(kept[-1]) // 2]}
+        if retained:
+            texts |= {"old": retained[0], "beginning": retained[-1][: len(retained[-1]) // 2]}
         if what not in texts:
             return
         is_young = "quick" not in more and not self._is_committing

@@ -270,8 +270,10 @@ class TestMeeting:
         assert texts_in(recorded) == texts(inner)
         for key, expected in seen.items():
             versions = recorded.history.versions(Locator(key))
-            kept = {recorded.history.text(version) for version in versions if not version.unbound}
-            assert set(expected) <= kept  # no text that we met was lost
+            every_text = {
+                recorded.history.text(version) for version in versions if not version.unbound
+            }
+            assert set(expected) <= every_text  # no text that we met was lost
 
 
 def edit(inner: MemoryBackend, locator: Locator, text: str | None) -> None:

@@ -86,7 +86,7 @@ class TestExpectation:
         check_found(found, expect, NOTE)
 
     @pytest.mark.parametrize(
-        ("found", "expect", "told"),
+        ("found", "expect", "message"),
         [
             (b"a", ABSENT, "expected nothing there, found sha256 ca978112ca1b"),
             (b"", ABSENT, "found sha256 e3b0c44298fc"),
@@ -96,13 +96,13 @@ class TestExpectation:
         ],
     )
     def test_anything_else_is_told_of(
-        self, found: bytes | None, expect: Expectation, told: str
+        self, found: bytes | None, expect: Expectation, message: str
     ) -> None:
         with pytest.raises(ConcurrentModificationError) as caught:
             check_found(found, expect, NOTE)
 
         assert "'note.md'" in str(caught.value)
-        assert told in str(caught.value)
+        assert message in str(caught.value)
         assert "Nothing was changed. Fix: " in str(caught.value)
 
 
