@@ -58,7 +58,7 @@ CHECK = (
     "tests/surfaces/test_conventions.py",
     "tests/typing",
     # broken twins in the files of what they are twins of
-    "tests/artifacts/test_store_machine.py::test_a_broken_store_is_found_out",
+    "tests/artifacts/test_artifact_store_machine.py::test_a_broken_store_is_found_out",
     "tests/process/test_read_only.py::TestBites",
     # each test starts processes, and most wait for them
     "tests/index/test_models.py",
@@ -84,7 +84,7 @@ CHECK = (
     "tests/vault/test_git.py",
     "tests/vault/test_hostile.py",
     # texts that are long, many or odd, each in a time like its length
-    "tests/artifacts/test_remember.py::test_more_than_a_query_can_ask_for_are_found",
+    "tests/artifacts/test_results.py::test_more_than_a_query_can_ask_for_are_found",
     "tests/engine/importing/test_importing.py::test_half_characters_and_huge_messages_go_in",
     "tests/engine/learn/test_statements.py::test_a_page_is_read_in_a_time_like_its_length",
     "tests/engine/test_holding.py::test_who_asks_for_what_was_finds_it_first",

@@ -130,7 +130,7 @@ class TestRestored:
         assert state.position == there.current().position + 1
         assert here.verify().ok
 
-    def test_somebody_who_waits_for_the_first_put_sees_it(
+    def test_a_thread_that_waits_for_the_first_put_sees_it(
         self, there: ArtifactStore, here: ArtifactStore, disk: Disk
     ) -> None:
         (cid, *_) = live(there)
@@ -243,7 +243,7 @@ class TestExport:
         with pytest.raises(DamageError, match="can't be exported"):
             exported(there)
 
-    def test_what_is_swept_meanwhile_is_said(self, there: ArtifactStore) -> None:
+    def test_what_is_swept_meanwhile_is_reported(self, there: ArtifactStore) -> None:
         cid, _ = there.put(Literal(LARGE * 2))
 
         class Sweeping(io.BytesIO):
@@ -473,7 +473,7 @@ class TestSource:
         assert here.get(CID.of(LARGE)) == LARGE
 
 
-def test_a_disk_that_is_full_is_said(there: ArtifactStore) -> None:
+def test_a_disk_that_is_full_is_reported(there: ArtifactStore) -> None:
     live(there)
 
     class Full(MemoryDisk):

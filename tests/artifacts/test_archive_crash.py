@@ -160,7 +160,7 @@ def test_a_fault_at_any_call_does_no_harm(relation: ImportOutcome, fault: str) -
     assert count > 10
 
 
-def test_an_import_that_arrived_is_finished_by_whoever_writes_next() -> None:
+def test_an_import_that_arrived_is_finished_by_the_next_writer() -> None:
     at = scene(ImportOutcome.RESTORED)
 
     class Dying(MemoryDisk):

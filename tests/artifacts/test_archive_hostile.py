@@ -186,7 +186,7 @@ FORGED: dict[str, list[Commit]] = {
 class TestForged:
     """All hashes, seals and checksums of these are right."""
 
-    def test_a_good_one_can_be_made_like_this(self) -> None:
+    def test_a_valid_archive_can_be_assembled_like_this(self) -> None:
         assert assemble(*dismantle(small())) == small()
         assert not refused(assemble(DIGEST[:16], [[PUT, HIDE]]))
         for horizon in range(3):  # whether states are let go of or not
@@ -233,7 +233,7 @@ class TestForged:
             store.put(Literal(b"more"))
             assert store.verify().ok
 
-    def test_unknown_entries_are_kept(self) -> None:
+    def test_unknown_entries_are_retained(self) -> None:
         data = assemble(DIGEST[:16], [[PUT, commit(UnknownEntry(77, b"later"))]])
         with open_store(MemoryDisk()) as restored:
             import_archive(restored, io.BytesIO(data))

@@ -81,7 +81,7 @@ def filled(pages: Pages, count: int = 20) -> Pages:
 
 
 def bound_names(pages: Pages, position: int) -> dict[str, CID]:
-    """Return what names stood for, told from the log alone."""
+    """Return what names were bound to, from the log alone."""
     names: dict[str, CID] = {}
     for logged in pages.entries:
         if logged.commit <= position and isinstance(logged.entry, Bind):
@@ -217,7 +217,7 @@ class TestNames:
         assert catalogue.named_since(0, until=1) == ["b"]
         assert catalogue.last_named() == 2
 
-    def test_what_was_said_last_is_told_without_a_look_at_the_rest(self, pages: Pages) -> None:
+    def test_the_last_binding_is_found_without_reading_the_rest(self, pages: Pages) -> None:
         pages.commit(*(Bind(f"notes/{number}.md", ONE) for number in range(20_000)))
         end = pages.commit(Bind("last.md", TWO))
         catalogue = Catalogue(pages)
@@ -432,7 +432,7 @@ class TestTheFile:
             catalogue = Catalogue(mine, path)
             for number in itertools.count():
                 bind = Bind(f"{number % 7}", CID.of(b"%d" % number))
-                mine.commit(bind, time=10**9 + number)  # a log is told from another by its times
+                mine.commit(bind, time=10**9 + number)  # logs are distinguished by their times
                 catalogue.follow()
 
         for attempt in range(10):
@@ -574,7 +574,7 @@ WAYS: list[Callable[[Path], None]] = [
 
 class TestDamage:
     @pytest.mark.parametrize("spoil", WAYS)
-    def test_a_file_that_can_not_be_trusted_is_made_again(
+    def test_a_file_that_can_not_be_trusted_is_rebuilt(
         self, spoil: Callable[[Path], None], pages: Pages, path: str
     ) -> None:
         Catalogue(filled(pages), path).follow()
@@ -592,7 +592,7 @@ class TestDamage:
         check(again, pages)
 
     @pytest.mark.parametrize("spoil", [garbage, cut_short, emptied, spoilt_inside, Path.unlink])
-    def test_what_is_spoilt_under_our_eyes_is_made_again(
+    def test_what_is_spoilt_under_our_eyes_is_rebuilt(
         self, spoil: Callable[[Path], None], pages: Pages, path: str
     ) -> None:
         catalogue = Catalogue(filled(pages), path)
@@ -644,7 +644,7 @@ class TestDamage:
 
         check(catalogue, pages)
 
-    def test_a_file_that_somebody_keeps_for_too_long_is_done_without(
+    def test_a_file_that_another_process_keeps_for_too_long_is_done_without(
         self, pages: Pages, path: str
     ) -> None:
         Catalogue(filled(pages), path).follow()

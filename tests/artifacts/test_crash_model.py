@@ -218,7 +218,7 @@ def test_too_many_ways_are_sampled_and_the_same_each_time() -> None:
     assert len(set(found(1))) == 100
 
 
-def test_states_are_told_apart_by_their_digest() -> None:
+def test_states_are_distinguished_by_their_digest() -> None:
     states = list(crash_states(recorded(lambda disk: write(disk, NEW), {"a": OLD, "b": b""})))
 
     assert len({state.digest for state in states}) == len(states)

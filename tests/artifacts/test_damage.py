@@ -102,7 +102,7 @@ def test_every_flipped_bit_of_a_content_is_found_and_that_content_alone_is_named
             assert report.contents == 3
 
 
-def test_every_flipped_bit_of_the_log_is_found_and_where_it_is_is_said(files: Files) -> None:
+def test_every_flipped_bit_of_the_log_is_found_and_where_it_is_is_reported(files: Files) -> None:
     starts = [frame.offset for frame in frames(files[SEGMENT])]
     for at, place in enumerate(places(files[SEGMENT])):
         if place.part in {"header", "head and records", "seal"}:

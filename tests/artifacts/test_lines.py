@@ -60,7 +60,7 @@ class TestDiff:
             "--- x\n+++ y\n@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n"
         )
 
-    def test_a_missing_end_is_told(self) -> None:
+    def test_a_missing_end_is_reported(self) -> None:
         assert diff("a", "a\n").endswith("-a\n\\ No newline at end of file\n+a\n")
         assert diff("a\n", "a").endswith("-a\n+a\n\\ No newline at end of file\n")
 
@@ -171,7 +171,7 @@ class TestBlame:
     def test_a_line_that_came_back_was_written_by_who_brought_it_back(self) -> None:
         assert blame(["a\nb\n", "a\n", "a\nb\n"]) == [("a\n", 0), ("b\n", 2)]
 
-    def test_after_a_removal_everything_is_written_anew(self) -> None:
+    def test_after_a_removal_everything_is_written_again(self) -> None:
         assert blame(["a\n", None, "a\n"]) == [("a\n", 2)]
         assert blame(["a\n", None]) == []
         assert blame([]) == []
@@ -179,7 +179,7 @@ class TestBlame:
     def test_a_line_that_got_its_end_is_another_line(self) -> None:
         assert blame(["a", "a\n"]) == [("a\n", 1)]
 
-    def test_one_of_many_equal_lines_is_told_from_the_others(self) -> None:
+    def test_one_of_many_equal_lines_is_distinguished_from_the_others(self) -> None:
         assert [line.version for line in blame(["\n" * 5, "\n" * 6])].count(1) == 1
 
     @given(st.lists(TEXTS, min_size=1, max_size=6))

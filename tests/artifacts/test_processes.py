@@ -39,7 +39,7 @@ def all_contents() -> set[bytes]:
 
 
 def write(folder: Path, writer: int) -> None:
-    """Put one after the other; half of the writers open the history anew for each."""
+    """Put one after the other; half of the writers open the history for each."""
     if writer % 2:
         for index in range(PUTS):
             with open_store(folder) as store:
@@ -115,7 +115,7 @@ def test_readers_see_whole_commits_only_and_never_go_back(tmp_path: Path) -> Non
 
 
 def write_for_ever(folder: Path, writer: int, reader: int) -> None:
-    """Tell of each put that returned, until somebody puts an end to it."""
+    """Report each put that returned, until the process is killed."""
     index = 0
     store = open_store(folder)
     while True:

@@ -1,4 +1,4 @@
-"""What a crash leaves is settled once, and damage is told from it."""
+"""What a crash leaves is settled once, and damage is distinguished from it."""
 
 import struct
 from pathlib import Path
@@ -68,7 +68,7 @@ def ends(data: bytes) -> list[int]:
 
 class TestTornTails:
     @pytest.mark.parametrize("fill", [b"", b"\0", b"\xff", b"PDfr"], ids=["", "0", "1", "magic"])
-    def test_a_last_frame_torn_at_any_byte_is_cut_off_and_the_cut_is_told(
+    def test_a_last_frame_torn_at_any_byte_is_cut_off_and_the_cut_is_reported(
         self, fill: bytes
     ) -> None:
         files = history()
@@ -143,7 +143,7 @@ class TestTornTails:
                 assert again.current().position == 1
                 assert again.get(ONE) == CONTENTS[0]
 
-    def test_a_whole_frame_that_was_not_acknowledged_is_kept(self) -> None:
+    def test_a_whole_frame_that_was_not_acknowledged_is_retained(self) -> None:
         with ArtifactStore(MemoryDisk(marked(history(), 2))) as store:
             assert store.cuts == ()
             assert store.get(THREE) == CONTENTS[2]
@@ -289,7 +289,7 @@ class TestMarks:
             ArtifactStore(MemoryDisk(marked(history(), 9)))
 
     @pytest.mark.parametrize("mark", [b"", b"\0" * 36, bytes(range(36)), b"PDmk", b"x" * 100])
-    def test_a_mark_that_is_missing_or_garbage_is_made_anew(self, mark: bytes) -> None:
+    def test_a_mark_that_is_missing_or_garbage_is_rebuilt(self, mark: bytes) -> None:
         files = history()
         disk = MemoryDisk(files | {MARK: mark} if mark else unmarked(files))
 

@@ -114,7 +114,7 @@ def test_threads_lose_nothing_and_share_commits(tmp_path: Path, kind: str) -> No
         assert list(again.log()) == list(store.log())
 
 
-def test_whoever_waits_for_the_lock_shares_the_next_commit() -> None:
+def test_threads_that_wait_for_the_lock_share_the_next_commit() -> None:
     gate = Gate()
     store = ArtifactStore(gate)
     store.put(Literal(b"begin"))
@@ -141,7 +141,7 @@ def test_equal_content_in_one_commit_is_written_once() -> None:
 
 
 class Meanwhile(MemoryDisk):
-    """A disk on which somebody else is quicker to the lock."""
+    """A disk on which another process takes the lock first."""
 
     meanwhile: Callable[[], object] | None = None
 
@@ -163,7 +163,7 @@ def test_what_another_put_while_we_waited_for_the_lock_is_not_written_again() ->
     assert [type(logged.entry) for logged in one.log()] == [Put] * 3
 
 
-def test_whoever_serves_another_first_is_served_before_it_returns() -> None:
+def test_a_leader_that_serves_another_first_is_served_before_it_returns() -> None:
     store = ArtifactStore(MemoryDisk())
     store.put(Literal(b"begin"))
     waiting = _Request(lambda draft: draft.put(store._content(b"alone")), alone=True)
@@ -178,7 +178,7 @@ def put_alone(store: ArtifactStore, data: bytes) -> tuple[CID, IndexState]:
     return CID.of(data), store._shared_log.commit(lambda draft: draft.put(content), alone=True)
 
 
-def test_every_state_that_is_returned_holds_what_was_put_whoever_wants_to_be_alone() -> None:
+def test_every_returned_state_has_what_was_put_with_commits_that_are_alone() -> None:
     gate = Gate()
     store = ArtifactStore(gate)
     store.put(Literal(b"begin"))
@@ -244,7 +244,7 @@ def test_a_plan_that_fails_takes_only_its_own_part_of_the_commit_with_it() -> No
     assert store.verify().ok
 
 
-def test_a_failed_commit_is_told_to_all_who_shared_it_and_the_store_goes_on() -> None:
+def test_a_failed_commit_is_raised_in_all_who_shared_it_and_the_store_goes_on() -> None:
     gate = Gate()
     disk = FaultyDisk(gate)
     store = ArtifactStore(disk)

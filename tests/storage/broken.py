@@ -800,7 +800,7 @@ class LooksBeforeItRemoves(DeviceLocalBackend):
 
 
 class YieldsToOthers(DeviceLocalBackend):
-    """Leaves a folder to whoever wrote there before."""
+    """Leaves a folder to the process that wrote there before."""
 
     def __init__(self, root: str, home: str) -> None:
         super().__init__(root, home)

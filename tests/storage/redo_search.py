@@ -201,8 +201,8 @@ def check(store: Store, expected: Expectations) -> None:
         texts = [(key, text) for key, text in changes.items() if text is not None]
         there = {text in retained[key] for key, text in texts if text not in gone | expected.edits}
         assert len(there) < 2, f"only a part of {_short(dict(texts))} is in the log"
-    fence = history.lock
-    assert fence.settled() <= (fence.applied() or 0) <= history.position(), "a mark is ahead"
+    lock = history.lock
+    assert lock.settled() <= (lock.applied() or 0) <= history.position(), "a mark is ahead"
     for text in expected.erased:
         assert all(text not in texts for texts in retained.values()), "erased, and in history"
 

@@ -95,7 +95,7 @@ class TestExpectation:
             (b"b", content_hash("a"), "expected sha256 ca978112ca1b, found sha256 3e23e8160039"),
         ],
     )
-    def test_anything_else_is_told_of(
+    def test_anything_else_is_reported(
         self, found: bytes | None, expect: Expectation, message: str
     ) -> None:
         with pytest.raises(ConcurrentModificationError) as caught:

@@ -337,7 +337,7 @@ class TestHistory:
             one_by_one = {name: catalogue.content(name, position) for name in names}
             assert catalogue.contents(names, position) == one_by_one
 
-    def test_origins_that_history_says_by_itself_can_not_be_said(self) -> None:
+    def test_origins_that_history_itself_assigns_are_refused(self) -> None:
         backend = recorded(Stepwise(), MemoryDisk())
         for origin in (EXTERNAL, UNDONE):
             with pytest.raises(ValueError, match="by history itself"):

@@ -1,4 +1,4 @@
-"""A commit to real files is all or nothing, whoever is killed, and whoever looks meanwhile."""
+"""A commit to real files is all or nothing, with killed writers and concurrent readers."""
 
 import shutil
 import signal
@@ -63,7 +63,7 @@ def move_for_ever(place: Place) -> None:
         here, there = there, here
 
 
-def test_whoever_is_killed_leaves_whole_nodes(place: Place) -> None:
+def test_a_killed_writer_leaves_whole_nodes(place: Place) -> None:
     place.open().commit(node("notes/a", "0"))
     watching = place.open()
     for index in range(KILLS):

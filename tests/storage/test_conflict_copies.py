@@ -247,7 +247,7 @@ class TestVault:
         return VaultBackend(str(folder), str(folder.with_name("home")))
 
     @pytest.mark.parametrize(("copy", "original"), [*MARKED.items(), *UNMARKED.items()])
-    def test_a_copy_is_told_of_with_its_original(
+    def test_a_copy_is_reported_with_its_original(
         self, vault: VaultBackend, folder: Path, copy: str, original: str
     ) -> None:
         (folder / original).write_text(PLAN, encoding="utf-8")

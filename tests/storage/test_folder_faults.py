@@ -225,7 +225,9 @@ def test_a_read_only_disk_says_so(small_disk: Path, tmp_path: Path) -> None:
     assert files_in(root) == BEFORE
 
 
-def test_a_folder_of_somebody_else_says_so(backend: DeviceLocalBackend, root: Path) -> None:
+def test_a_folder_without_write_permission_is_reported(
+    backend: DeviceLocalBackend, root: Path
+) -> None:
     def write_without_rights() -> None:
         for folder in (root, root / "notes"):
             folder.chmod(0o555)
@@ -293,7 +295,7 @@ def test_a_root_that_went_away_is_no_empty_memory(
     assert backend.read(NOTE) == "before"
 
 
-def test_a_root_made_anew_is_another_one_though_it_has_the_same_number(tmp_path: Path) -> None:
+def test_a_root_created_again_is_another_one_though_it_has_the_same_inode(tmp_path: Path) -> None:
     root = tmp_path / "root"
     for _ in range(10):
         backend = DeviceLocalBackend(str(root), str(tmp_path / "home"))
@@ -382,7 +384,7 @@ def test_a_file_that_is_no_text_is_named(backend: DeviceLocalBackend, root: Path
     assert backend.info(NOTE).size == 4
 
 
-def test_names_that_no_key_can_say_are_told_of_and_passed_over(
+def test_names_that_no_key_can_say_are_reported_and_passed_over(
     backend: DeviceLocalBackend, root: Path
 ) -> None:
     odd = [b"back\\slash.md", b"not-utf8-\xff.md", b"bell\x07.md", b"old.perdure-tmp"]
@@ -424,7 +426,7 @@ def test_names_that_another_system_spelled_decomposed_are_found(
     assert not backend.exists(locator)
 
 
-def test_a_twin_in_another_spelling_is_told_of(backend: DeviceLocalBackend, root: Path) -> None:
+def test_a_twin_in_another_spelling_is_reported(backend: DeviceLocalBackend, root: Path) -> None:
     (root / "caf\u00e9.md").write_text("composed")
     (root / "cafe\u0301.md").write_text("decomposed")
 

@@ -106,7 +106,7 @@ def test_reading_all_follows_no_link(
     assert backend.read_all(Locator("link"), ["secret.md"]) == {}
 
 
-def test_links_are_told_of_but_neither_listed_nor_walked(
+def test_links_are_reported_but_neither_listed_nor_walked(
     backend: DeviceLocalBackend, root: Path, outside: Path
 ) -> None:
     (root / "link.md").symlink_to(outside / "secret.md")

@@ -75,7 +75,7 @@ class TestKey:
             *("A/a", "x" * 255, "Caf\u00e9/\u6f22\u5b57/\U0001f511"),
         ],
     )
-    def test_every_other_segment_is_kept_in_order(self, key: str) -> None:
+    def test_every_other_segment_is_retained_in_order(self, key: str) -> None:
         assert normalize_key(key) == key
 
     @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Sixteen processes count on one key; the number is exact, whoever stalls."""
+"""Sixteen processes count on one key; the number is exact, even if one stalls."""
 
 import os
 import signal

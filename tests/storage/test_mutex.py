@@ -306,7 +306,7 @@ def test_a_clock_that_was_set_back_does_not_keep_a_lock_for_ever(root: Path, loc
         stalled.verify()
 
 
-def test_the_same_thread_is_told_when_it_locks_twice(root: Path, locks: str) -> None:
+def test_a_thread_that_locks_twice_gets_an_error(root: Path, locks: str) -> None:
     mutex = Mutex(str(root), locks, PATIENT)
     with mutex.hold(), pytest.raises(RuntimeError, match="already"), mutex.hold():
         pass
@@ -344,7 +344,7 @@ def test_a_fork_neither_owns_nor_releases_its_parents_lock(root: Path, locks: st
         held.verify()
 
 
-def test_a_lost_lock_directory_is_made_again(root: Path, locks: str) -> None:
+def test_a_lost_lock_directory_is_rebuilt(root: Path, locks: str) -> None:
     mutex = Mutex(str(root), locks, PATIENT)
     with mutex.hold():
         pass
@@ -421,7 +421,7 @@ entered.wait()
     assert token_state(root, locks) == "free"
 
 
-def test_a_handler_that_somebody_set_is_left_alone(root: Path, locks: str) -> None:
+def test_an_existing_signal_handler_is_left_alone(root: Path, locks: str) -> None:
     seen: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _: seen.append(number))
     try:
@@ -550,7 +550,9 @@ while True:
 """
 
 
-def test_a_writer_that_is_told_to_end_finishes_its_commit_first(root: Path, tmp_path: Path) -> None:
+def test_a_writer_that_is_asked_to_end_finishes_its_commit_first(
+    root: Path, tmp_path: Path
+) -> None:
     home = tmp_path / "home"
     for index in range(8):
         command = [sys.executable, "-c", WRITE_FOR_EVER, str(root), str(home)]

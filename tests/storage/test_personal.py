@@ -128,7 +128,7 @@ def test_a_write_that_failed_does_not_use_up_the_leave(vault: VaultBackend) -> N
     vault.write_personal(JOURNAL, TEXT, authorisation=given)
 
 
-def test_leave_needs_somebody_who_gives_it() -> None:
+def test_an_authorisation_needs_an_operator() -> None:
     with pytest.raises(ValueError, match="operator"):
         Authorisation.grant("  ", JOURNAL, TEXT)
 

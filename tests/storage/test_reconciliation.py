@@ -116,7 +116,9 @@ class TestFinding:
         ]
         assert present(recorded) == tree(recorded.inner)
 
-    def test_a_removed_text_is_told_when_it_was_found(self, recorded: Recorded, root: Path) -> None:
+    def test_a_removed_text_is_reported_when_it_was_found(
+        self, recorded: Recorded, root: Path
+    ) -> None:
         recorded.write(A, "a")
         (root / "a.md").unlink()
         record_external_edits(recorded)
@@ -127,7 +129,7 @@ class TestFinding:
 
 
 class TestLeavingAlone:
-    def test_what_is_no_text_is_told_of_and_left(self, recorded: Recorded, root: Path) -> None:
+    def test_what_is_no_text_is_reported_and_left(self, recorded: Recorded, root: Path) -> None:
         recorded.write(A, "a")
         (root / "a.md").write_bytes(b"\xff")
         (root / "photo.jpg").write_bytes(b"\xff\xd8")
@@ -208,7 +210,7 @@ class Overtaken(MemoryBackend):
 
 
 class TestMeeting:
-    def test_a_save_that_comes_between_is_not_somebody_elses(self) -> None:
+    def test_a_save_that_comes_between_is_not_anothers(self) -> None:
         inner = Overtaken()
         recorded = Recorded(inner, History.on_disk(MemoryDisk()))
         recorded.write(A, "one")
@@ -217,7 +219,7 @@ class TestMeeting:
         assert record_external_edits(recorded) == []
         assert [version.origin for version in recorded.history.versions(A)] == [SAVE, SAVE]
 
-    def test_a_removal_that_comes_between_is_not_somebody_elses(self) -> None:
+    def test_a_removal_that_comes_between_is_not_anothers(self) -> None:
         inner = Overtaken()
         recorded = Recorded(inner, History.on_disk(MemoryDisk()))
         recorded.write(A, "one")

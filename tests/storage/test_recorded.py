@@ -1,4 +1,4 @@
-"""A text and its history say the same, whatever fails, and whoever else writes."""
+"""A text and its history agree, whatever fails, and whatever others write."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -71,7 +71,7 @@ class Inner(MemoryBackend):
         action()
 
     def edit(self, locator: Locator, content: str) -> None:
-        """Write as somebody who does not ask."""
+        """Write as an editor does, without the lock."""
         MemoryBackend.write(self, locator, content)
 
 
@@ -168,7 +168,7 @@ class TestWriting:
         assert recorded.history.store.current() == before
         assert inner.written == [NOTE.key]
 
-    def test_who_and_why_are_said_by_circumstances(self, recorded: Recorded) -> None:
+    def test_who_and_why_are_recorded_by_circumstances(self, recorded: Recorded) -> None:
         ana = recorded.because(actor="ana", reason="a hunch", session=7)
         ana.write(NOTE, "one")
         ana.because(reason="a second thought", derived_from=[CID.of(b"one")]).write(NOTE, "two")
@@ -193,7 +193,7 @@ class TestRemoving:
         assert versions_of(recorded) == [("one", SAVE), (None, SAVE)]
         assert recorded.history.versions(NOTE)[-1].reason == "done"
 
-    def test_a_text_that_history_never_saw_is_kept_before_it_goes(
+    def test_a_text_that_history_never_saw_is_retained_before_it_goes(
         self, recorded: Recorded, inner: Inner
     ) -> None:
         inner.edit(NOTE, "theirs")
@@ -272,7 +272,7 @@ class TestFailing:
 
 
 class TestOthers:
-    def test_what_somebody_else_wrote_is_kept_before_it_is_overwritten(
+    def test_what_another_program_wrote_is_retained_before_it_is_overwritten(
         self, recorded: Recorded, inner: Inner
     ) -> None:
         recorded.write(NOTE, "one")
@@ -284,7 +284,7 @@ class TestOthers:
         assert versions[1].derived_from == (CID.of(b"one"),)
         assert versions[1].commit == versions[2].commit
 
-    def test_a_text_that_somebody_else_removed_was_removed(
+    def test_a_text_that_another_program_removed_was_removed(
         self, recorded: Recorded, inner: Inner
     ) -> None:
         recorded.write(NOTE, "one")
@@ -293,7 +293,7 @@ class TestOthers:
 
         assert versions_of(recorded) == [("one", SAVE), (None, EXTERNAL), ("one", SAVE)]
 
-    def test_one_who_writes_while_we_write_is_kept_too(
+    def test_one_who_writes_while_we_write_is_retained_too(
         self, recorded: Recorded, inner: Inner
     ) -> None:
         recorded.write(NOTE, "one")
@@ -308,7 +308,7 @@ class TestOthers:
             ("two", SAVE),
         ]
 
-    def test_one_who_creates_while_we_create_is_kept_too(
+    def test_one_who_creates_while_we_create_is_retained_too(
         self, recorded: Recorded, inner: Inner
     ) -> None:
         inner.before = lambda: inner.edit(NOTE, "theirs")
@@ -317,7 +317,7 @@ class TestOthers:
         assert inner.read(NOTE) == "two"
         assert ("theirs", EXTERNAL) in versions_of(recorded)
 
-    def test_one_who_writes_while_we_remove_is_kept_too(
+    def test_one_who_writes_while_we_remove_is_retained_too(
         self, recorded: Recorded, inner: Inner
     ) -> None:
         recorded.write(NOTE, "one")
@@ -589,27 +589,27 @@ def on_disk(place: Path) -> Recorded:
 
 
 class TestFence:
-    def test_one_who_waits_too_long_is_told_for_whom(self, tmp_path: Path) -> None:
-        fence = TreeLock(FolderDisk(tmp_path), lambda: b"", patience=0.01)
+    def test_a_timeout_names_the_holder(self, tmp_path: Path) -> None:
+        lock = TreeLock(FolderDisk(tmp_path), lambda: b"", patience=0.01)
         other = TreeLock(FolderDisk(tmp_path), lambda: b"", patience=0.01)
-        with fence.hold():
-            with pytest.raises(LockTimeout, match="another thread"), fence.hold():
+        with lock.hold():
+            with pytest.raises(LockTimeout, match="another thread"), lock.hold():
                 pass
             with pytest.raises(LockTimeout, match=f"process {os.getpid()}"), other.hold():
                 pass
 
-        with fence.hold():
+        with lock.hold():
             pass
         with other.hold():
             pass
 
     def test_only_one_thread_is_inside(self, tmp_path: Path) -> None:
-        fence = TreeLock(FolderDisk(tmp_path), lambda: b"")
+        lock = TreeLock(FolderDisk(tmp_path), lambda: b"")
         inside: list[int] = []
 
         def enter(number: int) -> None:
             for _ in range(200):
-                with fence.hold():
+                with lock.hold():
                     inside.append(number)
                     assert len(inside) == 1
                     inside.clear()
@@ -619,7 +619,7 @@ class TestFence:
                 done.result()
 
     def test_a_fork_of_one_who_is_inside_waits_outside(self, tmp_path: Path) -> None:
-        fence = TreeLock(FolderDisk(tmp_path), lambda: b"")
+        lock = TreeLock(FolderDisk(tmp_path), lambda: b"")
         left = tmp_path / "left"
 
         def enter() -> None:
@@ -627,7 +627,7 @@ class TestFence:
             with mine.hold():
                 assert left.exists()
 
-        with fence.hold():
+        with lock.hold():
             process = start(enter)
             process.join(0.1)
             left.touch()

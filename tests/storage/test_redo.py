@@ -51,7 +51,7 @@ def check(workload: str, effort: Effort = THOROUGH) -> int:
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
-def test_whatever_is_left_commits_are_whole_and_edits_are_kept(name: str) -> None:
+def test_whatever_is_left_commits_are_whole_and_edits_are_retained(name: str) -> None:
     assert check(WORKLOADS[name], THOROUGH._replace(share=8)) > 20
 
 
@@ -61,7 +61,7 @@ def test_very_many_states() -> None:
     assert not found.violations, str(found.violations[0])
 
 
-def test_files_are_synced_at_once_where_a_restart_can_not_be_told(
+def test_files_are_synced_at_once_where_a_restart_is_unknown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backend = DeviceLocalBackend(str(tmp_path / "memory"), str(tmp_path / "home"))
@@ -75,8 +75,8 @@ def test_the_mark_follows_the_files() -> None:
     store = Store.on(MemoryDisk(), Clock())
     for number in range(700):
         store.backend.commit({A: f"{number}", B: f"{number}"})
-    fence = store.backend.history.lock
-    mark, applied = fence.mark(), fence.applied()
+    lock = store.backend.history.lock
+    mark, applied = lock.mark(), lock.applied()
     assert mark is not None
     assert applied is not None
     assert 0 < mark <= applied == store.backend.history.position()

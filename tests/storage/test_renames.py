@@ -102,7 +102,7 @@ def test_an_edit_that_was_found_when_it_was_moved_is_part_of_it(
     ]
 
 
-def test_one_key_is_said_of_one_text(memory: Recorded) -> None:
+def test_moved_from_may_be_one_key_for_one_text(memory: Recorded) -> None:
     memory.write(A, "one")
     memory.because(moved_from=A.key).write(B, "one")
 

@@ -172,7 +172,7 @@ class TestChain:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What somebody asks selection for."""
+    """A request for a selection."""
 
     settings: StorageSettings
     required: Capabilities | None = None
@@ -339,7 +339,9 @@ class TestRefusal:
         assert asked.registry.protocols() == names
 
     @requirement("001-select-unregistered-message", "001-registry-miss-is-absence")
-    def test_an_unregistered_backend_is_told_beside_those_there_are(self, tmp_path: Path) -> None:
+    def test_an_error_for_an_unregistered_backend_lists_the_installed_ones(
+        self, tmp_path: Path
+    ) -> None:
         backends = BackendRegistry()
         backends.register("one", MemoryBackend)
         backends.register("another", MemoryBackend)
@@ -348,7 +350,7 @@ class TestRefusal:
         with pytest.raises(StorageSelectionError, match=r"'s3'.*Installed: another, one\."):
             select_backend(settings_in(tmp_path, "s3"), registry=backends)
 
-    def test_a_wrong_option_is_told_with_its_place_in_the_config(self, tmp_path: Path) -> None:
+    def test_a_wrong_option_is_reported_with_its_place_in_the_config(self, tmp_path: Path) -> None:
         settings = StorageSettings(
             str(tmp_path / "home"),
             "memory",

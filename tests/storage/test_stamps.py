@@ -428,7 +428,7 @@ class TestTable:
             assert not any(seen.stamps().values())
 
     @pytest.mark.parametrize("harm", ["damaged", "removed", "a folder", "of something else"])
-    def test_a_table_that_can_not_be_used_is_made_anew(
+    def test_a_table_that_can_not_be_used_is_rebuilt(
         self, vault: VaultBackend, root: Path, tmp_path: Path, harm: str
     ) -> None:
         file = tmp_path / "seen.sqlite"
@@ -449,7 +449,7 @@ class TestTable:
             assert look(vault, seen).new == ("a.md", "b.md")
             assert seen.stamps()
 
-    def test_a_table_that_is_removed_while_in_use_is_made_anew(
+    def test_a_table_that_is_removed_while_in_use_is_rebuilt(
         self, vault: VaultBackend, root: Path, tmp_path: Path, seen: StampTable
     ) -> None:
         write(root, a="a")

@@ -1,4 +1,4 @@
-"""Each test of the contract catches somebody who breaks it, and lets the honest pass."""
+"""Each test of the contract catches a backend that breaks it, and passes a correct one."""
 
 import inspect
 from dataclasses import fields
@@ -286,7 +286,7 @@ def broken_suite(implementation: Broken) -> Suite:
     return type(implementation.__name__, (healthy_suite(implementation),), overrides)
 
 
-def message(healthy: Suite, promises: frozenset[str]) -> Suite:
+def suite_with(healthy: Suite, promises: frozenset[str]) -> Suite:
     return type("Told", (healthy,), {"promises": promises})
 
 
@@ -361,7 +361,7 @@ def test_nothing_of_the_contract_can_be_replaced_or_mixed_over(name: str, base: 
 
 def test_a_promise_that_nobody_knows_is_refused() -> None:
     with pytest.raises(TypeError, match="survives_reopenning"):
-        message(StorageConformance, frozenset({"survives_reopenning"}))
+        suite_with(StorageConformance, frozenset({"survives_reopenning"}))
 
 
 def test_a_subclass_may_add_a_test() -> None:
@@ -384,15 +384,15 @@ def test_a_subclass_may_add_a_test() -> None:
     ],
 )
 def test_a_promise_switches_its_tests_on(promise: str, gated: list[str]) -> None:
-    without = suite.names_of_tests(message(StorageConformance, frozenset()))
-    with_it = suite.names_of_tests(message(StorageConformance, frozenset({promise})))
+    without = suite.names_of_tests(suite_with(StorageConformance, frozenset()))
+    with_it = suite.names_of_tests(suite_with(StorageConformance, frozenset({promise})))
 
     assert set(gated).isdisjoint(without)
     assert with_it == sorted([*without, *gated])
 
 
 def test_a_suite_without_promises_lacks_the_gated_tests_only() -> None:
-    without = suite.names_of_tests(message(StorageConformance, frozenset()))
+    without = suite.names_of_tests(suite_with(StorageConformance, frozenset()))
 
     assert {*without, *suite.gated_tests(StorageConformance)} == set(
         suite.names_of_tests(StorageConformance)
@@ -400,19 +400,21 @@ def test_a_suite_without_promises_lacks_the_gated_tests_only() -> None:
 
 
 def test_a_subclass_can_promise_what_its_base_did_not() -> None:
-    nothing = message(StorageConformance, frozenset())
+    nothing = suite_with(StorageConformance, frozenset())
     everything = test_conformance.TestVault.promises
 
-    assert GATED in suite.names_of_tests(message(nothing, everything))
-    assert GATED not in suite.names_of_tests(message(message(nothing, everything), frozenset()))
+    assert GATED in suite.names_of_tests(suite_with(nothing, everything))
+    assert GATED not in suite.names_of_tests(
+        suite_with(suite_with(nothing, everything), frozenset())
+    )
 
 
 @pytest.mark.parametrize("healthy", SHIPPED)
 @pytest.mark.parametrize("promise", [field.name for field in fields(Capabilities)])
-def test_a_suite_that_was_told_more_or_less_than_the_truth_fails(
+def test_a_suite_that_is_given_wrong_promises_fails(
     healthy: Suite, promise: str, tmp_path: Path
 ) -> None:
-    mistaken = message(healthy, healthy.promises ^ {promise})
+    mistaken = suite_with(healthy, healthy.promises ^ {promise})
 
     with pytest.raises(AssertionError):
         run(mistaken, "test_the_backend_promises_what_the_suite_was_told", tmp_path)

@@ -22,7 +22,7 @@ NOON = int(datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp() * 1000)
 
 
 class Clock:
-    """Stands still until it is told."""
+    """A clock that stands still until it is set."""
 
     def __init__(self, now: int = NOON) -> None:
         self.now = now
@@ -70,7 +70,9 @@ class TestCircumstances:
             {"more": {"deeper": [1]}},
         ],
     )
-    def test_what_somebody_else_wrote_is_kept_as_it_is(self, mapping: dict[str, Value]) -> None:
+    def test_what_another_program_wrote_is_retained_as_it_is(
+        self, mapping: dict[str, Value]
+    ) -> None:
         read = Circumstances.from_mapping(mapping)
 
         assert read.more == mapping
@@ -151,7 +153,7 @@ class TestVersions:
         with pytest.raises(AbsentError, match="was erased"):
             history.text(first)
 
-    def test_what_somebody_else_bound_may_be_no_text(self, history: History) -> None:
+    def test_what_another_program_bound_may_be_no_text(self, history: History) -> None:
         history.record([NewBinding(NOTE.key, b"\xff")])
         with pytest.raises(NotTextError, match="0xff"):
             history.text(history.versions(NOTE)[0])
@@ -231,7 +233,9 @@ class TestChanges:
         positions = [event.position for event in events]
         assert positions == sorted(set(positions))
 
-    def test_whoever_goes_on_from_the_last_one_misses_none(self, recorded: Recorded) -> None:
+    def test_a_reader_that_resumes_from_the_last_event_misses_none(
+        self, recorded: Recorded
+    ) -> None:
         history = recorded.history
         recorded.commit({Locator("a"): "1", Locator("b"): "2"})
         recorded.write(NOTE, "one")

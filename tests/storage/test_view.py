@@ -174,12 +174,12 @@ class TestReading:
         assert view.list(Locator("dir")) == []
         assert view.info(ROOT).is_dir
 
-    def test_what_is_no_text_is_told(self, recorded: Recorded) -> None:
+    def test_what_is_no_text_is_reported(self, recorded: Recorded) -> None:
         state = recorded.history.record([NewBinding(NOTE.key, b"\xff")])
         with pytest.raises(NotTextError):
             View(recorded.history, state).read(NOTE)
 
-    def test_a_text_hides_what_somebody_bound_below_it(self, recorded: Recorded) -> None:
+    def test_a_text_hides_what_another_process_bound_below_it(self, recorded: Recorded) -> None:
         state = recorded.history.record([NewBinding("a", b"text"), NewBinding("a/b", b"below")])
         view = View(recorded.history, state)
 

@@ -578,7 +578,7 @@ def test_where_files_can_not_be_exchanged_they_are_renamed(
     assert texts_in(backend) == {NOTE.key: "after"}
 
 
-def test_an_editor_that_writes_again_while_its_text_is_given_back_is_told_of(
+def test_an_editor_that_writes_again_while_its_text_is_given_back_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backend = DeviceLocalBackend(str(tmp_path / "root"), str(tmp_path / "home"))

@@ -1,4 +1,4 @@
-"""Commits that are broken off, wherever that can be, and what must be there afterwards."""
+"""Commits that are interrupted at every step, and what must be there afterwards."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
@@ -83,7 +83,7 @@ class Stepwise(MemoryBackend):
         StorageBackend.write_all(self, changes, expect=expect)
 
     def edit(self, locator: Locator, content: str | None) -> None:
-        """Change a text as somebody who does not ask."""
+        """Change a text as an editor does, without the lock."""
         if content is not None:
             MemoryBackend.write(self, locator, content)
         elif self.exists(locator):
@@ -226,7 +226,7 @@ def check_hand_edits(scenario: Scenario) -> None:
 
 
 def check_committed(scenario: Scenario) -> None:
-    """While a commit is under way, and after its writer died, its texts are told as before it."""
+    """During a commit, and after its writer died, `committed` returns the texts before it."""
     inner, disk = prepared(scenario).again()
     backend = recorded(inner, disk)
     old = _texts(tree(inner))
@@ -248,7 +248,7 @@ def check_committed(scenario: Scenario) -> None:
 
 
 def check_power_cuts(scenario: Scenario) -> None:
-    """Whatever a power cut leaves of the disk: old or new; new if somebody was told so.
+    """Whatever a power cut leaves of the disk: old or new; new if the commit was acknowledged.
 
     That holds though one of the texts was edited by hand after the commit.
     """

@@ -48,6 +48,8 @@ _NEW = tuple.__new__
 
 PayloadPut = tuple[bytes, int, int, int]
 """A put: digest, offset in the payload, length, checksum."""
+Savepoint = tuple[int, int, int, int, int]
+"""Lengths of a draft, to which it can be rolled back."""
 
 
 class ContentIndex:
@@ -165,7 +167,7 @@ class ContentIndex:
         positions = (table_position(name) for name in disk.names())
         for position in sorted((p for p in positions if p is not None), reverse=True):
             try:
-                table = Table.open(disk.open(table_name(position)))
+                table = Table(disk.open(table_name(position)).map())
             except (StaleIndexError, FileNotFoundError):
                 continue
             header = table.header
@@ -313,13 +315,12 @@ class CommitDraft:
             self.records.append(record)
 
     # ------------------------------------------------------------ rolling back
-    def savepoint(self) -> "Savepoint":
-        return Savepoint(
-            len(self.records), len(self.puts), self._length, len(self._seen_before), len(self._once)
-        )
+    def savepoint(self) -> Savepoint:
+        lengths = len(self.records), len(self.puts), self._length
+        return *lengths, len(self._seen_before), len(self._once)
 
-    def roll_back(self, begun: "Savepoint") -> None:
-        records, puts, self._length, seen, once = begun
+    def roll_back(self, savepoint: Savepoint) -> None:
+        records, puts, self._length, seen, once = savepoint
         for digest, before in reversed(self._seen_before[seen:]):
             if before is None:
                 del self._visible[digest]
@@ -333,11 +334,3 @@ class CommitDraft:
         del self.puts[puts:]
         del self.payload[puts:]
         del self._seen_before[seen:]
-
-
-class Savepoint(NamedTuple):
-    records: int
-    puts: int
-    length: int
-    seen: int
-    once: int

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from perdure.artifacts.artifact import (
     SID,
@@ -170,16 +170,13 @@ def _recipes(
     return recipes
 
 
-class Derivation:
+class Derivation(NamedTuple):
     """A derived artifact to be stored, with its result."""
 
-    def __init__(
-        self, root: SID, nodes: list[Structure], literals: dict[SID, Content], result: Content
-    ) -> None:
-        self.root = root
-        self.result = result
-        self._nodes = nodes
-        self._literals = literals
+    root: SID
+    nodes: list[Structure]
+    literals: dict[SID, Content]
+    result: Content
 
     @property
     def digest(self) -> bytes:
@@ -188,11 +185,11 @@ class Derivation:
     def plan(self, draft: CommitDraft, catalogue: "Catalogue", algorithm: Hash) -> None:
         """Draft the entries that are not in the log yet, in the specified order."""
         catalogue.follow()
-        known = catalogue.registered([node.sid for node in self._nodes])
-        for node in self._nodes:
+        known = catalogue.registered([node.sid for node in self.nodes])
+        for node in self.nodes:
             if node.sid not in known:
                 draft.append_once(Register(node.sid, node.encoded))
-        for literal in self._literals.values():
+        for literal in self.literals.values():
             draft.put(literal)
         draft.put(self.result)
         cid = CID(self.result.digest, algorithm)

@@ -87,6 +87,8 @@ def table_position(name: str) -> int | None:
 
 
 class Table:
+    """A mapped table; raises `StaleIndexError` if it is damaged or of another version."""
+
     def __init__(self, view: View) -> None:
         self._view = view
         self.header, self._bits, self.count = _read_header(view)
@@ -102,11 +104,6 @@ class Table:
         self._checked = bytearray(buckets)
         """The buckets that were verified."""
         self._shift = 64 - self._bits
-
-    @classmethod
-    def open(cls, file: File) -> "Table":
-        """Open a table; raises `StaleIndexError` if it is damaged or of another version."""
-        return cls(file.map())
 
     def find(self, digest: bytes) -> IndexRow | None:
         prefix = int.from_bytes(digest[:_PREFIX_BYTES], "big")
@@ -253,7 +250,7 @@ def write_table(
     _write_all(file, more_at, iter([more]))
     ends = (more_at, len(more), crc32c(more), crc32c(packed))
     file.write(0, [_encode_header(header, bits, count, ends)])
-    return Table.open(file)
+    return Table(file.map())
 
 
 _Step = tuple[int, int, bytes, IndexRow | None]

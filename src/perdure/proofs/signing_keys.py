@@ -6,11 +6,10 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perdure.dataclass import dataclass, field
 from perdure.errors import ProofError, explain, explain_reading
@@ -57,11 +56,16 @@ class PublicKey:
 
     def verify(self, message: bytes, signature: bytes) -> None:
         """Raise `ProofError` unless this key signed the message."""
-        if not _is_signed(self.key, message, signature):
+        key_class = _ed25519().Ed25519PublicKey
+        from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - optional
+
+        try:
+            key_class.from_public_bytes(self.key).verify(signature, message)
+        except (InvalidSignature, ValueError):
             raise ProofError(
                 f"the signature by {self.name!a} does not match the text. Fix: none; the text, the "
                 "signature or the public key was changed."
-            )
+            ) from None
 
     def __str__(self) -> str:
         return f"{self.name}+{self.id.hex()}+{to_base64(_ED25519 + self.key)}"
@@ -205,28 +209,16 @@ def _link_unless_taken(unfinished: Path, path: Path) -> None:
 
 # ---------------------------------------------------------------- the library
 def _private_key(seed: bytes) -> "Ed25519PrivateKey":
-    with _installed():
-        from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: PLC0415 - optional
-    return ed25519.Ed25519PrivateKey.from_private_bytes(seed)
+    key: Ed25519PrivateKey = _ed25519().Ed25519PrivateKey.from_private_bytes(seed)
+    return key
 
 
-def _is_signed(key: bytes, message: bytes, signature: bytes) -> bool:
-    with _installed():
-        from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - optional
-        from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: PLC0415 - optional
+def _ed25519() -> Any:  # noqa: ANN401 - an optional module
     try:
-        ed25519.Ed25519PublicKey.from_public_bytes(key).verify(signature, message)
-    except (InvalidSignature, ValueError):
-        return False
-    return True
-
-
-@contextmanager
-def _installed() -> Iterator[None]:
-    try:
-        yield
+        from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: PLC0415 - optional
     except ImportError as error:
         raise ProofError(
             "nothing can be signed or verified: cryptography is not installed. "
             "Fix: pip install '.[proofs]' from a checkout."
         ) from error
+    return ed25519

@@ -133,7 +133,7 @@ class TestPut:
         assert store.get(hello, state) == b"hello"
         assert store.get(world, state) == b"world"
 
-    def test_nothing_is_made_on_disk_before_the_first_put(self, tmp_path: Path) -> None:
+    def test_nothing_is_created_on_disk_before_the_first_put(self, tmp_path: Path) -> None:
         with ArtifactStore.open(tmp_path / "history") as store:
             assert store.get(CID.of(b"hello")) is None
             assert store.current() == IndexState(0, 0)
@@ -284,7 +284,7 @@ class TestStates:
         assert store.get(cid, state) == b"hello"
 
     @requirement("004-state-replayable")
-    def test_the_index_is_made_again_from_the_log(self, store: ArtifactStore, disk: Disk) -> None:
+    def test_the_index_is_rebuilt_from_the_log(self, store: ArtifactStore, disk: Disk) -> None:
         cids, _ = store.put_many([Literal(b"%d" % number) for number in range(50)])
         store.tombstone(cids[3], "no more")
         store.snapshot()
@@ -352,7 +352,7 @@ class TestTombstones:
 class TestDerived:
     @requirement("004-put-registers-structure", "004-put-materializes", "004-put-lazy-artifact")
     @requirement("004-dag-by-sid", "004-put-caches-cid", "004-put-order")
-    def test_a_derived_artifact_is_registered_made_and_put(self, store: ArtifactStore) -> None:
+    def test_a_derived_artifact_is_registered_created_and_put(self, store: ArtifactStore) -> None:
         cid, _ = store.put(BOTH)
 
         assert store.get(cid) == b"helloworld"
@@ -362,7 +362,7 @@ class TestDerived:
         assert store.structure(sid_of(Literal(b"never"))) is None
 
     @requirement("004-put-reuses-sid", "004-put-uses-cached-cid")
-    def test_what_was_made_is_not_made_again(self, store: ArtifactStore) -> None:
+    def test_what_was_derived_is_not_derived_again(self, store: ArtifactStore) -> None:
         calls = []
 
         def tell(*_: object) -> bytes:
@@ -387,7 +387,7 @@ class TestDerived:
         assert kinds(store).count(Result) == 1
 
     @requirement("004-put-materializes-children")
-    def test_children_are_made_as_they_are_needed(self, store: ArtifactStore) -> None:
+    def test_children_are_created_as_they_are_needed(self, store: ArtifactStore) -> None:
         inner = Derived("slice", "1", (BOTH,), {"offset": 3, "length": 4})
         outer = Derived("concat", "1", (inner, inner, Derived("hash", "1", (BOTH,))))
 
@@ -427,7 +427,7 @@ class TestDerived:
             assert one.put(BOTH)[0] == two.put(BOTH)[0]
             assert one.structure(sid_of(BOTH)) == two.structure(sid_of(BOTH))
 
-    def test_two_results_for_one_structure_are_reported_and_both_kept(
+    def test_two_results_for_one_structure_are_reported_and_both_retained(
         self, store: ArtifactStore
     ) -> None:
         results = iter([b"one", b"two"])
@@ -446,7 +446,7 @@ class TestDerived:
         assert [fault.what for fault in store.verify().faults]
 
     @pytest.mark.search
-    def test_a_chain_of_100_000_is_made(self, tmp_path: Path) -> None:
+    def test_a_chain_of_100_000_is_created(self, tmp_path: Path) -> None:
         artifact: Literal | Derived = HELLO
         for _ in range(100_000):
             artifact = Derived("utf8", "1", (artifact,))
@@ -507,7 +507,7 @@ class TestCollection:
         assert store.get(retained) == b"hello"
         assert store.verify().ok
 
-    def test_what_a_retained_state_shows_is_kept_where_it_is(self, store: ArtifactStore) -> None:
+    def test_content_that_a_retained_state_shows_stays_in_place(self, store: ArtifactStore) -> None:
         cid, before = store.put(HELLO)
         place = store.locate(cid)
         store.put(WORLD)
@@ -517,7 +517,7 @@ class TestCollection:
         assert store.get(cid, before) == b"hello"
         assert store.locate(cid, before) == place
 
-    def test_what_is_pinned_is_kept(self, store: ArtifactStore) -> None:
+    def test_what_is_pinned_is_retained(self, store: ArtifactStore) -> None:
         cid, _ = store.put(HELLO)
         state = store.tombstone(cid, "no more")
 
@@ -584,7 +584,7 @@ class TestMending:
 
 
 class TestHashes:
-    def test_a_store_keeps_the_hash_it_was_made_with(self, tmp_path: Path) -> None:
+    def test_a_store_keeps_the_hash_it_was_created_with(self, tmp_path: Path) -> None:
         with ArtifactStore.open(tmp_path, hash=Hash.BLAKE3) as store:
             cid, _ = store.put(HELLO)
         with ArtifactStore.open(tmp_path) as again:
@@ -611,7 +611,7 @@ class TestTables:
                 assert store.get(cids[123]) == b"123"
                 assert store.get_many(cids[::1000]) == [b"%d" % n for n in range(0, 20_000, 1000)]
 
-    def test_a_damaged_table_is_made_again_and_never_answers(self, tmp_path: Path) -> None:
+    def test_a_damaged_table_is_rebuilt_and_never_answers(self, tmp_path: Path) -> None:
         with ArtifactStore.open(tmp_path) as store:
             cids, _ = store.put_many([Literal(b"%d" % number) for number in range(300)])
             store.snapshot()

@@ -177,7 +177,7 @@ class TestSignatures:
         assert repr(key.seed) not in repr(key)
         assert to_base64(key.seed)[:20] not in f"{key} {key!r}"
 
-    def test_no_two_made_keys_are_alike(self) -> None:
+    def test_no_two_created_keys_are_alike(self) -> None:
         assert len({SigningKey.generate(NAME).seed for _ in range(100)}) == 100
 
 
@@ -202,7 +202,7 @@ class TestFile:
         assert list(tmp_path.iterdir()) == [path]
         assert path.stat().st_nlink == 1
 
-    def test_none_is_said_to_be_absent(self, tmp_path: Path) -> None:
+    def test_none_means_absent(self, tmp_path: Path) -> None:
         with pytest.raises(AbsentError):
             SigningKey.load(tmp_path / "log.key")
 
@@ -261,7 +261,7 @@ class TestFile:
             SigningKey.load_or_generate(tmp_path / "nowhere.key", NAME)
         assert not (tmp_path / "missing.key").exists()
 
-    def test_a_place_where_no_file_can_be_is_said_so(self, tmp_path: Path) -> None:
+    def test_a_place_where_no_file_can_be_is_reported(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("")
         with pytest.raises(FileAboveError):
             SigningKey.load_or_generate(tmp_path / "file" / "log.key", NAME)

@@ -1,4 +1,4 @@
-"""What a store's owner can show to somebody who has no more than the public key."""
+"""What a store's owner can prove to a party that has only the public key."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Results that somebody else made, many at a time, are found again by their structure."""
+"""Results that the caller computed, many at a time, are found by their structure."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def sids(*artifacts: Derived) -> list[SID]:
     return [sid_of(each) for each in artifacts]
 
 
-def test_what_was_told_is_remembered_also_by_another_process(
+def test_what_was_recorded_is_remembered_also_by_another_process(
     store: ArtifactStore, tmp_path: Path
 ) -> None:
     store.record_results([(shout(b"a"), b"A"), (shout(b"b"), b"B")])
@@ -32,7 +32,7 @@ def test_what_was_told_is_remembered_also_by_another_process(
     assert again.results_of(sids(shout(b"b"), shout(b"c"), shout(b"a"))) == [b"B", None, b"A"]
 
 
-def test_what_is_told_after_somebody_asked_is_remembered_too(
+def test_what_is_recorded_after_a_query_is_remembered_too(
     store: ArtifactStore, tmp_path: Path
 ) -> None:
     other = ArtifactStore.open(tmp_path / "memo")
@@ -53,7 +53,7 @@ def test_another_parameter_is_another_result(store: ArtifactStore) -> None:
     assert store.results_of(sids(shout(b"a", model="other"))) == [None]
 
 
-def test_the_input_is_named_and_not_kept(store: ArtifactStore) -> None:
+def test_the_input_is_named_and_not_stored(store: ArtifactStore) -> None:
     store.record_results([(shout(b"a"), b"A")])
 
     assert store.get(CID.of(b"a")) is None
@@ -68,7 +68,7 @@ def test_the_first_result_stays_the_result(store: ArtifactStore) -> None:
     assert store.results_of(sids(shout(b"a"))) == [b"A"]
 
 
-def test_the_same_told_twice_is_kept_once(store: ArtifactStore) -> None:
+def test_the_same_recorded_twice_is_retained_once(store: ArtifactStore) -> None:
     first = store.record_results([(shout(b"a"), b"A")])
 
     assert store.record_results([(shout(b"a"), b"A")]).position == first.position

@@ -1,4 +1,4 @@
-"""Who closes a history leaves it so that the next one opens it quickly."""
+"""Closing a history leaves a table, so that the next process opens it quickly."""
 
 from concurrent.futures import ThreadPoolExecutor
 
