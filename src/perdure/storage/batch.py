@@ -150,22 +150,14 @@ class DirectoryCache:
         return spelled
 
 
-class _Write(NamedTuple):
+class _Step(NamedTuple):
+    """What a change does on disk."""
+
     change: TextChange
     directory: str
     name: str
-    data: bytes
     before: os.stat_result | None
-
-
-class _Removal(NamedTuple):
-    change: TextChange
-    directory: str
-    name: str
-
-
-_Step = _Write | _Removal | None
-"""What a change does on disk; None if there is nothing to remove."""
+    """The status of the file that is replaced or removed; None if there is none."""
 
 
 class WriteBatch:
@@ -208,17 +200,35 @@ class WriteBatch:
             held.verify()
             raise
 
-    def _plan(self, change: TextChange, directories: DirectoryCache) -> _Step:
-        """Find where on disk the change is made; raise if it can't be."""
+    def _plan(self, change: TextChange, directories: DirectoryCache) -> _Step | None:
+        """Find where on disk the change is made; None if there is nothing to remove."""
         self.key = change.locator.key
-        if change.data is None:
-            return _plan_removal(change, directories)
-        return _plan_write(change, change.data, directories)
+        parent, _, segment = self.key.rpartition("/")
+        try:
+            is_removal = change.data is None
+            directory = directories.find(parent) if is_removal else directories.create(parent)
+        except (FileNotFoundError, NotADirectoryError):
+            if change.data is not None:
+                raise
+            check_found(None, change.expect, change.locator)
+            return None
+        if directory in directories.created:
+            check_found(None, change.expect, change.locator)
+            return None if is_removal else _Step(change, directory, segment, None)
+        name = directories.spelling_in(directory, segment)
+        descriptor = directories.open(directory)
+        before = _status_in(descriptor, name)
+        if before is not None and stat.S_ISDIR(before.st_mode):
+            raise IsADirectoryError(errno.EISDIR, "")
+        _compare(change, descriptor, name)
+        return None if is_removal and before is None else _Step(change, directory, name, before)
 
-    def _change(self, steps: Sequence[_Step], held: HeldLock, directories: DirectoryCache) -> None:
+    def _change(
+        self, steps: Sequence[_Step | None], held: HeldLock, directories: DirectoryCache
+    ) -> None:
         """Write all files, then rename them; a removed text is renamed into a temporary folder."""
-        writes = [step for step in steps if isinstance(step, _Write)]
-        removals = dict.fromkeys(step.directory for step in steps if isinstance(step, _Removal))
+        writes = [step for step in steps if step and step.change.data is not None]
+        removals = dict.fromkeys(s.directory for s in steps if s and s.change.data is None)
         names = held.temporaries([*(write.directory for write in writes), *removals])
         trash = dict(zip(removals, names[len(writes) :], strict=True))
         try:
@@ -235,15 +245,15 @@ class WriteBatch:
                 _discard(directories, directory, name)
 
     def _write_files(
-        self, writes: Sequence[_Write], names: Sequence[str], directories: DirectoryCache
+        self, writes: Sequence[_Step], names: Sequence[str], directories: DirectoryCache
     ) -> None:
         for start in range(0, len(writes), MOST_OPEN):
             written: list[int] = []
             try:
                 for place, write in enumerate(writes[start : start + MOST_OPEN], start):
-                    self.key = write.change.locator.key
+                    self.key, data = write.change.locator.key, write.change.data or b""
                     directory = directories.open(write.directory)
-                    written.append(_write_new(directory, names[place], write.data, write.before))
+                    written.append(_write_new(directory, names[place], data, write.before))
                     if self._durable:
                         _start_sync(written[-1])
                 if self._durable:
@@ -254,7 +264,7 @@ class WriteBatch:
 
     def _rename(
         self,
-        steps: Sequence[_Step],
+        steps: Sequence[_Step | None],
         names: Iterable[str],
         trash: dict[str, str],
         held: HeldLock,
@@ -265,7 +275,7 @@ class WriteBatch:
             if step is not None:
                 self.key = step.change.locator.key
                 directory = directories.open(step.directory)
-                if isinstance(step, _Write):
+                if step.change.data is not None:
                     _replace(step, next(temporaries), directory, held)
                 else:
                     name = trash[step.directory]
@@ -275,7 +285,7 @@ class WriteBatch:
                 self.changed += 1
             self._done += 1
 
-    def _remove(self, removal: _Removal, directory: int, trash: int, held: HeldLock) -> None:
+    def _remove(self, removal: _Step, directory: int, trash: int, held: HeldLock) -> None:
         temporary = str(self._done)
         try:
             _rename_locked(held, removal.name, directory, temporary, trash)
@@ -292,7 +302,7 @@ class WriteBatch:
             raise
 
 
-def _replace(write: _Write, temporary: str, directory: int, held: HeldLock) -> None:
+def _replace(write: _Step, temporary: str, directory: int, held: HeldLock) -> None:
     """Rename a file to its name; restore what others wrote there since it was compared."""
     change, name = write.change, write.name
     if change.expect is None:
@@ -311,7 +321,7 @@ def _replace(write: _Write, temporary: str, directory: int, held: HeldLock) -> N
             _compare(change, directory, temporary)
         except BaseException:
             openat.rename(temporary, name, directory, directory, how)
-            if content_in(directory, temporary) != write.data:  # and another one came
+            if content_in(directory, temporary) != change.data:  # and another one came
                 openat.rename(temporary, name, directory, directory, how)
             raise
         with suppress(OSError):  # then the next holder of the lock removes it
@@ -343,39 +353,6 @@ def sync_below(root: str, open_below: Opener, keys: Sequence[str]) -> None:
         for folder in folders:
             with suppress(FileNotFoundError, NotADirectoryError):
                 sync(directories.open(directories.find(folder)))
-
-
-def _plan_write(change: TextChange, data: bytes, directories: DirectoryCache) -> _Write:
-    parent, _, segment = change.locator.key.rpartition("/")
-    directory = directories.create(parent)
-    if directory in directories.created:
-        check_found(None, change.expect, change.locator)
-        return _Write(change, directory, segment, data, None)
-    name, before = _find(change, directory, directories)
-    return _Write(change, directory, name, data, before)
-
-
-def _plan_removal(change: TextChange, directories: DirectoryCache) -> _Removal | None:
-    try:
-        directory = directories.find(_parent(change.locator.key))
-    except (FileNotFoundError, NotADirectoryError):
-        check_found(None, change.expect, change.locator)
-        return None
-    name, before = _find(change, directory, directories)
-    return None if before is None else _Removal(change, directory, name)
-
-
-def _find(
-    change: TextChange, directory: str, directories: DirectoryCache
-) -> tuple[str, os.stat_result | None]:
-    """Return the name and status of the file to change, if it is as expected."""
-    name = directories.spelling_in(directory, change.locator.name)
-    descriptor = directories.open(directory)
-    before = _status_in(descriptor, name)
-    if before is not None and stat.S_ISDIR(before.st_mode):
-        raise IsADirectoryError(errno.EISDIR, "")
-    _compare(change, descriptor, name)
-    return name, before
 
 
 def _discard(directories: DirectoryCache, directory: str, temporary: str) -> None:

@@ -436,7 +436,7 @@ class DeviceLocalBackend(FolderBackend):
 
     @property
     def defers_sync(self) -> bool:
-        """Only if a restart of the machine can be detected; each process would redo a lot."""
+        """True if a restart of the machine can be detected, so that a redo is rare."""
         from perdure.artifacts.disk import boot_id  # noqa: PLC0415 - only for writes
 
         return bool(boot_id())
