@@ -150,7 +150,7 @@ class DirectoryCache:
         return spelled
 
 
-class _Step(NamedTuple):
+class _FileChange(NamedTuple):
     """What a change does on disk."""
 
     change: TextChange
@@ -200,7 +200,7 @@ class WriteBatch:
             held.verify()
             raise
 
-    def _plan(self, change: TextChange, directories: DirectoryCache) -> _Step | None:
+    def _plan(self, change: TextChange, directories: DirectoryCache) -> _FileChange | None:
         """Find where on disk the change is made; None if there is nothing to remove."""
         self.key = change.locator.key
         parent, _, segment = self.key.rpartition("/")
@@ -214,17 +214,19 @@ class WriteBatch:
             return None
         if directory in directories.created:
             check_found(None, change.expect, change.locator)
-            return None if is_removal else _Step(change, directory, segment, None)
+            return None if is_removal else _FileChange(change, directory, segment, None)
         name = directories.spelling_in(directory, segment)
         descriptor = directories.open(directory)
         before = _status_in(descriptor, name)
         if before is not None and stat.S_ISDIR(before.st_mode):
             raise IsADirectoryError(errno.EISDIR, "")
         _compare(change, descriptor, name)
-        return None if is_removal and before is None else _Step(change, directory, name, before)
+        return (
+            None if is_removal and before is None else _FileChange(change, directory, name, before)
+        )
 
     def _change(
-        self, steps: Sequence[_Step | None], held: HeldLock, directories: DirectoryCache
+        self, steps: Sequence[_FileChange | None], held: HeldLock, directories: DirectoryCache
     ) -> None:
         """Write all files, then rename them; a removed text is renamed into a temporary folder."""
         writes = [step for step in steps if step and step.change.data is not None]
@@ -245,7 +247,7 @@ class WriteBatch:
                 _discard(directories, directory, name)
 
     def _write_files(
-        self, writes: Sequence[_Step], names: Sequence[str], directories: DirectoryCache
+        self, writes: Sequence[_FileChange], names: Sequence[str], directories: DirectoryCache
     ) -> None:
         for start in range(0, len(writes), MOST_OPEN):
             written: list[int] = []
@@ -264,7 +266,7 @@ class WriteBatch:
 
     def _rename(
         self,
-        steps: Sequence[_Step | None],
+        steps: Sequence[_FileChange | None],
         names: Iterable[str],
         trash: dict[str, str],
         held: HeldLock,
@@ -285,7 +287,7 @@ class WriteBatch:
                 self.changed += 1
             self._done += 1
 
-    def _remove(self, removal: _Step, directory: int, trash: int, held: HeldLock) -> None:
+    def _remove(self, removal: _FileChange, directory: int, trash: int, held: HeldLock) -> None:
         temporary = str(self._done)
         try:
             _rename_locked(held, removal.name, directory, temporary, trash)
@@ -302,7 +304,7 @@ class WriteBatch:
             raise
 
 
-def _replace(write: _Step, temporary: str, directory: int, held: HeldLock) -> None:
+def _replace(write: _FileChange, temporary: str, directory: int, held: HeldLock) -> None:
     """Rename a file to its name; restore what others wrote there since it was compared."""
     change, name = write.change, write.name
     if change.expect is None:
