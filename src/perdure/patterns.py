@@ -1,7 +1,9 @@
 """Patterns that are compiled when they are first used: most processes use few of them."""
 
 import re
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from re import _parser  # type: ignore[attr-defined] # as it is called since 3.11
 from typing import Any, cast
 
@@ -60,3 +62,39 @@ def _needed_in(name: str, detail: Any) -> frozenset[str]:  # noqa: ANN401 - as i
         return frozenset(chr(code) for _, code in detail)
     branches = [_needed(each) for each in detail[1]] if name == "BRANCH" else [frozenset[str]()]
     return frozenset().union(*branches) if all(branches) else frozenset()
+
+
+_HEADING = later(r"\[([a-z ]+)\]")
+_NAMED = later(r"([A-Za-z][A-Za-z_ ]*) = (.+)")
+_REFERENCE = later(r"\{([A-Z_]+)\}")
+
+
+def entries(path: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield heading, name and text of each entry; what has no name is called nothing."""
+    known: dict[str, str] = {}
+    heading = ""
+    for line in path.read_text("utf-8").splitlines():
+        if not line or line.startswith("#"):
+            continue
+        if line.startswith("[") and (found := _HEADING.fullmatch(line)):
+            heading = found[1]
+            continue
+        text = _REFERENCE.sub(lambda name: known[name[1]], line) if "{" in line else line
+        named = _NAMED.fullmatch(text) if " = " in text else None
+        if named:
+            known[named[1]] = named[2]
+        yield (heading, named[1], named[2]) if named else (heading, "", text)
+
+
+def table(module: str, name: str, heading: str = "") -> dict[str, str]:
+    """Return the named entries of the table beside a module, below one heading."""
+    path = Path(module).with_name(name)
+    return {name: text for below, name, text in entries(path) if below == heading}
+
+
+def lists(module: str, name: str) -> dict[str, list[str]]:
+    """Return the lines below each heading of the table beside a module, as they are written."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for heading, key, text in entries(Path(module).with_name(name)):
+        found[heading].append(f"{key} = {text}" if key else text)
+    return dict(found)

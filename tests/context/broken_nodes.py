@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 
 from perdure import frontmatter, markdown
-from perdure.context import draft, files, links, nodes, reading, relations
-from perdure.context.draft import Draft
-from perdure.context.files import CONTENT, META, Look, Parts, cid_of
-from perdure.context.nodes import Nodes
-from perdure.context.reading import NodeReader, Reach, RealFiles, Stored, absent
+from perdure.context import node_files, nodes, reader, relations
+from perdure.context.node_files import CONTENT, META, Look, Parts, cid_of
+from perdure.context.nodes import Draft, Nodes
+from perdure.context.reader import NodeReader, Reach, RealFiles, Stored, absent
 from perdure.context.relations import Relations
 from perdure.engine.feed import LogFeed
 from perdure.engine.indexing import Following
@@ -100,7 +99,7 @@ def takes_contents_for_frontmatter(patch: Patch) -> None:
 
 
 def writes_summaries_first(patch: Patch) -> None:
-    patch.setattr(draft, "PARTS", files.PARTS[::-1])
+    patch.setattr(nodes, "PARTS", node_files.PARTS[::-1])
 
 
 class WritesOneByOne(Nodes):
@@ -396,14 +395,14 @@ class IsFollowedByAll(Nodes):
 
 def shows_the_new_name(patch: Patch) -> None:
     def renamed(content: str, follow: Callable[[str], Uri | None], *_: object) -> str:
-        new = next(filter(None, map(follow, links.targets(content))), None)
+        new = next(filter(None, map(follow, relations.targets(content))), None)
         return content if new is None else re.sub(r"\[\[[^]]*tabs[^]]*]]", f"[[{new}]]", content)
 
     patch.setattr(nodes, "relinked", renamed)
 
 
 def breaks_tables(patch: Patch) -> None:
-    healthy = links.relinked
+    healthy = relations.relinked
     patch.setattr(nodes, "relinked", lambda *given: healthy(*given).replace("\\|", "|"))
 
 
@@ -415,7 +414,7 @@ class LeavesItsOwnLinks(Nodes):
 
 
 def names_skills_by_their_category(patch: Patch) -> None:
-    patch.setattr(links, "_said", lambda place, _: f"{place.category}/{place.name}")
+    patch.setattr(relations, "_said", lambda place, _: f"{place.category}/{place.name}")
 
 
 # ---------------------------------------------------------------- listing
@@ -453,16 +452,16 @@ class LeavesFolders(Nodes):
 
 
 def writes_a_title(patch: Patch) -> None:
-    healthy = draft._content_file
+    healthy = nodes._content_file
 
     def titled(node: ContextNode, stored: Stored | None) -> str:
         return f"---\ntitle: {node.title}\n---\n{healthy(node, stored)}"
 
-    patch.setattr(draft, "_content_file", titled)
+    patch.setattr(nodes, "_content_file", titled)
 
 
 def drops_lines_that_it_did_not_write(patch: Patch) -> None:
-    patch.setattr(draft, "_content_file", lambda node, _stored: node.content)
+    patch.setattr(nodes, "_content_file", lambda node, _stored: node.content)
 
 
 def knows_plain_fences_only(patch: Patch) -> None:
@@ -475,14 +474,14 @@ def takes_any_frontmatter(patch: Patch) -> None:
 
 
 def refuses_edits_of_broken_frontmatter(patch: Patch) -> None:
-    healthy = files.edited_content
+    healthy = node_files.edited_content
 
     def edited(said: str | None) -> tuple[str, str]:
         lines, body = healthy(said)
         frontmatter.properties(lines)
         return lines, body
 
-    patch.setattr(reading, "edited_content", edited)
+    patch.setattr(reader, "edited_content", edited)
 
 
 def sees_no_edits(patch: Patch) -> None:
@@ -498,7 +497,7 @@ def refuses_missing_summaries(patch: Patch) -> None:
             raise InvalidValueError("it is gone. Fix: write it.")
         return said
 
-    patch.setattr(reading, "edited_abstract", edited)
+    patch.setattr(reader, "edited_abstract", edited)
 
 
 class DoesNotCountEdits(Nodes):
@@ -614,7 +613,7 @@ def knows_plain_links_only(patch: Patch) -> None:
     healthy = markdown.links
     plain = re.compile(r"\[\[[a-z-]+\]\]")
     patch.setattr(
-        links,
+        relations,
         "links",
         lambda text: [each for each in healthy(text) if plain.match(text, each.start)],
     )
@@ -622,12 +621,12 @@ def knows_plain_links_only(patch: Patch) -> None:
 
 def knows_no_code(patch: Patch) -> None:
     healthy = markdown.links
-    patch.setattr(links, "links", lambda text: healthy(re.sub("[`~]", "-", text)))
+    patch.setattr(relations, "links", lambda text: healthy(re.sub("[`~]", "-", text)))
 
 
 def takes_stray_ticks_for_code(patch: Patch) -> None:
     healthy = markdown.links
-    patch.setattr(links, "links", lambda text: healthy(re.sub("`[^`]*`", "", text)))
+    patch.setattr(relations, "links", lambda text: healthy(re.sub("`[^`]*`", "", text)))
 
 
 def links_to_what_is_not_there(patch: Patch) -> None:
@@ -635,27 +634,27 @@ def links_to_what_is_not_there(patch: Patch) -> None:
 
 
 def looks_far_away_first(patch: Patch) -> None:
-    candidates = links._candidates
-    patch.setattr(links, "_candidates", lambda *given: reversed(list(candidates(*given))))
+    candidates = relations._candidates
+    patch.setattr(relations, "_candidates", lambda *given: reversed(list(candidates(*given))))
 
 
 def ignores_categories(patch: Patch) -> None:
-    owned = links._owned_candidates
-    patch.setattr(links, "_owned_candidates", lambda _, *given: owned("", *given))
+    owned = relations._owned_candidates
+    patch.setattr(relations, "_owned_candidates", lambda _, *given: owned("", *given))
 
 
 def links_to_itself(patch: Patch) -> None:
-    def resolve(target: str, start: Uri, places: links.Places) -> Uri | None:
-        found = (p for p in links._candidates(target, start, places) if places.is_active(p))
+    def resolve(target: str, start: Uri, places: relations.Places) -> Uri | None:
+        found = (p for p in relations._candidates(target, start, places) if places.is_active(p))
         return next(found, None)
 
-    patch.setattr(links, "resolve", resolve)
+    patch.setattr(relations, "resolve", resolve)
 
 
 def takes_other_accounts_for_its_own(patch: Patch) -> None:
-    resolve = links.resolve
+    resolve = relations.resolve
     patch.setattr(
-        links,
+        relations,
         "resolve",
         lambda target, *given: resolve(target.replace("//other/", "//acme/"), *given),
     )
@@ -668,7 +667,7 @@ class GivesOneEdgeForEachTarget(Relations):
 
 def files_uris_by_their_last_part(patch: Patch) -> None:
     patch.setattr(
-        links, "name_in", lambda target: slugify(target.removesuffix(".md").split("/")[-1])
+        relations, "name_in", lambda target: slugify(target.removesuffix(".md").split("/")[-1])
     )
 
 
@@ -684,7 +683,7 @@ def sees_no_links(patch: Patch) -> None:
 
 
 def looks_for_links_only(patch: Patch) -> None:
-    patch.setattr(links, "names_of_edges", lambda _: set())
+    patch.setattr(relations, "names_of_edges", lambda _: set())
 
 
 class RemembersWhatLedHere(Relations):

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from perdure.context import outbox as drafts
-from perdure.context.outbox import LEASE_SECONDS, MAX_SIBLINGS
+from perdure.context import events as drafts
+from perdure.context.events import LEASE_SECONDS, MAX_SIBLINGS
 from perdure.errors import LeaseError
 from perdure.model import (
     ContextNode,

@@ -4,12 +4,11 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from perdure.context.files import CONTENT
-from perdure.context.links import Backlinks, ScannedLinks
+from perdure.context.node_files import CONTENT
 from perdure.context.nodes import Nodes
-from perdure.context.reading import NodeReader
-from perdure.context.relations import Relations
-from perdure.context.tenants import NodeData
+from perdure.context.reader import NodeReader
+from perdure.context.relations import Backlinks, Relations, ScannedLinks
+from perdure.context.tenancy import NodeData
 from perdure.engine.namespaces import NamespaceManager
 from perdure.engine.outbox import OutboxStore
 from perdure.engine.repair import Repair

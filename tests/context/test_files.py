@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.context.files import Meta, parse_relations, relations_text
+from perdure.context.node_files import Meta, parse_relations, relations_text
 from perdure.errors import InvalidValueError
 from perdure.model import NodeStatus, RelationEdge
 from perdure.model.values import JSON

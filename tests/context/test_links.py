@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.context import links
+from perdure.context import relations
 from perdure.model import Uri
 
 START = Uri.parse("ctx://acme/users/ana/memories/preference/start")
@@ -48,7 +48,7 @@ class Known:
     ],
 )
 def test_links_are_found(content: str, targets: list[str]) -> None:
-    assert list(links.targets(content)) == targets
+    assert list(relations.targets(content)) == targets
 
 
 @pytest.mark.parametrize(
@@ -57,21 +57,21 @@ def test_links_are_found(content: str, targets: list[str]) -> None:
 def test_no_content_takes_long(part: str) -> None:
     content = f"x[[{part * (100_000 // len(part))}[[a]]"
     begun = time.perf_counter()
-    list(links.targets(content))
+    list(relations.targets(content))
 
     assert time.perf_counter() - begun < 5
 
 
 @given(st.text(alphabet="[]|#`~\n\\ab", max_size=40))
 def test_a_content_with_no_link_to_follow_stays_as_it_is(content: str) -> None:
-    assert links.relinked(content, lambda _: None, START) == content
+    assert relations.relinked(content, lambda _: None, START) == content
 
 
 @given(st.text(alphabet="[]|#`~\n\\ab", max_size=40))
 def test_every_link_is_followed_and_nothing_else(content: str) -> None:
     new = START.parent.child("moved")
-    before = list(links.targets(content))
-    after = list(links.targets(links.relinked(content, lambda _: new, START)))
+    before = list(relations.targets(content))
+    after = list(relations.targets(relations.relinked(content, lambda _: new, START)))
 
     assert after == ["moved"] * len(before)
 
@@ -91,7 +91,7 @@ def test_every_link_is_followed_and_nothing_else(content: str) -> None:
 )
 def test_a_followed_link_is_short_and_leads_to_its_target(target: str, said: str) -> None:
     place = Uri.parse(target)
-    content = links.relinked("[[b]]", lambda _: place, START)
+    content = relations.relinked("[[b]]", lambda _: place, START)
     known = Known(
         [place, START.parent.parent.child("other", "c")]
         if place.path[:2] == START.path[:2]
@@ -99,14 +99,14 @@ def test_a_followed_link_is_short_and_leads_to_its_target(target: str, said: str
     )
 
     assert content == f"[[{said}|b]]"
-    assert links.resolve(said, START, known) == place
+    assert relations.resolve(said, START, known) == place
 
 
 def test_a_link_is_filed_under_the_name_of_what_it_leads_to() -> None:
     for target in ("b", "B", "preference/b", "b.md", "x/preference/b/content", str(B)):
-        assert links.resolve(target, START, Known([B])) == B
-        assert links.name_in(target) == links.name_of(B)
+        assert relations.resolve(target, START, Known([B])) == B
+        assert relations.name_in(target) == relations.name_of(B)
     odd = Uri("acme", ("resources", "Ü b.md"))
 
-    assert links.name_in(str(odd)) == links.name_of(odd)
-    assert links.resolve(str(odd), START, Known([odd])) == odd
+    assert relations.name_in(str(odd)) == relations.name_of(odd)
+    assert relations.resolve(str(odd), START, Known([odd])) == odd

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from perdure.context.layouts.names import Names
+from perdure.context.layouts.note_table import Places
 from perdure.context.layouts.notes import NotesLayout
-from perdure.context.layouts.places import Places
 from perdure.context.nodes import Nodes
 from perdure.errors import (
     ConcurrentModificationError,

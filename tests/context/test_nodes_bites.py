@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from perdure.context.events import Clock
 from perdure.context.nodes import Nodes
-from perdure.context.outbox import Clock
 from perdure.context.relations import Relations
 from perdure.errors import (
     AccessDeniedError,

@@ -4,13 +4,12 @@ import secrets
 from collections.abc import Callable
 from pathlib import Path
 
+from perdure.context.events import Clock
 from perdure.context.layouts.names import Names
+from perdure.context.layouts.note_table import Places
 from perdure.context.layouts.notes import NotesLayout
-from perdure.context.layouts.places import Places
-from perdure.context.links import ScannedLinks
 from perdure.context.nodes import Nodes
-from perdure.context.outbox import Clock
-from perdure.context.relations import Relations
+from perdure.context.relations import Relations, ScannedLinks
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.backends.memory import MemoryBackend

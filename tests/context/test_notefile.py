@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perdure.artifacts import CID
-from perdure.context.draft import ordered
-from perdure.context.files import (
+from perdure.context.layouts.names import MARKDOWN, Names, id_of, key_of, part_of
+from perdure.context.layouts.notefile import NoteFile, compose, split
+from perdure.context.node_files import (
     ARCHIVED,
     CONTENT,
     LEARNED,
@@ -19,8 +20,7 @@ from perdure.context.files import (
     short_hash,
     texts_of,
 )
-from perdure.context.layouts.names import MARKDOWN, Names, id_of, key_of, part_of
-from perdure.context.layouts.notefile import NoteFile, compose, split
+from perdure.context.nodes import ordered
 from perdure.frontmatter import join
 from perdure.model import ContextNode, NodeStatus, RelationEdge, Uri
 from perdure.model.values import frozen

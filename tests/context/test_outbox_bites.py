@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perdure.context.outbox import Clock, Siblings
+from perdure.context.events import Clock, Siblings
 from perdure.engine.outbox import OutboxStore
 from perdure.errors import AccessDeniedError, LeaseError
 from perdure.testing import suite

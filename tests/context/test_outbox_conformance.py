@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from perdure.context.outbox import Clock, Siblings
+from perdure.context.events import Clock, Siblings
 from perdure.engine.outbox import OutboxStore
 from tests.support.context.index_outbox import IndexOutbox, SqliteOutbox
 from tests.support.context.memory_outbox import MemoryOutbox

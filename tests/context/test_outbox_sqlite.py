@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from perdure.context.outbox import utc_now
+from perdure.context.events import utc_now
 from perdure.errors import (
     AccessDeniedError,
     AccessRefusedError,

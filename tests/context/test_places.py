@@ -6,10 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perdure.context.files import CONTENT, FILES, META
 from perdure.context.layouts.names import Names, in_place
+from perdure.context.layouts.note_table import Places, Row
 from perdure.context.layouts.notes import NotesLayout
-from perdure.context.layouts.places import Places, Row
+from perdure.context.node_files import CONTENT, FILES, META
 from perdure.storage import Locator
 from perdure.storage.backends.vault import VaultBackend
 from perdure.storage.contract import UNREADABLE, walk

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from perdure.context.contract import ContextFS, RelationStore
-from perdure.context.files import META
+from perdure.context.node_files import META
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
 from perdure.engine.namespaces import NamespaceManager

@@ -12,7 +12,7 @@ import pytest
 from perdure.app.embedding import reopened
 from perdure.artifacts import ArtifactStore, IndexState
 from perdure.config import Config, EmbeddingSettings
-from perdure.context.reading import NodeReader, Stored
+from perdure.context.reader import NodeReader, Stored
 from perdure.engine import (
     answering,
     building,

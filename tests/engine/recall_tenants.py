@@ -10,7 +10,7 @@ from pathlib import Path
 
 from perdure.app import Context
 from perdure.artifacts import IndexState
-from perdure.context.files import CONTENT
+from perdure.context.node_files import CONTENT
 from perdure.engine.recall.planning import plan
 from perdure.engine.recall.result import RecallResult
 from perdure.errors import ContextError, EmbeddingError

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from perdure.app import Context
-from perdure.context.reading import NodeReader
+from perdure.context.reader import NodeReader
 from perdure.engine import summaries
 from perdure.engine.summaries import MOST
 from perdure.model import ContextNode, Level, Uri

@@ -9,7 +9,7 @@ import pytest
 
 from perdure.app import Context
 from perdure.artifacts import IndexState
-from perdure.context.reading import NodeReader, Stored
+from perdure.context.reader import NodeReader, Stored
 from perdure.engine.recall.planning import plan
 from perdure.engine.recall.scoring import RetrievalConfig
 from perdure.model import RelationEdge, RequestContext

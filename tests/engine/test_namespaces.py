@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from perdure.context import tenants
+from perdure.context import tenancy
 from perdure.context.contract import TenantData
-from perdure.context.links import ScannedLinks
-from perdure.context.tenants import Deletions, NodeData
+from perdure.context.relations import ScannedLinks
+from perdure.context.tenancy import Deletions, NodeData
 from perdure.engine.namespaces import Deleted, NamespaceManager
 from perdure.errors import (
     AccessDeniedError,
@@ -422,7 +422,7 @@ def refused(memory: Opened) -> None:
 def test_a_deletion_that_was_killed_can_be_begun_again(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tenants, "_BATCH", 4)  # less than the texts of one node
+    monkeypatch.setattr(tenancy, "_BATCH", 4)  # less than the texts of one node
     ground = MemoryGround(tmp_path / "ground")
     with opened(ground, logged=False) as memory:
         fill_little(memory, "own")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import perdure
-from perdure.context.files import CONTENT, META
+from perdure.context.node_files import CONTENT, META
 from perdure.engine.lasting import with_lasting
 from perdure.engine.learn.review import id_of
 from perdure.engine.memory import Memory

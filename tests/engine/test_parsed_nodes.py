@@ -14,9 +14,9 @@ import pytest
 
 from perdure.app import Context
 from perdure.artifacts import IndexState
-from perdure.context import reading
-from perdure.context.files import Meta
-from perdure.context.reading import NodeReader, RealFiles, Stored
+from perdure.context import reader
+from perdure.context.node_files import Meta
+from perdure.context.reader import NodeReader, RealFiles, Stored
 from perdure.model import RequestContext, Uri
 from perdure.storage import Locator
 from tests.engine.remembering import ANA, BOB, EVE, of, opened
@@ -183,7 +183,7 @@ def test_what_did_not_change_is_read_once_and_not_parsed(
 
 
 def test_no_more_nodes_are_kept_than_fit(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "_MOST_PARSED", 3)
+    monkeypatch.setattr(reader, "_MOST_PARSED", 3)
     for number in range(6):
         of(context).save(f"Tea number {number}.", category="event", slug=f"n{number}")
 

@@ -15,7 +15,7 @@ import perdure
 from perdure import Memory, ProjectError
 from perdure.app import import_memory
 from perdure.harness.projects import identity_at, resolve_project
-from perdure.model.aliases import Aliases, Identity
+from perdure.model.project_aliases import Aliases, Identity
 from tests.engine.killing import killed
 from tests.harness.conftest import git
 

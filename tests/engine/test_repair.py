@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perdure.context.files import FILES
+from perdure.context.node_files import FILES
 from perdure.engine.repair import ACTIONS, Action, State
 from perdure.errors import BrokenNodeError, NodeNotFoundError
 from perdure.model import EventType, NodeStatus, RelationEdge, RequestContext, Role, Uri

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.app import Context
-from perdure.context.files import ABSTRACT, OVERVIEW, said_at
-from perdure.context.reading import NodeReader
+from perdure.context.node_files import ABSTRACT, OVERVIEW, said_at
+from perdure.context.reader import NodeReader
 from perdure.engine.summaries import Summaries, abstract_of, overview_of
 from perdure.model import ContextNode, Level, RelationEdge, Uri
 from perdure.model.record import record_id

@@ -13,8 +13,8 @@ import pytest
 
 import perdure
 from perdure.app import Context
-from perdure.context.outbox import MAX_RETRY
-from perdure.context.reading import Stored
+from perdure.context.events import MAX_RETRY
+from perdure.context.reader import Stored
 from perdure.engine.building import Caught, Made
 from perdure.engine.worker import Round, Worker
 from perdure.errors import ConcurrentModificationError, EmbeddingError, NodeNotFoundError

@@ -179,7 +179,7 @@ class TestContract:
         [
             "from perdure.engine.memory import Memory",
             "def oops() -> None:\n    import perdure.storage.history",
-            "from perdure.context.reading import NodeReader",
+            "from perdure.context.reader import NodeReader",
         ],
     )
     def test_a_surface_that_reaches_past_the_facade_breaks_it(self, copy: Path, line: str) -> None:

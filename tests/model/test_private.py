@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from perdure.model.private import Screen, switch_in, without_private
+from perdure.model.privacy import Screen, switch_in, without_private
 from perdure.model.trust import Switch
 
 COMMAND = (

@@ -295,7 +295,7 @@ class TestDatabases:
 
 
 WRITERS = {
-    "perdure.context.tenants",
+    "perdure.context.tenancy",
     "perdure.context.nodes",
     "perdure.engine.outbox",
     "perdure.artifacts.store",

@@ -10,8 +10,8 @@ NEEDED = {
     "perdure": "",
     "perdure.app": "identity opening reading",
     "perdure.config": "",
-    "perdure.context": "aliases files layouts layouts.names layouts.notefile layouts.notes "
-    "layouts.places",
+    "perdure.context": "layouts layouts.names layouts.note_table layouts.notefile layouts.notes "
+    "node_files",
     "perdure.sqlite": "",
     "perdure.dataclass": "",
     "perdure.engine": "recall recall.packing",
@@ -23,7 +23,7 @@ NEEDED = {
     "perdure.artifacts": "named",
     "perdure.index": "account account.schema words",
     "perdure.markdown": "",
-    "perdure.model": "aliases anchors node request trust uri values",
+    "perdure.model": "anchors node project_aliases request trust uri values",
     "perdure.patterns": "",
     "perdure.plugins": "",
     "perdure.process": "__main__ asked here notes",

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from perdure.app import open_context
-from perdure.context.tenants import NodeData
+from perdure.context.tenancy import NodeData
 from perdure.errors import (
     AccessDeniedError,
     AccessRefusedError,

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from perdure.app.reading import Reading, open_to_read
-from perdure.context.aliases import user_file
-from perdure.context.files import FORGOTTEN, found_at
+from perdure.context.node_files import FORGOTTEN, found_at, user_file
 from perdure.dataclass import replace
 from perdure.errors import DamageError, StorageError
 from perdure.harness.projects import identity_at, top_of
 from perdure.index.account.schema import LEXICAL, read_naming
-from perdure.model.aliases import Identity
+from perdure.model.project_aliases import Identity
 from perdure.sqlite import ReadOnlyFile
 from perdure.storage.contract import Layout
 
@@ -81,7 +80,7 @@ def at_a_glance(
     search `by_words` can't do either where meanings are compared, or something was forgotten.
     """
     from perdure.app import caller_for
-    from perdure.context.reading import NodeReader
+    from perdure.context.reader import NodeReader
     from perdure.engine.briefing import Scope
     from perdure.index.stores.sqlite import SqliteIndex
 

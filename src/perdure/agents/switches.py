@@ -137,7 +137,7 @@ def admitted_call(
         return None
     if not is_prompt:
         return given
-    from perdure.model.private import without_private
+    from perdure.model.privacy import without_private
 
     prompt = without_private(given.prompt)
     return replace(given, prompt=prompt, raw={**given.raw, "prompt": prompt})
@@ -154,7 +154,7 @@ def _note(
         return
     if event == _PROMPT and not given.subagent:
         from perdure.engine.learn.prose import is_paste, pasted_in, typed_keys
-        from perdure.model.private import without_private
+        from perdure.model.privacy import without_private
         from perdure.model.speech import speech_of
 
         prompt = speech_of("user", without_private(given.prompt)).text
@@ -176,7 +176,7 @@ def is_headless_transcript(path: str) -> bool:
 
 def note_prompt(home: Path, given: "HookInput") -> bool:
     """Note what a prompt switches; return whether it was a switch."""
-    from perdure.model.private import switch_in
+    from perdure.model.privacy import switch_in
 
     switched = None if given.subagent else switch_in(given.prompt)
     if switched is not None and given.session_id:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 
 from perdure.app.opening import open_texts
-from perdure.context.files import ARCHIVED
-from perdure.context.reading import NodeReader
+from perdure.context.node_files import ARCHIVED
+from perdure.context.reader import NodeReader
 from perdure.model import RequestContext, Uri
 from perdure.model.request import name_for, place_named
 from perdure.model.uri import name_of

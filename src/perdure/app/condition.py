@@ -26,7 +26,7 @@ from perdure.app.opening import (
     store_of,
 )
 from perdure.config import Config, load_config
-from perdure.context.reading import NodeReader
+from perdure.context.reader import NodeReader
 from perdure.dataclass import fields
 from perdure.engine.building import Logged
 from perdure.engine.edits import look_for_edits

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from perdure.index.contract import Embedder
     from perdure.llm.contract import LLM
     from perdure.llm.ledger import Ledger
-    from perdure.model.aliases import Identity
+    from perdure.model.project_aliases import Identity
     from perdure.proofs.keys import SigningKey
 
 

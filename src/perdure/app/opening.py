@@ -77,8 +77,8 @@ def laid_out(
     if store.layout_for(config) == "agfs":
         return backend
     from perdure.context.layouts.names import Names
+    from perdure.context.layouts.note_table import Places, ReadOnlyPlaces
     from perdure.context.layouts.notes import NotesLayout
-    from perdure.context.layouts.places import Places, ReadOnlyPlaces
     from perdure.storage import Locator
 
     folder = Locator(config.folder if backend.capabilities.sync else "")

@@ -26,7 +26,7 @@ from perdure.harness.state import (
     marked_mode,
     state_mode,
 )
-from perdure.model.aliases import Identity
+from perdure.model.project_aliases import Identity
 from perdure.model.uri import slug_of
 from perdure.storage import StorageBackend
 from perdure.storage.wrappers.read_only import ReadOnly

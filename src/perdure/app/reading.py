@@ -8,9 +8,9 @@ from perdure.app.identity import find_store
 from perdure.app.opening import ACCOUNT, laid_out
 from perdure.artifacts.named import names_since
 from perdure.config import SQLITE, Config, load_config
-from perdure.context.aliases import read_aliases
+from perdure.context.node_files import read_aliases
 from perdure.index.account.schema import FORMAT, Notes, read_failed, read_notes
-from perdure.model.aliases import Aliases
+from perdure.model.project_aliases import Aliases
 from perdure.model.uri import Uri
 from perdure.storage import StorageBackend, select_backend
 from perdure.storage.wrappers.read_only import ReadOnly

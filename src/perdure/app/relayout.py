@@ -15,10 +15,10 @@ from perdure.app.opening import PLACES, laid_out, recorded_of
 from perdure.app.setup import alone_in, configure_layout
 from perdure.artifacts import Change
 from perdure.config import LAYOUTS, Config, load_config
-from perdure.context.files import FILES
-from perdure.context.files import laid_out as in_layout
 from perdure.context.layouts.names import is_state
 from perdure.context.layouts.notes import NotesLayout
+from perdure.context.node_files import FILES
+from perdure.context.node_files import laid_out as in_layout
 from perdure.dataclass import dataclass, replace
 from perdure.engine.arriving import note_of
 from perdure.errors import StorageError, StorageFaultError

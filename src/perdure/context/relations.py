@@ -1,18 +1,237 @@
 """Edges on the seam: each is kept with the node that it starts from."""
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Protocol
 
-from perdure.context import links
 from perdure.context.contract import ONE_HOP
-from perdure.context.links import Backlinks, KnownPlaces
-from perdure.context.reading import NodeReader
+from perdure.context.reader import NodeReader
 from perdure.dataclass import replace
-from perdure.errors import InvalidValueError, NodeNotFoundError
-from perdure.model import MENTIONS, ContextNode, RelationEdge, RequestContext, Uri
+from perdure.errors import BrokenNodeError, InvalidValueError, NodeNotFoundError
+from perdure.markdown import links
+from perdure.model import MENTIONS, ContextNode, RelationEdge, RequestContext, Uri, slugify
+from perdure.model.uri import PROFILE, SCHEME
+from perdure.patterns import later
 
 if TYPE_CHECKING:
     from perdure.context.nodes import Nodes
+
+_NAMED = later(r"(!?\[\[)([^#^|\\]*)(.*?)(\\?\|.*)?\]\]")
+_FILE = "content"
+_MARKDOWN = ".md"
+_OWNERS = frozenset({"users", "agents"})
+
+
+class Places(Protocol):
+    """What must be known of the nodes around to tell where a link leads."""
+
+    def is_active(self, place: Uri) -> bool: ...
+
+    def categories(self, owner: Uri) -> list[str]:
+        """Return the categories in which a user or an agent has memories."""
+
+    def named(self, account: str, name: str) -> list[Uri]:
+        """Return the nodes whose note has a name or an alias, wherever it is."""
+
+
+class KnownPlaces:
+    """What links need to know of the nodes around; each is asked once."""
+
+    def __init__(self, reader: NodeReader) -> None:
+        self._reader = reader
+        self.active: set[Uri] = set()
+        self._asked: dict[Uri, bool] = {}
+        self._categories: dict[Uri, list[str]] = {}
+
+    def look(self, targets: Iterable[str], start: Uri) -> None:
+        """Ask of all places at once to which links may lead."""
+        places = {place for target in targets for place in _candidates(target, start, self)}
+        self._asked |= self._reader.in_use(places - self._asked.keys())
+
+    def is_active(self, place: Uri) -> bool:
+        if place in self.active:
+            return True
+        if place not in self._asked:
+            self._asked[place] = self._reader.is_active(place)
+        return self._asked[place]
+
+    def named(self, account: str, name: str) -> list[Uri]:
+        return self._reader.named(account, name)
+
+    def categories(self, owner: Uri) -> list[str]:
+        if owner not in self._categories:
+            self._categories[owner] = self._reader.categories(owner)
+        return self._categories[owner]
+
+
+def targets(content: str) -> Iterator[str]:
+    """Yield what the links of a content name: notes, and files of Markdown."""
+    for link in links(content):
+        if link.target and (link.kind == "wikilink" or link.target.endswith(_MARKDOWN)):
+            yield link.target
+
+
+def name_in(target: str) -> str:
+    """Return the name under which a link's target would be found."""
+    with suppress(InvalidValueError):
+        return name_of(Uri.parse(target))
+    return slugify(_segments(target)[-1])
+
+
+def names_of_edges(edges: tuple[RelationEdge, ...]) -> set[str]:
+    return {name_of(Uri.parse(edge.to_uri)) for edge in edges}
+
+
+def name_of(place: Uri) -> str:
+    return slugify(place.name)
+
+
+def resolve(target: str, start: Uri, places: Places) -> Uri | None:
+    """Return the node that a link leads to; None if to none.
+
+    A link says a URI, a slug, or a category and a slug. A slug is looked for beside the node that
+    holds the link, then in the other categories of its owner and among the owner's skills, then in
+    what the account shares. Last, a note anywhere has this name or alias, if it is the only one.
+    """
+    for place in _candidates(target, start, places):
+        if place != start and places.is_active(place):
+            return place
+    if target.startswith(SCHEME):
+        return None
+    found = [place for place in _notes(target, start, places) if places.is_active(place)]
+    return found[0] if len(found) == 1 and found[0] != start else None
+
+
+def _notes(target: str, start: Uri, places: Places) -> Iterator[Uri]:
+    """Yield the notes anywhere that a target may name, with the folders that it says."""
+    *above, name = [part for part in _segments(target) if part not in {".", ".."}] or [target]
+    for place in places.named(start.account, name):
+        folders = place.path[1:-1][-len(above) :] if above else ()
+        same = [each.casefold() for each in folders] == [each.casefold() for each in above]
+        if same and (place.path[0] == "resources" or place.path[:2] == start.path[:2]):
+            yield place
+
+
+def _candidates(target: str, start: Uri, places: Places) -> Iterator[Uri]:
+    if target.startswith(SCHEME):
+        try:
+            place = Uri.parse(target)
+        except InvalidValueError:
+            return
+        if place.account == start.account and place.is_node:
+            yield place
+        return
+    *above, name = map(slugify, _segments(target))
+    yield from _owned_candidates(above[-1] if above else "", name, start, places)
+    if not above or above[-1] == "resources":
+        yield Uri(start.account, ("resources", name))
+    yield from _note_candidates(_segments(target), start)
+
+
+def _note_candidates(names: list[str], start: Uri) -> Iterator[Uri]:
+    """Yield notes with just this name or path: beside the one with the link, then further up."""
+    folder = start.path[1:-1] if start.path[0] == "resources" else ()
+    while names[1:] and names[0] in {".", ".."}:
+        folder, names = folder if names[0] == "." else folder[:-1], names[1:]
+    for above in range(len(folder), -1, -1):
+        with suppress(InvalidValueError):  # too long for a place
+            yield Uri(start.account, ("resources", *folder[:above], *names))
+
+
+def _owned_candidates(category: str, name: str, start: Uri, places: Places) -> Iterator[Uri]:
+    if start.path[0] not in _OWNERS:
+        return
+    owner = Uri(start.account, start.path[:2])
+    memories = owner.child("memories")
+    if name == PROFILE and category in {"", memories.name}:
+        yield memories.child(PROFILE)
+    folders = [memories.child(known) for known in sorted(places.categories(owner))]
+    if start.path[0] == "agents":
+        folders.append(owner.child("skills"))
+    for folder in sorted(folders, key=lambda folder: folder != start.parent):
+        if category in {"", folder.name} and not folder.is_node:
+            yield folder.child(name)
+
+
+def _segments(target: str) -> list[str]:
+    """Return the parts of a target; the name of the file in a node's folder is none."""
+    parts = [part for part in target.removesuffix(_MARKDOWN).split("/") if part.strip()]
+    if len(parts) > 1 and parts[-1] == _FILE:
+        parts.pop()
+    return parts or [target]
+
+
+def relinked(
+    content: str,
+    follow: Callable[[str], Uri | None],
+    start: Uri,
+    name: Callable[[Uri], str] = lambda _: "",
+) -> str:
+    """Return the content at `start` with links leading where `follow` says, shown as before.
+
+    `name` gives the name by which an editor finds the file of a node; empty if none is sure.
+    """
+    parts, at = list[str](), 0
+    for link in links(content):
+        new = follow(link.target) if link.kind == "wikilink" and link.target else None
+        found = _NAMED.fullmatch(content, link.start, link.end)
+        if new is None or found is None:
+            continue
+        opened, target, rest, shown = found.groups("")
+        if not shown and not target.startswith(SCHEME):
+            row = content[content.rfind("\n", 0, link.start) + 1 : link.start].lstrip()
+            shown = ("\\|" if row.startswith("|") else "|") + target  # a bar would end a cell
+        parts += (
+            content[at : link.start],
+            f"{opened}{name(new) or _said(new, start)}{rest}{shown}]]",
+        )
+        at = link.end
+    return "".join((*parts, content[at:]))
+
+
+def _said(place: Uri, start: Uri) -> str:
+    """Return the shortest way to name a place that is right from where the link stands."""
+    if place.path[:2] != start.path[:2] or place.path[0] not in _OWNERS:
+        return str(place)
+    return place.name if place.parent == start.parent else f"{place.parent.name}/{place.name}"
+
+
+class Backlinks(Protocol):
+    def leading_to(self, place: Uri, called: Iterable[str] = ()) -> Iterable[Uri]:
+        """Return all nodes of the account that may lead to a place, and perhaps others.
+
+        Links may call it by these names, too.
+        """
+
+
+def names_for(place: Uri, called: Iterable[str]) -> set[str]:
+    """Return what a link to a place may say, if it is also called otherwise."""
+    return {name_of(place), *map(name_in, called)}
+
+
+class ScannedLinks:
+    """Reads some nodes, or every node of the account. Right everywhere, and slow among many."""
+
+    def __init__(self, reader: NodeReader, among: Collection[Uri] | None = None) -> None:
+        self._reader = reader
+        self._among = among
+
+    def leading_to(self, place: Uri, called: Iterable[str] = ()) -> list[Uri]:
+        names, every = names_for(place, called), self._among
+        places = self._reader.walk(Uri(place.account)) if every is None else every
+        return [other for other in places if other.is_node and names & self._names(other)]
+
+    def _names(self, place: Uri) -> set[str]:
+        try:
+            stored = self._reader.load(place)
+        except BrokenNodeError:
+            return set()
+        return set() if stored is None else names_in(stored.node)
+
+
+def names_in(node: ContextNode) -> set[str]:
+    return names_of_edges(node.relations) | set(map(name_in, targets(node.content)))
+
 
 MENTION_WEIGHT = 0.5
 """A link says that there is a relation, and not which; an edge that somebody wrote says more."""
@@ -53,13 +272,13 @@ def edges_of(node: ContextNode, reader: NodeReader, ctx: RequestContext) -> list
 
 
 def _mentions(node: ContextNode, reader: NodeReader) -> Iterator[RelationEdge]:
-    targets = dict.fromkeys(links.targets(node.content))
-    if not targets:
+    named = dict.fromkeys(targets(node.content))
+    if not named:
         return
     places = KnownPlaces(reader)
-    places.look(targets, node.place)
-    for target in targets:
-        place = links.resolve(target, node.place, places)
+    places.look(named, node.place)
+    for target in named:
+        place = resolve(target, node.place, places)
         if place is not None:
             yield RelationEdge(
                 node.uri, str(place), MENTIONS, MENTION_WEIGHT, created_at=node.updated_at

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from perdure.artifacts import CID
-from perdure.context.files import FILES
+from perdure.context.node_files import FILES
 from perdure.dataclass import dataclass, replace
 from perdure.engine.edits import notice_edits, unrecorded
 from perdure.engine.indexes import Present

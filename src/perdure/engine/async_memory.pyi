@@ -50,8 +50,8 @@ from perdure.engine.worker import Worked, WorkReport
 from perdure.engine.write import Saved, Written
 from perdure.llm.ledger import Cost
 from perdure.model import ContextNode, OutboxEvent, RelationEdge, RequestContext
-from perdure.model.aliases import Aliases, Identity
 from perdure.model.anchors import Origin, Verdict
+from perdure.model.project_aliases import Aliases, Identity
 from perdure.model.values import JSON
 from perdure.storage.history import BlamedLine, Event, Version
 from perdure.storage.sweep import Edits

@@ -6,7 +6,7 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
-from perdure.context.reading import NodeReader
+from perdure.context.reader import NodeReader
 from perdure.dataclass import dataclass, replace
 from perdure.engine.instructions import ALIKE, InstructionFile, InstructionLine, Instructions
 from perdure.engine.recall.confirming import Confirming

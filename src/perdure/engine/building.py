@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from perdure.artifacts import CID
-from perdure.context.files import FILES, META, OWNER, Files
-from perdure.context.reading import NodeReader
+from perdure.context.node_files import FILES, META, OWNER, Files
+from perdure.context.reader import NodeReader
 from perdure.dataclass import dataclass, field
 from perdure.errors import PerdureError
 from perdure.index.contract import KeptIndex

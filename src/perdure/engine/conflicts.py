@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 from perdure.artifacts.lines import Merged, diff, matches, merge
 from perdure.artifacts.lines import split as split_lines
-from perdure.context.files import FORGOTTEN
 from perdure.context.layouts.notefile import ID, NoteFile, compose, split
 from perdure.context.layouts.notes import NotesLayout
+from perdure.context.node_files import FORGOTTEN
 from perdure.engine import forgotten
 from perdure.errors import AbsentError, ConcurrentModificationError, InvalidValueError
-from perdure.model.aliases import FILE, Aliases
+from perdure.model.project_aliases import FILE, Aliases
 from perdure.storage import ABSENT, Finding, FindingKind, Locator, StorageBackend, content_hash
 from perdure.storage.conflicts import copied_name
 from perdure.storage.contract import ROOT

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from perdure.artifacts.cid import Hash
-from perdure.context.files import ARCHIVED, CONTENT, META
+from perdure.context.node_files import ARCHIVED, CONTENT, META
 from perdure.engine.recall.result import Hint, HintKind
 from perdure.errors import StorageError, TextsGoneError
 from perdure.model import RequestContext, Role, Uri

@@ -27,8 +27,8 @@ from perdure.artifacts.disk import FolderDisk
 from perdure.artifacts.entry import Bind
 from perdure.artifacts.state import Logged
 from perdure.artifacts.verify import Progress
-from perdure.context.files import CONTENT, META, Meta, text_of
-from perdure.context.reading import NodeReader
+from perdure.context.node_files import CONTENT, META, Meta, text_of
+from perdure.context.reader import NodeReader
 from perdure.dataclass import asdict, dataclass
 from perdure.engine.edits import look_for_edits
 from perdure.engine.erasing.tracing import Span, spans_of_sessions

@@ -9,8 +9,8 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from perdure.artifacts import IndexState
-from perdure.context.outbox import described, edges_payload, from_micros
-from perdure.context.reading import NodeReader, Stored
+from perdure.context.events import described, edges_payload, from_micros
+from perdure.context.reader import NodeReader, Stored
 from perdure.dataclass import replace
 from perdure.engine.building import Logged
 from perdure.engine.summaries import Summaries

@@ -14,10 +14,9 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
 
-from perdure.context.aliases import user_file
-from perdure.context.draft import Draft
-from perdure.context.files import FORGOTTEN, found_at
-from perdure.context.reading import NodeReader
+from perdure.context.node_files import FORGOTTEN, found_at, user_file
+from perdure.context.nodes import Draft
+from perdure.context.reader import NodeReader
 from perdure.dataclass import asdict, dataclass, replace
 from perdure.engine.recall.planning import STOP_WORDS
 from perdure.engine.recall.result import Hint, HintKind, RecallResult
@@ -26,7 +25,7 @@ from perdure.index.words import stems
 from perdure.model import RequestContext, Uri
 from perdure.model.transcript import HIDDEN, is_heading
 from perdure.model.values import JSON
-from perdure.tables import table
+from perdure.patterns import table
 
 _SHARE = 0.8
 """Of the words of a statement, so many must be in a sentence that says the same."""

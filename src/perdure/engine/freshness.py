@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from perdure.context.reading import NodeReader
+from perdure.context.reader import NodeReader
 from perdure.engine.learn.evidence import Support, support_of, text_of
 from perdure.engine.learn.statements import cid_of
 from perdure.engine.recall.confirming import Confirming

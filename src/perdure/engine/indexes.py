@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from perdure.config import SQLITE, Config, EmbeddingSettings
 from perdure.context.contract import TenantData
-from perdure.context.links import ScannedLinks
-from perdure.context.reading import NodeReader
+from perdure.context.reader import NodeReader
+from perdure.context.relations import ScannedLinks
 from perdure.dataclass import dataclass, replace
 from perdure.engine.index_folders import (
     Abstracts,

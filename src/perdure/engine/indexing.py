@@ -10,10 +10,10 @@ from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol, cast
 
-from perdure.context.files import META
 from perdure.context.layouts.names import folded
-from perdure.context.links import ScannedLinks, names_for, names_in
-from perdure.context.reading import NodeReader
+from perdure.context.node_files import META
+from perdure.context.reader import NodeReader
+from perdure.context.relations import ScannedLinks, names_for, names_in
 from perdure.dataclass import replace
 from perdure.engine.building import (
     BATCH,
@@ -48,7 +48,7 @@ from perdure.storage.history import History
 if TYPE_CHECKING:
     import sqlite3
 
-    from perdure.context.reading import RealFiles
+    from perdure.context.reader import RealFiles
     from perdure.engine.lasting import KnownRecords
     from perdure.index.account.failures import EventTable
     from perdure.model.values import JSON

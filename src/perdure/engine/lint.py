@@ -12,9 +12,9 @@ from enum import Enum
 from graphlib import CycleError, TopologicalSorter
 
 from perdure import markdown
-from perdure.context import links
-from perdure.context.files import CONTENT, FILES, META, RELATIONS
-from perdure.context.reading import NodeReader, Stored
+from perdure.context.node_files import CONTENT, FILES, META, RELATIONS
+from perdure.context.reader import NodeReader, Stored
+from perdure.context.relations import KnownPlaces, name_in, name_of, resolve
 from perdure.dataclass import dataclass, field, replace
 from perdure.errors import BrokenNodeError, ConcurrentModificationError
 from perdure.frontmatter import frontmatter, join
@@ -348,7 +348,7 @@ class Lint:
         self._reader = reader
         self._ctx = ctx
         self._now = datetime.now(UTC)
-        self._places = links.KnownPlaces(reader)
+        self._places = KnownPlaces(reader)
 
     def run(self, start: Uri | None = None) -> Linted:
         """Look at all that is at a place and below; without one, at the whole account."""
@@ -421,14 +421,14 @@ class Lint:
 
     def _is_known(self, target: str, start: Uri) -> bool:
         """Whether a link leads somewhere, or it is not for the caller to know."""
-        if links.resolve(target, start, self._places) is not None:
+        if resolve(target, start, self._places) is not None:
             return True
         if self._reader.has_file(target):
             return True
         with suppress(ValueError):
             named = Uri.parse(target)
             return not self._may_see(named) or named == start
-        return links.name_in(target) == links.name_of(start)  # a note may link to itself
+        return name_in(target) == name_of(start)  # a note may link to itself
 
     def _may_see(self, place: Uri) -> bool:
         return self._reader.reach.may_see(place, self._ctx)

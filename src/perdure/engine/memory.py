@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from perdure import engine
 from perdure.artifacts import CID, IndexState
-from perdure.context.aliases import read_aliases, user_file
-from perdure.context.files import CONTENT, FORGOTTEN, found_at
+from perdure.context.node_files import CONTENT, FORGOTTEN, found_at, read_aliases, user_file
 from perdure.dataclass import replace
 from perdure.errors import (
     AccessDeniedError,
@@ -28,7 +27,7 @@ from perdure.errors import (
 )
 from perdure.files import locked
 from perdure.model import ContextNode, RequestContext, Role, Uri
-from perdure.model.aliases import Aliases, Identity
+from perdure.model.project_aliases import Aliases, Identity
 from perdure.model.uri import MESSAGE, OF_THE_PERSON, slug_of
 from perdure.model.values import JSON, encodable
 from perdure.storage.contract import Layout
@@ -36,8 +35,8 @@ from perdure.storage.history import RESTORE, BlamedLine, Version
 from perdure.times import first, parsed
 
 if TYPE_CHECKING:
-    from perdure.context.draft import Draft
-    from perdure.context.reading import NodeReader
+    from perdure.context.nodes import Draft
+    from perdure.context.reader import NodeReader
     from perdure.engine.actions import Action
     from perdure.engine.answering import Lag
     from perdure.engine.briefing import Briefing, BriefingItem, Scope

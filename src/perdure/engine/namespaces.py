@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Literal, cast
 
 from perdure.context.contract import TenantData
-from perdure.context.tenants import Deletions
+from perdure.context.tenancy import Deletions
 from perdure.dataclass import dataclass
 from perdure.errors import AccessDeniedError, NodeExistsError, NodeNotFoundError
 from perdure.model import RequestContext, Role, Uri

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from perdure.context.outbox import (
+from perdure.context.events import (
     LEASE_SECONDS,
     MAX_RETRY,
     Clock,

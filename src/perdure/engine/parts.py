@@ -17,7 +17,7 @@ from perdure.storage.wrappers.recorded import Recorded
 if TYPE_CHECKING:
     from perdure.context.contract import TenantData
     from perdure.context.nodes import Nodes
-    from perdure.context.reading import NodeReader
+    from perdure.context.reader import NodeReader
     from perdure.context.relations import RelationReader, Relations
     from perdure.engine.erasing.erasing import Erasing
     from perdure.engine.indexes import Embedders, Indexes, Present
@@ -100,7 +100,7 @@ class Parts(Closing, ABC):
 
     @cached_property
     def reader(self) -> "NodeReader":
-        from perdure.context.reading import NodeReader
+        from perdure.context.reader import NodeReader
 
         return NodeReader(self.recorded)
 
@@ -142,7 +142,7 @@ class Parts(Closing, ABC):
 
     def namespaces_on(self, backend: Recorded) -> "NamespaceManager":
         """Return who deletes tenants, under the circumstances that a backend knows."""
-        from perdure.context.tenants import NodeData
+        from perdure.context.tenancy import NodeData
         from perdure.engine.namespaces import NamespaceManager
 
         holders: dict[str, TenantData] = {

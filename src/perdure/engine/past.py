@@ -12,9 +12,8 @@ from typing import NamedTuple, TypeVar
 
 from perdure.artifacts import IndexState
 from perdure.config import SQLITE
-from perdure.context.links import ScannedLinks
-from perdure.context.reading import NodeReader
-from perdure.context.relations import RelationReader
+from perdure.context.reader import NodeReader
+from perdure.context.relations import RelationReader, ScannedLinks
 from perdure.dataclass import dataclass, field, replace
 from perdure.engine.building import BATCH, batched, with_folders
 from perdure.engine.index_folders import open_installed, remove_tree

@@ -10,16 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 
-from perdure.context.aliases import read_aliases, user_file
-from perdure.context.draft import Draft
-from perdure.context.files import said_at
-from perdure.context.nodes import Nodes
-from perdure.context.reading import NodeReader, Stored
+from perdure.context.node_files import read_aliases, said_at, user_file
+from perdure.context.nodes import Draft, Nodes
+from perdure.context.reader import NodeReader, Stored
 from perdure.dataclass import dataclass, replace
 from perdure.engine.learn.evidence import support_of
 from perdure.errors import AccessDeniedError, BrokenNodeError, InvalidValueError, ProjectError
 from perdure.model import ContextNode, NodeStatus, RequestContext, Uri
-from perdure.model.aliases import BORN, Aliases, Identity
+from perdure.model.project_aliases import BORN, Aliases, Identity
 from perdure.model.record import PROJECT
 from perdure.model.uri import check_slug
 from perdure.model.values import JSON

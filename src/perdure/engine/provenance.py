@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 from enum import Enum
 
 from perdure.artifacts import CID
-from perdure.context.files import CONTENT, META, Meta
+from perdure.context.node_files import CONTENT, META, Meta
 from perdure.context.nodes import Nodes
 from perdure.context.relations import RelationReader
 from perdure.dataclass import dataclass, replace

@@ -8,8 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from perdure.artifacts import IndexState
-from perdure.context.files import CONTENT
-from perdure.context.reading import NodeReader
+from perdure.context.node_files import CONTENT
+from perdure.context.reader import NodeReader
 from perdure.dataclass import dataclass
 from perdure.engine.briefing import LONGEST_END, BriefingItem, short_id
 from perdure.engine.emissions import EmissionRecord, Emitted, key_of, read_emissions

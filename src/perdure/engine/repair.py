@@ -6,10 +6,10 @@ from contextlib import suppress
 from enum import Enum
 from typing import NamedTuple
 
-from perdure.context.files import CONTENT, META
-from perdure.context.mending import Mending
+from perdure.context.node_files import CONTENT, META
+from perdure.context.node_repair import Mending
 from perdure.context.nodes import Nodes
-from perdure.context.reading import Stored
+from perdure.context.reader import Stored
 from perdure.dataclass import dataclass
 from perdure.engine.building import Logged
 from perdure.engine.namespaces import Deleted

@@ -7,9 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from perdure.artifacts import CID, IndexState
-from perdure.context.files import CONTENT, META, Meta
+from perdure.context.node_files import CONTENT, META, Meta
 from perdure.context.nodes import Nodes
-from perdure.context.reading import NodeReader
+from perdure.context.reader import NodeReader
 from perdure.dataclass import dataclass, replace
 from perdure.engine.building import Logged
 from perdure.engine.learn import statements

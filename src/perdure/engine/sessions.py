@@ -8,9 +8,8 @@ from hashlib import sha256
 from itertools import count, dropwhile
 from typing import NamedTuple, overload
 
-from perdure.context.draft import Draft, Marks
-from perdure.context.nodes import Nodes
-from perdure.context.reading import NodeReader
+from perdure.context.nodes import Draft, Marks, Nodes
+from perdure.context.reader import NodeReader
 from perdure.dataclass import dataclass, replace
 from perdure.engine.forgotten import ForgottenList, of_caller
 from perdure.errors import (
@@ -23,7 +22,7 @@ from perdure.errors import (
 )
 from perdure.model import ContextNode, RequestContext, Uri
 from perdure.model.messages import LeftOut, ReadMessages, read_messages
-from perdure.model.private import Screen
+from perdure.model.privacy import Screen
 from perdure.model.record import PROJECT
 from perdure.model.transcript import (
     HIDDEN,

@@ -9,9 +9,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from perdure.context.files import ABSTRACT, OVERVIEW, said_at
-from perdure.context.outbox import directory_payload
-from perdure.context.reading import NodeReader, abstract_at
+from perdure.context.events import directory_payload
+from perdure.context.node_files import ABSTRACT, OVERVIEW, said_at
+from perdure.context.reader import NodeReader, abstract_at
 from perdure.dataclass import dataclass
 from perdure.engine.building import Records
 from perdure.index.contract import KeptIndex

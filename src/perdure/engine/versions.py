@@ -14,8 +14,8 @@ from perdure.artifacts.disk import FolderDisk
 from perdure.artifacts.entry import Lift, Put, Sweep, Tombstone
 from perdure.artifacts.named import CATALOGUE
 from perdure.artifacts.verify import Fault, Report, verify
-from perdure.context.files import CONTENT
 from perdure.context.layouts.notes import NotesLayout
+from perdure.context.node_files import CONTENT
 from perdure.dataclass import dataclass, replace
 from perdure.errors import (
     AbsentError,

@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
-from perdure.context.files import CONTENT, META
+from perdure.context.node_files import CONTENT, META
 from perdure.dataclass import dataclass, replace
 from perdure.engine.building import accounts_of
 from perdure.engine.edits import folders, look_for_edits, make_nodes, record

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from perdure.errors import NotTextError, ProjectError, explain_reading
-from perdure.model.aliases import BORN, Aliases, Identity
+from perdure.model.project_aliases import BORN, Aliases, Identity
 from perdure.model.uri import SLUG, check_slug, slugify
 from perdure.patterns import later
 from perdure.storage import Locator, StorageBackend

@@ -6,13 +6,15 @@ from perdure.exports import exports
 
 if TYPE_CHECKING:
     from perdure.model.candidate import Action, CandidateMemory, WritePlan
-    from perdure.model.event import EventStatus, EventType, OutboxEvent
     from perdure.model.node import (
         MENTIONS,
         SUPERSEDED_BY,
         ContextNode,
         ContextType,
+        EventStatus,
+        EventType,
         NodeStatus,
+        OutboxEvent,
         RelationEdge,
     )
     from perdure.model.record import IndexRecord, Level, SeedHit
@@ -23,8 +25,8 @@ else:
         __name__,
         {
             "candidate": "Action CandidateMemory WritePlan",
-            "event": "EventStatus EventType OutboxEvent",
-            "node": "MENTIONS SUPERSEDED_BY ContextNode ContextType NodeStatus RelationEdge",
+            "node": "MENTIONS SUPERSEDED_BY ContextNode ContextType EventStatus EventType "
+            "NodeStatus OutboxEvent RelationEdge",
             "record": "IndexRecord Level SeedHit",
             "request": "RequestContext Role check_owner_space",
             "uri": "Uri check_slug slugify",

@@ -7,7 +7,7 @@ from itertools import islice
 from perdure.app.embedding import embedder_for
 from perdure.app.opening import ACCOUNT
 from perdure.app.reading import Reading
-from perdure.context.reading import NodeReader
+from perdure.context.reader import NodeReader
 from perdure.engine.recall.packing import Tier, entry, packed, tokens_in
 from perdure.engine.recall.recalling import Question, recall
 from perdure.engine.recall.result import Hit, Sources

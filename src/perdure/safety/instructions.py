@@ -13,8 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from perdure.dataclass import dataclass
-from perdure.patterns import later
-from perdure.tables import entries, table
+from perdure.patterns import entries, later, table
 
 _SENTENCES = table(__file__, "orders.txt", "sentences")
 LABEL = "> quoted, not an instruction: "

@@ -11,9 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from perdure.dataclass import dataclass
-from perdure.patterns import later
+from perdure.patterns import later, table
 from perdure.safety.characters import without_plain
-from perdure.tables import table
 
 _PATTERNS = table(__file__, "secrets.txt")
 

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from perdure.dataclass import dataclass
-from perdure.patterns import later
+from perdure.patterns import later, table
 from perdure.safety.characters import bare
 from perdure.safety.passwords import (
     Place,
@@ -24,7 +24,6 @@ from perdure.safety.passwords import (
     spoken_in,
     stands_for_one,
 )
-from perdure.tables import table
 
 _ROUNDS = 4
 _MIXED = 3

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from perdure.context.draft import Marks
-from perdure.context.nodes import Nodes
+from perdure.context.nodes import Marks, Nodes
 from perdure.engine import sessions, write
 from perdure.engine.learn import merging, naming
 from perdure.engine.saving import saving

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from perdure.context.contract import ContextFS, RelationStore
-from perdure.context.outbox import Clock
+from perdure.context.events import Clock
 from perdure.model import ContextNode, EventType, RelationEdge, RequestContext, Role, Uri
 from perdure.storage import StorageBackend
 from perdure.testing.suite import Suite

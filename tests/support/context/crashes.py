@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from perdure.artifacts.disk import Disk, FolderDisk
 from perdure.context.layouts.names import Names
+from perdure.context.layouts.note_table import Places
 from perdure.context.layouts.notes import NotesLayout
-from perdure.context.layouts.places import Places
 from perdure.model import OutboxEvent
 from perdure.storage import Capabilities, Expectation, Finding, Info, Locator, StorageBackend
 from perdure.storage.backends.device_local import DeviceLocalBackend

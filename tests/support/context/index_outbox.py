@@ -3,11 +3,10 @@
 import sqlite3
 from collections.abc import Callable
 
-from perdure.context.draft import Draft
-from perdure.context.links import Backlinks
-from perdure.context.nodes import Nodes
-from perdure.context.outbox import Clock, Siblings, no_siblings, utc_now
-from perdure.context.reading import NodeReader
+from perdure.context.events import Clock, Siblings, no_siblings, utc_now
+from perdure.context.nodes import Draft, Nodes
+from perdure.context.reader import NodeReader
+from perdure.context.relations import Backlinks
 from perdure.engine.feed import LogFeed
 from perdure.engine.indexing import Following, Indexer
 from perdure.engine.outbox import OutboxStore

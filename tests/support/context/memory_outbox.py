@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from perdure.context.outbox import (
+from perdure.context.events import (
     LEASE_SECONDS,
     Clock,
     Siblings,

@@ -9,7 +9,7 @@ import pytest
 from perdure.app import open_context
 from perdure.engine.importing import importers, reading
 from perdure.engine.session_notes import SessionNotes
-from perdure.model.private import Screen, _Repeated
+from perdure.model.privacy import Screen, _Repeated
 from perdure.model.trust import AgentSettings
 from perdure.surfaces.mcp import tools
 from tests.bites import FAILED
@@ -26,7 +26,7 @@ def keeps_all_words(patch: pytest.MonkeyPatch) -> None:
 
 
 def never_switches(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("perdure.model.private.switch_in", lambda _content: None)
+    patch.setattr("perdure.model.privacy.switch_in", lambda _content: None)
 
 
 def does_not_know_slash_commands(patch: pytest.MonkeyPatch) -> None:

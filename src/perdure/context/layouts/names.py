@@ -11,7 +11,7 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
-from perdure.context.files import ARCHIVED, FILES, LEARNED, OWNER
+from perdure.context.node_files import ARCHIVED, FILES, LEARNED, OWNER
 from perdure.dataclass import dataclass
 from perdure.errors import InvalidValueError
 from perdure.model.anchors import FIRST_NODE

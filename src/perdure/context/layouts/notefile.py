@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
 
-from perdure.context.files import (
+from perdure.context.layouts.names import id_of, node_at
+from perdure.context.node_files import (
     ABSTRACT,
     ARCHIVED,
     CONTENT,
@@ -29,7 +30,6 @@ from perdure.context.files import (
     statement_cid,
     written_time,
 )
-from perdure.context.layouts.names import id_of, node_at
 from perdure.errors import InvalidValueError
 from perdure.frontmatter import (
     Entry,

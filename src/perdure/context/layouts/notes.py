@@ -13,17 +13,6 @@ from functools import cached_property, lru_cache, partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from perdure.context.files import (
-    ABSTRACT,
-    ARCHIVED,
-    CONTENT,
-    FILES,
-    LEARNED,
-    META,
-    OWNER,
-    Meta,
-    derived_abstract,
-)
 from perdure.context.layouts import notefile
 from perdure.context.layouts.names import (
     MARKDOWN,
@@ -41,7 +30,18 @@ from perdure.context.layouts.names import (
     part_of,
     told_apart,
 )
-from perdure.context.layouts.places import NOT_READ, Places, Row
+from perdure.context.layouts.note_table import NOT_READ, Places, Row
+from perdure.context.node_files import (
+    ABSTRACT,
+    ARCHIVED,
+    CONTENT,
+    FILES,
+    LEARNED,
+    META,
+    OWNER,
+    Meta,
+    derived_abstract,
+)
 from perdure.errors import (
     AbsentError,
     AccessRefusedError,

@@ -6,8 +6,8 @@ from pathlib import Path
 from shutil import rmtree
 
 from perdure.artifacts import CID, ArtifactStore
-from perdure.context.files import ABSTRACT, OVERVIEW
 from perdure.context.layouts.notes import NotesLayout
+from perdure.context.node_files import ABSTRACT, OVERVIEW
 from perdure.engine.building import folders_of
 from perdure.engine.indexes import Indexes
 from perdure.engine.outbox import OutboxStore

@@ -14,12 +14,11 @@ from itertools import islice
 from perdure.artifacts import CID
 from perdure.artifacts.disk import take_in_time
 from perdure.artifacts.entry import Sweep
-from perdure.context.draft import Draft
-from perdure.context.files import META, OWNER
 from perdure.context.layouts.notes import NotesLayout
-from perdure.context.nodes import Nodes
-from perdure.context.reading import absent
-from perdure.context.tenants import Deletions
+from perdure.context.node_files import META, OWNER
+from perdure.context.nodes import Draft, Nodes
+from perdure.context.reader import absent
+from perdure.context.tenancy import Deletions
 from perdure.dataclass import dataclass, replace
 from perdure.engine.erasing.derived import Derived
 from perdure.engine.erasing.hiding import Hidden, Hiding, Target, hide, loaded

@@ -9,10 +9,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby
 
-from perdure.context.draft import Draft, Marks
-from perdure.context.files import CONTENT
-from perdure.context.nodes import Nodes
-from perdure.context.reading import NodeReader, Stored
+from perdure.context.node_files import CONTENT
+from perdure.context.nodes import Draft, Marks, Nodes
+from perdure.context.reader import NodeReader, Stored
 from perdure.dataclass import dataclass, field, fields, replace
 from perdure.engine.briefing import sentence_rows
 from perdure.engine.forgotten import Entry, ForgottenList, changed, hidden_sentences

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from perdure import frontmatter
 from perdure.artifacts import CID
-from perdure.context.files import CONTENT, FILES, META
+from perdure.context.node_files import CONTENT, FILES, META
 from perdure.context.nodes import Nodes
-from perdure.context.reading import NodeReader
+from perdure.context.reader import NodeReader
 from perdure.dataclass import asdict, dataclass, replace
 from perdure.engine.erasing.derived import Derived
 from perdure.engine.erasing.hiding import NOTHING_HIDDEN, Hidden, Target, loaded, sessions_of

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from perdure.artifacts import CID
-from perdure.context.files import OWNER
-from perdure.context.reading import NodeReader
+from perdure.context.node_files import OWNER
+from perdure.context.reader import NodeReader
 from perdure.dataclass import dataclass, field
 from perdure.model import Uri
 from perdure.storage.history import EXTERNAL, MOVED_FROM, UNDONE, Event, History

@@ -45,7 +45,7 @@ from perdure.model import (
 )
 from perdure.model.anchors import Origin
 from perdure.model.messages import read_messages, time_in
-from perdure.model.private import Screen
+from perdure.model.privacy import Screen
 from perdure.model.transcript import Message
 from perdure.model.trust import PASTED, AgentSettings, Reason, real_path
 from perdure.model.uri import stable_name, stable_slug

@@ -15,7 +15,7 @@ from perdure.engine.importing.contract import Conversation, Finding, Heard, Item
 from perdure.engine.importing.sources import Entry, Source
 from perdure.errors import InvalidValueError, UnreadableSourceError
 from perdure.model.messages import json_of, text_of, time_in
-from perdure.model.private import switch_in
+from perdure.model.privacy import switch_in
 from perdure.model.speech import SAID, Kind, speech_of
 from perdure.model.trust import is_own_tool, origin_of
 from perdure.model.values import JSON, MAX_SHOWN, shortened

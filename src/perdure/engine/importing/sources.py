@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from perdure.context.files import CONTENT, META
+from perdure.context.node_files import CONTENT, META
 from perdure.dataclass import dataclass
 from perdure.errors import UnreadableSourceError, explain_reading
 from perdure.model.values import shown

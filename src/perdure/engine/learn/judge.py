@@ -16,8 +16,7 @@ from typing import NamedTuple
 from perdure.dataclass import dataclass
 from perdure.engine.learn.naming import groups_of, singular, words_of
 from perdure.index.words import stems
-from perdure.patterns import later
-from perdure.tables import table
+from perdure.patterns import later, table
 
 MAX_STATEMENT = 2000
 """Longer texts, in characters, are the same only word for word."""

@@ -6,8 +6,7 @@ from hashlib import sha256
 
 from perdure.model import CandidateMemory, RequestContext, Uri, slugify
 from perdure.model.uri import PROFILE
-from perdure.patterns import later
-from perdure.tables import lists
+from perdure.patterns import later, lists
 
 _LISTS = lists(__file__, "words.txt")
 

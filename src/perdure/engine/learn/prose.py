@@ -14,8 +14,7 @@ from perdure.model.speech import Kind, speech_of
 from perdure.model.transcript import Message
 from perdure.model.values import WORD as _WORD
 from perdure.model.values import shortened, words_key
-from perdure.patterns import later, needed
-from perdure.tables import table
+from perdure.patterns import later, needed, table
 
 LONGEST_SENTENCE = 600
 """Characters. A longer stretch without an end is not a sentence that someone wrote."""

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
-from perdure.context.draft import Draft
-from perdure.context.nodes import Nodes
+from perdure.context.nodes import Draft, Nodes
 from perdure.dataclass import dataclass
 from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import Evidence, cid_of, with_anchors

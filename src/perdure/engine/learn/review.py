@@ -14,10 +14,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from datetime import datetime
 
-from perdure.context.draft import Draft
-from perdure.context.files import said_at
-from perdure.context.nodes import Nodes
-from perdure.context.reading import NodeReader
+from perdure.context.node_files import said_at
+from perdure.context.nodes import Draft, Nodes
+from perdure.context.reader import NodeReader
 from perdure.dataclass import dataclass, replace
 from perdure.engine.forgotten import of_caller
 from perdure.engine.freshness import stated_in

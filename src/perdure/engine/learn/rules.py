@@ -10,8 +10,7 @@ from perdure.dataclass import dataclass, replace
 from perdure.engine.learn.persons import NOBODY, dated, third_person
 from perdure.engine.learn.prose import Sentence, user_sentences
 from perdure.model.transcript import Message
-from perdure.patterns import later
-from perdure.tables import entries, table
+from perdure.patterns import entries, later, table
 
 _FEWEST, _MOST = 4, 45
 """Words of a sentence that a rule writes."""

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from perdure.context.reading import NodeReader, Stored
+from perdure.context.reader import NodeReader, Stored
 from perdure.model import RequestContext, SeedHit
 from perdure.model.values import JSON
 from perdure.patterns import later

@@ -4,8 +4,7 @@ import re
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from perdure.patterns import later
-from perdure.tables import table
+from perdure.patterns import later, table
 
 if TYPE_CHECKING:
     from perdure.engine.recall.times import Span

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from itertools import islice
 
-from perdure.context.reading import NodeReader, Stored
+from perdure.context.reader import NodeReader, Stored
 from perdure.dataclass import dataclass
 from perdure.engine.recall.confirming import Confirming
 from perdure.engine.recall.holding import Holding

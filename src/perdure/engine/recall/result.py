@@ -9,7 +9,7 @@ from perdure.dataclass import dataclass, field
 from perdure.errors import DamageError
 
 if TYPE_CHECKING:
-    from perdure.context.reading import NodeReader, Stored
+    from perdure.context.reader import NodeReader, Stored
     from perdure.index.contract import Embedder, KeptIndex
 
 _WORDS_OF_AN_INSTRUCTION = 3

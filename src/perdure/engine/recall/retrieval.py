@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from perdure.context.reading import NodeReader
+from perdure.context.reader import NodeReader
 from perdure.context.relations import edges_of, heaviest
 from perdure.engine.recall import scoring
 from perdure.engine.recall.confirming import Confirming

@@ -11,8 +11,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from perdure.dataclass import dataclass
-from perdure.patterns import later
-from perdure.tables import table
+from perdure.patterns import later, table
 
 _DAYS_IN = {"hour": 1 / 24, "day": 1, "night": 1, "week": 7, "weekend": 7, "fortnight": 14}
 _MONTHS_IN = {"month": 1, "quarter": 3, "year": 12, "decade": 120}

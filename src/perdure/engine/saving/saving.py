@@ -15,9 +15,8 @@ from heapq import nlargest
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from perdure.context.draft import Marks
-from perdure.context.files import META
-from perdure.context.nodes import Nodes
+from perdure.context.node_files import META
+from perdure.context.nodes import Marks, Nodes
 from perdure.dataclass import dataclass, field, replace
 from perdure.engine.answering import Answering
 from perdure.engine.forgotten import of_caller

@@ -21,7 +21,7 @@ from perdure.errors import (
     StorageError,
 )
 from perdure.model import RequestContext, Role
-from perdure.model.aliases import Identity
+from perdure.model.project_aliases import Identity
 from perdure.model.request import text_named
 from perdure.model.values import JSON
 from perdure.surfaces import out

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from perdure.context.outbox import Clock, Siblings, no_siblings, utc_now
+from perdure.context.events import Clock, Siblings, no_siblings, utc_now
 from perdure.engine.outbox import OutboxStore
 from perdure.testing.requirement import requirement
 from perdure.testing.storage.processes import finish

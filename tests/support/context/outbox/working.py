@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from perdure.context.outbox import MAX_RETRY
+from perdure.context.events import MAX_RETRY
 from perdure.engine.outbox import OutboxStore, fail
 from perdure.errors import InvalidValueError
 from perdure.model import EventStatus

@@ -19,7 +19,7 @@ from perdure.engine.importing.reading import ShellCalls, lines, mapping_of, mess
 from perdure.engine.importing.sources import Entry, Source
 from perdure.errors import InvalidValueError
 from perdure.model.messages import text_of
-from perdure.model.private import switch_in
+from perdure.model.privacy import switch_in
 from perdure.model.speech import without_injected
 from perdure.model.values import JSON
 

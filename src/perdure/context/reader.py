@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 from perdure import frontmatter
 from perdure.artifacts import CID
-from perdure.context.files import (
+from perdure.context.layouts.names import folded
+from perdure.context.node_files import (
     ABSTRACT,
     ARCHIVED,
     CONTENT,
@@ -31,7 +32,6 @@ from perdure.context.files import (
     found_at,
     said_at,
 )
-from perdure.context.layouts.names import folded
 from perdure.dataclass import dataclass, replace
 from perdure.errors import (
     AccessRefusedError,

@@ -2,8 +2,7 @@
 
 from contextlib import suppress
 
-from perdure.context.draft import Draft
-from perdure.context.files import (
+from perdure.context.node_files import (
     ABSTRACT,
     CONTENT,
     FILES,
@@ -18,7 +17,7 @@ from perdure.context.files import (
     parse_relations,
     text_of,
 )
-from perdure.context.nodes import Nodes
+from perdure.context.nodes import Draft, Nodes
 from perdure.errors import InvalidValueError
 from perdure.frontmatter import frontmatter
 from perdure.model import ContextNode, NodeStatus, RelationEdge, RequestContext, Uri

@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import NamedTuple, NoReturn, TypeVar
 
 from perdure.errors import (
+    AbsentError,
     AccessRefusedError,
     BrokenNodeError,
     DirectoryInTheWayError,
@@ -19,6 +20,7 @@ from perdure.errors import (
 )
 from perdure.frontmatter import split
 from perdure.model import ContextNode, NodeStatus, RelationEdge, Uri
+from perdure.model.project_aliases import FILE, Aliases
 from perdure.model.values import (
     JSON,
     MAX_ABSTRACT,
@@ -417,3 +419,21 @@ def _within(text: str, limit: int) -> str:
             f"it has {len(text):,} characters; {limit:,} are the most. Fix: shorten it."
         )
     return text
+
+
+@lru_cache(maxsize=64)
+def user_file(account: str, user: str, name: str = FILE) -> Locator:
+    """Return where a text of a user is."""
+    return Locator(Uri(account, ("users", user)).key).child(name)
+
+
+def read_aliases(backend: StorageBackend, account: str, user: str) -> Aliases:
+    """Return a user's table; `ProjectError` if it can't be understood."""
+    file = user_file(account, user)
+    inner = getattr(backend, "inner", backend)
+    if isinstance(inner, Layout) and inner.text_at(file.key) is None:
+        return Aliases()  # without asking whether a folder is there
+    try:
+        return Aliases.parse(backend.read(file), file.key)
+    except AbsentError:
+        return Aliases()

@@ -6,8 +6,8 @@ from contextlib import suppress
 from hashlib import sha256
 from itertools import islice
 
-from perdure.context.files import META, OWNER
-from perdure.context.reading import Reach
+from perdure.context.node_files import META, OWNER
+from perdure.context.reader import Reach
 from perdure.errors import AccessDeniedError, InvalidValueError, NotTextError, PerdureError
 from perdure.model import ContextNode, Uri
 from perdure.storage import Locator, StorageBackend, TransactionalBackend
