@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from perdure import Memory
 from perdure.engine.briefing import Briefing, Scope, brief
-from perdure.model.speech import Kind, speech_of
+from perdure.model.speech import SpeechKind, speech_of
 
 MOST_OF = 0.34
 """The share of its words that a line must have to be the item of its message."""
@@ -123,7 +123,7 @@ class UserMessages:
         rows = [
             (each["content"], session, start + at)
             for at, each in enumerate(messages[start:])
-            if speech_of(each["role"], each["content"]).kind is Kind.USER
+            if speech_of(each["role"], each["content"]).kind is SpeechKind.USER
         ]
         self._db.executemany("INSERT INTO said VALUES (?, ?, ?)", rows)
 

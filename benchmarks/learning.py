@@ -25,7 +25,7 @@ from perdure.engine.learn import prose
 from perdure.engine.learn.prose import user_sentences
 from perdure.engine.learn.rules import Written, written
 from perdure.engine.saving.saving import LEAST_CONFIDENCE
-from perdure.model.values import words_key
+from perdure.model.values import comparison_key
 
 STOP = frozenset(
     (  # noqa: SIM905 - lines, not a column
@@ -81,7 +81,7 @@ def hits(item: Mapping[str, Any], message: int, text: str) -> bool:
     """Whether a sentence has an item: it is of its message, and shares most of its words."""
     if message not in item["messages"]:
         return False
-    if words_key(item["quote"]) in words_key(text):
+    if comparison_key(item["quote"]) in comparison_key(text):
         return True
     has = stems(text)
     wanted = (stems(item["quote"]), stems(item["statement"]))

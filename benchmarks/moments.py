@@ -50,7 +50,7 @@ from perdure.engine.learn.statements import cid_of, statements
 from perdure.engine.recall.packing import tokens_in
 from perdure.errors import PerdureError
 from perdure.harness.projects import identity_at
-from perdure.model.speech import Kind, speech_of
+from perdure.model.speech import SpeechKind, speech_of
 from perdure.model.uri import Uri
 from perdure.model.values import shortened
 
@@ -439,7 +439,7 @@ class LastMessages:
         found = {}
         for at, each in enumerate(self._data.sessions[name]["messages"]):
             kind = speech_of(each["role"], each["content"]).kind
-            if kind in {Kind.USER, Kind.AGENT}:
+            if kind in {SpeechKind.USER, SpeechKind.AGENT}:
                 found[kind] = (at, " ".join(each["content"].split()))
         lines = [Line(text, ((name, at),)) for at, text in found.values()]
         return _within([_cut(line, BUDGET // 2) for line in lines], BUDGET)

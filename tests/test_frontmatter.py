@@ -17,9 +17,9 @@ from perdure.frontmatter import (
     join,
     properties,
     quoted,
+    render_property,
     split,
     value_of,
-    written,
 )
 from perdure.testing.suite import examples
 
@@ -195,7 +195,7 @@ JSONS: st.SearchStrategy[JSON] = st.recursive(
 @example("2026-03-02")
 @example([{"a": "b: c"}, {"d": [1, "2"]}])
 def test_a_value_that_was_written_is_read_with_and_without_the_parser(value: JSON) -> None:
-    raw = written("a", value, "\n")
+    raw = render_property("a", value, "\n")
     (entry,) = entries(raw)
 
     assert value_of(entry) == value

@@ -16,7 +16,7 @@ from perdure.engine.index_folders import kept_settings
 from perdure.errors import ConfigError, PluginError
 from perdure.index.contract import Embedder, KeptIndex
 from perdure.llm.contract import Completer
-from perdure.plugins import Group, create, offered
+from perdure.plugins import PluginGroup, create, offered
 from tests.support.packages import Install, installing
 from tests.surfaces.nodes import objects, one, perdure, refusal, told
 
@@ -85,23 +85,23 @@ class Acme:
 """
 
 SOURCES = {
-    Group.BACKEND: BACKEND,
-    Group.INDEX: INDEX,
-    Group.EMBEDDER: EMBEDDER,
-    Group.LLM: LLM,
-    Group.IMPORTER: IMPORTER,
+    PluginGroup.BACKEND: BACKEND,
+    PluginGroup.INDEX: INDEX,
+    PluginGroup.EMBEDDER: EMBEDDER,
+    PluginGroup.LLM: LLM,
+    PluginGroup.IMPORTER: IMPORTER,
 }
 SETTINGS = {
-    Group.EMBEDDER: '[embedding]\nprovider = "acme"\ndimension = 64\n',
-    Group.INDEX: '[embedding]\nprovider = "none"\n[index]\nprovider = "acme"\n',
-    Group.LLM: '[llm]\nprovider = "acme"\nmodel = "small"\n',
+    PluginGroup.EMBEDDER: '[embedding]\nprovider = "acme"\ndimension = 64\n',
+    PluginGroup.INDEX: '[embedding]\nprovider = "none"\n[index]\nprovider = "acme"\n',
+    PluginGroup.LLM: '[llm]\nprovider = "acme"\nmodel = "small"\n',
 }
 
-KINDS: dict[Group, type] = {
-    Group.EMBEDDER: Embedder,
-    Group.INDEX: KeptIndex,
-    Group.LLM: Completer,
-    Group.IMPORTER: Format,
+KINDS: dict[PluginGroup, type] = {
+    PluginGroup.EMBEDDER: Embedder,
+    PluginGroup.INDEX: KeptIndex,
+    PluginGroup.LLM: Completer,
+    PluginGroup.IMPORTER: Format,
 }
 
 
@@ -123,23 +123,25 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-def install_acme(install: Install, group: Group, source: str | None = None) -> None:
-    target = "open_index" if group is Group.INDEX else "Acme"
+def install_acme(install: Install, group: PluginGroup, source: str | None = None) -> None:
+    target = "open_index" if group is PluginGroup.INDEX else "Acme"
     module = SOURCES[group] if source is None else source
     install("acme", {"acme": f"acme:{target}"}, group=group.value, acme=module)
 
 
-@pytest.mark.parametrize("group", Group)
-def test_a_name_is_offered_by_the_package_that_is_installed(install: Install, group: Group) -> None:
+@pytest.mark.parametrize("group", PluginGroup)
+def test_a_name_is_offered_by_the_package_that_is_installed(
+    install: Install, group: PluginGroup
+) -> None:
     assert "acme" not in offered(group)
     install_acme(install, group)
 
-    assert [each for each in Group if "acme" in offered(each)] == [group]
+    assert [each for each in PluginGroup if "acme" in offered(each)] == [group]
     assert "acme" not in sys.modules
 
 
 def test_a_backend_keeps_memories(install: Install, config: Path) -> None:
-    install_acme(install, Group.BACKEND)
+    install_acme(install, PluginGroup.BACKEND)
     config.write_text('[storage]\nbackend = "acme"\n')
     told("write", "preference/tea", "Ana likes green tea.")
 
@@ -148,8 +150,8 @@ def test_a_backend_keeps_memories(install: Install, config: Path) -> None:
 
 
 def test_an_embedder_makes_the_vectors(install: Install, config: Path) -> None:
-    install_acme(install, Group.EMBEDDER)
-    config.write_text(SETTINGS[Group.EMBEDDER])
+    install_acme(install, PluginGroup.EMBEDDER)
+    config.write_text(SETTINGS[PluginGroup.EMBEDDER])
     told("write", "preference/tea", "Ana likes green tea.")
 
     with open_context(os.environ) as context:
@@ -164,8 +166,8 @@ def test_an_embedder_makes_the_vectors(install: Install, config: Path) -> None:
 def test_an_installed_embedder_is_opened_again_with_the_settings_of_its_index(
     install: Install, config: Path
 ) -> None:
-    install_acme(install, Group.EMBEDDER)
-    config.write_text(SETTINGS[Group.EMBEDDER])
+    install_acme(install, PluginGroup.EMBEDDER)
+    config.write_text(SETTINGS[PluginGroup.EMBEDDER])
     told("write", "preference/tea", "Ana likes green tea.")
     told("recall", "tea")
 
@@ -177,8 +179,8 @@ def test_an_installed_embedder_is_opened_again_with_the_settings_of_its_index(
 
 
 def test_an_index_answers_now_and_as_of_the_past(install: Install, config: Path) -> None:
-    install_acme(install, Group.INDEX)
-    config.write_text(SETTINGS[Group.INDEX])
+    install_acme(install, PluginGroup.INDEX)
+    config.write_text(SETTINGS[PluginGroup.INDEX])
     told("write", "preference/tea", "Ana likes green tea.")
     with open_context(os.environ) as context:
         position = context.recorded.history.position()
@@ -202,8 +204,8 @@ def test_an_index_answers_now_and_as_of_the_past(install: Install, config: Path)
 def test_an_installed_index_can_be_listed_rebuilt_and_forgotten(
     install: Install, config: Path
 ) -> None:
-    install_acme(install, Group.INDEX)
-    config.write_text(SETTINGS[Group.INDEX])
+    install_acme(install, PluginGroup.INDEX)
+    config.write_text(SETTINGS[PluginGroup.INDEX])
     told("write", "preference/tea", "Ana likes green tea.")
     told("index", "rebuild")
 
@@ -216,8 +218,8 @@ def test_an_installed_index_can_be_listed_rebuilt_and_forgotten(
 def test_what_an_installed_index_failed_to_take_in_is_kept_and_healed(
     install: Install, config: Path
 ) -> None:
-    install_acme(install, Group.INDEX)
-    config.write_text(SETTINGS[Group.INDEX])
+    install_acme(install, PluginGroup.INDEX)
+    config.write_text(SETTINGS[PluginGroup.INDEX])
     told("write", "preference/tea", "Ana likes green tea.")
     uri = "ctx://local/users/ana/memories/preference/tea"
     with open_context(os.environ) as context:
@@ -235,8 +237,8 @@ def test_the_index_of_a_package_that_is_gone_is_refused_until_it_is_pruned(
     tmp_path: Path, config: Path
 ) -> None:
     with pytest.MonkeyPatch.context() as patch, installing(tmp_path, patch) as install:
-        install_acme(install, Group.INDEX)
-        config.write_text(SETTINGS[Group.INDEX])
+        install_acme(install, PluginGroup.INDEX)
+        config.write_text(SETTINGS[PluginGroup.INDEX])
         told("write", "preference/tea", "Ana likes green tea.")
         told("recall", "tea")
     with pytest.raises(ConfigError, match=r"no provider is called 'acme'.*install a package"):
@@ -255,8 +257,8 @@ def test_the_index_of_a_package_that_is_gone_is_refused_until_it_is_pruned(
 
 
 def test_a_language_model_answers_within_the_budget(install: Install, config: Path) -> None:
-    install_acme(install, Group.LLM)
-    config.write_text(SETTINGS[Group.LLM])
+    install_acme(install, PluginGroup.LLM)
+    config.write_text(SETTINGS[PluginGroup.LLM])
     schema: dict[str, Any] = {"type": "object", "properties": {"who": {"type": "string"}}}
 
     with open_context(os.environ) as context:
@@ -271,7 +273,7 @@ def test_a_language_model_answers_within_the_budget(install: Install, config: Pa
 def test_an_importer_reads_files(
     install: Install, config: Path, tmp_path: Path, *, named: bool
 ) -> None:
-    install_acme(install, Group.IMPORTER)
+    install_acme(install, PluginGroup.IMPORTER)
     file = tmp_path / "export" / "a.acme"
     file.parent.mkdir()
     file.write_text("tea")
@@ -291,7 +293,7 @@ def test_a_format_that_nobody_offers_is_refused(config: Path, tmp_path: Path) ->
 
 @pytest.mark.parametrize("group", SETTINGS)
 def test_a_provider_that_nobody_offers_is_refused_where_it_is_named(
-    config: Path, group: Group
+    config: Path, group: PluginGroup
 ) -> None:
     config.write_text(SETTINGS[group])
 
@@ -299,7 +301,7 @@ def test_a_provider_that_nobody_offers_is_refused_where_it_is_named(
         load_config(os.environ)
 
 
-@pytest.mark.parametrize("group", [*SETTINGS, Group.IMPORTER])
+@pytest.mark.parametrize("group", [*SETTINGS, PluginGroup.IMPORTER])
 @pytest.mark.parametrize(
     ("source", "message"),
     [
@@ -311,7 +313,7 @@ def test_a_provider_that_nobody_offers_is_refused_where_it_is_named(
     ],
 )
 def test_an_implementation_that_cannot_be_used_is_refused(
-    install: Install, config: Path, group: Group, source: str, message: str
+    install: Install, config: Path, group: PluginGroup, source: str, message: str
 ) -> None:
     install_acme(install, group, source)
     with pytest.raises(PluginError, match=r"'acme' is installed, but acme:.*Fix: ") as caught:
@@ -322,12 +324,12 @@ def test_an_implementation_that_cannot_be_used_is_refused(
 
 def test_the_product_refuses_a_provider_of_the_wrong_type(install: Install, config: Path) -> None:
     told("write", "preference/tea", "Ana likes green tea.")
-    install_acme(install, Group.EMBEDDER, "Acme = dict.fromkeys")
-    config.write_text(SETTINGS[Group.EMBEDDER])
+    install_acme(install, PluginGroup.EMBEDDER, "Acme = dict.fromkeys")
+    config.write_text(SETTINGS[PluginGroup.EMBEDDER])
 
     assert isinstance(refusal("recall", "tea"), PluginError)
 
 
 def test_a_name_that_nobody_offers_names_the_group() -> None:
     with pytest.raises(PluginError, match=r"no installed package offers the LLM 'acme'.*llms"):
-        create(Group.LLM, "acme", object)
+        create(PluginGroup.LLM, "acme", object)

@@ -76,8 +76,8 @@ if TYPE_CHECKING:
     from perdure.engine.write import Saved, Written
     from perdure.llm.ledger import Cost
     from perdure.model import ContextNode
-    from perdure.model.anchors import Anchors, Origin, Verdict
-    from perdure.model.messages import LeftOut
+    from perdure.model.anchors import Anchors, AnchorStatus, SessionOrigin
+    from perdure.model.messages import SkippedContent
     from perdure.proofs.proof import Proven
     from perdure.safety.texts import Note, presentable
     from perdure.storage.history import BlamedLine, Event, Version
@@ -126,17 +126,17 @@ else:
             "engine.worker": "WorkKind WorkReport Worked",
             "engine.write": "Saved Written",
             "model": "ContextNode",
-            "model.anchors": "Anchors Origin Verdict",
-            "model.messages": "LeftOut",
+            "model.anchors": "Anchors SessionOrigin AnchorStatus",
+            "model.messages": "SkippedContent",
             "storage.history": "BlamedLine Event Version",
         },
     )
 
 __all__ = ["AsyncMemory", "AsyncPastMemory", "Memory", "PastMemory", "open", "open_async"]
 __all__ += ["Cited", "Outcome", "Pending", "Planned", "Remembered", "Saved", "SessionCommit"]
-__all__ += ["Conversation", "LeftOut", "SessionInfo", "read_conversation", "session_id_for"]
+__all__ += ["Conversation", "SessionInfo", "SkippedContent", "read_conversation", "session_id_for"]
 __all__ += ["INTRODUCTION", "Hint", "HintKind", "Hit", "Lag", "RecallResult", "tokens_in"]
-__all__ += ["Anchors", "BriefingItem", "Origin", "Verdict"]
+__all__ += ["AnchorStatus", "Anchors", "BriefingItem", "SessionOrigin"]
 __all__ += ["Conflict", "ContextNode", "Edges", "Edits", "Entry", "Note", "Written", "presentable"]
 __all__ += ["Deleted", "Erased", "ErasurePlan", "Forgotten", "TenantKind", "Tenants"]
 __all__ += ["CID", "BlamedLine", "Event", "Fate", "Log", "RewindStep", "Rewound", "Version"]

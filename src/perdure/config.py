@@ -10,8 +10,8 @@ from typing import NamedTuple, get_args
 
 from perdure.dataclass import dataclass, field, fields
 from perdure.errors import ConfigError
-from perdure.model.trust import AgentSettings, FolderRule, expanded
-from perdure.plugins import Group, offered
+from perdure.model.trust import AgentSettings, FolderRule, expand_home
+from perdure.plugins import PluginGroup, offered
 from perdure.storage import StorageSettings, registry
 from perdure.storage.locator import is_key_segment
 
@@ -30,7 +30,7 @@ _CHOICES: dict[str, dict[str, tuple[str, ...]]] = {
         "limit_name": ("max_tokens", "max_completion_tokens"),
     },
 }
-_OFFERED = {"embedding": Group.EMBEDDER, "index": Group.INDEX, "llm": Group.LLM}
+_OFFERED = {"embedding": PluginGroup.EMBEDDER, "index": PluginGroup.INDEX, "llm": PluginGroup.LLM}
 """Whose providers installed packages can add to."""
 COMMAND_LINE = frozenset({"claude-code", "codex"})
 """Language models behind the user's own command-line client, which knows its model and login."""
@@ -347,11 +347,11 @@ def _agents(
     listed = _table(file, ["agents", "folders"], table.get("folders", {}))
     rules = {glob: _table(file, ["agents", "folders", glob], listed[glob]) for glob in listed}
     folders = tuple(
-        FolderRule(expanded(glob, environ), **_values(file, "agents", _SWITCHES, rule))  # type: ignore[arg-type] # each was checked
+        FolderRule(expand_home(glob, environ), **_values(file, "agents", _SWITCHES, rule))  # type: ignore[arg-type] # each was checked
         for glob, rule in rules.items()
     )
     switches = _values(file, "agents", {**_SWITCHES, "exclude": list, "folders": dict}, rest)
-    globs = tuple(expanded(each, environ) for each in exclude)
+    globs = tuple(expand_home(each, environ) for each in exclude)
     return AgentSettings(**switches, exclude=globs, folders=folders)  # type: ignore[arg-type] # each was checked
 
 

@@ -64,9 +64,9 @@
         ├── InvalidLocatorError            ValueError         the key can name no place
         ├── NotTextError                   ValueError         the content is not UTF-8 text
         ├── AbsentError                    FileNotFoundError  nothing is there
-        ├── DirectoryInTheWayError         IsADirectoryError
-        ├── FileAboveError                 NotADirectoryError a file stands above
-        ├── FileInTheWayError              FileExistsError
+        ├── PathIsDirectoryError         IsADirectoryError
+        ├── ParentIsFileError              NotADirectoryError a file is above it
+        ├── PathIsFileError                FileExistsError
         ├── DirectoryNotEmptyError         OSError
         ├── LinkRefusedError               PermissionError    a link or device; never followed
         ├── AccessRefusedError             PermissionError    read-only, or not ours
@@ -285,8 +285,8 @@ class ServiceUnreachableError(LanguageModelError, OSError):
         self, message: str, *, passing: bool = False, billed: bool = True, wait: float = 0.0
     ) -> None:
         super().__init__(message)
-        self.passing = passing
-        self.billed = billed
+        self.is_transient = passing
+        self.may_be_billed = billed
         """Whether it may have to be paid for nevertheless."""
         self.wait = wait
 
@@ -321,13 +321,13 @@ class NotTextError(StorageError, ValueError): ...
 class AbsentError(StorageError, FileNotFoundError): ...
 
 
-class DirectoryInTheWayError(StorageError, IsADirectoryError): ...
+class PathIsDirectoryError(StorageError, IsADirectoryError): ...
 
 
-class FileAboveError(StorageError, NotADirectoryError): ...
+class ParentIsFileError(StorageError, NotADirectoryError): ...
 
 
-class FileInTheWayError(StorageError, FileExistsError): ...
+class PathIsFileError(StorageError, FileExistsError): ...
 
 
 class DirectoryNotEmptyError(StorageError, OSError): ...
@@ -380,9 +380,9 @@ _FULL = ("the disk or the quota is full, and nothing was changed", "free some sp
 
 _MEANINGS: dict[int, tuple[type[StorageError], str, str]] = {
     errno.ENOENT: (AbsentError, "nothing is there", "list the place above to see what is"),
-    errno.EISDIR: (DirectoryInTheWayError, "a directory is there", "name a text below it"),
-    errno.ENOTDIR: (FileAboveError, "a text stands above it", "choose a place outside of it"),
-    errno.EEXIST: (FileInTheWayError, "a text is there", "choose another name or remove it"),
+    errno.EISDIR: (PathIsDirectoryError, "a directory is there", "name a text below it"),
+    errno.ENOTDIR: (ParentIsFileError, "a text stands above it", "choose a place outside of it"),
+    errno.EEXIST: (PathIsFileError, "a text is there", "choose another name or remove it"),
     errno.ENOTEMPTY: (DirectoryNotEmptyError, "it is not empty", "remove what it holds first"),
     errno.ELOOP: (
         LinkRefusedError,
@@ -412,27 +412,29 @@ _UNREADABLE = (
 )
 
 
-def explain_reading(error: OSError, root: str, key: str) -> StorageError:
+def storage_read_error(error: OSError, root: str, key: str) -> StorageError:
     """Return the error to raise for an `error` that came up while only reading."""
     if error.errno in {errno.EACCES, errno.EPERM}:
-        return _told(_UNREADABLE, root, key)
-    return explain(error, root, key)
+        return _storage_error(_UNREADABLE, root, key)
+    return storage_error(error, root, key)
 
 
-def explain(error: OSError, root: str, key: str) -> StorageError:
+def storage_error(error: OSError, root: str, key: str) -> StorageError:
     """Return the error to raise for `error` at the place `key` of the folder `root`."""
     unknown = (
         StorageFaultError,
         f"the disk reported {error.strerror!a}",
         "check the disk, then try again",
     )
-    return _told(_MEANINGS.get(error.errno or 0, unknown), root, key)
+    return _storage_error(_MEANINGS.get(error.errno or 0, unknown), root, key)
 
 
-def _told(meaning: tuple[type[StorageError], str, str], root: str, key: str) -> StorageError:
+def _storage_error(
+    meaning: tuple[type[StorageError], str, str], root: str, key: str
+) -> StorageError:
     kind, what, fix = meaning
     return kind(f"{key!a} in {root!a}: {what}. Fix: {fix}.")
 
 
-def absent(root: str, key: str) -> StorageError:
-    return explain(FileNotFoundError(errno.ENOENT, ""), root, key)
+def absent_error(root: str, key: str) -> StorageError:
+    return storage_error(FileNotFoundError(errno.ENOENT, ""), root, key)

@@ -10,13 +10,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
-from perdure.errors import ConcurrentModificationError, explain
+from perdure.errors import ConcurrentModificationError, storage_error
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _LOCK_PAUSE = 0.05
 
 
-class Closing:
+class Closeable:
     @abstractmethod
     def close(self) -> None: ...
 
@@ -55,7 +55,7 @@ def write_whole(
             with suppress(PermissionError):  # a folder that is not ours, as /home may be
                 sync_path(path.parent.parent)
     except OSError as error:
-        raise explain(error, str(path.parent), path.name) from error
+        raise storage_error(error, str(path.parent), path.name) from error
     finally:
         with suppress(OSError):  # as nearly always, it has its name by now
             unfinished.unlink()
@@ -126,7 +126,7 @@ def _is_free(descriptor: int) -> bool:
     return True
 
 
-def append_line(path: Path, line: bytes, most_bytes: int) -> None:
+def append_line(path: Path, line: bytes, max_bytes: int) -> None:
     """Add a line to a file that only its owner reads; lines of many processes do not mix.
 
     A file larger than `most_bytes` first becomes `NAME.1`, in place of an older one. The line is
@@ -139,7 +139,7 @@ def append_line(path: Path, line: bytes, most_bytes: int) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, flags, 0o600)
     try:
-        if os.fstat(descriptor).st_size > most_bytes and _is_free(descriptor):
+        if os.fstat(descriptor).st_size > max_bytes and _is_free(descriptor):
             _rotate(path, descriptor)
         os.write(descriptor, line + b"\n")
     finally:
@@ -201,28 +201,28 @@ def set_aside(path: Path, *, unless: Callable[[Path], bool]) -> Path | None:
     return aside
 
 
-class Way:
+class Quarantine:
     """Keeps the way free to the derived folders and files below a folder."""
 
     def __init__(self, top: Path) -> None:
         self._top = top
         self._set_aside: list[str] = []
 
-    def free(self, folder: Path) -> None:
+    def clear_folder(self, folder: Path) -> None:
         """Let only folders be where a folder is to be made, and above it up to the top.
 
         A link to a folder is one. What can't be put aside stays: who makes the folder says why.
         """
         below = folder.relative_to(self._top).parts
         for depth in range(len(below)):
-            self._free(self._top.joinpath(*below[: depth + 1]), Path.is_dir)
+            self._clear(self._top.joinpath(*below[: depth + 1]), Path.is_dir)
 
-    def free_file(self, file: Path) -> None:
+    def clear_file(self, file: Path) -> None:
         """Let only a file be where a file is to be, and only folders above it."""
-        self.free(file.parent)
-        self._free(file, Path.is_file)
+        self.clear_folder(file.parent)
+        self._clear(file, Path.is_file)
 
-    def _free(self, path: Path, is_right: Callable[[Path], bool]) -> None:
+    def _clear(self, path: Path, is_right: Callable[[Path], bool]) -> None:
         with suppress(OSError):
             aside = set_aside(path, unless=is_right)
             if aside is not None:

@@ -108,7 +108,7 @@ def properties(lines: str) -> dict[str, Value]:
     return _Reader(lines).values
 
 
-def texts(value: object, separators: str) -> list[str]:
+def text_list(value: object, separators: str) -> list[str]:
     """Return the texts of a property that is a list, or one text with separators."""
     if isinstance(value, str):
         found: Iterable[str] = re.split(separators, value)
@@ -280,7 +280,7 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 JSON = None | bool | int | float | str | Sequence["JSON"] | Mapping[str, "JSON"]
 
 
-class Entry(NamedTuple):
+class FrontmatterEntry(NamedTuple):
     """Whole lines of a frontmatter: a property, or lines between properties."""
 
     name: str
@@ -288,7 +288,7 @@ class Entry(NamedTuple):
     raw: str
 
 
-def entries(lines: str) -> Iterator[Entry]:
+def entries(lines: str) -> Iterator[FrontmatterEntry]:
     """Yield the entries of a frontmatter; a blank line or a comment belongs to no property."""
     name, raw, blank = "", "", ""
     for line in lines.splitlines(keepends=True) if "\x0b" not in lines else [lines]:
@@ -299,19 +299,19 @@ def entries(lines: str) -> Iterator[Entry]:
             blank = ""
         elif found:
             if raw:
-                yield Entry(name, raw)
+                yield FrontmatterEntry(name, raw)
             if blank:
-                yield Entry("", blank)
+                yield FrontmatterEntry("", blank)
             name, raw, blank = found["bare"] or found["quoted"] or "", line, ""
         else:
             blank += line
     if raw:
-        yield Entry(name, raw)
+        yield FrontmatterEntry(name, raw)
     if blank:
-        yield Entry("", blank)
+        yield FrontmatterEntry("", blank)
 
 
-def value_of(entry: Entry) -> JSON:
+def value_of(entry: FrontmatterEntry) -> JSON:
     try:
         return _own_value(entry.raw)
     except ValueError:
@@ -351,7 +351,7 @@ def _quoted_name(found: re.Match[str]) -> str:
     return found[0] if found[0][0] == '"' else f'"{found[0]}"'
 
 
-def _any_value(entry: Entry) -> JSON:
+def _any_value(entry: FrontmatterEntry) -> JSON:
     try:
         return as_json(properties(entry.raw).get(entry.name))
     except InvalidValueError:
@@ -368,7 +368,7 @@ def as_json(value: object) -> JSON:
     return value if isinstance(value, (str, bool, int, float)) else None
 
 
-def written(name: str, value: JSON, line_end: str) -> str:
+def render_property(name: str, value: JSON, line_end: str) -> str:
     if isinstance(value, (list, tuple)) and value and all(isinstance(v, Mapping) for v in value):
         return "".join((f"{name}:{line_end}", *(f"  - {_flow(each)}{line_end}" for each in value)))
     shown = value if isinstance(value, str) and _is_plain(value) else _flow(value)

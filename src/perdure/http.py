@@ -41,9 +41,9 @@ class ExchangeError(Exception):
     ) -> None:
         super().__init__(what)
         self.status = status
-        self.passing = passing
+        self.is_transient = passing
         """Whether another attempt may succeed, after `wait` seconds."""
-        self.billed = billed
+        self.may_be_billed = billed
         self.wait = wait
         self.is_answer = is_answer
         """Whether something came that is not an answer."""
@@ -51,19 +51,21 @@ class ExchangeError(Exception):
     @property
     def is_absent(self) -> bool:
         """Whether nothing listens there."""
-        return not (self.passing or self.billed or self.status)
+        return not (self.is_transient or self.may_be_billed or self.status)
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class RequestLimits:
     seconds: float
     """From the first byte sent to the last received."""
-    size: int
+    max_bytes: int
     """Bytes; of a longer answer no more is read."""
     clock: Callable[[], float] = field(default=time.monotonic, repr=False)
 
 
-def post(url: str, asked: Mapping[str, object], headers: Mapping[str, str], bounds: Bounds) -> Any:  # noqa: ANN401 - JSON from outside
+def post(
+    url: str, asked: Mapping[str, object], headers: Mapping[str, str], bounds: RequestLimits
+) -> Any:  # noqa: ANN401 - JSON from outside
     """Return what a service answers; `ExchangeError` without an answer in JSON."""
     sent = {"Content-Type": "application/json", "Accept": "application/json", **headers}
     request = Request(url, json.dumps(asked).encode(), sent)  # noqa: S310 - `check_service` saw it
@@ -71,7 +73,7 @@ def post(url: str, asked: Mapping[str, object], headers: Mapping[str, str], boun
         raise ExchangeError("there is no time left for it", passing=True, billed=False)
     until = bounds.clock() + bounds.seconds
     try:
-        with build_opener(_StayHere).open(request, timeout=bounds.seconds) as answer:
+        with build_opener(_NoRedirects).open(request, timeout=bounds.seconds) as answer:
             content = _read(answer, until, bounds)
     except HTTPError as error:
         with error:
@@ -84,13 +86,13 @@ def post(url: str, asked: Mapping[str, object], headers: Mapping[str, str], boun
         raise ExchangeError("the answer is no JSON", is_answer=True) from None
 
 
-def _read(answer: HTTPResponse, until: float, bounds: Bounds) -> bytes:
+def _read(answer: HTTPResponse, until: float, bounds: RequestLimits) -> bytes:
     pieces, size = [], 0
     while piece := answer.read1(_PIECE):
         pieces.append(piece)
         size += len(piece)
-        if size > bounds.size:
-            what = f"the answer is longer than {bounds.size // 1_000_000} MB"
+        if size > bounds.max_bytes:
+            what = f"the answer is longer than {bounds.max_bytes // 1_000_000} MB"
             raise ExchangeError(what, is_answer=True)
         if bounds.clock() > until:
             raise TimeoutError
@@ -141,7 +143,7 @@ def _no_number(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-class _StayHere(HTTPRedirectHandler):
+class _NoRedirects(HTTPRedirectHandler):
     def redirect_request(self, *_: object, **__: object) -> None:
         return None
 

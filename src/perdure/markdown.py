@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from perdure.frontmatter import Frontmatter, frontmatter, split, texts
+from perdure.frontmatter import Frontmatter, frontmatter, split, text_list
 from perdure.patterns import later
 
 if TYPE_CHECKING:
@@ -294,7 +294,7 @@ def aliases(text: str) -> list[str]:
 
 def _named(text: str, *names: str, separators: str) -> list[str]:
     values = frontmatter(text).values
-    return [each for name in names for each in texts(values.get(name), separators)]
+    return [each for name in names for each in text_list(values.get(name), separators)]
 
 
 # ---------------------------------------------------------------- within lines
@@ -544,7 +544,7 @@ def _unreferenced(text: str) -> str:
 
 
 # ---------------------------------------------------------------- tasks and code
-class Task(NamedTuple):
+class TaskItem(NamedTuple):
     text: str
     mark: str
     """What is in its box: a space, x, or what an editor makes of another character."""
@@ -563,11 +563,11 @@ _BOX = later(
 )
 
 
-def tasks(text: str) -> list[Task]:
+def tasks(text: str) -> list[TaskItem]:
     if not _BOX.search(text):
         return []
     return [
-        Task(found["text"].strip(), found["mark"], block.first_line, found.start(), found.end())
+        TaskItem(found["text"].strip(), found["mark"], block.first_line, found.start(), found.end())
         for block in blocks(text)
         if block.kind == "paragraph" and (found := _BOX.match(text, block.start, block.end))
     ]
@@ -579,13 +579,13 @@ _FENCE_LINE = later(
 )
 
 
-class Fenced(NamedTuple):
+class CodeFence(NamedTuple):
     start: int
     end: int
     is_closed: bool = True
 
 
-def fenced(text: str) -> Iterator[Fenced]:
+def code_fences(text: str) -> Iterator[CodeFence]:
     """Yield where code between fences starts and ends, with its fences, line by line.
 
     That is as the parser reads it if every fence is closed, and its code is indented as it is. Code
@@ -596,23 +596,23 @@ def fenced(text: str) -> Iterator[Fenced]:
         if not mark:
             start, mark = found.start(), found["mark"]
         elif found["mark"].startswith(mark) and not found["info"].strip():
-            yield Fenced(start, min(found.end() + 1, len(text)))
+            yield CodeFence(start, min(found.end() + 1, len(text)))
             mark = ""
     if mark:
-        yield Fenced(start, len(text), is_closed=False)
+        yield CodeFence(start, len(text), is_closed=False)
 
 
 def without_code(text: str) -> str:
     """Return a text with its lines between fences empty."""
     parts, at = list[str](), 0
-    for start, end, _ in fenced(text):
+    for start, end, _ in code_fences(text):
         parts += text[at:start], "\n" * text.count("\n", start, end)
         at = end
     return "".join((*parts, text[at:]))
 
 
 # ---------------------------------------------------------------- prose
-def unmarked(line: str) -> str:
+def without_markers(line: str) -> str:
     """Return a line without the marks of the quotations, lists and tasks that it is in."""
     return _PREFIX.sub("", line)
 

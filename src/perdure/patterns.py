@@ -10,7 +10,7 @@ from typing import Any, cast
 _VERBS = ("search", "match", "fullmatch", "finditer", "findall", "split", "sub")
 
 
-class _Later:
+class _LazyPattern:
     """Stands for a pattern until it is used."""
 
     def __init__(self, text: str, flags: re.RegexFlag) -> None:
@@ -25,21 +25,21 @@ class _Later:
 
 def later(text: str, flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
     """Return a pattern as `re.compile` does; if it is malformed, using it raises `re.error`."""
-    return cast("re.Pattern[str]", _Later(text, flags))
+    return cast("re.Pattern[str]", _LazyPattern(text, flags))
 
 
 Item = tuple[object, Any]
 
 
-def needed(text: str) -> tuple[str, ...]:
+def required_literals(text: str) -> tuple[str, ...]:
     """Return texts of which each match of a pattern has at least one; none if nobody can tell.
 
     To look for them all takes a tenth of the time that a search takes which finds nothing.
     """
-    return tuple(sorted(_needed(_parser.parse(text))))
+    return tuple(sorted(_literals_of(_parser.parse(text))))
 
 
-def _needed(items: Iterable[Item]) -> frozenset[str]:
+def _literals_of(items: Iterable[Item]) -> frozenset[str]:
     """Return the best needles of a sequence: those whose shortest text is longest."""
     found, run = list[frozenset[str]](), ""
     for kind, detail in items:
@@ -47,20 +47,22 @@ def _needed(items: Iterable[Item]) -> frozenset[str]:
         if name == "LITERAL":
             run += chr(detail)
         elif name != "AT":  # which is a place, and no text
-            found += [frozenset({run}), _needed_in(name, detail)]
+            found += [frozenset({run}), _literals_in(name, detail)]
             run = ""
     usable = [each for each in (*found, frozenset({run})) if each and "" not in each]
     return max(usable, key=lambda each: min(map(len, each)), default=frozenset())
 
 
-def _needed_in(name: str, detail: Any) -> frozenset[str]:  # noqa: ANN401 - as it was parsed
+def _literals_in(name: str, detail: Any) -> frozenset[str]:  # noqa: ANN401 - as it was parsed
     if name == "SUBPATTERN" and not detail[1]:  # else it is compared otherwise, as by IGNORECASE
-        return _needed(detail[-1])
+        return _literals_of(detail[-1])
     if name in {"MAX_REPEAT", "MIN_REPEAT"} and detail[0]:
-        return _needed(detail[2])
+        return _literals_of(detail[2])
     if name == "IN" and all(str(kind) == "LITERAL" for kind, _ in detail):
         return frozenset(chr(code) for _, code in detail)
-    branches = [_needed(each) for each in detail[1]] if name == "BRANCH" else [frozenset[str]()]
+    branches = (
+        [_literals_of(each) for each in detail[1]] if name == "BRANCH" else [frozenset[str]()]
+    )
     return frozenset().union(*branches) if all(branches) else frozenset()
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Group(Enum):
+class PluginGroup(Enum):
     """A contract that packages can implement. The value is the entry-point group."""
 
     BACKEND = "perdure.backends"
@@ -22,15 +22,15 @@ class Group(Enum):
     IMPORTER = "perdure.importers"
 
     def __str__(self) -> str:
-        return "LLM" if self is Group.LLM else self.name.lower()
+        return "LLM" if self is PluginGroup.LLM else self.name.lower()
 
 
-def offered(group: Group) -> set[str]:
+def offered(group: PluginGroup) -> set[str]:
     """Return the names that installed packages offer. Nothing is imported."""
     return {entry.name for entry in _entries(group)}
 
 
-def find(group: Group, name: str, use: Callable[[object], T]) -> T | None:
+def find(group: PluginGroup, name: str, use: Callable[[object], T]) -> T | None:
     """Import what a package offers under a name and return `use` of it; None if none offers it.
 
     `PluginError` if several packages offer it, or if it can't be imported or used. An error of
@@ -55,7 +55,7 @@ def find(group: Group, name: str, use: Callable[[object], T]) -> T | None:
         ) from error
 
 
-def create(group: Group, name: str, contract: type[T], *arguments: object) -> T:
+def create(group: PluginGroup, name: str, contract: type[T], *arguments: object) -> T:
     """Call what a package offers under a name, and return the implementation that it makes.
 
     `PluginError` if no package offers the name, or if what it offers does not have the contract.
@@ -78,7 +78,7 @@ def create(group: Group, name: str, contract: type[T], *arguments: object) -> T:
     return found
 
 
-def _entries(group: Group) -> "Iterable[EntryPoint]":
+def _entries(group: PluginGroup) -> "Iterable[EntryPoint]":
     from importlib.metadata import entry_points  # noqa: PLC0415 - slow, and rarely needed
 
     return entry_points(group=group.value)

@@ -27,7 +27,7 @@ from perdure.errors import (
     StorageFaultError,
     StorageFullError,
     StorageUnavailableError,
-    explain,
+    storage_error,
 )
 from perdure.files import set_aside
 
@@ -55,17 +55,17 @@ _AS_IT_IS = ("mode=ro", "immutable=1")
 Answer = TypeVar("Answer")
 
 
-class Tables(NamedTuple):
+class Schema(NamedTuple):
     name: str
     """What it is called in errors: 'the outbox'."""
     version: int
     statements: tuple[str, ...]
     """They make the tables, and set `user_version`."""
-    without: str
+    loss: str
     """The end of the error about a damaged file: what moving it away costs."""
 
 
-class DatabaseFile:
+class SqliteFile:
     """A connection to the file, for one thread at a time; the others wait.
 
     Where it can't be written it is read as it is; without a file, as one that holds nothing. Who
@@ -76,7 +76,7 @@ class DatabaseFile:
     levels = _NORMAL, _FULL
     """How much is synced by a change that may be lost with the power, and by one that may not."""
 
-    def __init__(self, path: str, tables: Tables, patience: float = PATIENCE_SECONDS) -> None:
+    def __init__(self, path: str, tables: Schema, patience: float = PATIENCE_SECONDS) -> None:
         self.path = Path(path or os.sep).absolute()  # in memory, also where no folder is left
         self._place = str(self.path)
         self._tables = tables
@@ -91,7 +91,7 @@ class DatabaseFile:
         """Why it can't be changed."""
         self._lock = threading.Lock()
         _close_before_forks(self)
-        with self.reading():
+        with self.connection():
             pass  # an unusable file is reported when it is opened
 
     def close(self) -> None:
@@ -105,7 +105,7 @@ class DatabaseFile:
 
     # ------------------------------------------------------------ use
     @contextmanager
-    def reading(self, before: str = "") -> Iterator[sqlite3.Connection]:
+    def connection(self, before: str = "") -> Iterator[sqlite3.Connection]:
         """Give the connection; `before` is what an error begins with."""
         if not self._lock.acquire(timeout=self._patience):
             raise self._kept_busy()
@@ -129,16 +129,16 @@ class DatabaseFile:
             self._lock.release()
 
     @contextmanager
-    def changing(self, *, outlasts_power: bool = True) -> Iterator[sqlite3.Connection]:
+    def transaction(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
         """Change the file wholly or not at all; durably, unless it may be lost with the power."""
-        with self.reading() as connected:
+        with self.connection() as connected:
             db = self._writable(connected)
-            self._synchronize(db, self.levels[outlasts_power])
-            with transaction(db):
+            self._synchronize(db, self.levels[durable])
+            with immediate_transaction(db):
                 yield db
 
     @property
-    def is_undisturbed(self) -> bool:
+    def is_consistent(self) -> bool:
         """Whether what was read in one go was of one moment; SQLite sees to it."""
         return True
 
@@ -161,7 +161,7 @@ class DatabaseFile:
         `secure_delete` overwrites deleted rows, but not the copies that stay behind in a page
         when SQLite moves rows to another.
         """
-        with self.reading("what was deleted is not yet overwritten; ") as connected:
+        with self.connection("what was deleted is not yet overwritten; ") as connected:
             db = self._writable(connected)
             self._synchronize(db, self.levels[1])
             db.execute("VACUUM")
@@ -309,7 +309,7 @@ class DatabaseFile:
 
     def _settle(self, db: sqlite3.Connection) -> None:
         """Create the tables, unless another process has; refuse a file that is not ours."""
-        with transaction(db):
+        with immediate_transaction(db):
             version = version_of(db)
             if version > self._tables.version:
                 raise self._too_new(version)
@@ -393,11 +393,11 @@ class DatabaseFile:
     def damage(self, what: str) -> DamageError:
         return DamageError(
             f"{self._name} is damaged: {what}. Fix: stop what uses it and move it away; "
-            f"{self._tables.without}."
+            f"{self._tables.loss}."
         )
 
 
-class UnpublishedFile(DatabaseFile):
+class UnsyncedDatabase(SqliteFile):
     """A file that nobody else knows yet, and that is synced when they do: no change of it is."""
 
     def _prepare(self, db: sqlite3.Connection) -> None:
@@ -409,7 +409,7 @@ class UnpublishedFile(DatabaseFile):
         super()._synchronize(db, 0)
 
 
-class ReadOnlyFile(DatabaseFile):
+class ReadOnlyDatabase(SqliteFile):
     """A file that is only read, while others may use it: its log and its locks are not touched.
 
     Where others have a log, it is read with theirs. Without one, the file is read as if nobody
@@ -450,7 +450,7 @@ class ReadOnlyFile(DatabaseFile):
         return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, logged
 
 
-class InMemory(DatabaseFile):
+class InMemoryDatabase(SqliteFile):
     """A database without a file, until it is closed. In a fork each side goes on with its own."""
 
     def identity(self) -> tuple[int, int]:
@@ -472,22 +472,22 @@ class InMemory(DatabaseFile):
             super().disconnect()
 
 
-class DerivedFile:
+class DerivedDatabase:
     """A file that can be rebuilt: if it is damaged, missing or not ours, an empty one replaces it.
 
     One thread asks at a time.
     """
 
     def __init__(
-        self, path: str, tables: Tables, check: Callable[[DatabaseFile], None] = lambda _: None
+        self, path: str, tables: Schema, check: Callable[[SqliteFile], None] = lambda _: None
     ) -> None:
         self._path = path
         self._tables = tables
         self._check = check
         self._lock = threading.RLock()
-        self._file: DatabaseFile | None = None
+        self._file: SqliteFile | None = None
 
-    def ask(self, question: Callable[[DatabaseFile], Answer]) -> Answer:
+    def run(self, question: Callable[[SqliteFile], Answer]) -> Answer:
         with self._lock:
             try:
                 return question(self._file or self._opened())
@@ -507,9 +507,9 @@ class DerivedFile:
             if self._path:
                 discard(Path(self._path))
 
-    def _opened(self) -> DatabaseFile:
+    def _opened(self) -> SqliteFile:
         if self._file is None:
-            kind = DatabaseFile if self._path else InMemory
+            kind = SqliteFile if self._path else InMemoryDatabase
             file = kind(self._path, self._tables)
             self._check(file)
             self._file = file
@@ -523,15 +523,15 @@ def discard(path: Path) -> None:
         path.with_name(path.name + log).unlink(missing_ok=True)
 
 
-def look(
-    path: Path, tables: Tables, question: Callable[[sqlite3.Connection], Answer]
+def read_snapshot(
+    path: Path, tables: Schema, question: Callable[[sqlite3.Connection], Answer]
 ) -> Answer | None:
     """Ask a file that nothing is done to; None if nobody can tell, as while it is being made."""
     for _ in range(_LOOKS):
         with suppress(DamageError, StorageError, ValueError, TypeError):  # of half a change
-            file = ReadOnlyFile(str(path), tables, _LOOKING_SECONDS)
+            file = ReadOnlyDatabase(str(path), tables, _LOOKING_SECONDS)
             try:
-                with file.reading() as db:
+                with file.connection() as db:
                     answer = question(db)
                 if file.is_undisturbed:
                     return answer
@@ -541,7 +541,7 @@ def look(
 
 
 @contextmanager
-def read_only(path: Path, patience: float = 5.0) -> Iterator[sqlite3.Connection]:
+def open_read_only(path: Path, patience: float = 5.0) -> Iterator[sqlite3.Connection]:
     """Yield a connection to another program's file; what can't be read is a `StorageError`."""
     try:
         uri = f"{path.resolve(strict=True).as_uri()}?mode=ro"
@@ -554,11 +554,11 @@ def read_only(path: Path, patience: float = 5.0) -> Iterator[sqlite3.Connection]
     except PerdureError:
         raise
     except OSError as error:
-        raise explain(error, str(path.parent), path.name) from error
+        raise storage_error(error, str(path.parent), path.name) from error
 
 
 @contextmanager
-def transaction(db: sqlite3.Connection) -> Iterator[None]:
+def immediate_transaction(db: sqlite3.Connection) -> Iterator[None]:
     try:
         db.execute("BEGIN IMMEDIATE")
         yield
@@ -580,12 +580,12 @@ def version_of(db: sqlite3.Connection) -> int:
 
 
 # ---------------------------------------------------------------- forks
-_files: "WeakSet[DatabaseFile]" = WeakSet()
-_stopped: list[DatabaseFile] = []
+_files: "WeakSet[SqliteFile]" = WeakSet()
+_stopped: list[SqliteFile] = []
 _forking = threading.Lock()
 
 
-def _close_before_forks(file: DatabaseFile) -> None:
+def _close_before_forks(file: SqliteFile) -> None:
     with _forking:
         _watch()
         _files.add(file)

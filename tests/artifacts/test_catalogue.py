@@ -237,7 +237,7 @@ def steps(catalogue: Catalogue, action: Callable[[], None]) -> int:
         return 0
 
     assert catalogue._database is not None
-    with catalogue._database.reading() as db:
+    with catalogue._database.connection() as db:
         db.set_progress_handler(count, 100)
     action()
     return taken

@@ -13,9 +13,9 @@ import pytest
 
 from perdure import frontmatter, markdown
 from perdure.context import node_files, nodes, reader, relations
-from perdure.context.node_files import CONTENT, META, Look, Parts, cid_of
-from perdure.context.nodes import Draft, Nodes
-from perdure.context.reader import NodeReader, Reach, RealFiles, Stored, absent
+from perdure.context.node_files import CONTENT, META, NodeFiles, NodeTexts, cid_of
+from perdure.context.nodes import NodeDraft, Nodes
+from perdure.context.reader import NodeReader, Reach, RealFiles, StoredNode, absent
 from perdure.context.relations import Relations
 from perdure.engine.feed import LogFeed
 from perdure.engine.indexing import Following
@@ -31,7 +31,7 @@ from perdure.storage.wrappers.recorded import Recorded
 from tests.support.context.seam import Seam
 
 Patch = pytest.MonkeyPatch
-Plan = Callable[[Draft], None]
+Plan = Callable[[NodeDraft], None]
 
 
 def nothing(*_: object, **__: object) -> None:
@@ -99,11 +99,11 @@ def takes_contents_for_frontmatter(patch: Patch) -> None:
 
 
 def writes_summaries_first(patch: Patch) -> None:
-    patch.setattr(nodes, "PARTS", node_files.PARTS[::-1])
+    patch.setattr(nodes, "TEXT_FILES", node_files.TEXT_FILES[::-1])
 
 
 class WritesOneByOne(Nodes):
-    def change(self, plan: Plan, ctx: RequestContext, **more: Any) -> Draft:  # noqa: ANN401
+    def change(self, plan: Plan, ctx: RequestContext, **more: Any) -> NodeDraft:  # noqa: ANN401
         planned = self._planned(plan)
         for locator, text in self.in_order(planned.changes):
             if text is None:
@@ -156,8 +156,8 @@ def tells_of_what_was_undone(patch: Patch) -> None:
 
 
 def writes_version_one_always(patch: Patch) -> None:
-    final = Draft._final
-    patch.setattr(Draft, "_final", lambda *given: replace(final(*given), version=1))
+    final = NodeDraft._final
+    patch.setattr(NodeDraft, "_final", lambda *given: replace(final(*given), version=1))
 
 
 def overwrites_any_version(patch: Patch) -> None:
@@ -165,7 +165,7 @@ def overwrites_any_version(patch: Patch) -> None:
 
 
 def revives_what_was_archived(patch: Patch) -> None:
-    def refuse(node: ContextNode, stored: Stored) -> None:
+    def refuse(node: ContextNode, stored: StoredNode) -> None:
         if node.version != stored.node.version + 1:
             raise nodes._occupied(node.place)
 
@@ -177,9 +177,9 @@ class BeginsAnywhere(Nodes):
 
 
 def replaces_metadata(patch: Patch) -> None:
-    final = Draft._final
+    final = NodeDraft._final
     patch.setattr(
-        Draft,
+        NodeDraft,
         "_final",
         lambda self, node, *more: replace(final(self, node, *more), metadata=node.metadata),
     )
@@ -193,13 +193,13 @@ class ForgetsMetadataOnTheWay(Nodes):
 
 
 def takes_times_from_the_caller(patch: Patch) -> None:
-    final = Draft._final
+    final = NodeDraft._final
 
-    def told(self: Draft, node: ContextNode, *more: Any) -> ContextNode:  # noqa: ANN401
+    def told(self: NodeDraft, node: ContextNode, *more: Any) -> ContextNode:  # noqa: ANN401
         done = final(self, node, *more)
         return replace(done, created_at=node.created_at, updated_at=node.updated_at)
 
-    patch.setattr(Draft, "_final", told)
+    patch.setattr(NodeDraft, "_final", told)
 
 
 class WritesTheFirstOnly(Nodes):
@@ -214,10 +214,10 @@ class WritesOneAfterAnother(Nodes):
 
 
 def expects_nothing(patch: Patch) -> None:
-    def put(self: Draft, locator: Locator, text: str | None, found: object) -> None:
+    def put(self: NodeDraft, locator: Locator, text: str | None, found: object) -> None:
         self.changes[locator] = text
 
-    patch.setattr(Draft, "put", put)
+    patch.setattr(NodeDraft, "put", put)
 
 
 # ---------------------------------------------------------------- reach
@@ -322,7 +322,7 @@ class ArchivesTheAbsent(Nodes):
             super().archive_node(uri, ctx)
 
 
-Also = Callable[[Draft], None]
+Also = Callable[[NodeDraft], None]
 
 
 class TakesNothingBack(Nodes):
@@ -384,12 +384,12 @@ class MovesToWhereItIs(Nodes):
 
 
 class IsFollowedByNobody(Nodes):
-    def _followers(self, place: Uri, ctx: RequestContext) -> Iterator[Stored]:
+    def _followers(self, place: Uri, ctx: RequestContext) -> Iterator[StoredNode]:
         return iter(())
 
 
 class IsFollowedByAll(Nodes):
-    def _followers(self, place: Uri, ctx: RequestContext) -> Iterator[Stored]:
+    def _followers(self, place: Uri, ctx: RequestContext) -> Iterator[StoredNode]:
         return (self.active(other) for other in self._backlinks.leading_to(place))
 
 
@@ -407,14 +407,16 @@ def breaks_tables(patch: Patch) -> None:
 
 
 class LeavesItsOwnLinks(Nodes):
-    def _plan_arrival(self, draft: Draft, stored: Stored, new: Uri, ctx: RequestContext) -> None:
+    def _plan_arrival(
+        self, draft: NodeDraft, stored: StoredNode, new: Uri, ctx: RequestContext
+    ) -> None:
         edges = tuple(replace(edge, from_uri=str(new)) for edge in stored.node.relations)
         moved = stored.node.revised(uri=str(new), owner_space="", relations=edges)
         draft.write(moved, replace(stored, files=dict.fromkeys(stored.files)))
 
 
 def names_skills_by_their_category(patch: Patch) -> None:
-    patch.setattr(relations, "_said", lambda place, _: f"{place.category}/{place.name}")
+    patch.setattr(relations, "_link_text", lambda place, _: f"{place.category}/{place.name}")
 
 
 # ---------------------------------------------------------------- listing
@@ -441,7 +443,7 @@ class ListsWhateverIsThere(Nodes):
 
 
 def marks_nothing_as_archived(patch: Patch) -> None:
-    patch.setattr(Draft, "mark", nothing)
+    patch.setattr(NodeDraft, "mark", nothing)
 
 
 class LeavesFolders(Nodes):
@@ -454,7 +456,7 @@ class LeavesFolders(Nodes):
 def writes_a_title(patch: Patch) -> None:
     healthy = nodes._content_file
 
-    def titled(node: ContextNode, stored: Stored | None) -> str:
+    def titled(node: ContextNode, stored: StoredNode | None) -> str:
         return f"---\ntitle: {node.title}\n---\n{healthy(node, stored)}"
 
     patch.setattr(nodes, "_content_file", titled)
@@ -485,10 +487,10 @@ def refuses_edits_of_broken_frontmatter(patch: Patch) -> None:
 
 
 def sees_no_edits(patch: Patch) -> None:
-    def take(self: Parts, name: str, written: Callable[[str], Any], edited: object) -> Any:  # noqa: ANN401
+    def take(self: NodeTexts, name: str, written: Callable[[str], Any], edited: object) -> Any:  # noqa: ANN401
         return written(self._kept(name))
 
-    patch.setattr(Parts, "take", take)
+    patch.setattr(NodeTexts, "take", take)
 
 
 def refuses_missing_summaries(patch: Patch) -> None:
@@ -501,7 +503,7 @@ def refuses_missing_summaries(patch: Patch) -> None:
 
 
 class DoesNotCountEdits(Nodes):
-    def load(self, place: Uri) -> Stored | None:
+    def load(self, place: Uri) -> StoredNode | None:
         stored = super().load(place)
         if stored is None:
             return None
@@ -515,12 +517,12 @@ class ForgetsWhatItWasBasedOn(Writing):
 
 
 def looks_at_the_content_only(patch: Patch) -> None:
-    patch.setattr(Look, "basis", property(lambda self: self.cids.get(CONTENT, "")))
+    patch.setattr(NodeFiles, "basis", property(lambda self: self.cids.get(CONTENT, "")))
 
 
 def compares_with_the_meta_only(patch: Patch) -> None:
     patch.setattr(
-        Stored, "keeps", lambda self, name, text: self.meta.parts.get(name) == cid_of(text)
+        StoredNode, "keeps", lambda self, name, text: self.meta.parts.get(name) == cid_of(text)
     )
 
 
@@ -534,13 +536,13 @@ def finds_no_earlier_text(patch: Patch) -> None:
 
 
 class NamesNoProblem(Nodes):
-    def load(self, place: Uri) -> Stored | None:
+    def load(self, place: Uri) -> StoredNode | None:
         stored = super().load(place)
         return stored and replace(stored, node=replace(stored.node, problems=()))
 
 
 class TakesBrokenForAbsent(Nodes):
-    def active(self, place: Uri, files: RealFiles | None = None) -> Stored:
+    def active(self, place: Uri, files: RealFiles | None = None) -> StoredNode:
         try:
             return super().active(place, files)
         except BrokenNodeError:
@@ -644,7 +646,7 @@ def ignores_categories(patch: Patch) -> None:
 
 
 def links_to_itself(patch: Patch) -> None:
-    def resolve(target: str, start: Uri, places: relations.Places) -> Uri | None:
+    def resolve(target: str, start: Uri, places: relations.LinkTargets) -> Uri | None:
         found = (p for p in relations._candidates(target, start, places) if places.is_active(p))
         return next(found, None)
 

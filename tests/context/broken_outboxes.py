@@ -789,12 +789,12 @@ class LooksIntoTheFileBeforeItLeases(SqliteOutbox):
         timeout_seconds: int = LEASE_SECONDS,
     ) -> bool:
         end = self._now() + timeout_seconds * 1_000_000
-        with self._file.reading() as db:
+        with self._file.connection() as db:
             held = "SELECT 1 FROM events WHERE event_id = ? AND lease_end IS NOT NULL"
             if db.execute(held, (event.event_id,)).fetchone():
                 return False
         time.sleep(A_MOMENT)
-        with self._file.changing() as db:
+        with self._file.transaction() as db:
             lease = "UPDATE events SET worker = ?, lease_end = ? WHERE event_id = ?"
             db.execute(lease, (worker_id, end, event.event_id))
         return True
@@ -802,9 +802,9 @@ class LooksIntoTheFileBeforeItLeases(SqliteOutbox):
 
 class GivesUpWhenBusy(SqliteOutbox):
     def _add(self, events: Sequence[OutboxEvent]) -> None:
-        with self._file.reading() as db:
+        with self._file.connection() as db:
             db.execute("PRAGMA busy_timeout = 0")
-        with self._file.changing() as db:
+        with self._file.transaction() as db:
             for event in events:
                 self._one(db, event)
             time.sleep(A_MOMENT)
@@ -834,7 +834,7 @@ class StartsAnew(SqliteOutbox):
 
 class LeasesUntilItIsClosed(SqliteOutbox):
     def close(self) -> None:
-        with self._file.changing() as db:
+        with self._file.transaction() as db:
             db.execute("UPDATE events SET worker = NULL, lease_end = NULL")
         super().close()
 

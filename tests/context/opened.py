@@ -8,10 +8,10 @@ from pathlib import Path
 from unittest.mock import patch
 
 from perdure.artifacts import CID
-from perdure.context.contract import TenantData
+from perdure.context.contract import TenantStore
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
-from perdure.context.tenancy import NodeData
+from perdure.context.tenancy import TenantNodes
 from perdure.engine.building import Logged
 from perdure.engine.namespaces import NamespaceManager
 from perdure.engine.repair import Repair
@@ -137,7 +137,7 @@ def opened(
     now: datetime = NOON,
     settle: bool = True,
     logged: bool = True,
-    holders: Callable[[Mapping[str, TenantData]], Mapping[str, TenantData]] = dict,
+    holders: Callable[[Mapping[str, TenantStore]], Mapping[str, TenantStore]] = dict,
 ) -> Iterator[Opened]:
     """Open a memory as a process that starts does, and let go of it as one that ends.
 
@@ -152,7 +152,7 @@ def opened(
     if logged:
         nodes = Nodes(backend, clock=lambda: now)
         outbox = LoggedOutbox(backend.history, nodes, index=outbox.index)
-    kept: Mapping[str, TenantData] = {"nodes": NodeData(backend), "events": outbox}
+    kept: Mapping[str, TenantStore] = {"nodes": TenantNodes(backend), "events": outbox}
     try:
         yield Opened(
             backend,

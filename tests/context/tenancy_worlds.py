@@ -8,7 +8,7 @@ from perdure.context.node_files import CONTENT
 from perdure.context.nodes import Nodes
 from perdure.context.reader import NodeReader
 from perdure.context.relations import Backlinks, Relations, ScannedLinks
-from perdure.context.tenancy import NodeData
+from perdure.context.tenancy import TenantNodes
 from perdure.engine.namespaces import NamespaceManager
 from perdure.engine.outbox import OutboxStore
 from perdure.engine.repair import Repair
@@ -67,7 +67,7 @@ def _world(
         relations=Relations(nodes, links),
         outbox=outbox,
         snapshot=lambda: tree(inner),
-        namespaces=NamespaceManager(backend, {"nodes": NodeData(backend), "events": outbox}),
+        namespaces=NamespaceManager(backend, {"nodes": TenantNodes(backend), "events": outbox}),
         repair=Repair(nodes),
         edit=edit,
     )

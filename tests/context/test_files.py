@@ -35,17 +35,17 @@ TIMES = st.datetimes(timezones=st.just(UTC))
     st.sampled_from(NodeStatus),
     st.integers(1, 2**40),
     TIMES,
-    st.sampled_from([META.parts, {}]),
+    st.sampled_from([META.cids, {}]),
     st.dictionaries(st.text(max_size=8), VALUES, max_size=3),
 )
 def test_a_meta_is_read_as_it_was_written(
     status: NodeStatus,
     version: int,
     time: datetime,
-    parts: dict[str, str],
+    cids: dict[str, str],
     metadata: dict[str, JSON],
 ) -> None:
-    meta = META._replace(status=status, version=version, created_at=time, parts=parts)
+    meta = META._replace(status=status, version=version, created_at=time, cids=cids)
     written = meta._replace(metadata=metadata)
     read = Meta.parse(written.text())
 

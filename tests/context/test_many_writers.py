@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from perdure.context.layouts.names import Names
-from perdure.context.layouts.note_table import Places
+from perdure.context.layouts.names import NoteNames
+from perdure.context.layouts.note_table import NoteTable
 from perdure.context.layouts.notes import NotesLayout
 from perdure.context.nodes import Nodes
 from perdure.errors import (
@@ -47,7 +47,9 @@ def opened(folder: Path) -> Iterator[tuple[Nodes, LoggedOutbox]]:
     history = History.open(str(folder / "home" / "history"))
     layout: StorageBackend = texts
     if (folder / AS_NOTES).exists():
-        layout = NotesLayout(texts, Places(str(folder / "places.sqlite")), Names(ACCOUNT, "ana"))
+        layout = NotesLayout(
+            texts, NoteTable(str(folder / "places.sqlite")), NoteNames(ACCOUNT, "ana")
+        )
     with Recorded(layout, history) as backend:
         nodes = Nodes(backend)
         yield nodes, LoggedOutbox(history, nodes)

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from perdure.context.events import Clock
-from perdure.context.layouts.names import Names
-from perdure.context.layouts.note_table import Places
+from perdure.context.layouts.names import NoteNames
+from perdure.context.layouts.note_table import NoteTable
 from perdure.context.layouts.notes import NotesLayout
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations, ScannedLinks
@@ -62,7 +62,7 @@ def device_local(place: Path) -> DeviceLocalBackend:
 def notes(backend: StorageBackend, place: Path, folder: str = "") -> NotesLayout:
     """Return the layout of notes on a backend; its table is made again by each opener."""
     table = place / "home" / f"{secrets.token_hex(4)}.sqlite"
-    return NotesLayout(backend, Places(str(table)), Names("acme", "ana"), Locator(folder))
+    return NotesLayout(backend, NoteTable(str(table)), NoteNames("acme", "ana"), Locator(folder))
 
 
 class OnMemory:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perdure.artifacts import CID
-from perdure.context.layouts.names import MARKDOWN, Names, id_of, key_of, part_of
+from perdure.context.layouts.names import MARKDOWN, NoteNames, id_of, key_of, logical_text
 from perdure.context.layouts.notefile import NoteFile, compose, split
 from perdure.context.node_files import (
     ARCHIVED,
@@ -29,7 +29,7 @@ from perdure.testing.suite import examples
 PLACE = "accounts/local/users/ana/memories/preference/indentation"
 SESSION = "accounts/local/sessions/2026-03-02-a/messages"
 NOON = datetime(2026, 3, 2, 12, 0, 0, 150057, tzinfo=UTC)
-NAMES = Names("local", "ana")
+NAMES = NoteNames("local", "ana")
 
 odd = st.sampled_from(
     [
@@ -398,7 +398,7 @@ def test_a_slug_can_be_told_from_the_name_of_its_file(category: str, slug: str) 
     ],
 )
 def test_each_text_is_in_one_note(key: str, place: str) -> None:
-    part = part_of(key)
+    part = logical_text(key)
 
     assert part.place == place
     assert key_of(part) == key

@@ -28,7 +28,7 @@ from perdure.errors import (
 )
 from perdure.index.account import failures
 from perdure.model import ContextNode, RequestContext, Role
-from perdure.sqlite import DatabaseFile
+from perdure.sqlite import SqliteFile
 from perdure.testing.requirement import requirement
 from tests.support.context import index_outbox
 from tests.support.context.index_outbox import TABLES, VERSION, SqliteOutbox
@@ -66,7 +66,7 @@ def outbox(path: Path, clock: HandClock) -> Iterator[SqliteOutbox]:
 def impatient(path: Path, seconds: float = 0.05) -> SqliteOutbox:
     outbox = SqliteOutbox(str(path))
     outbox._file.close()
-    outbox._file = DatabaseFile(str(path), TABLES, seconds)
+    outbox._file = SqliteFile(str(path), TABLES, seconds)
     return outbox
 
 
@@ -222,24 +222,24 @@ def test_tables_that_could_not_all_be_made_are_not_made_at_all(
 
 
 def test_a_file_that_can_not_be_written_is_told(outbox: SqliteOutbox) -> None:
-    with outbox._file.reading() as db:
+    with outbox._file.connection() as db:
         db.execute("PRAGMA query_only = ON")
     with pytest.raises(AccessRefusedError, match="Fix: give its file and folder back"):
         written(outbox)
 
 
 def test_a_disk_that_fails_in_another_way_is_told(outbox: SqliteOutbox) -> None:
-    with outbox._file.reading() as db:
+    with outbox._file.connection() as db:
         db.set_progress_handler(lambda: 1, 1)
     with pytest.raises(StorageFaultError, match="Fix: check its disk"):
         outbox.list_pending(ACCOUNT)
-    with outbox._file.reading() as db:
+    with outbox._file.connection() as db:
         db.set_progress_handler(None, 1)
 
 
 def test_a_full_disk_is_told_and_nothing_is_half_registered(outbox: SqliteOutbox) -> None:
     written(outbox)
-    with outbox._file.reading() as db:
+    with outbox._file.connection() as db:
         db.execute("PRAGMA max_page_count = 10")
     with pytest.raises(StorageFullError, match="Fix: make room"):
         outbox.register_writes([memory(f"n{number}") for number in range(500)], ANA)
@@ -263,7 +263,7 @@ def test_a_file_in_use_is_told_after_a_while_and_nothing_is_changed(path: Path) 
 
 
 def test_a_thread_that_keeps_the_file_is_told_after_a_while(path: Path) -> None:
-    with closing(impatient(path)) as outbox, outbox._file.reading():
+    with closing(impatient(path)) as outbox, outbox._file.connection():
         found: list[str] = []
 
         def ask() -> None:
@@ -294,7 +294,7 @@ def test_an_interrupted_change_does_not_stand_in_the_way(outbox: SqliteOutbox) -
     event = written(outbox)
 
     def interrupted() -> None:
-        with outbox._file.changing() as db:
+        with outbox._file.transaction() as db:
             db.execute("DELETE FROM events")
             raise KeyboardInterrupt
 
@@ -461,7 +461,7 @@ def busy_life(outbox: SqliteOutbox) -> None:
     ]
     events = outbox.register_writes(nodes, RequestContext(ACCOUNT, "root", role=Role.ADMIN))
     mine, others = events[::3], events[1::3]
-    with outbox._file.changing() as db:  # as `increment_retry`, but without a sync for each
+    with outbox._file.transaction() as db:  # as `increment_retry`, but without a sync for each
         for event in chance.sample(events, 400):
             error = "error " * chance.randint(1, 150)
             values = (error, event.event_id)
@@ -498,7 +498,7 @@ def test_what_is_deleted_of_an_owner_is_in_no_file(outbox: SqliteOutbox, path: P
 
 
 def plan_of(outbox: SqliteOutbox, query: str) -> str:
-    with outbox._file.reading() as db:
+    with outbox._file.connection() as db:
         values = {"account": ACCOUNT, "now": 0, "cursor": 0}
         rows = db.execute(f"EXPLAIN QUERY PLAN {query}", values).fetchall()
     return "; ".join(row[3] for row in rows)
@@ -515,7 +515,7 @@ def test_what_can_not_be_worked_on_is_not_looked_at_to_list_what_can(
 
 def test_one_event_is_found_by_its_id(outbox: SqliteOutbox) -> None:
     values = dict.fromkeys(("id", "account", "worker", "now", "end"))
-    with outbox._file.reading() as db:
+    with outbox._file.connection() as db:
         for statement in (failures.ACQUIRE, failures.EXTEND, failures.FINISH, failures.RELEASE):
             ((_, _, _, step),) = db.execute(f"EXPLAIN QUERY PLAN {statement}", values).fetchall()
             assert "(event_id=?)" in step
@@ -531,7 +531,7 @@ def test_a_hundred_thousand_dead_and_leased_events_do_not_slow_the_list_down(
         "SELECT 'x' || i, 'delete', 'ctx://acme/users/ana', 'acme', 'user:ana', '{}', 0, i % 2, "
         "CASE WHEN i % 2 THEN NULL ELSE 9000000000000000 END FROM n"
     )
-    with outbox._file.changing() as db:
+    with outbox._file.transaction() as db:
         db.execute(dead_or_leased)
     looked_at = 0
 
@@ -540,7 +540,7 @@ def test_a_hundred_thousand_dead_and_leased_events_do_not_slow_the_list_down(
         looked_at += 1
         return 0
 
-    with outbox._file.reading() as db:
+    with outbox._file.connection() as db:
         db.set_progress_handler(count, 100)
     assert pending(outbox) == [event.event_id]
     assert looked_at < 10

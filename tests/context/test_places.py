@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perdure.context.layouts.names import Names, in_place
-from perdure.context.layouts.note_table import Places, Row
+from perdure.context.layouts.names import NoteNames, in_place
+from perdure.context.layouts.note_table import NoteRow, NoteTable
 from perdure.context.layouts.notes import NotesLayout
 from perdure.context.node_files import CONTENT, FILES, META
 from perdure.storage import Locator
@@ -22,9 +22,9 @@ keys = st.lists(names, min_size=1, max_size=4).map("/".join)
 @given(st.sets(keys, max_size=12), keys)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_children_are_the_first_names_below(tmp_path: Path, found: set[str], above: str) -> None:
-    with Places(str(tmp_path / "places.sqlite")) as places:
+    with NoteTable(str(tmp_path / "places.sqlite")) as places:
         places.clear()
-        places.change(Row(place, f"{number}.md") for number, place in enumerate(found))
+        places.change(NoteRow(place, f"{number}.md") for number, place in enumerate(found))
 
         for place in (above, ""):
             prefix = f"{place}/" if place else ""
@@ -33,16 +33,16 @@ def test_children_are_the_first_names_below(tmp_path: Path, found: set[str], abo
 
 
 def test_names_that_differ_by_case_or_form_are_of_one_file(tmp_path: Path) -> None:
-    with Places(str(tmp_path / "places.sqlite")) as places:
-        places.change([Row("a", "Ünder.md")])
+    with NoteTable(str(tmp_path / "places.sqlite")) as places:
+        places.change([NoteRow("a", "Ünder.md")])
 
         for spelled in ("ünder.md", "Ünder.md", "ÜNDER.MD"):
-            assert places.at_path(spelled) == Row("a", "Ünder.md")
+            assert places.at_path(spelled) == NoteRow("a", "Ünder.md")
 
 
 def test_of_names_that_differ_by_case_the_same_one_comes_first(tmp_path: Path) -> None:
-    with Places(str(tmp_path / "places.sqlite")) as places:
-        places.change([Row("a", "Note.md"), Row("b", "note.md"), Row("c", "NOTE.md")])
+    with NoteTable(str(tmp_path / "places.sqlite")) as places:
+        places.change([NoteRow("a", "Note.md"), NoteRow("b", "note.md"), NoteRow("c", "NOTE.md")])
 
         for row in places.rows():
             assert places.at_path(row.path) == row
@@ -51,9 +51,9 @@ def test_of_names_that_differ_by_case_the_same_one_comes_first(tmp_path: Path) -
 @given(st.sets(keys, max_size=12), keys)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_many_places_are_asked_for_at_once(tmp_path: Path, found: set[str], above: str) -> None:
-    with Places(str(tmp_path / "places.sqlite")) as places:
+    with NoteTable(str(tmp_path / "places.sqlite")) as places:
         places.clear()
-        places.change(Row(place, f"{number}.md") for number, place in enumerate(found))
+        places.change(NoteRow(place, f"{number}.md") for number, place in enumerate(found))
 
         assert {row.place for row in places.among([*found, "nothing", *found])} == found
         for place in (above, ""):
@@ -81,7 +81,7 @@ class TestLayout:
         backend = VaultBackend(str(vault), str(tmp_path / "home"))
         for path in ("One.md", "Folder/Two.md", "Folder.md", "Perdure/Preferences/Tabs.md"):
             backend.write(Locator(path), f"# {path}\n")
-        return NotesLayout(backend, Places(), Names("acme", "ana"), Locator("Perdure"))
+        return NotesLayout(backend, NoteTable(), NoteNames("acme", "ana"), Locator("Perdure"))
 
     def test_texts_of_a_note_are_looked_at_together(self, layout: NotesLayout, vault: Path) -> None:
         one, two = map(Locator, map(placed, ("One.md", "Folder/Two.md")))
@@ -119,17 +119,19 @@ class TestLayout:
 
 
 def test_a_row_that_takes_the_place_of_a_dropped_one_stays(tmp_path: Path) -> None:
-    with Places(str(tmp_path / "places.sqlite")) as places:
-        places.change([Row("a/b", "One.md", unsure=True)])
-        places.change([Row("a/b", "One.md")], ["a/b"])
+    with NoteTable(str(tmp_path / "places.sqlite")) as places:
+        places.change([NoteRow("a/b", "One.md", unsure=True)])
+        places.change([NoteRow("a/b", "One.md")], ["a/b"])
 
-        assert places.rows() == [Row("a/b", "One.md")]
+        assert places.rows() == [NoteRow("a/b", "One.md")]
 
 
 def test_nothing_is_left_of_a_place_that_was_dropped(tmp_path: Path) -> None:
     path = tmp_path / "places.sqlite"
-    with Places(str(path)) as places:
-        places.change([Row("secret-folder/b", "One.md", aliases="secret-alias"), Row("c", "C.md")])
+    with NoteTable(str(path)) as places:
+        places.change(
+            [NoteRow("secret-folder/b", "One.md", aliases="secret-alias"), NoteRow("c", "C.md")]
+        )
         places.change([], ["secret-folder/b"])
         places.wipe()
 

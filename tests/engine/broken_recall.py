@@ -12,7 +12,7 @@ import pytest
 from perdure.app.embedding import reopened
 from perdure.artifacts import ArtifactStore, IndexState
 from perdure.config import Config, EmbeddingSettings
-from perdure.context.reader import NodeReader, Stored
+from perdure.context.reader import NodeReader, StoredNode
 from perdure.engine import (
     answering,
     building,
@@ -86,7 +86,7 @@ def hides_what_is_stale(patch: Patch) -> None:
 
 
 def asks_nobody_for_reach(patch: Patch) -> None:
-    def visible(self: NodeReader, uris: Iterable[str], _: RequestContext) -> dict[str, Stored]:
+    def visible(self: NodeReader, uris: Iterable[str], _: RequestContext) -> dict[str, StoredNode]:
         return {uri: self.active(Uri.parse(uri)) for uri in uris}
 
     patch.setattr(NodeReader, "visible", visible)
@@ -712,7 +712,7 @@ def keeps_silence(patch: Patch) -> None:
 
 
 def takes_any_text_for_a_time(patch: Patch) -> None:
-    patch.setattr(records, "read_moment", lambda value: datetime.now(UTC) if value else None)
+    patch.setattr(records, "read_time", lambda value: datetime.now(UTC) if value else None)
 
 
 def sums_up_all_users(patch: Patch) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import perdure
-from perdure import Memory, Origin, Verdict
+from perdure import AnchorStatus, Memory, SessionOrigin
 from perdure.engine.briefing import Briefing
 from perdure.engine.learn.evidence import support_of
 from perdure.engine.prompts import relevant_lines
@@ -150,7 +150,7 @@ def test_what_a_session_teaches_is_anchored_where_it_worked(tmp_path: Path, fold
     messages = [{"role": "user", "content": f"Remember: {text}"}]
     commit = git(folder, "rev-parse", "HEAD")
     with perdure.open(home=tmp_path / "home", project="harbour") as elsewhere:
-        origin = Origin(str(folder), "main", commit)
+        origin = SessionOrigin(str(folder), "main", commit)
         done = elsewhere.commit_session(messages, session_id="s", origin=origin)
         found = [support_of(elsewhere.read(each.uri)) for each in done.plans if each.uri]
 
@@ -203,7 +203,7 @@ def test_outside_of_a_checkout_nothing_is_checked(folder: Path, memory: Memory) 
     (folder / "src" / "a.py").unlink()
     with perdure.open(home=folder.parent / "home", project=memory.project) as by_name:
         assert TEXT in brief(by_name).text
-        assert by_name.checked([(uri, None, TEXT)]) == (Verdict(),)
+        assert by_name.checked([(uri, None, TEXT)]) == (AnchorStatus(),)
 
 
 def test_what_users_share_keeps_no_branch(memory: Memory) -> None:

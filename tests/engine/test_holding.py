@@ -9,7 +9,7 @@ import pytest
 
 from perdure.app import Context
 from perdure.artifacts import IndexState
-from perdure.context.reader import NodeReader, Stored
+from perdure.context.reader import NodeReader, StoredNode
 from perdure.engine.recall.planning import plan
 from perdure.engine.recall.scoring import RetrievalConfig
 from perdure.model import RelationEdge, RequestContext
@@ -139,7 +139,7 @@ def test_memories_without_intervals_cost_no_more_reads(
 
     def noted(
         self: NodeReader, uris: Sequence[str], ctx: RequestContext
-    ) -> dict[str, Stored | None]:
+    ) -> dict[str, StoredNode | None]:
         read.extend(uris)
         return visible(self, uris, ctx)
 

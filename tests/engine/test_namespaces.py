@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from perdure.context import tenancy
-from perdure.context.contract import TenantData
+from perdure.context.contract import TenantStore
 from perdure.context.relations import ScannedLinks
-from perdure.context.tenancy import Deletions, NodeData
+from perdure.context.tenancy import Deletions, TenantNodes
 from perdure.engine.namespaces import Deleted, NamespaceManager
 from perdure.errors import (
     AccessDeniedError,
@@ -236,8 +236,8 @@ def test_the_links_of_an_owner_go_and_those_of_others_stay(tmp_path: Path) -> No
     with opened(ground, logged=False) as memory:
         assert isinstance(memory.backend, Recorded)
         links = indexed_links(memory.backend.history, memory.backend, str(tmp_path / "index"))
-        holders: Mapping[str, TenantData] = {
-            "nodes": NodeData(memory.backend),
+        holders: Mapping[str, TenantStore] = {
+            "nodes": TenantNodes(memory.backend),
             "events": memory.outbox,
             "index": links.index,
         }
@@ -464,7 +464,7 @@ class Failing:
 def test_who_fails_to_forget_is_asked_again(what: str, first: bool, ground: Ground) -> None:  # noqa: FBT001 - a parameter of the test
     failing = Failing(2)
 
-    def order(kept: Mapping[str, TenantData]) -> Mapping[str, TenantData]:
+    def order(kept: Mapping[str, TenantStore]) -> Mapping[str, TenantStore]:
         return {"failing": failing, **kept} if first else {**kept, "failing": failing}
 
     with opened(ground, holders=order, logged=False) as memory:
@@ -548,9 +548,9 @@ def test_who_comes_in_between_leaves_nothing_half(
     for place in ("first", "middle", "last"):
         writing = Writing(write, 2)
 
-        def order(kept: Mapping[str, TenantData], place: str = place) -> Mapping[str, TenantData]:
+        def order(kept: Mapping[str, TenantStore], place: str = place) -> Mapping[str, TenantStore]:
             names = {"first": ["late", "nodes", "events"], "middle": ["nodes", "late", "events"]}
-            every: Mapping[str, TenantData] = {**kept, "late": writing}  # noqa: B023 - it is called before the next turn
+            every: Mapping[str, TenantStore] = {**kept, "late": writing}  # noqa: B023 - it is called before the next turn
             return {name: every[name] for name in names.get(place, ["nodes", "events", "late"])}
 
         with opened(ground, holders=order, logged=False) as memory:
@@ -575,7 +575,7 @@ def test_what_is_made_anew_is_let_be_by_who_deletes_late(ground: Ground) -> None
             Deletions(other.backend).end("own", "")
             fill(other, "own")
 
-    def order(kept: Mapping[str, TenantData]) -> Mapping[str, TenantData]:
+    def order(kept: Mapping[str, TenantStore]) -> Mapping[str, TenantStore]:
         return {"late": Writing(make_anew, 1), **kept}
 
     with opened(ground, holders=order, logged=False) as memory:

@@ -16,7 +16,7 @@ from perdure.app import Context
 from perdure.artifacts import IndexState
 from perdure.context import reader
 from perdure.context.node_files import Meta
-from perdure.context.reader import NodeReader, RealFiles, Stored
+from perdure.context.reader import NodeReader, RealFiles, StoredNode
 from perdure.model import RequestContext, Uri
 from perdure.storage import Locator
 from tests.engine.remembering import ANA, BOB, EVE, of, opened
@@ -102,7 +102,7 @@ def keeps_what_it_parsed(patch: pytest.MonkeyPatch) -> None:
     """Trust a place, whatever its file says."""
     loaded = NodeReader._loaded
 
-    def known(self: NodeReader, place: Uri, files: RealFiles) -> Stored | None:
+    def known(self: NodeReader, place: Uri, files: RealFiles) -> StoredNode | None:
         kept = self._parsed.get(place.key)
         return kept[1] if kept else loaded(self, place, files)
 
@@ -113,7 +113,7 @@ def compares_sizes(patch: pytest.MonkeyPatch) -> None:
     """Trust a file of the same length at the same path."""
     loaded = NodeReader._loaded
 
-    def known(self: NodeReader, place: Uri, files: RealFiles) -> Stored | None:
+    def known(self: NodeReader, place: Uri, files: RealFiles) -> StoredNode | None:
         kept, now = self._parsed.get(place.key), files.get(place.key)
         same = kept is not None and now is not None and [*map(len, kept[0])] == [*map(len, now)]  # type: ignore[arg-type,call-overload] # of two texts
         return kept[1] if kept and same else loaded(self, place, files)
@@ -125,7 +125,9 @@ def asks_nobody_who_it_is(patch: pytest.MonkeyPatch) -> None:
     """Show what was parsed to whoever asks."""
     visible = NodeReader.visible
 
-    def shown(self: NodeReader, uris: list[str], ctx: RequestContext) -> dict[str, Stored | None]:
+    def shown(
+        self: NodeReader, uris: list[str], ctx: RequestContext
+    ) -> dict[str, StoredNode | None]:
         kept = {uri: self._parsed.get(Uri.parse(uri).key) for uri in uris}
         return visible(self, uris, ctx) | {uri: each[1] for uri, each in kept.items() if each}
 

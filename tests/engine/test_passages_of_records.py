@@ -15,7 +15,7 @@ from perdure.index import records
 from perdure.index.records import CHARACTERS, embedded, is_whole, records_of, whole_id
 from perdure.model import ContextNode, IndexRecord, Level
 from perdure.model.record import record_id
-from perdure.model.speech import Kind, speech_of
+from perdure.model.speech import SpeechKind, speech_of
 from perdure.model.transcript import Message, parse, pieces, render
 from perdure.model.values import JSON, ROLES
 from perdure.testing.suite import examples
@@ -326,7 +326,8 @@ def test_of_every_session_each_message_with_words_is_found_under_its_index(
     assert indexes == {
         at
         for at, each in enumerate(kinds)
-        if each.kind in {Kind.USER, Kind.AGENT, Kind.SUMMARY} and each.text.strip()
+        if each.kind in {SpeechKind.USER, SpeechKind.AGENT, SpeechKind.SUMMARY}
+        and each.text.strip()
     }
 
 

@@ -15,7 +15,7 @@ import perdure
 from perdure import Memory, ProjectError
 from perdure.app import import_memory
 from perdure.harness.projects import identity_at, resolve_project
-from perdure.model.project_aliases import Aliases, Identity
+from perdure.model.project_aliases import ProjectAliases, ProjectIdentity
 from tests.engine.killing import killed
 from tests.harness.conftest import git
 
@@ -274,7 +274,7 @@ def test_a_member_changes_only_their_own(memory: Memory) -> None:
 
     assert counts(ben) == {"two": (0, 2)}
     assert memory.read("decision/wall").project == "one"
-    assert memory.projects.aliases() == Aliases()
+    assert memory.projects.aliases() == ProjectAliases()
 
 
 def test_the_table_outlives_an_export_and_a_lost_index(memory: Memory, tmp_path: Path) -> None:
@@ -346,7 +346,7 @@ def test_a_table_that_cannot_be_understood_is_refused_by_name(memory: Memory, te
 @given(st.dictionaries(st.sampled_from("abcdef"), st.sampled_from("abcdef")))
 def test_every_table_leads_to_one_project_or_is_refused(projects: dict[str, str]) -> None:
     try:
-        aliases = Aliases.parse(Aliases(projects).text())
+        aliases = ProjectAliases.parse(ProjectAliases(projects).text())
     except ProjectError:
         return
     for name in "abcdef":
@@ -469,18 +469,18 @@ def test_every_statement_is_in_one_project_and_changes_it_only_by_a_merge(
 def test_a_project_is_found_by_its_repository_and_never_by_the_name_of_a_folder(
     name: str, within: str
 ) -> None:
-    aliases = Aliases({"ana-one": "quay", "ana-one/api": "api"})
+    aliases = ProjectAliases({"ana-one": "quay", "ana-one/api": "api"})
 
-    found = aliases.project(Identity("ana-one", within))
+    found = aliases.project(ProjectIdentity("ana-one", within))
 
     assert found == ("api" if within.split("/", maxsplit=1)[0] == "api" else "quay")
-    assert aliases.project(Identity("other", name)) == "other"
-    assert aliases.project(Identity("", name)) == ""
+    assert aliases.project(ProjectIdentity("other", name)) == "other"
+    assert aliases.project(ProjectIdentity("", name)) == ""
 
 
 def test_resolving_twice_gives_the_same(tmp_path: Path) -> None:
     top = repository(tmp_path / "a")
-    aliases = Aliases().noted(identity_at(str(top)))
+    aliases = ProjectAliases().noted(identity_at(str(top)))
 
     assert resolve_project(str(top), None, aliases) == resolve_project(str(top), None, aliases)
     assert resolve_project(str(top), None, aliases).slug == identity_at(str(top)).slug

@@ -9,7 +9,7 @@ from perdure.app import Context, open_context
 from perdure.engine.sessions import Sessions
 from perdure.errors import AccessDeniedError, InvalidValueError, NodeExistsError
 from perdure.model import RequestContext
-from perdure.model.messages import LeftOut
+from perdure.model.messages import SkippedContent
 from perdure.model.transcript import parse
 
 ANA = RequestContext("local", "ana")
@@ -108,7 +108,7 @@ def test_what_a_message_does_not_say_is_reported(sessions: Sessions) -> None:
     done = sessions.archive([HELLO, {"role": "user"}], "s1", ANA)
 
     assert len(done.said) == 1
-    assert done.left_out == (LeftOut(1, "the message", "it is empty"),)
+    assert done.left_out == (SkippedContent(1, "the message", "it is empty"),)
 
 
 def test_no_messages_are_no_session(memory: Context, sessions: Sessions) -> None:

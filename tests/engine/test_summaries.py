@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.app import Context
-from perdure.context.node_files import ABSTRACT, OVERVIEW, said_at
+from perdure.context.node_files import ABSTRACT, OVERVIEW, read_text
 from perdure.context.reader import NodeReader
 from perdure.engine.summaries import Summaries, abstract_of, overview_of
 from perdure.model import ContextNode, Level, RelationEdge, Uri
@@ -116,7 +116,7 @@ class TestSummaries:
             context.nodes.delete_node(f"{FOLDER}/{slug}", ANA)
 
         assert self.summaries(context, kept).records(FOLDER) == []
-        assert [said_at(file, kept.read) for file in files] == [None, None]
+        assert [read_text(file, kept.read) for file in files] == [None, None]
 
     def test_the_same_summary_is_not_written_twice(
         self, context: Context, monkeypatch: pytest.MonkeyPatch

@@ -14,7 +14,7 @@ from perdure.artifacts.archiving import How
 from perdure.context.nodes import Nodes
 from perdure.engine import exporting
 from perdure.engine.upkeep import Kind
-from perdure.errors import ArchiveError, FileInTheWayError
+from perdure.errors import ArchiveError, PathIsFileError
 from perdure.index.stores.sqlite import SqliteIndex
 from tests.engine.carrying.memories import Machine, fill
 
@@ -126,7 +126,7 @@ class TestExport:
         note = folder / "notes/local/users/ana/memories/preference/tabs.md"
         if how == "edited":
             note.write_text("Another text.")
-            with pytest.raises(FileInTheWayError):
+            with pytest.raises(PathIsFileError):
                 context.memory.export(folder)
         elif how == "removed":
             note.unlink()

@@ -14,7 +14,7 @@ import pytest
 import perdure
 from perdure.app import Context
 from perdure.context.events import MAX_RETRY
-from perdure.context.reader import Stored
+from perdure.context.reader import StoredNode
 from perdure.engine.building import Caught, Made
 from perdure.engine.worker import Round, Worker
 from perdure.errors import ConcurrentModificationError, EmbeddingError, NodeNotFoundError
@@ -382,7 +382,7 @@ def test_a_node_that_is_written_between_two_looks_is_indexed(
         indexer = memory._parts.present(place.account).following.indexer
         healthy, looks = indexer.reader.active, iter([True, False])
 
-        def active(at: Uri, _: object = None) -> Stored:
+        def active(at: Uri, _: object = None) -> StoredNode:
             if next(looks):  # its file is written right after this
                 raise NodeNotFoundError("nothing is there yet. Fix: look again.")
             return healthy(at)

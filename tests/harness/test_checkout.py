@@ -22,11 +22,11 @@ from perdure.model.anchors import (
     FRESH,
     MOVED,
     UNKNOWN,
+    AnchoredStatement,
     Anchors,
-    Origin,
-    Span,
-    Stated,
-    Verdict,
+    AnchorStatus,
+    FileAnchor,
+    SessionOrigin,
     anchors_of,
 )
 from tests.harness.conftest import git
@@ -95,16 +95,16 @@ def tree(folder: Path, cache: Path | None = None) -> WorkingTree:
     return found
 
 
-def made(folder: Path, text: str, kind: str = "fact") -> Stated:
+def made(folder: Path, text: str, kind: str = "fact") -> AnchoredStatement:
     """Return a statement that is made in a folder now."""
-    anchors = tree(folder).anchored(text, None, None)
+    anchors = tree(folder).anchors_of(text, None, None)
     read = None if anchors is None else anchors_of(json.loads(json.dumps(anchors.as_json())))
     assert read == anchors  # as it is stored
-    return Stated(text, kind, datetime(2026, 3, 2, tzinfo=UTC), (read,) if read else ())
+    return AnchoredStatement(text, kind, datetime(2026, 3, 2, tzinfo=UTC), (read,) if read else ())
 
 
-def verdict(folder: Path, stated: Stated) -> Verdict:
-    return tree(folder).checked([stated], ENOUGH)[0]
+def verdict(folder: Path, stated: AnchoredStatement) -> AnchorStatus:
+    return tree(folder).check([stated], ENOUGH)[0]
 
 
 def edit(old: str, new: str, name: str = "src/a.py") -> Callable[[Path], None]:
@@ -229,15 +229,15 @@ def test_what_names_only_what_is_gone_is_held_back(root: Path, text: str, name: 
 
 def test_a_file_that_was_written_after_the_statement_proves_nothing(root: Path) -> None:
     before = datetime(2020, 1, 1, tzinfo=UTC)
-    anchors = tree(root).anchored(SYMBOL, before, Origin(str(root)))
+    anchors = tree(root).anchors_of(SYMBOL, before, SessionOrigin(str(root)))
 
     assert anchors is not None
-    assert anchors.spans == (Span("src/a.py"),)
-    assert verdict(root, Stated(SYMBOL, "fact", before, (anchors,))).state == UNKNOWN
+    assert anchors.spans == (FileAnchor("src/a.py"),)
+    assert verdict(root, AnchoredStatement(SYMBOL, "fact", before, (anchors,))).state == UNKNOWN
 
 
 def test_a_path_from_a_folder_below_is_kept_from_the_top(root: Path) -> None:
-    anchors = tree(root / "src").anchored("parse in a.py is slow.", None, None)
+    anchors = tree(root / "src").anchors_of("parse in a.py is slow.", None, None)
 
     assert anchors is not None
     assert [each.path for each in anchors.spans] == ["src/a.py"]
@@ -248,7 +248,7 @@ DECISION = "We decided to keep words in a list."
 NEW = "`fetch` in src/new.py retries."
 
 
-def on_branch(root: Path, text: str = DECISION, kind: str = "decision") -> Stated:
+def on_branch(root: Path, text: str = DECISION, kind: str = "decision") -> AnchoredStatement:
     """Return a statement of a branch that has a commit of its own; main is checked out."""
     git(root, "checkout", "-q", "-b", "feature")
     put(root, "src/new.py", "def fetch():\n    return 1\n")
@@ -273,7 +273,7 @@ def test_what_was_learned_on_a_branch_is_general_once_it_is_merged(root: Path) -
     git(root, "merge", "-q", "--no-edit", "feature")
     git(root, "branch", "-q", "-D", "feature")
 
-    assert verdict(root, stated) == Verdict(UNKNOWN)
+    assert verdict(root, stated) == AnchorStatus(UNKNOWN)
 
 
 def test_what_was_learned_before_a_branch_began_holds_on_it(root: Path) -> None:
@@ -323,7 +323,7 @@ def test_what_a_squash_merge_brought_is_general_by_its_spans(root: Path) -> None
     save(root, "squashed")
     git(root, "branch", "-q", "-D", "feature")
 
-    assert verdict(root, stated) == Verdict(FRESH)
+    assert verdict(root, stated) == AnchorStatus(FRESH)
 
 
 @pytest.mark.parametrize("text", [NEW, FILE, SYMBOL])
@@ -337,13 +337,13 @@ def test_a_squash_merge_brings_what_names_a_file_that_is_younger_than_it(
 ) -> None:
     git(root, "checkout", "-q", "-b", "feature")
     save(root, "begin feature")
-    origin = Origin(str(root), "feature", git(root, "rev-parse", "HEAD"))
+    origin = SessionOrigin(str(root), "feature", git(root, "rev-parse", "HEAD"))
     put(root, "src/new.py", "def fetch():\n    return 1\n")
     put(root, "src/a.py", CODE.replace("40", "50"))
-    anchors = tree(root).anchored(text, datetime(2026, 3, 2, tzinfo=UTC), origin)
+    anchors = tree(root).anchors_of(text, datetime(2026, 3, 2, tzinfo=UTC), origin)
     assert anchors is not None
     assert not any(each.blob for each in anchors.spans)
-    stated = Stated(text, "fact", datetime(2026, 3, 2, tzinfo=UTC), (anchors,))
+    stated = AnchoredStatement(text, "fact", datetime(2026, 3, 2, tzinfo=UTC), (anchors,))
     save(root, "fetch")
     git(root, "checkout", "-q", "main")
     assert verdict(root, stated).held_back
@@ -410,7 +410,7 @@ def test_a_shallow_clone_decides_only_what_it_can(root: Path, tmp_path: Path) ->
     git(tmp_path, "clone", "-q", "--depth", "1", "--no-single-branch", root.as_uri(), str(shallow))
     git(shallow, "checkout", "-q", "-b", "mine")
 
-    assert verdict(shallow, old) == Verdict(FRESH)
+    assert verdict(shallow, old) == AnchorStatus(FRESH)
     assert verdict(shallow, there).held_back == ""
 
 
@@ -427,7 +427,7 @@ def test_a_detached_head_hides_nothing(root: Path) -> None:
     stated = on_branch(root)
     git(root, "checkout", "-q", "--detach", "main")
 
-    assert verdict(root, stated) == Verdict(UNKNOWN)
+    assert verdict(root, stated) == AnchorStatus(UNKNOWN)
     assert made(root, FILE).anchors[0].branch == ""
     assert verdict(root, made(root, FILE)).state == FRESH
 
@@ -475,9 +475,9 @@ def test_another_repository_proves_nothing(root: Path) -> None:
 
 
 # ---------------------------------------------------------------- what was only noticed
-def noticed(root: Path, text: str) -> Stated:
+def noticed(root: Path, text: str) -> AnchoredStatement:
     at = Anchors(branch="main", commit=git(root, "rev-parse", "HEAD"))
-    return Stated(text, "fact", datetime(2026, 3, 2, tzinfo=UTC), (at,))
+    return AnchoredStatement(text, "fact", datetime(2026, 3, 2, tzinfo=UTC), (at,))
 
 
 def test_a_sentence_is_checked_by_what_git_had_of_its_files(root: Path) -> None:
@@ -488,7 +488,7 @@ def test_a_sentence_is_checked_by_what_git_had_of_its_files(root: Path) -> None:
 
     assert verdict(root, one).note.startswith("src/a.py changed since 20")
     assert verdict(root, two).held_back == "src/b.py gone since 2026-03-02"
-    assert verdict(root, none) == Verdict(UNKNOWN)
+    assert verdict(root, none) == AnchorStatus(UNKNOWN)
 
 
 def test_a_sentence_without_hashes_is_never_called_fresh(root: Path) -> None:
@@ -638,7 +638,7 @@ class History:
             put(self.root, name, module.text(name.rpartition(".")[2]))
         save(self.root, "next")
 
-    def statement(self) -> tuple[Stated, str, str]:
+    def statement(self) -> tuple[AnchoredStatement, str, str]:
         """Return a statement on a file, a function or lines; the file, and what it means of it."""
         name = self.random.choice(list(self.files))
         part = self.random.choice(self.files[name].parts).name
@@ -649,7 +649,7 @@ class History:
         span = stated.anchors[0].spans[0]
         return stated, name, self.meant(span, name)
 
-    def meant(self, span: Span, name: str) -> str:
+    def meant(self, span: FileAnchor, name: str) -> str:
         """Return what a file says of a span, by the model and not by a hash; empty if nothing."""
         if name not in self.files:
             return ""
@@ -665,13 +665,17 @@ class History:
 def replayed(root: Path, seed: int, commits: int) -> Counter[str]:
     """Return how often each verdict was given in a history, and how often one was wrong."""
     random = Random(seed)
-    history, known, counts = History(root, random), list[tuple[Stated, str, str]](), Counter[str]()
+    history, known, counts = (
+        History(root, random),
+        list[tuple[AnchoredStatement, str, str]](),
+        Counter[str](),
+    )
     for number in range(commits):
         history.commit()
         if history.files:
             known += [history.statement() for _ in range(2)]
         if number % 5 == 4:
-            verdicts = tree(root).checked([each for each, _, _ in known], ENOUGH)
+            verdicts = tree(root).check([each for each, _, _ in known], ENOUGH)
             for (stated, name, meant), found in zip(known, verdicts, strict=True):
                 counts[found.state] += 1
                 now = history.meant(stated.anchors[0].spans[0], name)
@@ -710,7 +714,7 @@ def test_nothing_outside_of_the_checkout_is_read(root: Path, path: str) -> None:
     stated = made(root, f"See {path}, which matters.")
 
     assert [each.spans for each in stated.anchors] == [()]
-    forged = Anchors("", "", "", "", (Span(path, "0" * 40),))
+    forged = Anchors("", "", "", "", (FileAnchor(path, "0" * 40),))
     assert verdict(root, replace(stated, anchors=(forged,))).state in {UNKNOWN, CHANGED}
 
 
@@ -735,14 +739,14 @@ def test_metadata_that_somebody_edited_is_no_error(root: Path) -> None:
     forged = anchors_of(odd | {"branch": "../../x", "commit": "--all", "commands": [{"text": ""}]})
 
     assert forged is not None
-    assert verdict(root, Stated(FILE, "fact", None, (forged,))).state != FRESH
+    assert verdict(root, AnchoredStatement(FILE, "fact", None, (forged,))).state != FRESH
 
 
 def test_what_is_not_reached_in_time_is_unknown(root: Path) -> None:
     stated = made(root, FILE)
     edit("40", "41")(root)
 
-    assert tree(root).checked([stated], 0) == [Verdict(UNKNOWN, "not checked")]
+    assert tree(root).check([stated], 0) == [AnchorStatus(UNKNOWN, "not checked")]
 
 
 def test_the_time_is_looked_at_before_each_statement(root: Path) -> None:
@@ -750,7 +754,7 @@ def test_the_time_is_looked_at_before_each_statement(root: Path) -> None:
     stated = made(root, FILE)
     looks = count()
 
-    found = tree(root).checked([stated] * 100, 0.15, lambda: next(looks) / 1000)
+    found = tree(root).check([stated] * 100, 0.15, lambda: next(looks) / 1000)
 
     states = [each.state for each in found]
     assert 0 < states.count(FRESH) < 50
@@ -762,10 +766,10 @@ def test_the_time_is_looked_at_before_each_statement(root: Path) -> None:
 def test_paths_without_hashes_are_not_looked_for_after_the_time(root: Path) -> None:
     texts = " and ".join(f"src/file{number}.py" for number in range(50))
     looks = count()
-    bare = Stated(f"See {texts}.", "fact", None, ())
+    bare = AnchoredStatement(f"See {texts}.", "fact", None, ())
 
-    assert tree(root).checked([bare], 0.005, lambda: next(looks) / 1000) == [
-        Verdict(UNKNOWN, "not checked")
+    assert tree(root).check([bare], 0.005, lambda: next(looks) / 1000) == [
+        AnchorStatus(UNKNOWN, "not checked")
     ]
     assert next(looks) < 20
 
@@ -785,7 +789,7 @@ def test_a_large_checkout_is_checked_in_time(root: Path) -> None:
     lines = [gone, huge, *[made(root, "See src/b.py.")] * 98]
     began = monotonic()
 
-    found = tree(root).checked(lines, 1.0)
+    found = tree(root).check(lines, 1.0)
 
     assert (found[0].state, found[0].note) == (MOVED, "now lib/reading.py")
     assert found[1].state == UNKNOWN
@@ -799,10 +803,10 @@ def test_answers_of_git_are_kept_and_bounded(
 ) -> None:
     cache = tmp_path / "hooks" / "ancestry.json"
     stated = on_branch(root)
-    first = tree(root, cache).checked([stated], ENOUGH)
+    first = tree(root, cache).check([stated], ENOUGH)
     monkeypatch.setenv("PATH", "/nowhere")
 
-    assert first == tree(root, cache).checked([stated], ENOUGH)
+    assert first == tree(root, cache).check([stated], ENOUGH)
     assert first[0].held_back
     assert "feature" not in cache.read_text()
     assert stated.anchors[0].commit not in cache.read_text()
@@ -814,7 +818,7 @@ def test_without_git_what_is_not_known_is_shown(
     stated = on_branch(root)
     monkeypatch.setenv("PATH", "/nowhere")
 
-    assert verdict(root, stated) == Verdict(UNKNOWN)
+    assert verdict(root, stated) == AnchorStatus(UNKNOWN)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"a": 1}', "[" * 100_000])
@@ -822,7 +826,7 @@ def test_a_damaged_file_of_answers_is_made_again(root: Path, tmp_path: Path, tex
     cache = tmp_path / "ancestry.json"
     cache.write_text(text)
 
-    assert tree(root, cache).checked([on_branch(root)], ENOUGH)[0].held_back
+    assert tree(root, cache).check([on_branch(root)], ENOUGH)[0].held_back
     assert json.loads(cache.read_text())
 
 

@@ -12,11 +12,11 @@ from zipfile import ZipFile
 import pytest
 
 from perdure.errors import (
-    FileInTheWayError,
     InstallError,
     ModelDamagedError,
     ModelNotInstalledError,
     PackageMissingError,
+    PathIsFileError,
 )
 from perdure.index.models.bert import build_graph, read_weights
 from perdure.index.models.installed import (
@@ -130,7 +130,7 @@ def test_a_missing_package_is_told_before_anything_is_downloaded(
 def test_a_folder_that_can_not_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
-    with pytest.raises(FileInTheWayError, match="Fix: "):
+    with pytest.raises(PathIsFileError, match="Fix: "):
         install(tmp_path / "file", tmp_path)
 
 

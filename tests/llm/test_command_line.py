@@ -148,7 +148,7 @@ def test_one_run_at_a_time_has_the_folder(fake: Fake) -> None:
     ):
         adapter.complete(ASKED, seconds=0.1)
 
-    assert not refused.value.billed
+    assert not refused.value.may_be_billed
     assert fake.seen == []
 
 
@@ -159,7 +159,7 @@ def test_a_client_that_is_not_installed_is_named(fake: Fake) -> None:
     with pytest.raises(ServiceUnreachableError, match=r"is not in PATH\. Fix: install") as refused:
         adapter.complete(ASKED, seconds=1)
 
-    assert not refused.value.billed
+    assert not refused.value.may_be_billed
 
 
 def test_tools_are_refused_before_anything_is_started(fake: Fake) -> None:
@@ -244,4 +244,4 @@ class TestCodex:
         with pytest.raises(ServiceUnreachableError, match="codex: not allowed") as refused:
             adapter_of(fake).complete(ASKED, seconds=30)
 
-        assert not refused.value.billed
+        assert not refused.value.may_be_billed

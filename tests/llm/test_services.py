@@ -321,7 +321,11 @@ def test_a_busy_or_failing_service_may_be_asked_again_and_may_have_been_paid(
 
     with pytest.raises(ServiceUnreachableError, match=f"status {status}. Fix: ") as caught:
         completer.complete(HELLO, seconds=LATER)
-    assert (caught.value.passing, caught.value.billed, caught.value.wait) == (True, billed, 0)
+    assert (caught.value.is_transient, caught.value.may_be_billed, caught.value.wait) == (
+        True,
+        billed,
+        0,
+    )
     assert len(server.asked) == 1
 
 
@@ -363,7 +367,7 @@ def test_a_service_that_falls_silent_is_given_up(
 
     with pytest.raises(ServiceUnreachableError, match="did not answer in time") as caught:
         completer.complete(HELLO, seconds=SOON)
-    assert (caught.value.passing, caught.value.billed) == (True, True)
+    assert (caught.value.is_transient, caught.value.may_be_billed) == (True, True)
 
 
 def test_a_service_that_drips_is_given_up(
@@ -386,7 +390,7 @@ def test_an_answer_that_breaks_off_may_have_been_paid(
 
     with pytest.raises(ServiceUnreachableError, match="broke off") as caught:
         completer.complete(HELLO, seconds=LATER)
-    assert (caught.value.passing, caught.value.billed) == (True, True)
+    assert (caught.value.is_transient, caught.value.may_be_billed) == (True, True)
 
 
 def test_the_body_of_an_error_is_not_read(server: Server, completer: Completer) -> None:
@@ -414,13 +418,13 @@ def test_where_nobody_listens_nobody_is_paid_and_nobody_waited_for(open_service:
 
         with pytest.raises(ServiceUnreachableError, match="nobody listens") as caught:
             completer.complete(HELLO, seconds=LATER)
-    assert (caught.value.passing, caught.value.billed) == (False, False)
+    assert (caught.value.is_transient, caught.value.may_be_billed) == (False, False)
 
 
 def test_without_time_nobody_is_asked(server: Server, completer: Completer) -> None:
     with pytest.raises(ServiceUnreachableError, match="no time left") as caught:
         completer.complete(HELLO, seconds=0)
-    assert (caught.value.billed, server.asked) == (False, [])
+    assert (caught.value.may_be_billed, server.asked) == (False, [])
 
 
 # ---------------------------------------------------------------- settings

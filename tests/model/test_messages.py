@@ -21,7 +21,7 @@ from openai.types.responses import (
 from openai.types.responses.response_function_web_search import ActionSearch
 
 from perdure.errors import InvalidValueError
-from perdure.model.messages import LeftOut, read_messages
+from perdure.model.messages import SkippedContent, read_messages
 from perdure.model.transcript import Message
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -223,7 +223,10 @@ def test_what_is_not_text_is_reported_and_leaves_a_word() -> None:
     found = read_messages([said, {"role": "user", "content": [{"type": "input_audio"}]}])
 
     assert [each.content for each in found.messages] == ["Look:\n\n[image]", "[audio]"]
-    assert found.left_out == (LeftOut(0, "image", ONLY_TEXT), LeftOut(1, "audio", ONLY_TEXT))
+    assert found.left_out == (
+        SkippedContent(0, "image", ONLY_TEXT),
+        SkippedContent(1, "audio", ONLY_TEXT),
+    )
 
 
 def test_the_transcript_of_audio_is_kept() -> None:
@@ -232,7 +235,7 @@ def test_the_transcript_of_audio_is_kept() -> None:
     found = read_messages([spoken])
 
     assert list(found.messages) == [Message("assistant", "Hello.")]
-    assert found.left_out == (LeftOut(0, "audio", ONLY_TEXT),)
+    assert found.left_out == (SkippedContent(0, "audio", ONLY_TEXT),)
 
 
 # ---------------------------------------------------------------- Anthropic
@@ -264,7 +267,10 @@ def test_anthropic_messages_are_read() -> None:
     asked = [Message("tool", "Rain"), Message("user", "And tomorrow?")]
     assert list(found.messages) == [*said, *said, *asked]
     assert found.sources == (0, 0, 1, 1, 2, 2)
-    assert found.left_out == (LeftOut(0, "thinking", THOUGHT), LeftOut(1, "thinking", THOUGHT))
+    assert found.left_out == (
+        SkippedContent(0, "thinking", THOUGHT),
+        SkippedContent(1, "thinking", THOUGHT),
+    )
 
 
 def test_cited_texts_go_on_in_one_sentence() -> None:
@@ -283,7 +289,7 @@ def test_documents_are_not_taken_for_what_the_user_says() -> None:
     found = read_messages([said])
 
     assert [each.content for each in found.messages] == ["[document]\n\nRead it."]
-    assert found.left_out == (LeftOut(0, "document", ONLY_TEXT),)
+    assert found.left_out == (SkippedContent(0, "document", ONLY_TEXT),)
 
 
 # ---------------------------------------------------------------- the odd
@@ -346,7 +352,9 @@ def test_what_json_can_not_say_is_reported() -> None:
         found = read_messages([{"role": "assistant", "function_call": call}])
 
         assert list(found.messages) == [Message("tool", "[called weather]", "weather")]
-        assert found.left_out == (LeftOut(0, "what a tool was called with", "JSON can't say it"),)
+        assert found.left_out == (
+            SkippedContent(0, "what a tool was called with", "JSON can't say it"),
+        )
     assert left_out({"role": deep, "content": deep}) != []
     assert left_out({"role": "user", "content": [cyclic, deep, b"x"]}) != []
 

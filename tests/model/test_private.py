@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from perdure.model.privacy import Screen, switch_in, without_private
-from perdure.model.trust import Switch
+from perdure.model.privacy import PrivacyFilter, switch_in, without_private
+from perdure.model.trust import PrivacySwitch
 
 COMMAND = (
     "<command-message>private</command-message>\n<command-name>/private</command-name>\n"
@@ -59,7 +59,7 @@ def test_private_mode_is_switched_by_a_prompt_of_its_own(
 
 class TestAScreen:
     def test_all_messages_are_private_until_the_mode_ends(self) -> None:
-        screen = Screen()
+        screen = PrivacyFilter()
 
         said = [
             screen.public("user", "Before."),
@@ -74,14 +74,14 @@ class TestAScreen:
         assert [each for each in said if each] == ["Before.", "After."]
 
     def test_an_agent_does_not_switch(self) -> None:
-        screen = Screen()
+        screen = PrivacyFilter()
 
         screen.public("assistant", "/private on")
 
         assert screen.public("user", "Go on.") == "Go on."
 
     def test_later_messages_lose_the_words_that_were_private(self) -> None:
-        screen = Screen()
+        screen = PrivacyFilter()
         screen.public("user", "<private>The code name is blue walrus, PIN 4417.</private>")
 
         answer = screen.public("assistant", "Noted: the code name is Blue Walrus; PIN: 4417. Next?")
@@ -103,7 +103,7 @@ class TestAScreen:
         ],
     )
     def test_a_name_that_was_private_is_private_by_itself(self, later: str, public: str) -> None:
-        screen = Screen()
+        screen = PrivacyFilter()
         screen.public("user", "We use React.")
         screen.public(
             "user",
@@ -123,13 +123,13 @@ class TestAScreen:
             "The code name is blue walrus.",
             "<private>the code name is blue walrus</private>",
         ]
-        screen = Screen()
+        screen = PrivacyFilter()
 
         assert screen.public("user", messages[0]) == messages[0]
         assert screen.public("user", messages[1]) == ""
 
     def test_words_of_private_mode_that_an_agent_repeats_later_are_private(self) -> None:
-        screen = Screen()
+        screen = PrivacyFilter()
         for said in ("/private on", "We call it blue walrus until the launch.", "/private off"):
             screen.public("user", said)
 
@@ -141,18 +141,24 @@ class TestAScreen:
         )
 
     def test_an_agent_may_name_the_tag(self) -> None:
-        assert Screen().public("assistant", "Put it in `<private>`.") == "Put it in `<private>`."
+        assert (
+            PrivacyFilter().public("assistant", "Put it in `<private>`.")
+            == "Put it in `<private>`."
+        )
 
     def test_a_summary_of_private_words_is_private(self) -> None:
-        screen = Screen()
+        screen = PrivacyFilter()
         screen.public("user", "Do it. <private>The red key.</private>")
 
         assert screen.public("system", "[summary]\nThe user has a key that is red.") == ""
 
     def test_switches_from_outside_count_by_time(self) -> None:
         minute = timedelta(minutes=1)
-        screen = Screen(
-            [Switch(START + minute, is_on=True), Switch(START + 3 * minute, is_on=False)]
+        screen = PrivacyFilter(
+            [
+                PrivacySwitch(START + minute, is_on=True),
+                PrivacySwitch(START + 3 * minute, is_on=False),
+            ]
         )
 
         said = [screen.public("user", f"At {n}.", START + n * minute) for n in range(5)]
@@ -160,4 +166,4 @@ class TestAScreen:
         assert said == ["At 0.", "", "", "At 3.", "At 4."]
 
     def test_a_message_without_a_time_is_private_if_the_session_ever_was(self) -> None:
-        assert Screen([Switch(START, is_on=True)]).public("user", "When?") == ""
+        assert PrivacyFilter([PrivacySwitch(START, is_on=True)]).public("user", "When?") == ""

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from perdure import model
 from perdure.errors import InvalidValueError
 from perdure.model import (
-    Action,
     CandidateMemory,
     ContextNode,
     EventType,
@@ -27,6 +26,7 @@ from perdure.model import (
     RequestContext,
     Role,
     SeedHit,
+    WriteAction,
     WritePlan,
 )
 from perdure.model.values import (
@@ -36,13 +36,13 @@ from perdure.model.values import (
     MAX_CONTENT,
     MAX_OVERVIEW,
     bounded,
-    counted,
+    count,
     encodable,
+    fraction,
     frozen,
-    moment,
     plain,
-    share,
     shown,
+    utc_time,
 )
 from perdure.testing.requirement import requirement
 from perdure.testing.suite import examples
@@ -81,7 +81,7 @@ EXAMPLES: dict[str, Any] = {
         who=("Ana",),
         metadata=NESTED,
     ),
-    "WritePlan": WritePlan(action=Action.CREATE, uri=TABS, reason="it is new", node=NODE),
+    "WritePlan": WritePlan(action=WriteAction.CREATE, uri=TABS, reason="it is new", node=NODE),
     "IndexRecord": IndexRecord(
         id="1",
         uri=TABS,
@@ -198,8 +198,8 @@ class TestBounded:
 class TestNumbers:
     @pytest.mark.parametrize("number", [0, 1, 0.0, 1.0, 0.5, 5e-324])
     def test_a_share_is_from_nought_to_one(self, number: float) -> None:
-        assert share(number, "weight") == number
-        assert type(share(number, "weight")) is float
+        assert fraction(number, "weight") == number
+        assert type(fraction(number, "weight")) is float
 
     @pytest.mark.parametrize(
         "wrong",
@@ -211,14 +211,14 @@ class TestNumbers:
     )
     def test_no_other_share_can_be(self, wrong: object) -> None:
         with pytest.raises(InvalidValueError, match="Fix: give a number from 0 to 1"):
-            share(wrong, "weight")
+            fraction(wrong, "weight")
 
     @pytest.mark.parametrize("wrong", [0, -1, True, 1.0, "1", None, 2**63, 10**5000], ids=shown)
     def test_a_count_is_a_whole_number_from_its_least_on(self, wrong: object) -> None:
-        assert counted(1, "version", least=1) == 1
-        assert counted(2**63 - 1, "version") == 2**63 - 1
+        assert count(1, "version", least=1) == 1
+        assert count(2**63 - 1, "version") == 2**63 - 1
         with pytest.raises(InvalidValueError, match="Fix: give a whole number from 1 on"):
-            counted(wrong, "version", least=1)
+            count(wrong, "version", least=1)
 
 
 class _Nowhere(tzinfo):
@@ -237,9 +237,9 @@ class TestMoment:
     def test_a_time_is_told_in_utc(self) -> None:
         east = NOON.astimezone(timezone(timedelta(hours=9)))
 
-        assert moment(east, "time") == NOON
-        assert moment(east, "time").tzinfo is UTC
-        assert moment(NOON, "time") is NOON
+        assert utc_time(east, "time") == NOON
+        assert utc_time(east, "time").tzinfo is UTC
+        assert utc_time(NOON, "time") is NOON
 
     @pytest.mark.parametrize(
         "wrong",
@@ -253,7 +253,7 @@ class TestMoment:
     )
     def test_one_that_could_be_any_or_none_is_refused(self, wrong: object) -> None:
         with pytest.raises(InvalidValueError, match="Fix: give a datetime with a zone"):
-            moment(wrong, "time")
+            utc_time(wrong, "time")
 
 
 class TestFrozen:

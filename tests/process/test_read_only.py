@@ -20,7 +20,7 @@ from perdure.errors import AccessRefusedError, StorageUnavailableError
 from perdure.index.account import schema
 from perdure.process import offer_save_here, recall_here, state_path
 from perdure.process.searching import open_index
-from perdure.sqlite import DatabaseFile, ReadOnlyFile
+from perdure.sqlite import ReadOnlyDatabase, SqliteFile
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.personal import Authorisation
 from perdure.storage.wrappers.read_only import Reading, Unchangeable
@@ -187,7 +187,7 @@ class TestBites:
         self, full: Here, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         before = snapshot(full.machine.place)
-        monkeypatch.setattr("perdure.sqlite.ReadOnlyFile", DatabaseFile)
+        monkeypatch.setattr("perdure.sqlite.ReadOnlyDatabase", SqliteFile)
 
         recall_here(full.context)
 
@@ -196,12 +196,12 @@ class TestBites:
     def test_a_database_whose_log_is_made(
         self, full: Here, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        class MakesLogs(ReadOnlyFile):
+        class MakesLogs(ReadOnlyDatabase):
             def _open(self) -> sqlite3.Connection:
                 return self._connection_to(f"{self.path.as_uri()}?mode=ro", self._check)
 
         before = snapshot(full.machine.place)
-        monkeypatch.setattr("perdure.sqlite.ReadOnlyFile", MakesLogs)
+        monkeypatch.setattr("perdure.sqlite.ReadOnlyDatabase", MakesLogs)
 
         recall_here(full.context)
 
@@ -269,15 +269,15 @@ class TestDatabases:
             index.close()
 
     def test_where_there_is_none_it_is_empty(self, tmp_path: Path) -> None:
-        file = ReadOnlyFile(str(tmp_path / "none.sqlite"), schema.TABLES)
-        with file.reading() as db:
+        file = ReadOnlyDatabase(str(tmp_path / "none.sqlite"), schema.TABLES)
+        with file.connection() as db:
             assert db.execute("SELECT count(*) FROM texts").fetchone() == (0,)
         file.close()
         assert list(tmp_path.iterdir()) == []
 
     def test_one_that_changes_while_it_is_read_is_told_of(self, full: Here) -> None:
         (path,) = full.machine.home.rglob("index/*/local.sqlite")
-        file = ReadOnlyFile(str(path), schema.TABLES)
+        file = ReadOnlyDatabase(str(path), schema.TABLES)
         seen = [file.is_undisturbed]
 
         full.save("Another.", project=PROJECT)
@@ -291,7 +291,7 @@ class TestDatabases:
         path.with_name(f"{path.name}-shm").unlink()
 
         with pytest.raises(StorageUnavailableError, match="only a writer can take in"):
-            ReadOnlyFile(str(path), schema.TABLES)
+            ReadOnlyDatabase(str(path), schema.TABLES)
 
 
 WRITERS = {

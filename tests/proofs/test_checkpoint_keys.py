@@ -10,9 +10,9 @@ import pytest
 
 from perdure.errors import (
     AbsentError,
-    FileAboveError,
     InvalidLocatorError,
     LinkRefusedError,
+    ParentIsFileError,
     ProofError,
 )
 from perdure.proofs.keys import PublicKey, SigningKey, from_base64, to_base64
@@ -263,7 +263,7 @@ class TestFile:
 
     def test_a_place_where_no_file_can_be_is_said_so(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("")
-        with pytest.raises(FileAboveError):
+        with pytest.raises(ParentIsFileError):
             SigningKey.load_or_make(tmp_path / "file" / "log.key", NAME)
         with pytest.raises(InvalidLocatorError, match="shorten"):
             SigningKey.load_or_make(tmp_path / ("a" * 250), NAME)

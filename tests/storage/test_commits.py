@@ -5,7 +5,7 @@ import pytest
 from perdure.artifacts import Change
 from perdure.errors import (
     ConcurrentModificationError,
-    FileAboveError,
+    ParentIsFileError,
     StorageFaultError,
     StorageFullError,
 )
@@ -159,7 +159,7 @@ class TestCommitting:
             with pytest.raises(ConcurrentModificationError):
                 backend.commit({FIRST: "2", SECOND: "2", THIRD: "2"}, expect=expect)
         assert disk.files() == files
-        with pytest.raises(FileAboveError):
+        with pytest.raises(ParentIsFileError):
             backend.commit({SECOND: "2", FIRST.child("below.md"): "2"})
 
         assert tree(inner) == before

@@ -14,10 +14,10 @@ from perdure.errors import (
     AbsentError,
     ClosedError,
     ConcurrentModificationError,
-    DirectoryInTheWayError,
-    FileAboveError,
     LockTimeout,
     NotTextError,
+    ParentIsFileError,
+    PathIsDirectoryError,
     StorageFaultError,
     StorageFullError,
 )
@@ -156,10 +156,10 @@ class TestWriting:
             ),
             (ConcurrentModificationError, lambda: recorded.remove(OTHER, expect=content_hash("1"))),
             (AbsentError, lambda: recorded.remove(OTHER)),
-            (DirectoryInTheWayError, lambda: recorded.write(Locator("folder"), "two")),
-            (FileAboveError, lambda: recorded.write(below, "two")),
+            (PathIsDirectoryError, lambda: recorded.write(Locator("folder"), "two")),
+            (ParentIsFileError, lambda: recorded.write(below, "two")),
             (NotTextError, lambda: recorded.write(OTHER, "\ud800")),
-            (DirectoryInTheWayError, lambda: recorded.commit({Locator("folder"): None})),
+            (PathIsDirectoryError, lambda: recorded.commit({Locator("folder"): None})),
         ]
         for kind, action in refused:
             with pytest.raises(kind):
@@ -642,7 +642,7 @@ class TestFence:
     def test_a_place_that_can_not_be_locked_is_explained(self, tmp_path: Path) -> None:
         (tmp_path / FENCE).mkdir()
         with (
-            pytest.raises(DirectoryInTheWayError, match=FENCE),
+            pytest.raises(PathIsDirectoryError, match=FENCE),
             Fence(FolderDisk(tmp_path), lambda: b"").held(),
         ):
             pass

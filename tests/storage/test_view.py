@@ -12,9 +12,9 @@ from perdure.errors import (
     AbsentError,
     AccessRefusedError,
     BeforeSnapshotError,
-    DirectoryInTheWayError,
     FuturePositionError,
     NotTextError,
+    PathIsDirectoryError,
     RetentionError,
     StorageError,
     UnknownSnapshotError,
@@ -152,7 +152,7 @@ class TestReading:
         with pytest.raises(AbsentError):
             view.info(NOTE.child("below"))
         for directory in (ROOT, Locator("notes")):
-            with pytest.raises(DirectoryInTheWayError):
+            with pytest.raises(PathIsDirectoryError):
                 view.read(directory)
 
     def test_texts_that_were_taken_away_can_be_read_as_of_before(self, recorded: Recorded) -> None:

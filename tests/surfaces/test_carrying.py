@@ -9,7 +9,7 @@ from perdure.errors import (
     AbsentError,
     AccessRefusedError,
     ArchiveError,
-    FileInTheWayError,
+    PathIsFileError,
     StorageUnavailableError,
 )
 from tests.surfaces.nodes import TABS, one, perdure, refusal, told
@@ -64,7 +64,7 @@ def test_what_is_no_export_and_what_is_damaged_is_refused(
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "diary.txt").write_text("mine")
-    assert isinstance(refusal("export", str(mine)), FileInTheWayError)
+    assert isinstance(refusal("export", str(mine)), PathIsFileError)
     folder = tmp_path / "export"
     told("export", str(folder))
     go(monkeypatch, tmp_path)

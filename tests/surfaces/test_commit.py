@@ -13,9 +13,9 @@ from perdure.engine.memory import Memory
 from perdure.errors import (
     AbsentError,
     AccessDeniedError,
-    DirectoryInTheWayError,
     InvalidValueError,
     NodeExistsError,
+    PathIsDirectoryError,
     UnreadableSourceError,
 )
 from perdure.surfaces.telling import message_of
@@ -374,7 +374,7 @@ class TestFaults:
     def test_folders_and_files_that_are_not_there_are_refused(
         self, memory: Path, tmp_path: Path
     ) -> None:
-        assert isinstance(refusal("commit", str(tmp_path)), DirectoryInTheWayError)
+        assert isinstance(refusal("commit", str(tmp_path)), PathIsDirectoryError)
         assert isinstance(refusal("commit", str(tmp_path / "none")), AbsentError)
 
     def test_what_is_too_much_is_refused(

@@ -8,8 +8,8 @@ import pytest
 from perdure.errors import (
     AccessDeniedError,
     AccessRefusedError,
-    FileInTheWayError,
     NodeNotFoundError,
+    PathIsFileError,
     ProofError,
 )
 from tests.surfaces.nodes import TABS, one, perdure, refusal, told
@@ -144,7 +144,7 @@ def test_a_receipt_never_takes_the_place_of_a_file(odd: Path, tmp_path: Path) ->
 
     done = refusal("forget", "preference/odd", "--erase", "--yes", "--receipt", str(there))
 
-    assert isinstance(done, FileInTheWayError)
+    assert isinstance(done, PathIsFileError)
     assert there.read_text() == "mine"
     assert WORD in told("read", "preference/odd")
     assert odd.is_dir()

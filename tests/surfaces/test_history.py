@@ -13,10 +13,10 @@ from perdure.errors import (
     AccessRefusedError,
     ConcurrentModificationError,
     DamageError,
-    DirectoryInTheWayError,
-    FileInTheWayError,
     FuturePositionError,
     NotTextError,
+    PathIsDirectoryError,
+    PathIsFileError,
     ProofError,
     RetentionError,
     StorageSelectionError,
@@ -445,7 +445,7 @@ class TestProve:
         proof = tmp_path / "proof.json"
         proof.write_text("mine")
 
-        assert isinstance(refusal("prove", PLAN, "-o", str(proof)), FileInTheWayError)
+        assert isinstance(refusal("prove", PLAN, "-o", str(proof)), PathIsFileError)
         assert proof.read_text() == "mine"
         assert history("prove", PLAN, "-o", str(proof), "--force").exit_code == 0
         assert proof.read_text().startswith("{")
@@ -461,9 +461,9 @@ class TestProve:
         assert isinstance(refusal("prove", PLAN, "-o", ""), AbsentError)
         assert isinstance(refusal("prove", PLAN, "-o", str(place / "no" / "more")), AbsentError)
         given = ("prove", PLAN, "-o", str(place), "--force")
-        assert isinstance(refusal(*given), DirectoryInTheWayError)
+        assert isinstance(refusal(*given), PathIsDirectoryError)
         given = ("prove", "--check", str(place), "--key", key)
-        assert isinstance(refusal(*given), DirectoryInTheWayError)
+        assert isinstance(refusal(*given), PathIsDirectoryError)
         assert list(place.iterdir()) == []
 
     @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from perdure.app import open_context
-from perdure.context.tenancy import NodeData
+from perdure.context.tenancy import TenantNodes
 from perdure.errors import (
     AccessDeniedError,
     AccessRefusedError,
@@ -74,7 +74,7 @@ class TestRepair:
 
         told("user", "create", "tom")
         with monkeypatch.context() as patch:
-            patch.setattr(NodeData, "delete_by_owner_space", fail)
+            patch.setattr(TenantNodes, "delete_by_owner_space", fail)
             refusal("user", "delete", "tom", "--yes")
 
         assert told("repair", "--apply") == "ended the deletion of user:tom in account local\n"

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from perdure.app.reading import Reading, open_to_read
-from perdure.context.node_files import FORGOTTEN, found_at, user_file
+from perdure.context.node_files import FORGOTTEN, text_at, user_file
 from perdure.dataclass import replace
 from perdure.errors import DamageError, StorageError
 from perdure.harness.projects import identity_at, top_of
 from perdure.index.account.schema import LEXICAL, read_naming
-from perdure.model.project_aliases import Identity
-from perdure.sqlite import ReadOnlyFile
+from perdure.model.project_aliases import ProjectIdentity
+from perdure.sqlite import ReadOnlyDatabase
 from perdure.storage.contract import Layout
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from perdure.engine.briefing import Scope
     from perdure.engine.recall.result import Hint, RecallResult
     from perdure.model import RequestContext
-    from perdure.model.anchors import Checkout
+    from perdure.model.anchors import AnchorChecker
     from perdure.model.values import JSON
 
 Answer = TypeVar("Answer")
@@ -92,9 +92,9 @@ def at_a_glance(
     folder = databases[0].parent
     if by_words and not (folder.name.startswith(LEXICAL) and _has_all(reading, caller)):
         return None
-    identity, aliases = identity_at(cwd) if cwd else Identity(""), reading.aliases()
+    identity, aliases = identity_at(cwd) if cwd else ProjectIdentity(""), reading.aliases()
     project = aliases.project(identity) if identity.slug else ""
-    opened = SqliteIndex(str(folder), kind=ReadOnlyFile)
+    opened = SqliteIndex(str(folder), kind=ReadOnlyDatabase)
     with suppress(DamageError, StorageError), closing(opened) as index:
         hints = _edits(reading, index.places(caller.account_id))
         if hints is None:
@@ -112,10 +112,10 @@ def at_a_glance(
 def _has_all(reading: Reading, caller: "RequestContext") -> bool:
     """Whether the caller never forgot anything, which would have to be left out."""
     file = user_file(caller.account_id, caller.user_id, FORGOTTEN)
-    return found_at(file, reading.backend) is None
+    return text_at(file, reading.backend) is None
 
 
-def _checkout(folder: str, home: Path) -> "Checkout | None":
+def _checkout(folder: str, home: Path) -> "AnchorChecker | None":
     if top_of(folder) is None:
         return None
     from perdure.harness.checkout import working_tree

@@ -13,7 +13,7 @@ from perdure.dataclass import dataclass
 from perdure.engine.importing.sources import opened
 from perdure.errors import ForgottenError, PerdureError, StorageError
 from perdure.files import write_whole
-from perdure.sqlite import read_only
+from perdure.sqlite import open_read_only
 
 if TYPE_CHECKING:
     from perdure.app import Context
@@ -174,7 +174,7 @@ def _opencode(folder: Path) -> Iterator[PastSession]:
     query = "select id, directory, time_updated from session where parent_id is null"
     try:
         size = path.stat().st_size
-        with read_only(path) as database:
+        with open_read_only(path) as database:
             rows = database.execute(query).fetchall()
     except (OSError, StorageError):
         return

@@ -30,9 +30,9 @@ from perdure.config import load_config
 from perdure.dataclass import asdict, dataclass, replace
 from perdure.errors import (
     ConfigError,
-    DirectoryInTheWayError,
     InvalidValueError,
     NotTextError,
+    PathIsDirectoryError,
 )
 from perdure.files import replace_unchanged
 from perdure.safety.secrets import masked
@@ -282,7 +282,7 @@ class Found:
     def at(cls, path: Path) -> "Found":
         real = Path(os.path.realpath(path))
         if real.is_dir():
-            raise DirectoryInTheWayError(
+            raise PathIsDirectoryError(
                 f"{str(path)!a} is a folder. Fix: move it away; a file has to be there."
             )
         try:

@@ -179,15 +179,15 @@ def recalled_for(prompt: str, moment: Moment) -> Emission:
     from perdure.agents.instruction_files import instruction_files
     from perdure.engine.instructions import Instructions
     from perdure.engine.prompts import relevant_lines, with_repeated
-    from perdure.model.values import words_key
+    from perdure.model.values import comparison_key
 
     cwd, known, shown = moment.given.cwd, moment.session, moment.shown
     goes_on = shown.prompted() >= _OPENING_PROMPTS
-    asked = f" {words_key(prompt)} "
+    asked = f" {comparison_key(prompt)} "
     instructions = cache(lambda: Instructions(instruction_files(cwd, moment.agent)))
 
     def is_known(text: str) -> bool:
-        return text in shown or f" {words_key(text)} " in asked or instructions().say(text)
+        return text in shown or f" {comparison_key(text)} " in asked or instructions().say(text)
 
     def answer(
         memory: "Memory | Scope", result: "RecallResult"
@@ -219,10 +219,10 @@ def recalled_for(prompt: str, moment: Moment) -> Emission:
 def hint_for(prompt: str, shown: Shown) -> str:
     """Return one line if a prompt may state something lasting; empty if not, or shown before."""
     from perdure.engine.learn.prose import prompt_hint
-    from perdure.model.values import words_key
+    from perdure.model.values import comparison_key
 
     hint = prompt_hint(prompt)
-    return hint if hint and shown.may_hint(words_key(hint)) else ""
+    return hint if hint and shown.may_hint(comparison_key(hint)) else ""
 
 
 def _is_of(hit: "Hit", session: str) -> bool:
@@ -270,9 +270,9 @@ def before_tool(moment: Moment) -> Emission:
 
 def _reminded(found: "list[Reminder]", shown: "_ShownAtAction") -> Emission:
     """Return the first rule, and one more if it is another and broken too."""
-    from perdure.model.values import words_key
+    from perdure.model.values import comparison_key
 
-    found = [*{words_key(each.text): each for each in reversed(found)}.values()][::-1]
+    found = [*{comparison_key(each.text): each for each in reversed(found)}.values()][::-1]
     refused = [each for each in found if each.enforced][:1]
     broken = [each for each in found if each.breaks]
     chosen = refused or broken[:_MOST_REMINDERS] or found[:_MOST_REMINDERS]

@@ -291,7 +291,7 @@ def _count_used(context: "Context", waiting: Waiting, read: "Iterable[Conversati
     """Count which lines a session was shown, and which of them its new messages use."""
     from perdure.engine.recomposition import used_lines
     from perdure.engine.uses import count_uses
-    from perdure.times import read_moment
+    from perdure.times import read_time
 
     found = context.memory.shown(session=waiting.session_id)
     shown = [each for each in found if each.record.agent == waiting.agent and each.lines]
@@ -300,7 +300,7 @@ def _count_used(context: "Context", waiting: Waiting, read: "Iterable[Conversati
     for message in messages if shown else ():
         if message["role"] != "assistant":
             continue
-        when = read_moment(message.get("time"))
+        when = read_time(message.get("time"))
         before = (each for each in shown if when is None or each.record.when <= when)
         lines = [line for each in before for line in each.lines]
         used.update(line.item for line in used_lines(lines, message["content"]))

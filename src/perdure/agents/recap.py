@@ -25,7 +25,7 @@ from perdure.errors import PerdureError
 from perdure.model.messages import text_of
 from perdure.model.values import shortened
 from perdure.safety.texts import presentable_line
-from perdure.sqlite import read_only
+from perdure.sqlite import open_read_only
 
 BUDGET = 200
 MOST_BYTES = 600_000
@@ -217,7 +217,7 @@ def _of_opencode(path: Path, session_id: str) -> Conversation | None:
         "select m.data, p.data from message m join part p on p.message_id = m.id"
         " where m.session_id = ? order by m.time_created desc, m.id desc, p.id desc limit ?"
     )
-    with read_only(path) as db:
+    with open_read_only(path) as db:
         rows = db.execute(query, (session_id, _MOST_PARTS)).fetchall()[::-1]
     if any(_PRIVATE.search(text_of(row[1]).encode(errors="replace")) for row in rows):
         return None

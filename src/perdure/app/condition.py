@@ -42,7 +42,7 @@ from perdure.errors import (
     EmbeddingError,
     PerdureError,
     StorageSelectionError,
-    explain_reading,
+    storage_read_error,
 )
 from perdure.index.account.schema import LEXICAL
 from perdure.index.models.installed import find
@@ -164,7 +164,9 @@ class Condition:
             return StatusPart(name, {}, str(error))
         except OSError as error:
             where = Path(str(error.filename or "?"))
-            return StatusPart(name, {}, str(explain_reading(error, str(where.parent), where.name)))
+            return StatusPart(
+                name, {}, str(storage_read_error(error, str(where.parent), where.name))
+            )
 
     # ------------------------------------------------------------ what is opened
     @cached_property

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from perdure.index.contract import Embedder
     from perdure.llm.contract import LLM
     from perdure.llm.ledger import Ledger
-    from perdure.model.project_aliases import Identity
+    from perdure.model.project_aliases import ProjectIdentity
     from perdure.proofs.keys import SigningKey
 
 
@@ -59,7 +59,7 @@ class Context(Parts):
     def memory(self) -> "Memory":
         return self.memory_for(self.request)
 
-    def memory_for(self, caller: RequestContext, project: "Identity | str" = "") -> "Memory":
+    def memory_for(self, caller: RequestContext, project: "ProjectIdentity | str" = "") -> "Memory":
         """Return the memory for a caller; the last one to close closes these parts too."""
         from perdure.engine.memory import Memory
 
@@ -86,7 +86,7 @@ def open_memory(
     caller: "RequestContext",
     *,
     backend: str | None = None,
-    project: "Identity | str" = "",
+    project: "ProjectIdentity | str" = "",
     leaves_checks: bool = False,
 ) -> "Memory":
     """Open the memory of a caller; `leaves_checks` as `Parts` has it."""

@@ -13,7 +13,7 @@ from perdure.errors import (
     PackageMissingError,
 )
 from perdure.index.contract import Embedder
-from perdure.plugins import Group, create
+from perdure.plugins import PluginGroup, create
 
 if TYPE_CHECKING:
     from perdure.index.models.installed import InstalledModel
@@ -83,7 +83,7 @@ def _opened(provider: str, settings: EmbeddingSettings, models: Path) -> Embedde
         return Hashing(settings.dimension or 0)
     if provider == "none":
         return None
-    return create(Group.EMBEDDER, provider, Embedder, settings)  # type: ignore[type-abstract] # only for isinstance
+    return create(PluginGroup.EMBEDDER, provider, Embedder, settings)  # type: ignore[type-abstract] # only for isinstance
 
 
 def demand_packages() -> None:

@@ -11,7 +11,7 @@ from perdure.llm.contract import LLM, Completer
 from perdure.llm.counter import ledger_file
 from perdure.llm.ledger import Budget, Cost, Ledger, Metered, costs
 from perdure.llm.wire import Service
-from perdure.plugins import Group, create
+from perdure.plugins import PluginGroup, create
 
 OPENAI = "https://api.openai.com/v1"
 ANTHROPIC = "https://api.anthropic.com"
@@ -51,7 +51,7 @@ def _completer(settings: LanguageModelSettings, home: Path) -> Completer:
         return Anthropic(_service(settings, ANTHROPIC, "tool", "max_tokens"))
     if settings.provider in COMMAND_LINE:
         return _command_line(settings, home)
-    return create(Group.LLM, settings.provider, Completer, settings)  # type: ignore[type-abstract] # only for isinstance
+    return create(PluginGroup.LLM, settings.provider, Completer, settings)  # type: ignore[type-abstract] # only for isinstance
 
 
 def _command_line(settings: LanguageModelSettings, home: Path) -> Completer:

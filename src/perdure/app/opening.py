@@ -76,14 +76,14 @@ def laid_out(
     """Return a backend with nodes as they lie in this store."""
     if store.layout_for(config) == "agfs":
         return backend
-    from perdure.context.layouts.names import Names
-    from perdure.context.layouts.note_table import Places, ReadOnlyPlaces
+    from perdure.context.layouts.names import NoteNames
+    from perdure.context.layouts.note_table import NoteTable, ReadOnlyNoteTable
     from perdure.context.layouts.notes import NotesLayout
     from perdure.storage import Locator
 
     folder = Locator(config.folder if backend.capabilities.sync else "")
-    places = (ReadOnlyPlaces if read_only else Places)(str(store.folder / PLACES))
-    names = Names(ACCOUNT, store.owner or config.user)
+    places = (ReadOnlyNoteTable if read_only else NoteTable)(str(store.folder / PLACES))
+    names = NoteNames(ACCOUNT, store.owner or config.user)
     ignores = _matcher(config.ignore) if config.ignore else None
     rule = "\n".join(config.ignore)
     layout = NotesLayout(

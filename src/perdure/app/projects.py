@@ -26,7 +26,7 @@ from perdure.harness.state import (
     marked_mode,
     state_mode,
 )
-from perdure.model.project_aliases import Identity
+from perdure.model.project_aliases import ProjectIdentity
 from perdure.model.uri import slug_of
 from perdure.storage import StorageBackend
 from perdure.storage.wrappers.read_only import ReadOnly
@@ -43,7 +43,7 @@ def open_project(environ: Mapping[str, str], cwd: str) -> Project:
     return resolve_project(cwd, storage_of(load_config(environ)))
 
 
-def identity_named(project: Path | str) -> Identity:
+def identity_named(project: Path | str) -> ProjectIdentity:
     """Return the identity of a project: of the name given, or of the project a folder is in.
 
     A path, and a text that begins with `.` or `~` or has a slash, is a folder. It is empty for a
@@ -51,7 +51,7 @@ def identity_named(project: Path | str) -> Identity:
     """
     text = str(project)
     if isinstance(project, str) and text[:1] not in {".", "~"} and os.sep not in text:
-        return Identity(slug_of(text))
+        return ProjectIdentity(slug_of(text))
     folder = str(Path(text).expanduser().absolute())
     project_root(folder)
     return identity_at(folder)

@@ -10,7 +10,7 @@ from perdure.artifacts.named import names_since
 from perdure.config import SQLITE, Config, load_config
 from perdure.context.node_files import read_aliases
 from perdure.index.account.schema import FORMAT, Notes, read_failed, read_notes
-from perdure.model.project_aliases import Aliases
+from perdure.model.project_aliases import ProjectAliases
 from perdure.model.uri import Uri
 from perdure.storage import StorageBackend, select_backend
 from perdure.storage.wrappers.read_only import ReadOnly
@@ -35,7 +35,7 @@ class Reading(NamedTuple):
         """Whose notes are shown unasked: the user's, the agent's, and what all share."""
         return frozenset({f"user:{self.user}", f"agent:{AGENT}", f"account:{ACCOUNT}"})
 
-    def aliases(self) -> Aliases:
+    def aliases(self) -> ProjectAliases:
         return read_aliases(self.backend, ACCOUNT, self.user)
 
     def notes(self, project: str, most: int) -> Notes | None:

@@ -37,7 +37,7 @@ from perdure.errors import (
     InvalidValueError,
     StorageFaultError,
     StorageSelectionError,
-    explain,
+    storage_error,
 )
 from perdure.files import locked, replace_unchanged, write_whole
 from perdure.model import RequestContext
@@ -94,7 +94,7 @@ def alone_in(home: Path) -> AbstractContextManager[int | None]:
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise explain(error, str(home.parent), home.name) from error
+        raise storage_error(error, str(home.parent), home.name) from error
     return locked(home, inf)
 
 

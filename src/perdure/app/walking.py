@@ -5,7 +5,7 @@ from itertools import islice
 
 from perdure.app.opening import ACCOUNT
 from perdure.app.reading import AGENT, Reading
-from perdure.context.reader import NodeReader, Stored
+from perdure.context.reader import NodeReader, StoredNode
 from perdure.engine.noting import is_noted, note_of
 from perdure.engine.recall.packing import entry
 from perdure.engine.recall.result import hit_of
@@ -58,7 +58,7 @@ def _places(reader: NodeReader, user: str, project: str) -> Iterator[Uri]:
         yield from (place for place in reader.walk(Uri(ACCOUNT, path)) if place.is_node)
 
 
-def _stored(reader: NodeReader, uri: str) -> Stored | None:
+def _stored(reader: NodeReader, uri: str) -> StoredNode | None:
     try:
         return reader.active(Uri.parse(uri))
     except (BrokenNodeError, ContextError, StorageError):  # it is not there, or not to be read

@@ -494,7 +494,7 @@ def _below(database: Database, prefix: str) -> Iterator[Span]:
 def _in_span(database: Database, span: Span, position: int) -> Iterator[str]:
     folder, above, start, stop = span
     wanted = {"folder": folder, "start": start, "stop": stop, "at": position}
-    with database.reading() as db:
+    with database.connection() as db:
         for (name,) in db.execute(_NAMES, wanted):
             yield f"{above}{name}"
 

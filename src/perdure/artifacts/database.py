@@ -25,9 +25,9 @@ from perdure.artifacts.entry import Bind, Lift, Put, Register, Result, Sweep, To
 from perdure.artifacts.named import VERSION
 from perdure.artifacts.state import Logged
 from perdure.errors import DamageError, LockTimeout
-from perdure.sqlite import DatabaseFile, InMemory, Tables, discard, transaction
+from perdure.sqlite import InMemoryDatabase, Schema, SqliteFile, discard, immediate_transaction
 
-_TABLES = Tables(
+_TABLES = Schema(
     name="the catalogue",
     version=VERSION,
     statements=(
@@ -53,7 +53,7 @@ _TABLES = Tables(
         "INSERT INTO facts VALUES (x'', 0, 0, 0, 0, 0, '')",
         f"PRAGMA user_version = {VERSION}",
     ),
-    without="it is made again from the log",
+    loss="it is made again from the log",
 )
 _INSERTS = {
     "binds": 'INSERT INTO binds (position, folder, name, "commit", cid, circumstances) '
@@ -96,7 +96,7 @@ class Facts(NamedTuple):
     """The start of the machine, and the file, for which it was found whole."""
 
 
-class Database(DatabaseFile):
+class Database(SqliteFile):
     """The file. Where it can't be changed, it is read as it is."""
 
     journal, levels = "TRUNCATE", (_OFF, _OFF)
@@ -116,7 +116,7 @@ class Database(DatabaseFile):
         db.execute("PRAGMA cell_size_check = ON")
         here = f"{_boot()} {self.identity()}"
         if self._facts(db).seen_on != here:
-            with self._locked(), transaction(db):
+            with self._locked(), immediate_transaction(db):
                 self._check_whole(db)
                 db.execute("UPDATE facts SET seen_on = ?", (here,))
 
@@ -143,17 +143,17 @@ class Database(DatabaseFile):
         return Facts(*rows[0])
 
     def facts(self) -> Facts:
-        with self.reading() as db:
+        with self.connection() as db:
             return self._facts(db)
 
     def ask(self, query: str, parameters: Mapping[str, object] | tuple[object, ...]) -> list[Any]:
-        with self.reading() as db:
+        with self.connection() as db:
             return db.execute(query, parameters).fetchall()
 
     # ------------------------------------------------------------ changing
     def take_in(self, batch: Iterable[Logged], history: bytes) -> Facts:
         """Add what follows on the cursor; what another process has added is passed over."""
-        with self._explained(), self._locked(), self.changing() as db:
+        with self._explained(), self._locked(), self.transaction() as db:
             facts = self._facts(db)
             if facts.history != history and facts.cursor:
                 raise self.damage("it is of another history")
@@ -186,7 +186,7 @@ class Database(DatabaseFile):
             lock.release()
 
 
-class MemoryDatabase(InMemory, Database):
+class MemoryDatabase(InMemoryDatabase, Database):
     """The same in memory."""
 
     def __init__(self) -> None:

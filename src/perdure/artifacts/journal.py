@@ -29,7 +29,7 @@ from perdure.errors import (
     LockTimeout,
     StaleIndexError,
     StorageError,
-    explain,
+    storage_error,
 )
 
 LOCK = "lock"
@@ -595,7 +595,7 @@ class Journal:
     def _explained(self, error: OSError) -> StorageError:
         if isinstance(error, StorageError):
             return error
-        return explain(error, self._disk.whereabouts, str(error.filename or "the log"))
+        return storage_error(error, self._disk.whereabouts, str(error.filename or "the log"))
 
     def _lock(self) -> Held:
         held = self._disk.lock(LOCK) or take_in_time(

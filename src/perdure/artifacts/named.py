@@ -4,14 +4,14 @@ import sqlite3
 import struct
 from pathlib import Path
 
-from perdure.sqlite import Tables, look
+from perdure.sqlite import Schema, read_snapshot
 
 CATALOGUE = "catalogue.sqlite"
 MARK = "mark"
 VERSION = 5
 """Of the catalogue's tables."""
 _POSITION = struct.Struct("<4xIQ")
-_LOOKED_AT = Tables("the catalogue", VERSION, (), "it is made again from the log")
+_LOOKED_AT = Schema("the catalogue", VERSION, (), "it is made again from the log")
 _SINCE = (
     "SELECT DISTINCT folders.name || binds.name FROM binds CROSS JOIN folders ON id = folder "
     "WHERE position > ? ORDER BY position LIMIT ?"
@@ -34,7 +34,7 @@ def names_since(folder: Path, position: int, most: int) -> list[str] | None:
         return [name for (name,) in db.execute(_SINCE, (position, most))]
 
     path = folder / CATALOGUE
-    return look(path, _LOOKED_AT, read) if path.exists() else None
+    return read_snapshot(path, _LOOKED_AT, read) if path.exists() else None
 
 
 def _acknowledged(mark: Path) -> int | None:

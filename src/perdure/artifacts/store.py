@@ -31,9 +31,9 @@ from perdure.errors import (
     StorageError,
     UnknownContentError,
     UnknownSnapshotError,
-    explain_reading,
+    storage_read_error,
 )
-from perdure.files import Closing
+from perdure.files import Closeable
 
 if TYPE_CHECKING:
     from perdure.artifacts.catalogue import Catalogue
@@ -47,7 +47,7 @@ _LARGE = 1 << 20
 _MOST_TOUCHED = 1 << 17
 
 
-class ArtifactStore(Closing):
+class ArtifactStore(Closeable):
     """Content by its CID, visible as of a log position, for ever.
 
     Any number of threads and processes may use one history at the same time. `put` returns when
@@ -488,7 +488,7 @@ class Contents:
             return file.read(place, length)
         except OSError as error:
             name = segment_name(segment)
-            raise explain_reading(error, self._disk.whereabouts, name) from error
+            raise storage_read_error(error, self._disk.whereabouts, name) from error
 
     def _is_right(self, digest: bytes, data: bytes, touch: int) -> bool:
         if self._hash.digest(data) != digest:

@@ -28,7 +28,7 @@ from perdure.artifacts.segment import (
     segment_number,
 )
 from perdure.dataclass import dataclass
-from perdure.errors import DamageError, explain_reading
+from perdure.errors import DamageError, storage_read_error
 
 _JUDGED = frozenset(KINDS[each] for each in (Result, SnapshotAnchor, Sweep))
 Progress = Callable[[int, int], None]
@@ -74,7 +74,7 @@ def verify(disk: Disk, until: int | None = None, progress: Progress | None = Non
             until = _acknowledged(disk)
         return _Verification(disk, until, progress or (lambda _done, _all: None)).run()
     except OSError as error:
-        raise explain_reading(
+        raise storage_read_error(
             error, disk.whereabouts, str(error.filename or "a segment")
         ) from error
 

@@ -79,7 +79,7 @@ class RelationStore(Protocol):
 
 
 @runtime_checkable
-class TenantData(Protocol):
+class TenantStore(Protocol):
     """Whoever holds something of a tenant can be told to forget it."""
 
     def delete_account_data(self, account_id: str) -> int:

@@ -21,7 +21,7 @@ from perdure.model import (
     Uri,
 )
 from perdure.model.request import owner_space_at
-from perdure.model.values import JSON, counted, encodable
+from perdure.model.values import JSON, count, encodable
 
 Clock = Callable[[], datetime]
 """Tells the time, with a zone."""
@@ -63,7 +63,7 @@ def no_siblings(_node: ContextNode, _ctx: RequestContext) -> tuple[tuple[str, st
 
 def of_write(node: ContextNode, ctx: RequestContext, now: datetime) -> OutboxEvent:
     _place_of(node, ctx)
-    return _event(EventType.UPSERT_NODE, node.uri, node.owner_space, described(node), now)
+    return _event(EventType.UPSERT_NODE, node.uri, node.owner_space, node_payload(node), now)
 
 
 def of_move(from_uri: str, node: ContextNode, ctx: RequestContext, now: datetime) -> OutboxEvent:
@@ -73,7 +73,7 @@ def of_move(from_uri: str, node: ContextNode, ctx: RequestContext, now: datetime
         raise InvalidValueError(
             f"{from_uri!a} was not moved: it has the name that it had. Fix: register a write."
         )
-    payload = {**described(node), "from_uri": from_uri}
+    payload = {**node_payload(node), "from_uri": from_uri}
     return _event(EventType.MOVE_NODE, node.uri, node.owner_space, payload, now)
 
 
@@ -141,7 +141,7 @@ def _new_id(now: datetime) -> str:
 
 
 # ---------------------------------------------------------------- what is told
-def described(node: ContextNode) -> dict[str, JSON]:
+def node_payload(node: ContextNode) -> dict[str, JSON]:
     """Return all of a node that a worker needs but its content, which the CID stands for."""
     place = node.place
     return {
@@ -202,7 +202,7 @@ def _check_in_folder(folder: Uri, uris: Sequence[str]) -> None:
 
 def lease_end(now: int, timeout_seconds: int) -> int:
     """Return when a lease that starts now lapses; one that can't be is refused."""
-    if counted(timeout_seconds, "number of seconds of a lease", least=1) > MAX_SECONDS:
+    if count(timeout_seconds, "number of seconds of a lease", least=1) > MAX_SECONDS:
         raise InvalidValueError(
             f"a lease of {timeout_seconds} seconds is too long. Fix: {MAX_SECONDS} are the most."
         )
@@ -224,7 +224,7 @@ def check_event_of(event: OutboxEvent, node_uri: str) -> None:
         )
 
 
-def kept_error(error: str) -> str:
+def stored_error(error: str) -> str:
     """Return what is kept of an error's text. Nothing is refused: to note it must not fail."""
     return str(error)[:MAX_ERROR].encode(errors="replace").decode()
 

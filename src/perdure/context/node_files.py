@@ -13,20 +13,20 @@ from perdure.errors import (
     AbsentError,
     AccessRefusedError,
     BrokenNodeError,
-    DirectoryInTheWayError,
     InvalidValueError,
     LinkRefusedError,
     NotTextError,
+    PathIsDirectoryError,
 )
 from perdure.frontmatter import split
 from perdure.model import ContextNode, NodeStatus, RelationEdge, Uri
-from perdure.model.project_aliases import FILE, Aliases
+from perdure.model.project_aliases import FILE, ProjectAliases
 from perdure.model.values import (
     JSON,
     MAX_ABSTRACT,
     MAX_CONTENT,
     MAX_OVERVIEW,
-    counted,
+    count,
     encodable,
     frozen,
     shown,
@@ -34,7 +34,7 @@ from perdure.model.values import (
 from perdure.patterns import later
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.contract import UNREADABLE, Layout, Text, Unreadable
-from perdure.times import read_moment
+from perdure.times import read_time
 
 CONTENT = "content.md"
 RELATIONS = ".relations.json"
@@ -42,9 +42,9 @@ ABSTRACT = ".abstract.md"
 OVERVIEW = ".overview.md"
 META = ".meta.json"
 
-PARTS = (CONTENT, RELATIONS, ABSTRACT, OVERVIEW)
+TEXT_FILES = (CONTENT, RELATIONS, ABSTRACT, OVERVIEW)
 """In the order in which they are written; the meta comes after them."""
-FILES = (*PARTS, META)
+FILES = (*TEXT_FILES, META)
 EMPTY = {RELATIONS: "[]\n", ABSTRACT: "", OVERVIEW: ""}
 """What an absent part says. A node in one file, or of a session, has none that would say that."""
 
@@ -96,7 +96,7 @@ class Meta(NamedTuple):
     owner_space: str
     created_at: datetime
     updated_at: datetime
-    parts: Mapping[str, str]
+    cids: Mapping[str, str]
     """The CID of each part, by its file's name; empty where one file has all of the node."""
     metadata: Mapping[str, JSON]
     content: str = ""
@@ -109,12 +109,12 @@ class Meta(NamedTuple):
             "status": self.status.value,
             "version": self.version,
             "owner_space": self.owner_space,
-            "created_at": (created := written_time(self.created_at)),
-            "updated_at": created if same else written_time(self.updated_at),
-            "parts": self.parts,
+            "created_at": (created := format_time(self.created_at)),
+            "updated_at": created if same else format_time(self.updated_at),
+            "parts": self.cids,
             "metadata": self.metadata,
         }
-        if not self.parts:
+        if not self.cids:
             fields |= {"content": self.content}
             fields = {name: each for name, each in fields.items() if each != _DEFAULTS.get(name)}
             if same:
@@ -134,14 +134,14 @@ class Meta(NamedTuple):
         if fields.get("format") != _FORMAT:
             _refuse(f"its format is {fields.get('format')!r}, and {_FORMAT} is known")
         try:
-            created = read_time(fields["created_at"])
+            created = parse_time(fields["created_at"])
             same = is_short and "updated_at" not in fields
             return cls(
                 NodeStatus(fields["status"]),
-                counted(fields["version"], "version", least=1),
+                count(fields["version"], "version", least=1),
                 _text(fields["owner_space"]),
                 created,
-                created if same else read_time(fields["updated_at"]),
+                created if same else parse_time(fields["updated_at"]),
                 {name: _text(cid) for name, cid in _mapping(fields["parts"]).items()},
                 frozen(_mapping(fields["metadata"]), "metadata"),
                 _text(fields.get("content", "")),
@@ -163,7 +163,7 @@ def relations_text(edges: tuple[RelationEdge, ...]) -> str:
             "to": edge.to_uri,
             "type": edge.relation_type,
             "weight": edge.weight,
-            "created_at": written_time(edge.created_at),
+            "created_at": format_time(edge.created_at),
         }
         if edge.reason:
             said["reason"] = edge.reason
@@ -189,7 +189,7 @@ def parse_relations(text: str, uri: str) -> tuple[RelationEdge, ...]:
                     _text(one["type"]),
                     one.get("weight", 1.0),  # type: ignore[arg-type] # the edge checks it
                     _text(one.get("reason", "")),
-                    read_time(one["created_at"]),
+                    parse_time(one["created_at"]),
                 )
             )
         except KeyError as error:
@@ -232,13 +232,13 @@ def _text(value: object) -> str:
     return encodable(value, "text")
 
 
-def written_time(time: datetime) -> str:
+def format_time(time: datetime) -> str:
     return time.isoformat().replace("+00:00", "Z")
 
 
-def read_time(value: object) -> datetime:
+def parse_time(value: object) -> datetime:
     said = _text(value)
-    time = read_moment(said) if _TIME.fullmatch(said) else None
+    time = read_time(said) if _TIME.fullmatch(said) else None
     return time or _refuse(f"{shown(said)} is no time")
 
 
@@ -267,14 +267,16 @@ def laid_out(texts: Mapping[str, str], place: Uri, *, in_one: bool) -> Mapping[s
         meta = Meta.parse(texts.get(META, ""))
     except InvalidValueError:
         return texts
-    parts = {name: text for name in PARTS if (text := texts.get(name, EMPTY.get(name))) is not None}
-    is_edited = not Look.at(meta, {name: texts.get(name) for name in FILES}).whole
+    parts = {
+        name: text for name in TEXT_FILES if (text := texts.get(name, EMPTY.get(name))) is not None
+    }
+    is_edited = not NodeFiles.at(meta, {name: texts.get(name) for name in FILES}).whole
     if in_one or place.session:
         parts = {name: text for name, text in parts.items() if text != EMPTY.get(name)}
     owner = "" if in_one and not place.session else place.owner_space or meta.owner_space
     cids = {} if in_one else {name: cid_of(text) for name, text in parts.items()}
     content, version = short_hash(parts.get(CONTENT, "")), meta.version + is_edited
-    meta = meta._replace(owner_space=owner, parts=cids, version=version, content=content)
+    meta = meta._replace(owner_space=owner, cids=cids, version=version, content=content)
     return {**parts, META: meta.text()}
 
 
@@ -302,7 +304,7 @@ def cid_of(text: str) -> str:
     return _BASE16 + sha256(text.encode()).hexdigest()
 
 
-class Look(NamedTuple):
+class NodeFiles(NamedTuple):
     """What the files of a node say, and the CID of each part that is a text."""
 
     meta: Meta
@@ -310,13 +312,13 @@ class Look(NamedTuple):
     cids: Mapping[str, str]
 
     @classmethod
-    def at(cls, meta: Meta, files: Files) -> "Look":
-        texts = ((name, files[name]) for name in PARTS)
+    def at(cls, meta: Meta, files: Files) -> "NodeFiles":
+        texts = ((name, files[name]) for name in TEXT_FILES)
         return cls(meta, files, {name: cid_of(said) for name, said in texts if type(said) is str})
 
     @property
     def whole(self) -> bool:
-        return not self.meta.parts or self.cids == self.meta.parts
+        return not self.meta.cids or self.cids == self.meta.cids
 
     @property
     def basis(self) -> str:
@@ -324,26 +326,26 @@ class Look(NamedTuple):
         return cid_of("\n".join(f"{name} {cid}" for name, cid in self.cids.items()))
 
 
-def named(cid: str | None, earlier: Iterable[str]) -> str | None:
+def text_with_cid(cid: str | None, earlier: Iterable[str]) -> str | None:
     """Return the text that a CID names, of those that a file had; None if it was none of them."""
     return next((text for text in earlier if cid_of(text) == cid), None)
 
 
-def said_at(locator: Locator, read: Callable[[Locator], Text]) -> Found:
+def read_text(locator: Locator, read: Callable[[Locator], Text]) -> Found:
     try:
         return read(locator)
     except FileNotFoundError:
         return None
-    except (NotTextError, DirectoryInTheWayError, LinkRefusedError, AccessRefusedError):
+    except (NotTextError, PathIsDirectoryError, LinkRefusedError, AccessRefusedError):
         return UNREADABLE
 
 
-def found_at(locator: Locator, backend: StorageBackend) -> Found:
+def text_at(locator: Locator, backend: StorageBackend) -> Found:
     """Return what a text says, without asking whether a folder is there where there is none."""
     inner = getattr(backend, "inner", backend)
     if isinstance(inner, Layout):
         return inner.text_at(locator.key)
-    return said_at(locator, backend.read)
+    return read_text(locator, backend.read)
 
 
 def text_of(said: str | Unreadable) -> str:
@@ -354,10 +356,10 @@ def text_of(said: str | Unreadable) -> str:
     return said
 
 
-class Parts:
+class NodeTexts:
     """The parts of one node, each as its file says, or as it was before somebody broke it."""
 
-    def __init__(self, uri: str, look: Look, earlier: Earlier) -> None:
+    def __init__(self, uri: str, look: NodeFiles, earlier: Earlier) -> None:
         self.uri = uri
         self.problems: list[str] = []
         self.edited: set[str] = set()
@@ -368,7 +370,7 @@ class Parts:
         self, name: str, written: Callable[[str], Part], edited: Callable[[str | None], Part]
     ) -> Part:
         """Return what a part says: read as `written` by us, or as `edited` by somebody else."""
-        said, parts = self._look.files[name], self._look.meta.parts
+        said, parts = self._look.files[name], self._look.meta.cids
         if said is None and name in EMPTY and name not in parts:
             return written(EMPTY[name])
         if isinstance(said, str) and (not parts or self._look.cids[name] == parts.get(name)):
@@ -388,8 +390,8 @@ class Parts:
         return () if text is None else parse_relations(text, self.uri)
 
     def _kept(self, name: str) -> str:
-        cid = self._look.meta.parts.get(name)
-        text = named(cid, self._earlier(name))
+        cid = self._look.meta.cids.get(name)
+        text = text_with_cid(cid, self._earlier(name))
         if text is None:
             raise BrokenNodeError(
                 f"{self.uri!a} can't be read, and no earlier version of it is kept. "
@@ -427,13 +429,13 @@ def user_file(account: str, user: str, name: str = FILE) -> Locator:
     return Locator(Uri(account, ("users", user)).key).child(name)
 
 
-def read_aliases(backend: StorageBackend, account: str, user: str) -> Aliases:
+def read_aliases(backend: StorageBackend, account: str, user: str) -> ProjectAliases:
     """Return a user's table; `ProjectError` if it can't be understood."""
     file = user_file(account, user)
     inner = getattr(backend, "inner", backend)
     if isinstance(inner, Layout) and inner.text_at(file.key) is None:
-        return Aliases()  # without asking whether a folder is there
+        return ProjectAliases()  # without asking whether a folder is there
     try:
-        return Aliases.parse(backend.read(file), file.key)
+        return ProjectAliases.parse(backend.read(file), file.key)
     except AbsentError:
-        return Aliases()
+        return ProjectAliases()

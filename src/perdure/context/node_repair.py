@@ -13,18 +13,18 @@ from perdure.context.node_files import (
     Meta,
     cid_of,
     edited_content,
-    named,
     parse_relations,
     text_of,
+    text_with_cid,
 )
-from perdure.context.nodes import Draft, Nodes
+from perdure.context.nodes import NodeDraft, Nodes
 from perdure.errors import InvalidValueError
 from perdure.frontmatter import frontmatter
 from perdure.model import ContextNode, NodeStatus, RelationEdge, RequestContext, Uri
 from perdure.model.values import MAX_ABSTRACT, MAX_OVERVIEW
 
 
-class Mending:
+class NodeRepair:
     """What repair does to one node. Each verb looks again first, so it may be called twice."""
 
     def __init__(self, nodes: Nodes) -> None:
@@ -71,7 +71,7 @@ class Mending:
         """Make a node of a content that has no meta; the one that it was, if history knows it."""
         place = self._nodes.reach.changed(uri, ctx)
 
-        def plan(draft: Draft) -> None:
+        def plan(draft: NodeDraft) -> None:
             files = self._nodes.files(place)
             if files[META] is not None:
                 return
@@ -96,7 +96,7 @@ class Mending:
         """Let a node be seen that was written whole, but for its last step."""
         place = self._nodes.reach.changed(uri, ctx)
 
-        def plan(draft: Draft) -> None:
+        def plan(draft: NodeDraft) -> None:
             stored = self._nodes.load(place)
             if stored is not None and stored.meta.status is NodeStatus.PENDING:
                 draft.write(stored.node, stored)
@@ -107,12 +107,12 @@ class Mending:
         """Put the parts in place that a meta names, from history; else set the node aside."""
         place = self._nodes.reach.changed(uri, ctx)
 
-        def plan(draft: Draft) -> None:
+        def plan(draft: NodeDraft) -> None:
             files = self._nodes.files(place)
             meta = _understood(files)
             if meta is None or meta.status is not NodeStatus.PENDING:
                 return
-            parts = {name: self._named(place, name, meta, files) for name in meta.parts}
+            parts = {name: self._named(place, name, meta, files) for name in meta.cids}
             if None in parts.values():
                 broken = meta._replace(status=NodeStatus.BROKEN)
                 draft.put(self._nodes.file(place, META), broken.text(), files[META])
@@ -128,7 +128,7 @@ class Mending:
         """Give a node the last meta that could be understood; without one, a new one."""
         place = self._nodes.reach.changed(uri, ctx)
 
-        def plan(draft: Draft) -> None:
+        def plan(draft: NodeDraft) -> None:
             files = self._nodes.files(place)
             if files[META] is None or _understood(files) is not None:
                 return
@@ -144,7 +144,7 @@ class Mending:
         """Let the folder above say what the node says."""
         place = self._nodes.reach.changed(uri, ctx)
 
-        def plan(draft: Draft) -> None:
+        def plan(draft: NodeDraft) -> None:
             meta = self.meta(place)
             archived = meta is not None and meta.status is NodeStatus.ARCHIVED
             if archived != self.marked(place):
@@ -152,13 +152,13 @@ class Mending:
 
         self._nodes.change(plan, ctx)
 
-    def _adopt(self, draft: Draft, uri: str, ctx: RequestContext) -> None:
+    def _adopt(self, draft: NodeDraft, uri: str, ctx: RequestContext) -> None:
         """Make what a node that got an earlier meta says by now its next version."""
         if draft.changes and not draft.written:
             self._nodes.adopt(uri, ctx)
 
     # ------------------------------------------------------------ what is left
-    def _plan_new(self, draft: Draft, place: Uri, files: Files, ctx: RequestContext) -> None:
+    def _plan_new(self, draft: NodeDraft, place: Uri, files: Files, ctx: RequestContext) -> None:
         """Let what can be read be a new node, archived if the folder above says so."""
         node = _new(place, files)
         if node is None:
@@ -169,17 +169,17 @@ class Mending:
 
     def _named(self, place: Uri, name: str, meta: Meta, files: Files) -> str | None:
         """Return the part that a meta names: from its file, or from history."""
-        cid, said = meta.parts.get(name), files[name]
+        cid, said = meta.cids.get(name), files[name]
         if isinstance(said, str) and cid_of(said) == cid:
             return said
-        return named(cid, self._nodes.backend.earlier(self._nodes.file(place, name)))
+        return text_with_cid(cid, self._nodes.backend.earlier(self._nodes.file(place, name)))
 
     def _is_of(self, meta: str, place: Uri, files: Files) -> bool:
         """Whether an earlier meta is of what is there now."""
         known, said = Meta.parse(meta), files[CONTENT]
         if self.marked(place) != (known.status is NodeStatus.ARCHIVED):
             return False
-        return isinstance(said, str) and known.parts.get(CONTENT) == cid_of(said)
+        return isinstance(said, str) and known.cids.get(CONTENT) == cid_of(said)
 
     def _earlier_meta(self, place: Uri) -> str | None:
         for text in self._nodes.backend.earlier(self._nodes.file(place, META)):

@@ -14,16 +14,16 @@ from perdure.context.node_files import (
     LEARNED,
     META,
     METADATA,
-    PARTS,
+    TEXT_FILES,
     Files,
     Found,
     Meta,
     cid_of,
-    said_at,
+    read_text,
     short_hash,
     texts_of,
 )
-from perdure.context.reader import OWNER_LEVEL, NodeReader, Stored, absent
+from perdure.context.reader import OWNER_LEVEL, NodeReader, StoredNode, absent
 from perdure.context.relations import Backlinks, ScannedLinks, relinked, resolve
 from perdure.context.tenancy import Deletions
 from perdure.dataclass import dataclass, field, replace
@@ -38,7 +38,7 @@ from perdure.errors import (
     VersionMismatchError,
 )
 from perdure.model import ContextNode, NodeStatus, RequestContext, Uri, slugify
-from perdure.model.node import unreadable_times
+from perdure.model.node import time_problems
 from perdure.model.values import JSON
 from perdure.storage import ABSENT, Expectation, Locator, TransactionalBackend, content_hash
 from perdure.storage.contract import UNREADABLE, Text
@@ -47,7 +47,7 @@ _NOTHING: Files = dict.fromkeys(FILES)
 
 
 @dataclass(slots=True)
-class Draft:
+class NodeDraft:
     """Texts to be written and removed in this order, and what must be there before."""
 
     reader: NodeReader
@@ -59,7 +59,7 @@ class Draft:
     def write(
         self,
         node: ContextNode,
-        stored: Stored | None,
+        stored: StoredNode | None,
         *,
         status: NodeStatus = NodeStatus.ACTIVE,
         files: Files = _NOTHING,
@@ -86,14 +86,14 @@ class Draft:
             short_hash(texts[CONTENT]) if in_one else "",
         )
         folder = self.reader.folder(final.place)
-        for name in PARTS:
+        for name in TEXT_FILES:
             text, found = texts.get(name), before[name]
             # A part that stays the same is let be, also where somebody broke its file. One that
             # was edited by hand is written again as it is, so that history has it.
             if text is None:
                 if found is not None:
                     self.put(folder.child(name), None, found)
-            elif stored is None or found is None or not stored.keeps(name, text):
+            elif stored is None or found is None or not stored.is_unchanged(name, text):
                 self.put(folder.child(name), text, found)
         self.put(folder.child(META), meta.text(), before[META])
         self.written.append(final)
@@ -135,7 +135,9 @@ class Draft:
         elif isinstance(found, str):
             self.expect[locator] = content_hash(found)
 
-    def _final(self, node: ContextNode, stored: Stored | None, status: NodeStatus) -> ContextNode:
+    def _final(
+        self, node: ContextNode, stored: StoredNode | None, status: NodeStatus
+    ) -> ContextNode:
         metadata = {**(stored.meta.metadata if stored else {}), **node.metadata}
         created = self.now if stored is None else stored.meta.created_at
         if not created.timestamp():  # its file does not say
@@ -170,7 +172,7 @@ def ordered(metadata: Mapping[str, JSON]) -> list[str]:
     return [name for name in names if metadata[name] is not None]
 
 
-def _content_file(node: ContextNode, stored: Stored | None) -> str:
+def _content_file(node: ContextNode, stored: StoredNode | None) -> str:
     known = "" if stored is None else stored.lines
     lines = known if node.frontmatter is None else node.frontmatter
     if lines != known:
@@ -187,14 +189,14 @@ class Marks:
     def read(self, session: Uri, ctx: RequestContext) -> str:
         """Return the mark of a session; none is empty, and so is what is no text."""
         self._reader.reach.seen(str(session), ctx)
-        found = said_at(self._file(session), self._reader.backend.read)
+        found = read_text(self._file(session), self._reader.backend.read)
         return found if isinstance(found, str) else ""
 
-    def moved(self, session: Uri, before: str, after: str) -> Callable[[Draft], None]:
+    def moved(self, session: Uri, before: str, after: str) -> Callable[[NodeDraft], None]:
         """Return the plan to move a mark; refused (`VersionMismatchError`) if others moved it."""
 
-        def plan(draft: Draft) -> None:
-            found = said_at(self._file(session), self._reader.backend.read)
+        def plan(draft: NodeDraft) -> None:
+            found = read_text(self._file(session), self._reader.backend.read)
             if (found if isinstance(found, str) else "") != before:
                 raise VersionMismatchError(
                     f"{str(session)!a} was learned from by somebody else meanwhile. "
@@ -246,7 +248,7 @@ class Nodes(NodeReader):
         nodes: Iterable[ContextNode],
         without: Iterable[str],
         ctx: RequestContext,
-        also: Callable[[Draft], None] = lambda _draft: None,
+        also: Callable[[NodeDraft], None] = lambda _draft: None,
     ) -> None:
         """Write some nodes, remove others and do what `also` plans, in one commit."""
         every, gone = list(nodes), [self.reach.changed(uri, ctx) for uri in without]
@@ -257,7 +259,7 @@ class Nodes(NodeReader):
             for edge in node.relations:
                 self.reach.seen(edge.to_uri, ctx)
 
-        def plan(draft: Draft) -> None:
+        def plan(draft: NodeDraft) -> None:
             for node in every:
                 self._plan_write(draft, node, ctx)
             for place in gone:
@@ -268,7 +270,7 @@ class Nodes(NodeReader):
         for place in gone:
             self.clear(place)
 
-    def _plan_write(self, draft: Draft, node: ContextNode, ctx: RequestContext) -> None:
+    def _plan_write(self, draft: NodeDraft, node: ContextNode, ctx: RequestContext) -> None:
         stored = self.load(node.place)
         _refuse_times(node, {} if stored is None else stored.meta.metadata)
         if stored is None:
@@ -287,7 +289,7 @@ class Nodes(NodeReader):
                 "no node is there. Nothing was changed. Fix: write version 1."
             )
 
-    def owned(self, draft: Draft, node: ContextNode, ctx: RequestContext) -> ContextNode:
+    def owned(self, draft: NodeDraft, node: ContextNode, ctx: RequestContext) -> ContextNode:
         """Return the node with its owner; the first of a session settles whose the session is."""
         if not node.place.session:
             return node
@@ -304,19 +306,19 @@ class Nodes(NodeReader):
         place = self.reach.changed(uri, ctx)
         self.change(lambda draft: self.plan_archive(draft, place), ctx)
 
-    def plan_archive(self, draft: Draft, place: Uri) -> None:
+    def plan_archive(self, draft: NodeDraft, place: Uri) -> None:
         """Let a node that is in use be archived with a draft."""
         stored = self.active(place)
         draft.mark(place, archived=True)
         draft.write(stored.node.revised(), stored, status=NodeStatus.ARCHIVED)
 
     def unarchive_node(
-        self, uri: str, ctx: RequestContext, also: Callable[[Draft], None] = lambda _draft: None
+        self, uri: str, ctx: RequestContext, also: Callable[[NodeDraft], None] = lambda _draft: None
     ) -> None:
         """Take an archived node back into use; what `also` plans is in the same commit."""
         place = self.reach.changed(uri, ctx)
 
-        def plan(draft: Draft) -> None:
+        def plan(draft: NodeDraft) -> None:
             stored = self.load(place)
             if stored is None or stored.meta.status is not NodeStatus.ARCHIVED:
                 raise NodeNotFoundError(
@@ -332,7 +334,7 @@ class Nodes(NodeReader):
         place = self.reach.changed(uri, ctx)
         files: dict[str, Text] = {}
 
-        def plan(draft: Draft) -> None:
+        def plan(draft: NodeDraft) -> None:
             nonlocal files
             files = self.files(place)
             if all(found is None for found in files.values()):
@@ -356,7 +358,7 @@ class Nodes(NodeReader):
         if not new.is_node:
             raise InvalidValueError(f"{to_uri!a} is a folder. Fix: name the node in it.")
 
-        def plan(draft: Draft) -> None:
+        def plan(draft: NodeDraft) -> None:
             stored = self._unbroken(old)
             if self.load(new) is not None:
                 raise _occupied(new)
@@ -369,7 +371,9 @@ class Nodes(NodeReader):
         self.change(plan, ctx, moved_from=moved_from)
         self.clear(old)
 
-    def _plan_arrival(self, draft: Draft, stored: Stored, new: Uri, ctx: RequestContext) -> None:
+    def _plan_arrival(
+        self, draft: NodeDraft, stored: StoredNode, new: Uri, ctx: RequestContext
+    ) -> None:
         """Let a node be written at a place where nothing is, with all that it had."""
         node, uri = stored.node, str(new)
 
@@ -391,7 +395,7 @@ class Nodes(NodeReader):
         )
         draft.write(self.owned(draft, moved, ctx), replace(stored, files=dict.fromkeys(FILES)))
 
-    def _followers(self, place: Uri, ctx: RequestContext) -> Iterator[Stored]:
+    def _followers(self, place: Uri, ctx: RequestContext) -> Iterator[StoredNode]:
         for follower in self._backlinks.leading_to(place):
             if follower != place and ctx.may_change(follower) and self.reach.may_see(follower, ctx):
                 with suppress(NodeNotFoundError, BrokenNodeError):
@@ -401,7 +405,7 @@ class Nodes(NodeReader):
         """Yield the places of nodes that lead to a place; what they are, reading them tells."""
         return iter(self._backlinks.leading_to(place, called))
 
-    def _unbroken(self, place: Uri) -> Stored:
+    def _unbroken(self, place: Uri) -> StoredNode:
         stored = self.active(place)
         if stored.node.problems:
             raise BrokenNodeError(
@@ -410,7 +414,9 @@ class Nodes(NodeReader):
             )
         return stored
 
-    def _plan_following(self, draft: Draft, follower: Stored, moved: Stored, new: Uri) -> None:
+    def _plan_following(
+        self, draft: NodeDraft, follower: StoredNode, moved: StoredNode, new: Uri
+    ) -> None:
         """Let a node lead to the new place where it led to the old.
 
         Its links do so only if whoever reads it may know of both places: anybody can write a link
@@ -432,7 +438,7 @@ class Nodes(NodeReader):
         if (relations, content) != (node.relations, node.content):
             draft.write(node.revised(relations=relations, content=content), follower)
 
-    def _file_name(self, place: Uri, moved: Stored | None = None) -> str:
+    def _file_name(self, place: Uri, moved: StoredNode | None = None) -> str:
         """Return the name of a memory's file, if a link by it leads to that one alone."""
         if self._layout is None or place.path[0] == "resources":
             return ""
@@ -450,9 +456,9 @@ class Nodes(NodeReader):
         """Make what somebody edited by hand the next version; say whether there was something."""
         place = self.reach.changed(uri, ctx)
 
-        def plan(draft: Draft) -> None:
+        def plan(draft: NodeDraft) -> None:
             stored = self.load(place)
-            if stored is not None and stored.by_hand:
+            if stored is not None and stored.edited_files:
                 draft.write(stored.node, stored, status=stored.meta.status)
 
         return bool(self.change(plan, ctx).written)
@@ -467,7 +473,7 @@ class Nodes(NodeReader):
         """Change the edges of some nodes, in one commit; those that stay the same are let be."""
         places = [self.reach.changed(uri, ctx) for uri in uris]
 
-        def plan(draft: Draft) -> None:
+        def plan(draft: NodeDraft) -> None:
             for place in places:
                 stored = self.active(place)
                 changed = change(stored.node)
@@ -480,7 +486,9 @@ class Nodes(NodeReader):
     def settle(self, *, unacknowledged: bool = False) -> None:
         self._changing.settle(unacknowledged=unacknowledged)
 
-    def change(self, plan: Callable[[Draft], None], ctx: RequestContext, **more: JSON) -> Draft:
+    def change(
+        self, plan: Callable[[NodeDraft], None], ctx: RequestContext, **more: JSON
+    ) -> NodeDraft:
         """Plan and commit; when somebody else was faster, plan again with what is there now."""
         said = {"session": ctx.session_id, "trace": ctx.trace_id}
         circumstances = {name: value for name, value in (said | more).items() if value}
@@ -499,7 +507,7 @@ class Nodes(NodeReader):
             "Nothing was changed. Fix: try again."
         )
 
-    def _planned(self, plan: Callable[[Draft], None]) -> Draft:
+    def _planned(self, plan: Callable[[NodeDraft], None]) -> NodeDraft:
         """Plan; before it is refused, look again past what a writer that died may have left."""
         try:
             return self._drafted(plan)
@@ -507,20 +515,20 @@ class Nodes(NodeReader):
             self._changing.settle()
             return self._drafted(plan)
 
-    def _drafted(self, plan: Callable[[Draft], None]) -> Draft:
-        draft = Draft(self, self._clock())
+    def _drafted(self, plan: Callable[[NodeDraft], None]) -> NodeDraft:
+        draft = NodeDraft(self, self._clock())
         plan(draft)
         self._deletions.refuse_nodes(draft.written)
         return draft
 
-    def _refuse_sessions(self, draft: Draft, ctx: RequestContext) -> None:
+    def _refuse_sessions(self, draft: NodeDraft, ctx: RequestContext) -> None:
         """Refuse to change a session that became somebody else's since the caller was let in."""
         for folder in {each.parent for each in draft.changes if "/sessions/" in each.key}:
             place = Uri.of_key(folder.key)
             if place is not None and not self.reach.may_see(place, ctx):
                 raise ctx.refuse(place)
 
-    def _refuse_leftovers(self, draft: Draft) -> None:
+    def _refuse_leftovers(self, draft: NodeDraft) -> None:
         """Say so if files are in the way that belong to no node."""
         for node in draft.written:
             files = self.files(node.place)
@@ -547,7 +555,7 @@ def _escaped(id_: str) -> str:
     return id_.replace("%", "%25").replace("/", "%2F")
 
 
-def _refuse_unless_next(node: ContextNode, stored: Stored) -> None:
+def _refuse_unless_next(node: ContextNode, stored: StoredNode) -> None:
     status, version = stored.meta.status, stored.node.version
     if node.version == 1 or status is NodeStatus.ARCHIVED:
         raise _occupied(node.place, status)
@@ -566,7 +574,7 @@ def _refuse_unless_next(node: ContextNode, stored: Stored) -> None:
 def _refuse_times(node: ContextNode, before: Mapping[str, JSON]) -> None:
     """Refuse times that nobody could read; those that were there already are left to repair."""
     said = {name: value for name, value in node.metadata.items() if value != before.get(name)}
-    for problem in unreadable_times(said):
+    for problem in time_problems(said):
         what, _, fix = problem.partition(" Fix: ")
         raise InvalidValueError(f"{node.uri!a}: {what} Nothing was changed. Fix: {fix}")
 

@@ -17,20 +17,20 @@ from perdure.context.node_files import (
     META,
     OVERVIEW,
     OWNER,
-    PARTS,
     RELATIONS,
+    TEXT_FILES,
     Files,
     Found,
-    Look,
     Meta,
-    Parts,
+    NodeFiles,
+    NodeTexts,
     cid_of,
     derived_abstract,
     edited_abstract,
     edited_content,
     edited_overview,
-    found_at,
-    said_at,
+    read_text,
+    text_at,
 )
 from perdure.dataclass import dataclass, replace
 from perdure.errors import (
@@ -57,7 +57,7 @@ _FILES_OF_FOLDER = 8
 """So many names in a folder, and more, are not those of nodes."""
 OWNER_LEVEL = 2
 _FILE_NAMES = frozenset(FILES)
-_META_FIRST = (META, *PARTS)
+_META_FIRST = (META, *TEXT_FILES)
 _MOST_PARSED = 512
 _LONGEST_PARSED = 32_768
 """So many nodes are kept as they were parsed, of at most so many characters each."""
@@ -109,7 +109,7 @@ class Reach:
 
     def session_owner(self, place: Uri) -> str | None:
         """Return whose a session is; None before its first node, empty if nobody can tell."""
-        said = said_at(self.owner_file(place), self._backend.read)
+        said = read_text(self.owner_file(place), self._backend.read)
         if said is None:
             return None
         return said.removesuffix("\n") if isinstance(said, str) else ""  # an id may end in space
@@ -133,7 +133,7 @@ class Reach:
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredNode:
     """A node, and the files that it was read from."""
 
     node: ContextNode
@@ -141,7 +141,7 @@ class Stored:
     files: Files
     lines: str
     """The frontmatter as it is in the file."""
-    by_hand: frozenset[str] = frozenset()
+    edited_files: frozenset[str] = frozenset()
     """The parts that somebody edited, and did not break."""
     path: str = ""
     """That of its note; empty where nodes are not notes."""
@@ -149,7 +149,7 @@ class Stored:
     @property
     def edited(self) -> bool:
         """Whether somebody changed its files since its meta was written."""
-        return bool(self.by_hand or self.node.problems)
+        return bool(self.edited_files or self.node.problems)
 
     @cached_property
     def cid(self) -> str:
@@ -160,11 +160,11 @@ class Stored:
             said = frontmatter.join(self.lines, self.node.content)
         return str(CID.of(said.encode()))
 
-    def keeps(self, name: str, text: str) -> bool:
+    def is_unchanged(self, name: str, text: str) -> bool:
         """Whether a part need not be written to be this: it is, or only its file is broken."""
-        if not self.meta.parts:
+        if not self.meta.cids:
             return self.files[name] == text
-        return name not in self.by_hand and self.meta.parts.get(name) == cid_of(text)
+        return name not in self.edited_files and self.meta.cids.get(name) == cid_of(text)
 
 
 class NodeReader:
@@ -179,7 +179,7 @@ class NodeReader:
         self._is_past = inner.is_past
         self._past_names: dict[str, dict[str, list[Uri]]] = {}
         self._committed = backend.committed if isinstance(backend, TransactionalBackend) else None
-        self._parsed: dict[str, tuple[object, Stored]] = {}
+        self._parsed: dict[str, tuple[object, StoredNode]] = {}
         """Nodes by their folders, each with what its files said; the last ones that were read."""
 
     # ------------------------------------------------------------ the verbs
@@ -292,7 +292,7 @@ class NodeReader:
             files, path = self._layout.inner, Locator(self._layout.path_of(file.key))
         for copy in () if self._is_past else files.list(path.parent):
             if copied_name(copy.name) == path.name:
-                found = said_at(copy, files.read)
+                found = read_text(copy, files.read)
                 if self._layout and isinstance(found, str):
                     found = self._layout.texts_in(file.key, copy.key, found).get("")
                 if isinstance(found, str):
@@ -343,12 +343,12 @@ class NodeReader:
         return self._names(owner.child("memories"))
 
     # ------------------------------------------------------------ one node
-    def visible(self, uris: Iterable[str], ctx: RequestContext) -> dict[str, Stored | None]:
+    def visible(self, uris: Iterable[str], ctx: RequestContext) -> dict[str, StoredNode | None]:
         """Return the nodes in use that the caller reaches, by URI; None where there is none.
 
         The file of a note is read once, and parsed if it changed since this process last did.
         """
-        found: dict[str, Stored | None] = {}
+        found: dict[str, StoredNode | None] = {}
         asked: dict[str, Uri] = {}
         for uri in uris:
             found[uri], place = None, Uri.parse(uri)
@@ -363,7 +363,7 @@ class NodeReader:
                     found[uri] = stored
         return found
 
-    def active(self, place: Uri, files: RealFiles | None = None) -> Stored:
+    def active(self, place: Uri, files: RealFiles | None = None) -> StoredNode:
         """Return a node that is in use; `NodeNotFoundError` if there is none.
 
         `files` are those of several nodes that were read together by `read_files`.
@@ -384,13 +384,13 @@ class NodeReader:
             fix = f"run `perdure {'unarchive' if archived else 'repair'}`"
             raise NodeNotFoundError(f"{str(place)!a} is {meta.status.value}. Fix: {fix}.")
 
-    def load(self, place: Uri) -> Stored | None:
+    def load(self, place: Uri) -> StoredNode | None:
         """Return what is there, in whatever state; None if there is no meta."""
         if not place.is_node:
             raise absent(place)
         return self._loaded(place, self.read_files([place]))
 
-    def _loaded(self, place: Uri, files: RealFiles) -> Stored | None:
+    def _loaded(self, place: Uri, files: RealFiles) -> StoredNode | None:
         """Return a node; it is parsed only if what its files say is not what they last said."""
         key = place.key
         said: object
@@ -415,20 +415,24 @@ class NodeReader:
             self._remember(key, said, stored)
         return stored
 
-    def _remember(self, key: str, said: object, stored: Stored) -> None:
+    def _remember(self, key: str, said: object, stored: StoredNode) -> None:
         self._parsed[key] = said, stored
         if len(self._parsed) > _MOST_PARSED:
             with suppress(RuntimeError):  # another thread does the same
                 for oldest in [*islice(self._parsed, _MOST_PARSED // 8 + 1)]:
                     self._parsed.pop(oldest, None)
 
-    def versioned(self, stored: Stored) -> Stored:
+    def versioned(self, stored: StoredNode) -> StoredNode:
         """Return a node as the next version if others edited the one that was saved.
 
         What another machine saved, and a sync client brought, says its version itself.
         """
         place, meta = stored.node.place, stored.meta
-        if self._layout is None or stored.by_hand or self._layout.is_ours(self.folder(place).key):
+        if (
+            self._layout is None
+            or stored.edited_files
+            or self._layout.is_ours(self.folder(place).key)
+        ):
             return stored
         content, said = (self.backend.saved(self.file(place, name)) for name in (CONTENT, META))
         is_same = content in {None, stored.files[CONTENT]}
@@ -448,13 +452,13 @@ class NodeReader:
         texts = self._layout.texts_in(key, path, real)
         return {name: texts.get(name) for name in _META_FIRST}
 
-    def _look_at(self, place: Uri, texts: Files) -> Look | None:
+    def _look_at(self, place: Uri, texts: Files) -> NodeFiles | None:
         if len(texts) < len(_META_FIRST):
             return self._look(self.folder(place), self.backend.read)  # what is missing, and why
         meta = self._meta(self.folder(place), texts[META])
-        return None if meta is None else Look.at(meta, texts)
+        return None if meta is None else NodeFiles.at(meta, texts)
 
-    def _settled(self, folder: Locator, committed: Read) -> Look | None:
+    def _settled(self, folder: Locator, committed: Read) -> NodeFiles | None:
         """Look past commits that are under way, until the files agree or are really so.
 
         They are if two looks past all commits saw the same. One that did not look past them may
@@ -468,13 +472,13 @@ class NodeReader:
             look = again
         raise _busy(folder)
 
-    def _look(self, folder: Locator, read: Read) -> Look | None:
+    def _look(self, folder: Locator, read: Read) -> NodeFiles | None:
         """Return what the files say, the meta first; None if there is no meta."""
-        said = said_at(folder.child(META), read)
+        said = read_text(folder.child(META), read)
         if (meta := self._meta(folder, said)) is None:
             return None
-        parts = {name: said_at(folder.child(name), read) for name in PARTS}
-        return Look.at(meta, {META: said, **parts})
+        parts = {name: read_text(folder.child(name), read) for name in TEXT_FILES}
+        return NodeFiles.at(meta, {META: said, **parts})
 
     def _meta(self, folder: Locator, said: Found) -> Meta | None:
         if said is None:
@@ -491,15 +495,17 @@ class NodeReader:
                 f"{folder.key!a} has a meta that says nothing: {error}"
             ) from error
 
-    def _assembled(self, place: Uri, look: Look, path: str) -> Stored:
+    def _assembled(self, place: Uri, look: NodeFiles, path: str) -> StoredNode:
         try:
             return self._put_together(place, look, path)
         except InvalidValueError as error:  # then its meta says what can't be
             raise BrokenNodeError(f"{str(place)!a} can't be as its meta says: {error}") from error
 
-    def _put_together(self, place: Uri, look: Look, path: str) -> Stored:
+    def _put_together(self, place: Uri, look: NodeFiles, path: str) -> StoredNode:
         meta = look.meta
-        parts = Parts(str(place), look, lambda name: self.backend.earlier(self.file(place, name)))
+        parts = NodeTexts(
+            str(place), look, lambda name: self.backend.earlier(self.file(place, name))
+        )
         lines, body = parts.take(CONTENT, frontmatter.split, edited_content)
         node = ContextNode(
             uri=parts.uri,
@@ -517,7 +523,7 @@ class NodeReader:
             basis=look.basis,
             problems=tuple(parts.problems),
         )
-        return Stored(node, meta, look.files, lines, frozenset(parts.edited), path)
+        return StoredNode(node, meta, look.files, lines, frozenset(parts.edited), path)
 
     # ------------------------------------------------------------ places
     def folder(self, place: Uri) -> Locator:
@@ -532,7 +538,7 @@ class NodeReader:
         return folder.parent.child(ARCHIVED, folder.name)
 
     def look(self, place: Uri, name: str) -> Found:
-        return found_at(self.file(place, name), self.backend)
+        return text_at(self.file(place, name), self.backend)
 
     def files(self, place: Uri) -> dict[str, Found]:
         """Return what all files of a node say, past any commit that is under way or was left."""
@@ -540,7 +546,7 @@ class NodeReader:
         folder = self.folder(place)
         found: dict[str, Found] = {}
         for _ in range(_LOOKS):
-            again = {name: said_at(folder.child(name), read) for name in FILES}
+            again = {name: read_text(folder.child(name), read) for name in FILES}
             if again == found:
                 return again
             found = again

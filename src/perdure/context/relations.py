@@ -22,7 +22,7 @@ _MARKDOWN = ".md"
 _OWNERS = frozenset({"users", "agents"})
 
 
-class Places(Protocol):
+class LinkTargets(Protocol):
     """What must be known of the nodes around to tell where a link leads."""
 
     def is_active(self, place: Uri) -> bool: ...
@@ -34,7 +34,7 @@ class Places(Protocol):
         """Return the nodes whose note has a name or an alias, wherever it is."""
 
 
-class KnownPlaces:
+class CachedLinkTargets:
     """What links need to know of the nodes around; each is asked once."""
 
     def __init__(self, reader: NodeReader) -> None:
@@ -86,7 +86,7 @@ def name_of(place: Uri) -> str:
     return slugify(place.name)
 
 
-def resolve(target: str, start: Uri, places: Places) -> Uri | None:
+def resolve(target: str, start: Uri, places: LinkTargets) -> Uri | None:
     """Return the node that a link leads to; None if to none.
 
     A link says a URI, a slug, or a category and a slug. A slug is looked for beside the node that
@@ -102,7 +102,7 @@ def resolve(target: str, start: Uri, places: Places) -> Uri | None:
     return found[0] if len(found) == 1 and found[0] != start else None
 
 
-def _notes(target: str, start: Uri, places: Places) -> Iterator[Uri]:
+def _notes(target: str, start: Uri, places: LinkTargets) -> Iterator[Uri]:
     """Yield the notes anywhere that a target may name, with the folders that it says."""
     *above, name = [part for part in _segments(target) if part not in {".", ".."}] or [target]
     for place in places.named(start.account, name):
@@ -112,7 +112,7 @@ def _notes(target: str, start: Uri, places: Places) -> Iterator[Uri]:
             yield place
 
 
-def _candidates(target: str, start: Uri, places: Places) -> Iterator[Uri]:
+def _candidates(target: str, start: Uri, places: LinkTargets) -> Iterator[Uri]:
     if target.startswith(SCHEME):
         try:
             place = Uri.parse(target)
@@ -138,7 +138,7 @@ def _note_candidates(names: list[str], start: Uri) -> Iterator[Uri]:
             yield Uri(start.account, ("resources", *folder[:above], *names))
 
 
-def _owned_candidates(category: str, name: str, start: Uri, places: Places) -> Iterator[Uri]:
+def _owned_candidates(category: str, name: str, start: Uri, places: LinkTargets) -> Iterator[Uri]:
     if start.path[0] not in _OWNERS:
         return
     owner = Uri(start.account, start.path[:2])
@@ -183,13 +183,13 @@ def relinked(
             shown = ("\\|" if row.startswith("|") else "|") + target  # a bar would end a cell
         parts += (
             content[at : link.start],
-            f"{opened}{name(new) or _said(new, start)}{rest}{shown}]]",
+            f"{opened}{name(new) or _link_text(new, start)}{rest}{shown}]]",
         )
         at = link.end
     return "".join((*parts, content[at:]))
 
 
-def _said(place: Uri, start: Uri) -> str:
+def _link_text(place: Uri, start: Uri) -> str:
     """Return the shortest way to name a place that is right from where the link stands."""
     if place.path[:2] != start.path[:2] or place.path[0] not in _OWNERS:
         return str(place)
@@ -275,7 +275,7 @@ def _mentions(node: ContextNode, reader: NodeReader) -> Iterator[RelationEdge]:
     named = dict.fromkeys(targets(node.content))
     if not named:
         return
-    places = KnownPlaces(reader)
+    places = CachedLinkTargets(reader)
     places.look(named, node.place)
     for target in named:
         place = resolve(target, node.place, places)

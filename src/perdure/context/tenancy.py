@@ -82,7 +82,7 @@ class Deletions:
         return self._folder.child(f"{sha256(said.encode()).hexdigest()[:32]}.json")
 
 
-class NodeData:
+class TenantNodes:
     """Removes all texts of an account, or of one user or agent; may be done again and at once."""
 
     def __init__(self, backend: TransactionalBackend) -> None:

@@ -24,11 +24,11 @@ from perdure.errors import (
     AbsentError,
     ArchiveError,
     ConcurrentModificationError,
-    FileInTheWayError,
     InvalidLocatorError,
     LockTimeout,
     NodeNotFoundError,
     NotTextError,
+    PathIsFileError,
     StorageFaultError,
     StorageUnavailableError,
 )
@@ -143,7 +143,7 @@ class Arriving:
             raise
         landed = land(self.history, self.storage)
         if landed.left:
-            raise FileInTheWayError(
+            raise PathIsFileError(
                 f"{landed.left[0]!a} and {len(landed.left) - 1} more could not be written, because "
                 "something else is there. Fix: move it away, and do it again."
             )

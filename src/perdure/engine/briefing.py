@@ -18,9 +18,9 @@ from perdure.model import ContextNode, RequestContext, SeedHit, Uri
 from perdure.model.anchors import (
     FIRST_NODE,
     UNCHECKED,
+    AnchoredStatement,
     Anchors,
-    Stated,
-    Verdict,
+    AnchorStatus,
     anchors_of,
     hedged,
     session_anchors,
@@ -28,13 +28,13 @@ from perdure.model.anchors import (
 from perdure.model.record import ACCOUNT, NOTED, OWNER_SPACE, PROJECT
 from perdure.model.transcript import parse
 from perdure.model.uri import KIND_TITLES, OF_THE_PERSON
-from perdure.model.values import JSON, shortened, words_key
-from perdure.times import read_moment
+from perdure.model.values import JSON, comparison_key, shortened
+from perdure.times import read_time
 
 if TYPE_CHECKING:
     from perdure.engine.actions import Action
     from perdure.engine.occasions import Occasion
-    from perdure.model.anchors import Checkout
+    from perdure.model.anchors import AnchorChecker
 
 BUDGET = 294
 SECONDS = 0.02
@@ -83,7 +83,7 @@ class BriefingItem:
     """When it was said, or when its memory was last written."""
     anchors: tuple[Anchors, ...] = ()
     """What it names of the checkout, as it was each time that it was made."""
-    verdict: Verdict = UNCHECKED
+    verdict: AnchorStatus = UNCHECKED
     """Whether that is still so in the folder that the briefing is for."""
     contradicts: InstructionLine | None = None
     """The line of an instruction file that is older, and can't hold together with it."""
@@ -117,7 +117,7 @@ class _Former(NamedTuple):
     words: frozenset[str]
 
 
-Check = Callable[[Sequence[Stated]], Sequence[Verdict]]
+Check = Callable[[Sequence[AnchoredStatement]], Sequence[AnchorStatus]]
 _MOST_CHECKED = 100
 """Far more than fit."""
 _MOST_SESSIONS = 8
@@ -133,7 +133,7 @@ class Scope:
     index: KeptIndex
     ctx: RequestContext
     names: Sequence[str]
-    checkout: "Checkout | None" = None
+    checkout: "AnchorChecker | None" = None
     """The working tree that statements are checked against."""
 
     @property
@@ -163,12 +163,12 @@ class Scope:
             kinds=kinds,
             budget=budget_tokens,
             leaves_out=leaves_out,
-            check=None if tree is None else lambda stated: tree.checked(stated, seconds),
+            check=None if tree is None else lambda stated: tree.check(stated, seconds),
         )
 
     def checked(
         self, lines: Iterable[tuple[str, int | None, str]], *, seconds: float = SECONDS
-    ) -> tuple[Verdict, ...]:
+    ) -> tuple[AnchorStatus, ...]:
         from perdure.engine.freshness import verdicts_on  # noqa: PLC0415 - who has lines pays
 
         return verdicts_on(list(lines), self.checkout, self.reader, self.ctx, seconds)
@@ -288,7 +288,7 @@ def filters_for(
 
 
 def _said(hit: SeedHit, message: int, now: datetime, field: str) -> Iterator[BriefingItem]:
-    date = read_moment(hit.payload.get("date"))
+    date = read_time(hit.payload.get("date"))
     evidence = ((Uri.parse(hit.uri).session, message),)
     anchors, least = _anchors([hit.payload.get("origin")]), LEAST if field == "sentences" else 0.0
     for text, kind, score in sentence_rows(hit.payload.get(field), least):
@@ -311,7 +311,7 @@ def sentence_rows(given: JSON, least: float = LEAST) -> Iterator[tuple[str, str,
 
 
 def _ended(hit: SeedHit, message: int) -> Iterator[BriefingItem]:
-    date, asked = read_moment(hit.payload.get("date")), hit.payload.get("ended")
+    date, asked = read_time(hit.payload.get("date")), hit.payload.get("ended")
     if isinstance(asked, str) and date is not None:
         anchors = _anchors([hit.payload.get("origin")])
         yield BriefingItem("task", asked, hit.uri, date, message, anchors=anchors)
@@ -325,11 +325,11 @@ def _kept(hit: SeedHit, now: datetime, *, is_general: bool) -> Iterator[Briefing
     """Yield what holds of a memory; of a general one, what is stated or about the person."""
     is_personal = hit.payload.get("category") in OF_THE_PERSON
     for row in _lines(hit):
-        until, likely = read_moment(row.get("until")), row.get("likely")
+        until, likely = read_time(row.get("until")), row.get("likely")
         is_learned = isinstance(likely, float | int)
         if (until is not None and until <= now) or (is_learned and is_general and not is_personal):
             continue
-        date, quotes = read_moment(row.get("date")), row.get("quotes")
+        date, quotes = read_time(row.get("date")), row.get("quotes")
         score = 1 + likely * _recency(date, now) if isinstance(likely, float | int) else STATED
         yield BriefingItem(
             str(row["kind"]),
@@ -342,7 +342,7 @@ def _kept(hit: SeedHit, now: datetime, *, is_general: bool) -> Iterator[Briefing
             _places(row.get("evidence")),
             tuple(map(str, quotes)) if isinstance(quotes, list | tuple) else (),
             str(row["bare"]),
-            read_moment(hit.payload.get("updated_at")),
+            read_time(hit.payload.get("updated_at")),
             _anchors(row.get("anchors")),
         )
 
@@ -369,7 +369,7 @@ def _with_origins(items: Iterable[BriefingItem], confirming: Confirming) -> Iter
 def _checked(items: Iterable[BriefingItem], check: Check) -> Iterator[BriefingItem]:
     """Yield what holds in the folder, with its verdict; a session on a lost branch still counts."""
     listed = list(items)
-    stated = [Stated(each.bare, each.kind, each.date, each.anchors) for each in listed]
+    stated = [AnchoredStatement(each.bare, each.kind, each.date, each.anchors) for each in listed]
     for each, verdict in zip(listed, check(stated), strict=True):
         if not verdict.held_back or (verdict.is_abandoned and not each.bare):
             yield replace(each, verdict=verdict)
@@ -390,7 +390,7 @@ def _places(given: JSON) -> tuple[tuple[str, int], ...]:
 def _former(hit: SeedHit, now: datetime) -> Iterator[_Former]:
     """Yield the statements of a memory that ended, or may be outdated."""
     for row in _lines(hit):
-        ended, doubted = read_moment(row.get("until")), read_moment(row.get("doubted"))
+        ended, doubted = read_time(row.get("until")), read_time(row.get("doubted"))
         doubted = datetime.combine(doubted, time.max, UTC) if doubted else None
         until = ended if ended is not None and ended <= now else doubted
         if until is not None:
@@ -406,7 +406,7 @@ def _has_ended(item: BriefingItem, former: Iterable[_Former]) -> bool:
 
 
 def _words(text: str) -> frozenset[str]:
-    return frozenset(words_key(text).split())
+    return frozenset(comparison_key(text).split())
 
 
 # ---------------------------------------------------------------- what fits

@@ -18,7 +18,7 @@ from perdure.context.layouts.notes import NotesLayout
 from perdure.context.node_files import FORGOTTEN
 from perdure.engine import forgotten
 from perdure.errors import AbsentError, ConcurrentModificationError, InvalidValueError
-from perdure.model.project_aliases import FILE, Aliases
+from perdure.model.project_aliases import FILE, ProjectAliases
 from perdure.storage import ABSENT, Finding, FindingKind, Locator, StorageBackend, content_hash
 from perdure.storage.conflicts import copied_name
 from perdure.storage.contract import ROOT
@@ -84,8 +84,8 @@ class Conflict(NamedTuple):
 
 
 def _united_aliases(one: str, other: str) -> str:
-    text = Aliases.parse(one).united(Aliases.parse(other)).text()
-    return Aliases.parse(text).text()  # raises if it leads in a circle
+    text = ProjectAliases.parse(one).united(ProjectAliases.parse(other)).text()
+    return ProjectAliases.parse(text).text()  # raises if it leads in a circle
 
 
 _UNITED = {FORGOTTEN: forgotten.united, FILE: _united_aliases}

@@ -15,7 +15,7 @@ from perdure.errors import (
     InvalidUriError,
     InvalidValueError,
     UnreadableSourceError,
-    explain_reading,
+    storage_read_error,
 )
 from perdure.model import slugify
 from perdure.model.messages import read_messages
@@ -110,7 +110,7 @@ def _bytes_of(source: Path | BinaryIO, name: str) -> bytes:
             data = source.read(MOST_BYTES + 1)
     except OSError as error:
         place = source if isinstance(source, Path) else Path("-")
-        raise explain_reading(error, str(place.parent), place.name) from error
+        raise storage_read_error(error, str(place.parent), place.name) from error
     if len(data) > MOST_BYTES:
         raise UnreadableSourceError(
             f"{name} has more than {MOST_BYTES:,} bytes. Fix: split it into several sessions."

@@ -35,13 +35,13 @@ from perdure.engine.erasing.tracing import Span, spans_of_sessions
 from perdure.errors import (
     AbsentError,
     ArchiveError,
-    FileInTheWayError,
     InvalidValueError,
     NodeNotFoundError,
     NotTextError,
+    PathIsFileError,
     StorageError,
-    explain,
-    explain_reading,
+    storage_error,
+    storage_read_error,
 )
 from perdure.files import write_whole
 from perdure.model import NodeStatus, RequestContext, Uri
@@ -152,7 +152,7 @@ def demand_ours(folder: Path) -> None:
     if not folder.is_dir() or is_export(folder):
         return
     if not all(_LEFT.fullmatch(path.name) for path in folder.iterdir()):
-        raise FileInTheWayError(
+        raise PathIsFileError(
             f"{str(folder)!a} has something in it and is no export, so it was left as it is. "
             "Fix: name an empty folder, or one that was exported to before."
         )
@@ -193,7 +193,7 @@ def digest_of(path: Path, top: Path) -> str | None:
     except OSError as error:
         if path.is_symlink():
             return ""
-        raise explain_reading(error, str(path.parent), path.name) from error
+        raise storage_read_error(error, str(path.parent), path.name) from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         return ""
@@ -210,7 +210,7 @@ def _content(path: Path) -> bytes | None:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise explain_reading(error, str(path.parent), path.name) from error
+        raise storage_read_error(error, str(path.parent), path.name) from error
 
 
 def _damaged(folder: Path, what: str) -> ArchiveError:
@@ -459,7 +459,7 @@ def _refuse_changed(folder: Path, old: Mapping[str, str], wanted: Mapping[str, s
     for path, digest in old.items():
         found = digest_of(folder / path, folder)
         if path not in written and found not in {None, digest, wanted.get(path)}:
-            raise FileInTheWayError(
+            raise PathIsFileError(
                 f"{path!a} in {str(folder)!a} was changed since it was exported, and was left as "
                 "it is. Fix: move it away, or export to another folder."
             )
@@ -481,7 +481,7 @@ def _make_way(folder: Path, path: str) -> None:
         if above == folder:
             return
         if above.is_symlink():
-            raise FileInTheWayError(
+            raise PathIsFileError(
                 f"{str(above)!a} is a link, which is not followed. Fix: remove it."
             )
 
@@ -505,9 +505,9 @@ def _remove(folder: Path, paths: set[str]) -> int:
 def _explained(folder: Path) -> Iterator[None]:
     try:
         yield
-    except (FileInTheWayError, NodeNotFoundError):
+    except (PathIsFileError, NodeNotFoundError):
         raise
     except OSError as error:
         if isinstance(error, FileNotFoundError | NotADirectoryError | FileExistsError):
             raise
-        raise explain(error, str(folder), MANIFEST) from error
+        raise storage_error(error, str(folder), MANIFEST) from error

@@ -9,8 +9,8 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from perdure.artifacts import IndexState
-from perdure.context.events import described, edges_payload, from_micros
-from perdure.context.reader import NodeReader, Stored
+from perdure.context.events import edges_payload, from_micros, node_payload
+from perdure.context.reader import NodeReader, StoredNode
 from perdure.dataclass import replace
 from perdure.engine.building import Logged
 from perdure.engine.summaries import Summaries
@@ -80,7 +80,7 @@ class LogFeed:
             return event
         if event.event_type is EventType.UPSERT_RELATIONS:
             return replace(event, payload=edges_payload(stored.node))
-        return replace(event, payload={**event.payload, **described(stored.node)})
+        return replace(event, payload={**event.payload, **node_payload(stored.node)})
 
     def _changes(self, account_id: str, position: int) -> list[_Change]:
         """Return what commits did to nodes, oldest first; nothing of what was undone.
@@ -141,7 +141,7 @@ class LogFeed:
             created_at=from_micros(change.events[0].time * 1000),
         )
 
-    def _owner(self, stored: Stored | None, place: Uri) -> str:
+    def _owner(self, stored: StoredNode | None, place: Uri) -> str:
         said = "" if stored is None else stored.node.owner_space
         return said or place.owner_space or self._reader.reach.session_owner(place) or ""
 
@@ -160,14 +160,14 @@ class LogFeed:
         return NodeReader(View(self._history, IndexState(0, position)))
 
 
-def _load(reader: NodeReader, place: Uri) -> Stored | None:
+def _load(reader: NodeReader, place: Uri) -> StoredNode | None:
     """Return a node as it was; None also if it can't be read any more."""
     with suppress(PerdureError):
         return reader.load(place)
     return None
 
 
-def _is_about_edges(before: Stored, after: Stored) -> bool:
+def _is_about_edges(before: StoredNode, after: StoredNode) -> bool:
     if before.meta.status is not after.meta.status:
         return False
     old, new = before.node, after.node

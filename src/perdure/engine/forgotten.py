@@ -14,8 +14,8 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
 
-from perdure.context.node_files import FORGOTTEN, found_at, user_file
-from perdure.context.nodes import Draft
+from perdure.context.node_files import FORGOTTEN, text_at, user_file
+from perdure.context.nodes import NodeDraft
 from perdure.context.reader import NodeReader
 from perdure.dataclass import asdict, dataclass, replace
 from perdure.engine.recall.planning import STOP_WORDS
@@ -336,7 +336,7 @@ def _narrowest(tokens: Sequence[Token], words: frozenset[str], count: int) -> tu
 def load(reader: NodeReader, account_id: str, user_id: str) -> ForgottenList:
     """Return what a user forgot; `BrokenNodeError` if the list can't be read."""
     locator = user_file(account_id, user_id, FORGOTTEN)
-    found = found_at(locator, reader.backend)
+    found = text_at(locator, reader.backend)
     if found is None:
         return ForgottenList("")
     try:
@@ -378,7 +378,7 @@ Change = Callable[[ForgottenList], ForgottenList]
 
 
 def changed(
-    draft: Draft, account_id: str, user_id: str, change: Change
+    draft: NodeDraft, account_id: str, user_id: str, change: Change
 ) -> tuple[ForgottenList, ForgottenList]:
     """Let the list of a user be changed with a draft; return it as it was, and as it will be."""
     reader = draft.reader
@@ -389,7 +389,7 @@ def changed(
     after = change(before)
     if after.entries != before.entries:
         locator = user_file(account_id, user_id, FORGOTTEN)
-        found = found_at(locator, reader.backend)
+        found = text_at(locator, reader.backend)
         draft.put(locator, after.to_text() + "\n", found)
     return before, after
 

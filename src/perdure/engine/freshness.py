@@ -10,9 +10,9 @@ from perdure.model import ContextNode, RequestContext, Uri
 from perdure.model.anchors import (
     FIRST_NODE,
     UNCHECKED,
-    Checkout,
-    Stated,
-    Verdict,
+    AnchorChecker,
+    AnchoredStatement,
+    AnchorStatus,
     session_anchors,
 )
 from perdure.model.uri import kind_of
@@ -22,26 +22,32 @@ Lines = Sequence[tuple[str, int | None, str]]
 
 
 def verdicts_on(
-    lines: Lines, checkout: Checkout | None, reader: NodeReader, ctx: RequestContext, seconds: float
-) -> tuple[Verdict, ...]:
+    lines: Lines,
+    checkout: AnchorChecker | None,
+    reader: NodeReader,
+    ctx: RequestContext,
+    seconds: float,
+) -> tuple[AnchorStatus, ...]:
     """Return whether lines hold in a checkout; what is out of reach names nothing of it."""
     if checkout is None:
         return (UNCHECKED,) * len(lines)
     confirming = Confirming(reader, ctx)
-    return tuple(checkout.checked([_stated(confirming, *line) for line in lines], seconds))
+    return tuple(checkout.check([_stated(confirming, *line) for line in lines], seconds))
 
 
-def _stated(confirming: Confirming, uri: str, message: int | None, text: str) -> Stated:
+def _stated(confirming: Confirming, uri: str, message: int | None, text: str) -> AnchoredStatement:
     place = Uri.parse(uri)
     if message is None and not place.session:
         stored = confirming.stored(uri)
         if stored is None:
-            return Stated(text, "")
+            return AnchoredStatement(text, "")
         return stated_in(stored.node, text, support_of(stored.node).get(cid_of(text), Support()))
     first = confirming.stored(str(Uri(place.account, ("sessions", place.session, FIRST_NODE))))
     if first is None:
-        return Stated(text, "")
-    return Stated(text, _kind(text), first.node.date, session_anchors(first.node.metadata))
+        return AnchoredStatement(text, "")
+    return AnchoredStatement(
+        text, _kind(text), first.node.date, session_anchors(first.node.metadata)
+    )
 
 
 def _kind(text: str) -> str:
@@ -51,7 +57,7 @@ def _kind(text: str) -> str:
     return likeliest.kind if likeliest else ""
 
 
-def stated_in(node: ContextNode, text: str, support: Support) -> Stated:
+def stated_in(node: ContextNode, text: str, support: Support) -> AnchoredStatement:
     """Return a statement of a node with what it names of a checkout."""
     kind = support.kind or text_of(node.metadata.get("kind")) or kind_of(node.category)
-    return Stated(text, kind, support.when or node.date, support.all_anchors)
+    return AnchoredStatement(text, kind, support.when or node.date, support.all_anchors)

@@ -11,14 +11,14 @@ from typing import Any, Protocol, cast
 from perdure.config import SQLITE, EmbeddingSettings
 from perdure.context.reader import Reach
 from perdure.errors import DamageError, NotTextError, PluginError
-from perdure.files import Way, write_whole
+from perdure.files import Quarantine, write_whole
 from perdure.index.account.failures import EventTable
 from perdure.index.account.schema import FORMAT
 from perdure.index.contract import KeptIndex
 from perdure.index.stores.sqlite import SqliteIndex
 from perdure.model import IndexRecord, Uri
 from perdure.model.uri import name_of, segment_of
-from perdure.plugins import Group, create, offered
+from perdure.plugins import PluginGroup, create, offered
 from perdure.storage import Locator
 from perdure.storage.backends.device_local import DeviceLocalBackend
 
@@ -88,13 +88,13 @@ def suffix_of(provider: str) -> str:
     return f"-{FORMAT}" if provider == SQLITE else f"-{FORMAT}{_OF}{segment_of(provider)}"
 
 
-def open_index(folder: Path, way: Way | None = None) -> "OpenIndex":
+def open_index(folder: Path, way: Quarantine | None = None) -> "OpenIndex":
     """Open the index in a folder, whose name ends with the suffix of its provider."""
     _, of, segment = folder.name.rpartition(_OF)
     if not of:
         return SqliteIndex(str(folder), way)
     provider = name_of(segment) or segment
-    if provider not in offered(Group.INDEX):
+    if provider not in offered(PluginGroup.INDEX):
         raise PluginError(
             f"{folder} was made by the index {provider!a}, which is not installed any more. "
             "Fix: install its package again, or remove the folder with `perdure index prune`."
@@ -106,7 +106,7 @@ def open_installed(provider: str, folder: Path) -> "OpenIndex":
     """Open the index of an installed package; `PluginError` if it can't be used."""
     own = folder / "installed"
     own.mkdir(mode=0o700, parents=True, exist_ok=True)
-    index = create(Group.INDEX, provider, KeptIndex, str(own))  # type: ignore[type-abstract] # only for isinstance
+    index = create(PluginGroup.INDEX, provider, KeptIndex, str(own))  # type: ignore[type-abstract] # only for isinstance
     return cast("OpenIndex", _Installed(index, folder))
 
 
@@ -170,7 +170,7 @@ class _Installed:
 class Shelf:
     """Opens each index once, and knows which ones there are."""
 
-    def __init__(self, folder: Path, way: Way) -> None:
+    def __init__(self, folder: Path, way: Quarantine) -> None:
         self.folder = folder
         self._way = way
         self._open: dict[str, OpenIndex] = {}
@@ -229,7 +229,7 @@ class Abstracts:
     To look takes next to nothing, for it is done with every save; to write, as long as elsewhere.
     """
 
-    def __init__(self, folder: Path, home: str, way: Way) -> None:
+    def __init__(self, folder: Path, home: str, way: Quarantine) -> None:
         self._folder = folder
         self._home = home
         self._way = way
@@ -248,7 +248,7 @@ class Abstracts:
 
     def write_all(self, changes: Mapping[Locator, str | None]) -> None:
         for text in changes:
-            self._way.free_file(self._folder / text.key)
+            self._way.clear_file(self._folder / text.key)
         DeviceLocalBackend(str(self._folder), home=self._home).write_unsynced(changes)
 
 

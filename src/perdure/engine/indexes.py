@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from perdure.config import SQLITE, Config, EmbeddingSettings
-from perdure.context.contract import TenantData
+from perdure.context.contract import TenantStore
 from perdure.context.reader import NodeReader
 from perdure.context.relations import ScannedLinks
 from perdure.dataclass import dataclass, replace
@@ -28,7 +28,7 @@ from perdure.engine.indexing import FEW, Alone, Following, Indexer
 from perdure.engine.recall.result import NO_MODEL, Hint, HintKind, Sources, quarantined, rebuilt
 from perdure.engine.summaries import Summaries
 from perdure.errors import DamageError, EmbeddingError, PerdureError
-from perdure.files import Way
+from perdure.files import Quarantine
 from perdure.index.account.failures import EventTable
 from perdure.index.account.schema import LEXICAL
 from perdure.index.contract import Embedder
@@ -79,7 +79,7 @@ class Indexes:
         self._folder = folder
         self._config = config
         self._embedders = embedders
-        self.way = Way(folder)
+        self.way = Quarantine(folder)
         self._shelf = Shelf(folder / "index", self.way)
         self._presents: dict[str, Present] = {}
         self._sources: dict[str, tuple[VectorMemo | None, Sources]] = {}
@@ -306,7 +306,7 @@ class Indexes:
         return self._pasts[name]
 
     # ------------------------------------------------------------ files
-    def tenant_data(self) -> Mapping[str, TenantData]:
+    def tenant_data(self) -> Mapping[str, TenantStore]:
         return {
             "index": EveryIndex(self._shelf.every),
             "vectors": MemoData(self.memo_folder),

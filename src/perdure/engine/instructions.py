@@ -15,8 +15,8 @@ from typing import NamedTuple
 from perdure.dataclass import dataclass
 from perdure.engine.learn.naming import words_of
 from perdure.engine.recall.planning import STOP_WORDS
-from perdure.markdown import unmarked, without_code
-from perdure.model.values import words_key
+from perdure.markdown import without_code, without_markers
+from perdure.model.values import comparison_key
 from perdure.patterns import later
 
 ALIKE = 0.8
@@ -137,7 +137,7 @@ def _sentences(file: InstructionFile) -> Iterator[_Sentence]:
     prose = without_code(file.text).split("\n")
     for number, line in enumerate(file.text.split("\n"), start=1):
         is_code = line != prose[number - 1]
-        bare = _EMPHASIS.sub("", unmarked(line)).strip()
+        bare = _EMPHASIS.sub("", without_markers(line)).strip()
         for each in _SENTENCE.split(bare):
             text = f"{each.rstrip('.')}{scope}" if each else ""
             if words := _meaning(text):
@@ -147,7 +147,7 @@ def _sentences(file: InstructionFile) -> Iterator[_Sentence]:
 
 def _meaning(text: str) -> frozenset[str]:
     """Return the words of a text that count, about as stems; every negation is the same."""
-    words = (_NOT if word in _negations() else word for word in words_key(text).split())
+    words = (_NOT if word in _negations() else word for word in comparison_key(text).split())
     return frozenset(_stem(word) for word in words if word not in _EMPTY_WORDS)
 
 
@@ -170,14 +170,14 @@ def _other_values(text: str, missing: frozenset[str]) -> set[str]:
     """Return the values that exclude one that a sentence does not have: npm for pnpm."""
     from perdure.engine.learn.judge import group_of  # noqa: PLC0415 - few lines are that similar
 
-    words = (word for word in words_key(text).split() if _stem(word) in missing)
+    words = (word for word in comparison_key(text).split() if _stem(word) in missing)
     return {_stem(other) for word in words for other in group_of(word) if other != word}
 
 
 def _limits(text: str) -> Iterator[frozenset[str]]:
     """Yield the words of each clause that narrows a sentence: where, when, with which exception."""
     for found in _LIMIT.finditer(text[:_LONGEST_LIMITED]):
-        words = words_key(found["one"] or found["two"] or "").split()
+        words = comparison_key(found["one"] or found["two"] or "").split()
         yield _meaning(" ".join(each for each in words if each not in _EVERYWHERE))
 
 

@@ -24,11 +24,11 @@ from perdure.engine.repeatable import occasions_in
 from perdure.model import ContextNode, IndexRecord
 from perdure.model.anchors import session_anchors
 from perdure.model.record import NOTED, VALID_FROM
-from perdure.model.speech import Kind, speech_of
+from perdure.model.speech import SpeechKind, speech_of
 from perdure.model.transcript import parse
 from perdure.model.uri import KIND_TITLES, kind_of
 from perdure.model.values import JSON, shortened
-from perdure.times import read_moment
+from perdure.times import read_time
 
 LONGEST_LINE = 132
 """Characters of one line; a longer sentence is a description rather than a remark."""
@@ -53,7 +53,7 @@ def _directive(row: Mapping[str, JSON]) -> Directive:
 def lines_of(node: ContextNode) -> list[dict[str, JSON]]:
     """Return the statements of a memory, or how it begins, with what it takes to choose them."""
     given, until = node.metadata.get("kind"), node.valid_until
-    dates = (read_moment(node.metadata.get(name)) for name in (VALID_FROM, "date"))
+    dates = (read_time(node.metadata.get(name)) for name in (VALID_FROM, "date"))
     date = next((each for each in dates if each), node.date)
     common: dict[str, JSON] = {
         "kind": str(given) if given in KIND_TITLES else kind_of(node.category),
@@ -171,7 +171,7 @@ def _add_fixes(records: list[IndexRecord], node: ContextNode) -> None:
 def _outcomes(node: ContextNode) -> Iterator[Outcome]:
     for each in parse(node.content):
         message = each.message
-        if message.role == "user" and speech_of("user", message.content).kind is Kind.USER:
+        if message.role == "user" and speech_of("user", message.content).kind is SpeechKind.USER:
             yield Outcome(each.index)
         elif message.role == "tool" and (found := outcome_in(message.content)):
             yield Outcome(each.index, found[1], found[0])

@@ -13,8 +13,8 @@ from graphlib import CycleError, TopologicalSorter
 
 from perdure import markdown
 from perdure.context.node_files import CONTENT, FILES, META, RELATIONS
-from perdure.context.reader import NodeReader, Stored
-from perdure.context.relations import KnownPlaces, name_in, name_of, resolve
+from perdure.context.reader import NodeReader, StoredNode
+from perdure.context.relations import CachedLinkTargets, name_in, name_of, resolve
 from perdure.dataclass import dataclass, field, replace
 from perdure.errors import BrokenNodeError, ConcurrentModificationError
 from perdure.frontmatter import frontmatter, join
@@ -25,7 +25,7 @@ from perdure.model.values import shown
 from perdure.patterns import later
 from perdure.storage import Finding, FindingKind, Locator
 from perdure.storage.contract import ROOT, is_directory
-from perdure.times import read_moment
+from perdure.times import read_time
 
 
 class Code(Enum):
@@ -211,7 +211,7 @@ def dates(note: Note, now: datetime) -> Iterator[Problem]:
     metadata, times = note.node.metadata, {}
     for name in _TIMES:
         value = metadata.get(name)
-        times[name] = None if value is None else read_moment(value)
+        times[name] = None if value is None else read_time(value)
         if value is not None and times[name] is None:
             what, fix = f"its {name} is {shown(value)}, which is no time", "write it as 2026-03-02"
             yield note.problem(Code.DATE_UNREADABLE, META, note.meta_line(name), what, fix)
@@ -348,7 +348,7 @@ class Lint:
         self._reader = reader
         self._ctx = ctx
         self._now = datetime.now(UTC)
-        self._places = KnownPlaces(reader)
+        self._places = CachedLinkTargets(reader)
 
     def run(self, start: Uri | None = None) -> Linted:
         """Look at all that is at a place and below; without one, at the whole account."""
@@ -434,7 +434,7 @@ class Lint:
         return self._reader.reach.may_see(place, self._ctx)
 
 
-def _note(stored: Stored, folder: str) -> Note:
+def _note(stored: StoredNode, folder: str) -> Note:
     content, meta = stored.files[CONTENT], stored.files[META]
     return Note(
         stored.node,
@@ -444,7 +444,7 @@ def _note(stored: Stored, folder: str) -> Note:
     )
 
 
-def _edges(stored: Stored) -> Iterator[tuple[int, str, str]]:
+def _edges(stored: StoredNode) -> Iterator[tuple[int, str, str]]:
     said = stored.files[RELATIONS]
     text = said if isinstance(said, str) else ""
     for edge in stored.node.relations:

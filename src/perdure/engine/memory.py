@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from perdure import engine
 from perdure.artifacts import CID, IndexState
-from perdure.context.node_files import CONTENT, FORGOTTEN, found_at, read_aliases, user_file
+from perdure.context.node_files import CONTENT, FORGOTTEN, read_aliases, text_at, user_file
 from perdure.dataclass import replace
 from perdure.errors import (
     AccessDeniedError,
@@ -27,15 +27,15 @@ from perdure.errors import (
 )
 from perdure.files import locked
 from perdure.model import ContextNode, RequestContext, Role, Uri
-from perdure.model.project_aliases import Aliases, Identity
+from perdure.model.project_aliases import ProjectAliases, ProjectIdentity
 from perdure.model.uri import MESSAGE, OF_THE_PERSON, slug_of
 from perdure.model.values import JSON, encodable
 from perdure.storage.contract import Layout
 from perdure.storage.history import RESTORE, BlamedLine, Version
-from perdure.times import first, parsed
+from perdure.times import parse_when, start_of
 
 if TYPE_CHECKING:
-    from perdure.context.nodes import Draft
+    from perdure.context.nodes import NodeDraft
     from perdure.context.reader import NodeReader
     from perdure.engine.actions import Action
     from perdure.engine.answering import Lag
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from perdure.index.contract import KeptIndex
     from perdure.llm.ledger import Cost
     from perdure.model import RelationEdge
-    from perdure.model.anchors import Anchors, Checkout, Origin, Verdict
+    from perdure.model.anchors import AnchorChecker, Anchors, AnchorStatus, SessionOrigin
     from perdure.storage import Locator
     from perdure.storage.sweep import Edits
 
@@ -89,7 +89,7 @@ class Readable:
     """
 
     project: str
-    _identity: Identity
+    _identity: ProjectIdentity
 
     def __init__(self, caller: RequestContext) -> None:
         self.caller = caller
@@ -156,7 +156,7 @@ class Readable:
         return self._browser.reader
 
     @property
-    def _aliases(self) -> Aliases:
+    def _aliases(self) -> ProjectAliases:
         reader, who = self._reader, (self.caller.account_id, self.caller.user_id)
         return read_aliases(reader.backend, *who)
 
@@ -164,7 +164,7 @@ class Readable:
         slug = slug_of(encodable(project, "project"))
         return self._aliases.project(slug) if slug else ""
 
-    def _names(self, project: str, aliases: Aliases | None = None) -> tuple[str, ...]:
+    def _names(self, project: str, aliases: ProjectAliases | None = None) -> tuple[str, ...]:
         """Return all names that what belongs to a project may have: stale writers use old ones."""
         return (project, *(aliases or self._aliases).names(project)) if project else ("",)
 
@@ -184,15 +184,15 @@ class Readable:
         from perdure.engine.recall.recalling import Question
 
         named = slug_of(encodable(project, "project")) if project else ""
-        identity = self._identity if project is None else Identity(named)
-        aliases = self._aliases if identity.slug else Aliases()
+        identity = self._identity if project is None else ProjectIdentity(named)
+        aliases = self._aliases if identity.slug else ProjectAliases()
         project = aliases.project(identity)
         is_all = projects == "all" or (projects is None and not project)
         return Question(
             text=text,
             top_k=limits[0],
             budget_tokens=limits[1],
-            valid_at=None if valid_at is None else parsed(valid_at),
+            valid_at=None if valid_at is None else parse_when(valid_at),
             filters=filters,
             project=project,
             projects=None if is_all else (*dict.fromkeys((*self._names(project, aliases), "")),),
@@ -230,10 +230,10 @@ class Memory(Readable):
     """
 
     def __init__(
-        self, parts: "Parts", caller: RequestContext, project: Identity | str = ""
+        self, parts: "Parts", caller: RequestContext, project: ProjectIdentity | str = ""
     ) -> None:
         super().__init__(caller)
-        self._identity = Identity(project) if isinstance(project, str) else project
+        self._identity = ProjectIdentity(project) if isinstance(project, str) else project
         self._open_parts: Parts | None = parts
         self._edits: list[Edits] = []
         self._behind = ""
@@ -387,7 +387,7 @@ class Memory(Readable):
         """Whether the user ever forgot something; else nothing is read of a list."""
         reader, caller = self._parts.reader, self.caller
         file = user_file(caller.account_id, caller.user_id, FORGOTTEN)
-        return found_at(file, reader.backend) is not None
+        return text_at(file, reader.backend) is not None
 
     @property
     def _forgotten(self) -> "ForgottenList":
@@ -459,7 +459,7 @@ class Memory(Readable):
 
     def checked(
         self, lines: "Iterable[tuple[str, int | None, str]]", *, seconds: float = 0.02
-    ) -> "tuple[Verdict, ...]":
+    ) -> "tuple[AnchorStatus, ...]":
         """Return whether statements hold in the folder that the memory was opened in.
 
         A line is the URI of a memory, or of a session with the index of a message, and the text of
@@ -474,10 +474,10 @@ class Memory(Readable):
         return engine.briefing.Scope(self._parts.reader, index, self.caller, names, self._checkout)
 
     @property
-    def _checkout(self) -> "Checkout | None":
+    def _checkout(self) -> "AnchorChecker | None":
         return self._checkout_at(self._identity.folder)
 
-    def _checkout_at(self, folder: str) -> "Checkout | None":
+    def _checkout_at(self, folder: str) -> "AnchorChecker | None":
         from perdure.harness.projects import top_of
 
         if top_of(folder) is None:
@@ -504,7 +504,7 @@ class Memory(Readable):
             self.home,
             self.caller,
             session=session,
-            since=None if since is None else first(since),
+            since=None if since is None else start_of(since),
             projects=None if project is None else self._names(self._named(project)),
         )
         found = engine.recomposition.Recomposition(
@@ -638,7 +638,7 @@ class Memory(Readable):
             return 0
         count = 0
 
-        def plan(draft: "Draft") -> None:
+        def plan(draft: "NodeDraft") -> None:
             nonlocal count
             account, user = self.caller.account_id, self.caller.user_id
             before, after = engine.forgotten.changed(
@@ -670,7 +670,7 @@ class Memory(Readable):
         again: bool = False,
         progress: Callable[[int, int], None] | None = None,
         foreign: Mapping[str, str] | None = None,
-        origin: "Origin | None" = None,
+        origin: "SessionOrigin | None" = None,
     ) -> "SessionCommit":
         """Keep the messages of a session, and what can be learned from them.
 
@@ -701,17 +701,17 @@ class Memory(Readable):
         return self._save_session(messages, session_id, wishes)
 
     def _anchored(
-        self, origin: "Origin | None"
+        self, origin: "SessionOrigin | None"
     ) -> "Callable[[str, datetime | None], Anchors | None]":
         """Return what finds out what statements name; without an origin, of no branch."""
-        from perdure.model.anchors import Origin
+        from perdure.model.anchors import SessionOrigin
 
-        known = origin or Origin(self._identity.folder)
+        known = origin or SessionOrigin(self._identity.folder)
         checkout = cache(lambda: self._checkout_at(known.folder))
 
         def anchored(text: str, when: datetime | None) -> "Anchors | None":
             found = checkout()
-            return None if found is None else found.anchored(text, when, known)
+            return None if found is None else found.anchors_of(text, when, known)
 
         return anchored
 
@@ -725,7 +725,7 @@ class Memory(Readable):
         extract: bool = True,
         replace_last: bool | None = None,
         after: "SessionEnd | None" = None,
-        origin: "Origin | None" = None,
+        origin: "SessionOrigin | None" = None,
     ) -> "SessionCommit":
         """Add messages to a session, which is made if it is not there; learn from the new ones.
 
@@ -797,7 +797,7 @@ class Memory(Readable):
 
     def _anchors(self, text: str) -> "Anchors | None":
         checkout = self._checkout
-        return None if checkout is None else checkout.anchored(text, None, None)
+        return None if checkout is None else checkout.anchors_of(text, None, None)
 
     def _remember(
         self, statement: "NewStatement", session_id: str, *decided: str, by_user: bool = True
@@ -937,13 +937,13 @@ class Memory(Readable):
 
         No hashes are among it: nobody knows what the files were then.
         """
-        from perdure.model.anchors import FIRST_NODE, Origin
+        from perdure.model.anchors import FIRST_NODE, SessionOrigin
 
         place = Uri(self.caller.account_id, ("sessions", session, FIRST_NODE))
         node = self._browser.node_or_none(place)
         told = {} if node is None else node.metadata
         names = (told.get(name) for name in ("cwd", "branch", "commit"))
-        origin = Origin(*(each if isinstance(each, str) else "" for each in names))
+        origin = SessionOrigin(*(each if isinstance(each, str) else "" for each in names))
         return (
             self._anchored(origin)(text, datetime.fromtimestamp(0, UTC)) if origin.folder else None
         )
@@ -1237,7 +1237,7 @@ class Memory(Readable):
         """
         from perdure.engine.uses import sessions_unused
 
-        check = None if self._checkout is None else self._checkout.checked
+        check = None if self._checkout is None else self._checkout.check
         asking = engine.provenance.Asking(
             self._parts.nodes, self._parts.recorded.history, self.caller, check
         )
@@ -1432,14 +1432,14 @@ class PastMemory(Readable):
         past: "Past",
         caller: RequestContext,
         moment: str = "",
-        project: Identity | str = "",
+        project: ProjectIdentity | str = "",
         forgotten: "ForgottenList | None" = None,
     ) -> None:
         super().__init__(caller)
         self._past = past
         self._moment = moment
         self._forgotten = forgotten
-        self._identity = Identity(project) if isinstance(project, str) else project
+        self._identity = ProjectIdentity(project) if isinstance(project, str) else project
         self.project = self._aliases.project(self._identity) if self._identity.slug else ""
 
     @property

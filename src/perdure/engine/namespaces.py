@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Literal, cast
 
-from perdure.context.contract import TenantData
+from perdure.context.contract import TenantStore
 from perdure.context.tenancy import Deletions
 from perdure.dataclass import dataclass
 from perdure.errors import AccessDeniedError, NodeExistsError, NodeNotFoundError
@@ -38,7 +38,7 @@ class NamespaceManager:
     A deletion that was interrupted is finished by `resume`, or by deleting again.
     """
 
-    def __init__(self, backend: TransactionalBackend, holders: Mapping[str, TenantData]) -> None:
+    def __init__(self, backend: TransactionalBackend, holders: Mapping[str, TenantStore]) -> None:
         self._backend = backend
         self._holders = holders
         self._deletions = Deletions(backend)

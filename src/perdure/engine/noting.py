@@ -7,7 +7,7 @@ see them, needs neither read nor check each of them anew, as long as its file is
 
 from hashlib import sha256
 
-from perdure.context.reader import Stored
+from perdure.context.reader import StoredNode
 from perdure.engine.recall.packing import RULES, entry
 from perdure.engine.recall.result import hit_of
 from perdure.index.account.schema import SHOWN_FILES
@@ -15,7 +15,7 @@ from perdure.model import ContextNode, IndexRecord
 from perdure.model.record import NOTED, VALID_UNTIL
 from perdure.model.uri import PROFILE
 from perdure.model.values import JSON
-from perdure.times import read_moment
+from perdure.times import read_time
 
 ALWAYS_LOAD, PHASES = "always_load", "phases"
 _MOST_LETTERS = 20_000
@@ -40,7 +40,7 @@ def is_noted(node: ContextNode) -> bool:
     return not node.place.session and (bool(node.project) or is_always_loaded(node))
 
 
-def with_note(records: list[IndexRecord], stored: Stored) -> list[IndexRecord]:
+def with_note(records: list[IndexRecord], stored: StoredNode) -> list[IndexRecord]:
     """Return the records of a node; if it is to be shown unasked, the first of them says how."""
     if not records:
         return records
@@ -55,10 +55,10 @@ def with_note(records: list[IndexRecord], stored: Stored) -> list[IndexRecord]:
     return [first.with_payload(note), *others]
 
 
-def note_of(stored: Stored) -> dict[str, JSON]:
+def note_of(stored: StoredNode) -> dict[str, JSON]:
     """Return all that it takes to show a note, as long as its content and meta stay the same."""
     node, said = stored.node, [stored.files[name] for name in SHOWN_FILES]
-    until = read_moment(node.metadata.get(VALID_UNTIL))
+    until = read_time(node.metadata.get(VALID_UNTIL))
     note: dict[str, JSON] = {
         NOTED: node.project,
         "always": int(is_always_loaded(node)),

@@ -19,7 +19,6 @@ from perdure.context.events import (
     check_event_of,
     check_worker,
     from_micros,
-    kept_error,
     lease_end,
     lost,
     micros,
@@ -29,6 +28,7 @@ from perdure.context.events import (
     of_relations,
     of_removal,
     of_write,
+    stored_error,
     utc_now,
 )
 from perdure.engine.feed import LogFeed, log_id, position_of
@@ -43,7 +43,7 @@ from perdure.model import (
     check_owner_space,
 )
 from perdure.model.uri import check_id
-from perdure.model.values import moment
+from perdure.model.values import utc_time
 
 Row = tuple[Any, ...]
 Listed = list[tuple[str, OutboxEvent]]
@@ -130,7 +130,7 @@ class OutboxStore:
         return 0 if self._feed is None else self._feed.cursor(account_id)
 
     def _time(self) -> datetime:
-        return moment(self._clock(), "clock's time")
+        return utc_time(self._clock(), "clock's time")
 
     def _now(self) -> int:
         return micros(self._time())
@@ -212,7 +212,7 @@ class OutboxStore:
                 )
                 later = micros(now + backoff(0))
                 rows.append(
-                    (_row(event), _asked(event, None, micros(now)), later, kept_error(error))
+                    (_row(event), _asked(event, None, micros(now)), later, stored_error(error))
                 )
 
         def note(db: sqlite3.Connection) -> None:
@@ -269,8 +269,8 @@ class OutboxStore:
         error: str = "",
     ) -> None:
         """Count one more failure, end the lease, and let the event wait until a time, if told."""
-        later = None if next_retry_at is None else micros(moment(next_retry_at, "next attempt"))
-        told = {"later": later, "error": kept_error(error)}
+        later = None if next_retry_at is None else micros(utc_time(next_retry_at, "next attempt"))
+        told = {"later": later, "error": stored_error(error)}
         self._change(failures.RETRY, event, node_uri, worker_id, **told)
 
     def move_to_dlq(

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from perdure.config import Config
 from perdure.errors import LockTimeout, PerdureError
-from perdure.files import Closing
+from perdure.files import Closeable
 from perdure.model import RequestContext
 from perdure.storage.wrappers.recorded import Recorded
 
 if TYPE_CHECKING:
-    from perdure.context.contract import TenantData
+    from perdure.context.contract import TenantStore
     from perdure.context.nodes import Nodes
     from perdure.context.reader import NodeReader
     from perdure.context.relations import RelationReader, Relations
@@ -38,7 +38,7 @@ _LOOKS_BEFORE_WATCHING = 2
 """So often a process looks at all files before a watcher tells it whether some changed."""
 
 
-class Parts(Closing, ABC):
+class Parts(Closeable, ABC):
     """The parts of one open memory. Each is made when it is first used.
 
     A caller that only reads needs no outbox, and a damaged one does not stop it. The composition
@@ -142,11 +142,11 @@ class Parts(Closing, ABC):
 
     def namespaces_on(self, backend: Recorded) -> "NamespaceManager":
         """Return who deletes tenants, under the circumstances that a backend knows."""
-        from perdure.context.tenancy import NodeData
+        from perdure.context.tenancy import TenantNodes
         from perdure.engine.namespaces import NamespaceManager
 
-        holders: dict[str, TenantData] = {
-            "nodes": NodeData(backend),
+        holders: dict[str, TenantStore] = {
+            "nodes": TenantNodes(backend),
             "events": self.outbox,
             **self.indexes.tenant_data(),
         }

@@ -22,7 +22,7 @@ from perdure.engine.recall import recalling
 from perdure.engine.recall.recalling import Question
 from perdure.engine.recall.result import NO_MODEL, Hint, HintKind, RecallResult, Sources, rebuilt
 from perdure.errors import DamageError, PerdureError, StorageError
-from perdure.files import Way
+from perdure.files import Quarantine
 from perdure.index.contract import Embedder, KeptIndex
 from perdure.index.filters import stamp
 from perdure.index.memo import VectorMemo
@@ -52,12 +52,12 @@ class Moments:
     """The indexes of moments in files, beside that of the present."""
 
     def __init__(
-        self, folder: Path, present: Path, way: Way | None = None, provider: str = SQLITE
+        self, folder: Path, present: Path, way: Quarantine | None = None, provider: str = SQLITE
     ) -> None:
         self._folder = folder
         self._provider = provider
         self._present = present
-        self._way = way or Way(folder)
+        self._way = way or Quarantine(folder)
 
     def open(self, position: int) -> KeptIndex:
         """Open the index of a moment, and throw away those that nobody asked for in a while.
@@ -65,7 +65,7 @@ class Moments:
         Of an account that it was not finished for, its cursor is 0.
         """
         folder = self._at(position)
-        self._way.free(folder)
+        self._way.clear_folder(folder)
         with suppress(OSError):  # then it is read, if it is there
             self._tidy(folder)
         if self._provider != SQLITE:

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 
-from perdure.context.node_files import read_aliases, said_at, user_file
-from perdure.context.nodes import Draft, Nodes
-from perdure.context.reader import NodeReader, Stored
+from perdure.context.node_files import read_aliases, read_text, user_file
+from perdure.context.nodes import NodeDraft, Nodes
+from perdure.context.reader import NodeReader, StoredNode
 from perdure.dataclass import dataclass, replace
 from perdure.engine.learn.evidence import support_of
 from perdure.errors import AccessDeniedError, BrokenNodeError, InvalidValueError, ProjectError
 from perdure.model import ContextNode, NodeStatus, RequestContext, Uri
-from perdure.model.project_aliases import BORN, Aliases, Identity
+from perdure.model.project_aliases import BORN, ProjectAliases, ProjectIdentity
 from perdure.model.record import PROJECT
 from perdure.model.uri import check_slug
 from perdure.model.values import JSON
@@ -57,7 +57,7 @@ class Projects:
         reader: NodeReader,
         nodes: Callable[[], Nodes],
         caller: RequestContext,
-        identify: Callable[[str], Identity],
+        identify: Callable[[str], ProjectIdentity],
         settle: Callable[[], None],
     ) -> None:
         self._reader = reader
@@ -75,7 +75,7 @@ class Projects:
         listed = (_info(name, aliases.names(name, BORN), found[name]) for name in sorted(found))
         return tuple(sorted(listed, key=lambda each: -each.last.timestamp() if each.last else 0))
 
-    def at(self, folder: str | Identity) -> str:
+    def at(self, folder: str | ProjectIdentity) -> str:
         """Return the project of a folder or an identity; "" for none."""
         identity = self._identify(folder) if isinstance(folder, str) else folder
         return self.aliases().project(identity)
@@ -86,7 +86,7 @@ class Projects:
         self.note(identity)
         return self.aliases().project(identity)
 
-    def note(self, identity: Identity) -> None:
+    def note(self, identity: ProjectIdentity) -> None:
         """Note an identity, if its project could not be found again by it alone."""
         if (known := self.aliases()).noted(identity) != known:
             used = identity.has_remote and self._is_used(identity.slug)
@@ -97,7 +97,7 @@ class Projects:
         """Give a project another name. The old one leads to it. `ProjectError` if it is taken."""
         old, new = self._known(project), check_slug(name, "the name of a project")
 
-        def change(aliases: Aliases) -> Aliases:
+        def change(aliases: ProjectAliases) -> ProjectAliases:
             leads_to = aliases.project(new)
             if leads_to not in {new, old} or (leads_to == new and self._is_used(new)):
                 raise ProjectError(
@@ -183,7 +183,7 @@ class Projects:
         }
         stayed: list[str] = []
 
-        def change(aliases: Aliases) -> Aliases:
+        def change(aliases: ProjectAliases) -> ProjectAliases:
             stayed.clear()
             if identity is None:
                 return aliases
@@ -202,7 +202,7 @@ class Projects:
         done = self._change(change, _of(old, split), new)
         return replace(done, stayed=tuple(stayed))
 
-    def _is_in(self, cwd: str, identity: Identity, place: str) -> bool:
+    def _is_in(self, cwd: str, identity: ProjectIdentity, place: str) -> bool:
         """Whether a session worked in a folder, or in the same folder of another checkout."""
         if not cwd:
             return False
@@ -211,7 +211,7 @@ class Projects:
         return same or _is_below(os.path.realpath(cwd), place)
 
     # ------------------------------------------------------------ what they have in common
-    def aliases(self) -> Aliases:
+    def aliases(self) -> ProjectAliases:
         who = self._caller.account_id, self._caller.user_id
         return read_aliases(self._reader.backend, *who)
 
@@ -227,7 +227,7 @@ class Projects:
     def _is_used(self, project: str) -> bool:
         return any(stored.node.project == project for stored in self._stored())
 
-    def _identity(self, folder: str) -> Identity:
+    def _identity(self, folder: str) -> ProjectIdentity:
         identity = self._identify(folder)
         if not identity.slug:
             raise ProjectError(
@@ -244,7 +244,7 @@ class Projects:
 
     def _change(
         self,
-        change: Callable[[Aliases], Aliases],
+        change: Callable[[ProjectAliases], ProjectAliases],
         choose: Choice = lambda _: None,
         project: str = "",
     ) -> Reassigned:
@@ -253,10 +253,10 @@ class Projects:
         file = user_file(self._caller.account_id, self._caller.user_id)
         moved: list[Uri] = []
 
-        def plan(draft: Draft) -> None:
+        def plan(draft: NodeDraft) -> None:
             moved.clear()
-            found = said_at(file, nodes.backend.read)
-            aliases = Aliases.parse(found if isinstance(found, str) else "", file.key)
+            found = read_text(file, nodes.backend.read)
+            aliases = ProjectAliases.parse(found if isinstance(found, str) else "", file.key)
             after = change(aliases)
             for stored in self._stored(nodes):
                 metadata = choose(stored.node)
@@ -275,7 +275,7 @@ class Projects:
         sessions = {place.session for place in moved if place.session}
         return Reassigned(project, len(sessions), sum(not place.session for place in moved))
 
-    def _stored(self, reader: NodeReader | None = None) -> Iterator[Stored]:
+    def _stored(self, reader: NodeReader | None = None) -> Iterator[StoredNode]:
         reader = reader or self._reader
         for place in reader.walk(Uri(self._caller.account_id)):
             if place.is_node and reader.reach.may_see(place, self._caller):
@@ -288,7 +288,7 @@ def former(node: ContextNode) -> tuple[str, ...]:
     return tuple(map(str, told)) if isinstance(told, list | tuple) else ()
 
 
-def _key(identity: Identity) -> str:
+def _key(identity: ProjectIdentity) -> str:
     return f"{identity.slug}/{identity.within}".rstrip("/")
 
 

@@ -35,7 +35,7 @@ from perdure.errors import (
     NotTextError,
 )
 from perdure.model import SUPERSEDED_BY, ContextNode, ContextType, RelationEdge, RequestContext, Uri
-from perdure.model.anchors import Anchors, Stated, Verdict
+from perdure.model.anchors import AnchoredStatement, Anchors, AnchorStatus
 from perdure.model.transcript import Message, parse
 from perdure.model.values import shortened
 from perdure.storage.history import History, Version
@@ -99,7 +99,7 @@ class Claim:
     """In how many more places it was said that the caller may not see."""
     anchors: Anchors | None = None
     """What it names of a checkout, as it was when it was last said."""
-    verdict: Verdict | None = None
+    verdict: AnchorStatus | None = None
     """Whether that is still so; None outside of a checkout."""
 
     @property
@@ -211,7 +211,7 @@ class Asking:
         nodes: Nodes,
         history: History,
         ctx: RequestContext,
-        check: Callable[[Sequence[Stated], float], list[Verdict]] | None = None,
+        check: Callable[[Sequence[AnchoredStatement], float], list[AnchorStatus]] | None = None,
     ) -> None:
         self._nodes = nodes
         self._history = history

@@ -29,7 +29,7 @@ from perdure.model.uri import KIND_TITLES, kind_of
 from perdure.model.values import JSON, shortened
 from perdure.patterns import later
 from perdure.safety.texts import presentable_line
-from perdure.times import read_moment
+from perdure.times import read_time
 
 MOST_TOKENS = 60
 _LOOKED_AT = 60
@@ -254,7 +254,7 @@ def _fix_in(hit: SeedHit, name: str, command: str) -> Fix | None:
     for row in rows:
         match row:
             case [str() as given, str() as program, str() as fix] if given == name:
-                found = Fix(fix, name, hit.uri, message, read_moment(hit.payload.get("date")))
+                found = Fix(fix, name, hit.uri, message, read_time(hit.payload.get("date")))
                 is_other = fix != " ".join(command.split()) and program == program_of(command)
                 if is_other and _is_presentable(found):
                     return found

@@ -7,9 +7,9 @@ from enum import Enum
 from typing import NamedTuple
 
 from perdure.context.node_files import CONTENT, META
-from perdure.context.node_repair import Mending
+from perdure.context.node_repair import NodeRepair
 from perdure.context.nodes import Nodes
-from perdure.context.reader import Stored
+from perdure.context.reader import StoredNode
 from perdure.dataclass import dataclass
 from perdure.engine.building import Logged
 from perdure.engine.namespaces import Deleted
@@ -17,15 +17,15 @@ from perdure.errors import (
     AccessRefusedError,
     BrokenNodeError,
     ConcurrentModificationError,
-    DirectoryInTheWayError,
-    FileAboveError,
     LinkRefusedError,
     NodeExistsError,
     NodeNotFoundError,
+    ParentIsFileError,
+    PathIsDirectoryError,
     StorageError,
 )
 from perdure.model import NodeStatus, RequestContext, Uri
-from perdure.model.node import unreadable_times
+from perdure.model.node import time_problems
 from perdure.storage.contract import UNREADABLE
 from perdure.storage.seen import Checked, Seen, settle
 
@@ -72,7 +72,7 @@ ACTIONS = {
 
 _FASTER = (NodeNotFoundError, NodeExistsError, ConcurrentModificationError, BrokenNodeError)
 """Somebody else changed the node meanwhile, or made it what only they can mend."""
-_NOT_OURS = (LinkRefusedError, AccessRefusedError, DirectoryInTheWayError, FileAboveError)
+_NOT_OURS = (LinkRefusedError, AccessRefusedError, PathIsDirectoryError, ParentIsFileError)
 """Something lies among the files that is no file of ours to change."""
 
 
@@ -123,7 +123,7 @@ class Repair:
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
-        self._mending = Mending(nodes)
+        self._mending = NodeRepair(nodes)
 
     def examine(self, ctx: RequestContext, places: Iterable[Uri] | None = None) -> list[Finding]:
         """Return what is wrong with all nodes, or with those at some places."""
@@ -195,7 +195,7 @@ class Repair:
             return None
         if stored is None:
             return self._without_meta(place)
-        found, times = self._state_of(stored), list(unreadable_times(stored.node.metadata))
+        found, times = self._state_of(stored), list(time_problems(stored.node.metadata))
         if found is None:
             return Finding(str(place), State.TIME_UNREADABLE, "; ".join(times)) if times else None
         return Finding(str(place), found, "; ".join(stored.node.problems))
@@ -219,7 +219,7 @@ class Repair:
         leftover = self._mending.has_leftovers(place)
         return Finding(str(place), State.LEFTOVER) if leftover else None
 
-    def _state_of(self, stored: Stored) -> State | None:
+    def _state_of(self, stored: StoredNode) -> State | None:
         status = stored.meta.status
         if status is NodeStatus.PENDING:
             return State.PENDING_INCOMPLETE if stored.edited else State.PENDING_COMPLETE

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 
 from perdure.engine.learn.prose import LONGEST_OWN, Candidate, matched
 from perdure.engine.occasions import FEWEST_STEPS, LONGEST_STEPS, condition_in
-from perdure.model.speech import Kind, speech_of
-from perdure.model.values import JSON, words_key
+from perdure.model.speech import SpeechKind, speech_of
+from perdure.model.values import JSON, comparison_key
 from perdure.patterns import later
 from perdure.safety.instructions import instructions_in
 
@@ -73,7 +73,7 @@ def procedures_in(content: str) -> Iterator[str]:
     the message is so long that it is pasted.
     """
     speech = speech_of("user", content)
-    is_own = speech.kind is Kind.USER and len(speech.text) <= LONGEST_OWN
+    is_own = speech.kind is SpeechKind.USER and len(speech.text) <= LONGEST_OWN
     lead, steps = "", list[str]()
     for line in [*(speech.text if is_own else "").split("\n"), "end"]:
         if _STEP.match(line):
@@ -88,7 +88,7 @@ def procedures_in(content: str) -> Iterator[str]:
 
 def first_step(procedure: str) -> str:
     """Return the words of the first step, by which a text that has them is known."""
-    return words_key(re.split(r"\s\d{1,2}[.)]\s", procedure)[1])
+    return comparison_key(re.split(r"\s\d{1,2}[.)]\s", procedure)[1])
 
 
 def _procedure(lead: str, steps: Sequence[str]) -> str:

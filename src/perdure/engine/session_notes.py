@@ -16,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from perdure.dataclass import dataclass, field
-from perdure.model.trust import ORIGINS, Switch
+from perdure.model.trust import ORIGINS, PrivacySwitch
 
 _SUFFIX = ".jsonl"
 _KEPT_SECONDS = 14 * 24 * 3600.0
@@ -28,7 +28,7 @@ _MOST_BYTES = 1 << 20
 @dataclass(slots=True)
 class Note:
     place: str = ""
-    switches: list[Switch] = field(default_factory=list)
+    switches: list[PrivacySwitch] = field(default_factory=list)
     origins: dict[str, float] = field(default_factory=dict)
     """For each origin, when it was first met."""
     typed: set[str] = field(default_factory=set)
@@ -47,7 +47,7 @@ class SessionNotes:
     def get(self, session_id: str) -> Note:
         return _read(self._path(session_id))
 
-    def switches(self, *session_ids: str) -> tuple[Switch, ...]:
+    def switches(self, *session_ids: str) -> tuple[PrivacySwitch, ...]:
         """Return when a session, which may have several ids, became private and public."""
         return tuple(each for id_ in {*session_ids} if id_ for each in self.get(id_).switches)
 
@@ -160,7 +160,9 @@ def _take(note: Note, line: Mapping[str, object]) -> None:
     note.ended = line.get("ended", note.ended) is True
     note.headless = line.get("headless", note.headless) is True
     if isinstance(line.get("private"), bool):
-        note.switches.append(Switch(datetime.fromtimestamp(when, UTC), line["private"] is True))
+        note.switches.append(
+            PrivacySwitch(datetime.fromtimestamp(when, UTC), line["private"] is True)
+        )
     for name in _texts(line.get("origins")):
         if name in ORIGINS:
             note.origins[name] = when

@@ -8,7 +8,7 @@ from hashlib import sha256
 from itertools import count, dropwhile
 from typing import NamedTuple, overload
 
-from perdure.context.nodes import Draft, Marks, Nodes
+from perdure.context.nodes import Marks, NodeDraft, Nodes
 from perdure.context.reader import NodeReader
 from perdure.dataclass import dataclass, replace
 from perdure.engine.forgotten import ForgottenList, of_caller
@@ -21,16 +21,16 @@ from perdure.errors import (
     VersionMismatchError,
 )
 from perdure.model import ContextNode, RequestContext, Uri
-from perdure.model.messages import LeftOut, ReadMessages, read_messages
-from perdure.model.privacy import Screen
+from perdure.model.messages import ParsedMessages, SkippedContent, read_messages
+from perdure.model.privacy import PrivacyFilter
 from perdure.model.record import PROJECT
 from perdure.model.transcript import (
     HIDDEN,
     PIECE_CHARACTERS,
     Message,
-    Said,
+    TranscriptEntry,
     abstract_of,
-    is_hidden_form,
+    matches_hidden,
     parse,
     pieces,
     render,
@@ -98,7 +98,7 @@ class Archived:
     masked: tuple[Masked, ...] = ()
     replaced: int = 0
     project: str = ""
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[SkippedContent, ...] = ()
     hidden: int = 0
     """How many sentences of them are hidden, because the user forgot them."""
 
@@ -275,7 +275,7 @@ class Sessions:
         nodes: Sequence[ContextNode],
         gone: Sequence[ContextNode],
         ctx: RequestContext,
-        also: Callable[[Draft], None],
+        also: Callable[[NodeDraft], None],
     ) -> None:
         if not nodes and not gone:
             return
@@ -289,8 +289,8 @@ class Sessions:
         return said_in(_nodes_of(self._nodes, place, ctx))
 
 
-def public(given: ReadMessages) -> ReadMessages:
-    screen = Screen()
+def public(given: ParsedMessages) -> ParsedMessages:
+    screen = PrivacyFilter()
     pairs = ((each, screen.public(each.role, each.content, each.time)) for each in given.messages)
     kept_ = [(each, text) for each, text in pairs if text or not each.content.strip()]
     if not screen.is_used:
@@ -378,7 +378,7 @@ def recommitted(
         return before
     if same == len(before) or _is_last_exchange(before, said, same):
         pairs = zip(before[:same], said, strict=False)
-        return [*(old if is_hidden_form(old, new) else new for old, new in pairs), *said[same:]]
+        return [*(old if matches_hidden(old, new) else new for old, new in pairs), *said[same:]]
     raise NodeExistsError(
         f"the session {place.name[:80]!a} was committed with other messages. "
         "Fix: commit it with all that was said before",
@@ -451,7 +451,7 @@ def _are_same(known: Sequence[Message], given: Sequence[Message]) -> bool:
     """
     return all(
         old == new
-        or ((old.time or old.content.replace(HIDDEN, "").strip()) and is_hidden_form(old, new))
+        or ((old.time or old.content.replace(HIDDEN, "").strip()) and matches_hidden(old, new))
         for old, new in zip(known, given, strict=True)
     )
 
@@ -614,7 +614,7 @@ def said_in(nodes: Iterable[ContextNode]) -> list[Message]:
     return _joined(each for node in nodes for each in parse(node.content))
 
 
-def _joined(found: Iterable[Said]) -> list[Message]:
+def _joined(found: Iterable[TranscriptEntry]) -> list[Message]:
     messages: list[Message] = []
     for each in found:
         if each.piece and messages:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from perdure.context.events import directory_payload
-from perdure.context.node_files import ABSTRACT, OVERVIEW, said_at
+from perdure.context.node_files import ABSTRACT, OVERVIEW, read_text
 from perdure.context.reader import NodeReader, abstract_at
 from perdure.dataclass import dataclass
 from perdure.engine.building import Records
@@ -114,7 +114,7 @@ class Summaries:
             Locator(folder.key).child(name): text if told else None for name, text in texts.items()
         }
         read = self._kept.read
-        changed = {at: text for at, text in wanted.items() if said_at(at, read) != text}
+        changed = {at: text for at, text in wanted.items() if read_text(at, read) != text}
         if changed:
             self._kept.write_all(changed)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perdure.engine.emissions import Emitted, key_of
-from perdure.sqlite import DatabaseFile, Tables, look
+from perdure.sqlite import Schema, SqliteFile, read_snapshot
 
 if TYPE_CHECKING:
     from perdure.engine.briefing import BriefingItem
@@ -29,7 +29,7 @@ _SESSION_DAYS = 60
 """So long a session that goes on is known to have been counted."""
 _COUNT_DAYS = 730
 _DAY_SECONDS = 86_400
-_TABLES = Tables(
+_TABLES = Schema(
     "the counts of what was used",
     1,
     (
@@ -64,8 +64,8 @@ def count_uses(home: Path, session: str, shown: Iterable[Emitted], used: Iterabl
     rows = [(*name, int(name in names)) for name in dict.fromkeys(map(name_of, shown))]
     whose = key_of(session)
     with (
-        closing(DatabaseFile(str(home / "hooks" / _FILE), _TABLES)) as file,
-        file.changing(outlasts_power=False) as db,
+        closing(SqliteFile(str(home / "hooks" / _FILE), _TABLES)) as file,
+        file.transaction(durable=False) as db,
     ):
         for node, key, is_used in rows:
             known = db.execute(_SEEN, (whose, node, key)).fetchone()
@@ -103,7 +103,9 @@ def used_in(home: Path, session: str) -> int:
     asked = "SELECT count(*) FROM seen WHERE session = ? AND used"
     if not path.exists():
         return 0
-    found = look(path, _TABLES, lambda db: db.execute(asked, (key_of(session),)).fetchone())
+    found = read_snapshot(
+        path, _TABLES, lambda db: db.execute(asked, (key_of(session),)).fetchone()
+    )
     return int(found[0]) if found else 0
 
 
@@ -116,5 +118,5 @@ def _unused(home: Path) -> dict[Name, int]:
     asked = "SELECT node, key, shown FROM counts WHERE used = 0 AND shown >= ?"
     if not path.exists():  # as nearly always
         return {}
-    found = look(path, _TABLES, lambda db: db.execute(asked, (LEAST_SESSIONS,)).fetchall())
+    found = read_snapshot(path, _TABLES, lambda db: db.execute(asked, (LEAST_SESSIONS,)).fetchall())
     return {(str(node), str(key)): int(shown) for node, key, shown in found or ()}

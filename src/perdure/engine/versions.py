@@ -33,7 +33,7 @@ from perdure.model import RequestContext
 from perdure.model.request import place_named, text_named
 from perdure.proofs.keys import PublicKey, SigningKey
 from perdure.proofs.proof import InclusionProof, Proven, Prover, verify_proof
-from perdure.sqlite import read_only
+from perdure.sqlite import open_read_only
 from perdure.storage import ABSENT, Locator, content_hash
 from perdure.storage.content import Expectation
 from perdure.storage.history import BlamedLine, Event, History, Version
@@ -410,7 +410,7 @@ def _damaged(catalogue: Path, faults: Iterable[Fault]) -> dict[CID, list[Damaged
     if not cids:
         return {}
     try:
-        with read_only(catalogue) as database:
+        with open_read_only(catalogue) as database:
             rows = {cid: database.execute(_BOUND_TO, (bytes(cid),)) for cid in cids}
             return {cid: [Damaged(*row) for row in found] for cid, found in rows.items()}
     except StorageError:  # it is derived, and may be gone or damaged too

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from pathlib import Path
 
-from perdure.files import Closing
+from perdure.files import Closeable
 from perdure.storage.confined import system_library
 
 MOST_FOLDERS = 4_096
@@ -27,7 +27,7 @@ _WANTED = _MODIFIED | _ATTRIBUTES | _CLOSED | _MOVED | _CREATED | _DELETED | _GO
 _OTHER_FOLDERS = _OVERFLOW | _IS_FOLDER
 
 
-class ChangeWatcher(Closing):
+class ChangeWatcher(Closeable):
     """Tells whether anything in some folders changed, so that they need not be looked at again.
 
     The kernel queues an event before the call that changes a file returns. So if the queue is

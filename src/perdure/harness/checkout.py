@@ -24,12 +24,12 @@ from perdure.model.anchors import (
     MOVED,
     ON_EVERY_BRANCH,
     UNKNOWN,
+    AnchoredStatement,
     Anchors,
-    Command,
-    Origin,
-    Span,
-    Stated,
-    Verdict,
+    AnchorStatus,
+    CommandAnchor,
+    FileAnchor,
+    SessionOrigin,
 )
 from perdure.patterns import later
 from perdure.storage.confined import FILE, LOOK, opener
@@ -85,7 +85,9 @@ class WorkingTree:
         self._search_seconds = _SEARCH_SECONDS
 
     # ------------------------------------------------------------ what a statement names
-    def anchored(self, text: str, when: datetime | None, origin: Origin | None) -> Anchors | None:
+    def anchors_of(
+        self, text: str, when: datetime | None, origin: SessionOrigin | None
+    ) -> Anchors | None:
         """Return what a statement of that time names; of a file that changed since, no hash."""
         branch, commit = head_of(self._checkout) if origin is None else origin[1:]
         found = Anchors(
@@ -98,17 +100,17 @@ class WorkingTree:
         )
         return found if found.names_code or found.commit else None
 
-    def _spans(self, text: str, when: datetime | None) -> Iterator[Span]:
+    def _spans(self, text: str, when: datetime | None) -> Iterator[FileAnchor]:
         symbols = dict.fromkeys(spans.symbols_in(text))
         for named in self._paths(text):
             found = self.look(named.path)
             if found.kind != "file" or (when and self._is_newer(named.path, when)):
-                yield Span(named.path)
+                yield FileAnchor(named.path)
                 continue
             parts = list(_parts(named, found, list(symbols), text))
             for each in parts:
                 symbols.pop(each.symbol, None)
-            yield from parts or [Span(named.path, found.blob)]
+            yield from parts or [FileAnchor(named.path, found.blob)]
         if symbols:
             yield from self._defined(list(symbols), when)
 
@@ -121,7 +123,7 @@ class WorkingTree:
                     yield named._replace(path=path)
                     break
 
-    def _defined(self, names: Sequence[str], when: datetime | None) -> Iterator[Span]:
+    def _defined(self, names: Sequence[str], when: datetime | None) -> Iterator[FileAnchor]:
         """Yield what is defined in one tracked file alone, as far as a short search finds it."""
         pattern = rf"({'|'.join(names)})"
         asked = ("-C", self._root, "grep", "-I", "-l", "-w", "-E", "-e", pattern)
@@ -129,7 +131,7 @@ class WorkingTree:
         listed = run_git(asked, self._search_seconds) if self._search_seconds > 0 else None
         self._search_seconds -= monotonic() - began
         files = (listed or "").splitlines()[:_MOST_FILES]
-        found: dict[str, list[Span]] = {name: [] for name in names}
+        found: dict[str, list[FileAnchor]] = {name: [] for name in names}
         for path in files:
             there = self.look(path) if spans.is_within(path) else _File("none")
             if there.kind == "file" and not (when and self._is_newer(path, when)):
@@ -139,14 +141,14 @@ class WorkingTree:
         if len(files) < _MOST_FILES:
             yield from (parts[0] for parts in found.values() if len(parts) == 1)
 
-    def _commands(self, text: str) -> Iterator[Command]:
+    def _commands(self, text: str) -> Iterator[CommandAnchor]:
         for each in spans.commands_in(text):
             folders = dict.fromkeys((self._within, ""))
             paths = (f"{top}/{file}" if top else file for top in folders for file in each.files)
             for path in paths:
                 found = self.look(path)
                 if found.kind == "file" and spans.defines(path, found.text, each.name):
-                    yield Command(each.text, path, found.blob)
+                    yield CommandAnchor(each.text, path, found.blob)
                     break
 
     def _is_newer(self, path: str, when: datetime) -> bool:
@@ -183,9 +185,12 @@ class WorkingTree:
             os.close(descriptor)
 
     # ------------------------------------------------------------ what became of it
-    def checked(
-        self, stated: Sequence[Stated], seconds: float, clock: Callable[[], float] = monotonic
-    ) -> list[Verdict]:
+    def check(
+        self,
+        stated: Sequence[AnchoredStatement],
+        seconds: float,
+        clock: Callable[[], float] = monotonic,
+    ) -> list[AnchorStatus]:
         """Return a verdict on each; at most three quarters of the time are for git.
 
         What is not reached in time is unknown, and its note says so.
@@ -202,27 +207,27 @@ _MOST_FILES = 40
 
 def _parts(
     named: spans.NamedPath, found: _File, symbols: Sequence[str], text: str
-) -> Iterator[Span]:
+) -> Iterator[FileAnchor]:
     """Yield the lines, definitions and pieces of code that a statement names of a file."""
     if len(found.data) > _MOST_PARSED:
         return
     count = named.last - named.first + 1
     if named.first and (lines := spans.hash_of_lines(found.text, named.first, count)):
-        yield Span(named.path, found.blob, "", lines, named.first, count)
+        yield FileAnchor(named.path, found.blob, "", lines, named.first, count)
     for name in symbols:
         if (part := _definition(found, name, named.path)) is not None:
             yield part
     for snippet in spans.snippets_in(text):
         line = spans.line_with(found.text, snippet)
         if line and (one := spans.hash_of_lines(found.text, line, 1)):
-            yield Span(named.path, found.blob, "", one, line, 1)
+            yield FileAnchor(named.path, found.blob, "", one, line, 1)
 
 
-def _definition(found: _File, name: str, path: str) -> Span | None:
+def _definition(found: _File, name: str, path: str) -> FileAnchor | None:
     if len(found.data) > _MOST_PARSED:
         return None
     part = spans.definition(found.text, name, path)
-    return None if part is None else Span(path, found.blob, name, part.hash, part.line)
+    return None if part is None else FileAnchor(path, found.blob, name, part.hash, part.line)
 
 
 class _Finding(NamedTuple):
@@ -253,16 +258,16 @@ class _Check:
         self._deadline = clock() + seconds
         self._files: dict[str, _File] = {}
 
-    def verdicts(self, stated: Sequence[Stated]) -> list[Verdict]:
+    def verdicts(self, stated: Sequence[AnchoredStatement]) -> list[AnchorStatus]:
         own = [self._of_repository(each) for each in stated]
         self._ask(own)
         return [self._verdict(each) for each in own]
 
-    def _of_repository(self, stated: Stated) -> Stated:
+    def _of_repository(self, stated: AnchoredStatement) -> AnchoredStatement:
         same = filter(self._tree.is_same_repository, stated.anchors)
-        return Stated(stated.text, stated.kind, stated.date, tuple(same))
+        return AnchoredStatement(stated.text, stated.kind, stated.date, tuple(same))
 
-    def _ask(self, stated: Iterable[Stated]) -> None:
+    def _ask(self, stated: Iterable[AnchoredStatement]) -> None:
         """Ask git about commits of other branches, and about files of which no hash was kept."""
         branch, head = self._ancestry.head
         seconds = min(self._seconds * _FOR_GIT, self._left())
@@ -285,7 +290,7 @@ class _Check:
         return self._deadline - self._clock()
 
     # ------------------------------------------------------------ one statement
-    def _verdict(self, stated: Stated) -> Verdict:
+    def _verdict(self, stated: AnchoredStatement) -> AnchorStatus:
         findings = list(self._findings(stated))
         places = [self._place(stated, each, findings) for each in stated.anchors]
         if places and _HERE not in places:
@@ -293,10 +298,10 @@ class _Check:
             gone = _ELSEWHERE not in places
             why = f"the branch {branches} is gone and was not merged" if gone else ""
             held = why or f"it holds on the branch {branches}, which is not merged here"
-            return Verdict(_state(findings), held_back=held, is_abandoned=gone)
+            return AnchorStatus(_state(findings), held_back=held, is_abandoned=gone)
         return _summed_up(findings, stated)
 
-    def _findings(self, stated: Stated) -> Iterator[_Finding]:
+    def _findings(self, stated: AnchoredStatement) -> Iterator[_Finding]:
         newest = next((each for each in reversed(stated.anchors) if each.names_code), None)
         if newest is None:
             yield from self._noticed(stated)
@@ -312,7 +317,9 @@ class _Check:
             return _LATE
         return None if spans.is_within(path) else _UNKNOWN
 
-    def _place(self, stated: Stated, anchors: Anchors, findings: Sequence[_Finding]) -> str:
+    def _place(
+        self, stated: AnchoredStatement, anchors: Anchors, findings: Sequence[_Finding]
+    ) -> str:
         """Return where a statement holds that was made there; here, if that can't be decided."""
         branch = self._ancestry.head[0]
         is_free = stated.kind in ON_EVERY_BRANCH and not findings
@@ -343,7 +350,7 @@ class _Check:
             self._files[path] = self._tree.look(path)
         return self._files[path]
 
-    def _span(self, span: Span) -> _Finding:
+    def _span(self, span: FileAnchor) -> _Finding:
         found = self._look(span.path)
         if found.kind == "none":
             return self._moved(span)
@@ -359,7 +366,7 @@ class _Check:
             return _Finding(FRESH, span.path)
         return _Finding(MOVED, span.path, f"{span.path}:{line}" if span.lines else "")
 
-    def _moved(self, span: Span) -> _Finding:
+    def _moved(self, span: FileAnchor) -> _Finding:
         """Return where a file is now that is gone: by its content, or else by its name."""
         ancestry = self._ancestry
         same = ancestry.with_content(span.blob) if _BLOB.fullmatch(span.blob) else []
@@ -379,7 +386,7 @@ class _Check:
             return _Finding(CHANGED, span.path, others[0])
         return _Finding(CHANGED, span.path, is_gone=ancestry.can_search)
 
-    def _command(self, command: Command) -> _Finding:
+    def _command(self, command: CommandAnchor) -> _Finding:
         found = self._look(command.path)
         if found.kind == "large":
             return _UNKNOWN
@@ -391,7 +398,7 @@ class _Check:
         return _Finding(CHANGED, f"`{command.text}`", since=found.changed, is_gone=True)
 
     # ------------------------------------------------------------ without hashes
-    def _noticed(self, stated: Stated) -> Iterator[_Finding]:
+    def _noticed(self, stated: AnchoredStatement) -> Iterator[_Finding]:
         """Yield what became of the files that a sentence names, by what git had at its commit.
 
         The working tree may have been another then, so none of them is called fresh.
@@ -413,13 +420,13 @@ class _Check:
                 yield _UNKNOWN
 
 
-def _paths_of(stated: Stated, anchors: Anchors) -> list[str]:
+def _paths_of(stated: AnchoredStatement, anchors: Anchors) -> list[str]:
     if anchors.names_code:
         return [each.path for each in anchors.spans]
     return [each.path for each in spans.paths_in(stated.text)]
 
 
-def _line_of(span: Span, found: _File) -> int | None:
+def _line_of(span: FileAnchor, found: _File) -> int | None:
     """Return the line at which a part of a file is now, unchanged; None if it is not."""
     if not span.hash or len(found.data) > _MOST_PARSED:
         return None
@@ -436,16 +443,16 @@ def _state(findings: Iterable[_Finding]) -> str:
     return next((each for each in _ORDER if each in states), UNKNOWN)
 
 
-def _summed_up(findings: Sequence[_Finding], stated: Stated) -> Verdict:
+def _summed_up(findings: Sequence[_Finding], stated: AnchoredStatement) -> AnchorStatus:
     state = _state(findings)
     if findings and all(each.is_gone for each in findings):
         gone = ", ".join(dict.fromkeys(each.what for each in findings))
-        return Verdict(state, held_back=f"{gone} gone since {_day(stated)}")
+        return AnchorStatus(state, held_back=f"{gone} gone since {_day(stated)}")
     notes = dict.fromkeys(_note(each, stated) for each in findings if each.state == state)
-    return Verdict(state, "; ".join(filter(None, notes)))
+    return AnchorStatus(state, "; ".join(filter(None, notes)))
 
 
-def _note(finding: _Finding, stated: Stated) -> str:
+def _note(finding: _Finding, stated: AnchoredStatement) -> str:
     if finding.state == MOVED:
         return f"now {finding.to}" if finding.to else ""
     if finding.state != CHANGED:
@@ -456,7 +463,7 @@ def _note(finding: _Finding, stated: Stated) -> str:
     return f"{finding.what} {'gone' if finding.is_gone else 'changed'} since {since}"
 
 
-def _day(stated: Stated, changed: date | None = None) -> str:
+def _day(stated: AnchoredStatement, changed: date | None = None) -> str:
     """Return when a file was written, if that is later than the statement; else its day."""
     made = stated.date.date() if stated.date else None
     newest = max(filter(None, (made, changed)), default=None)

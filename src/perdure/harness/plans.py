@@ -11,11 +11,11 @@ from typing import NamedTuple
 from perdure.errors import ActivePlanError, InvalidValueError, PlanNameError, StorageError
 from perdure.harness.projects import HARNESS, read_mark
 from perdure.harness.state import StateDir, names_in, read_in
-from perdure.markdown import Task, headings, tasks
+from perdure.markdown import TaskItem, headings, tasks
 from perdure.model.uri import check_slug
 
 
-def tasks_in(text: str) -> list[Task]:
+def tasks_in(text: str) -> list[TaskItem]:
     """Return the tasks of a plan in their order, those that are open and those that are done."""
     return [task for task in tasks(text) if task.mark in " xX"]
 
@@ -59,7 +59,7 @@ class PlanText(NamedTuple):
         return title_of(self.text)
 
     @property
-    def tasks(self) -> list[Task]:
+    def tasks(self) -> list[TaskItem]:
         return tasks_in(self.text)
 
     @property

@@ -13,8 +13,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from perdure.errors import NotTextError, ProjectError, explain_reading
-from perdure.model.project_aliases import BORN, Aliases, Identity
+from perdure.errors import NotTextError, ProjectError, storage_read_error
+from perdure.model.project_aliases import BORN, ProjectAliases, ProjectIdentity
 from perdure.model.uri import SLUG, check_slug, slugify
 from perdure.patterns import later
 from perdure.storage import Locator, StorageBackend
@@ -172,7 +172,7 @@ def read_local(project_root: str, name: str) -> str | None:
     except OSError as error:
         if error.errno in _NOTHING:
             return None
-        raise explain_reading(error, project_root, key) from error
+        raise storage_read_error(error, project_root, key) from error
 
 
 def read_mark(project_root: str, name: str) -> str | None:
@@ -206,11 +206,11 @@ class Project(NamedTuple):
     """`repository`, `worktree` of one, or a `folder` that is none."""
 
 
-_NO_ALIASES = Aliases()
+_NO_ALIASES = ProjectAliases()
 
 
 def resolve_project(
-    cwd: str, backend: StorageBackend | None, aliases: Aliases = _NO_ALIASES
+    cwd: str, backend: StorageBackend | None, aliases: ProjectAliases = _NO_ALIASES
 ) -> Project:
     """Return the project of a folder; `ProjectError` if there is no such folder.
 
@@ -228,14 +228,14 @@ def resolve_project(
     return Project(slug, place, backend, root, FOLDER if checkout is None else tracked)
 
 
-def identity_at(cwd: str) -> Identity:
+def identity_at(cwd: str) -> ProjectIdentity:
     """Return the identity of a folder's project, also of a folder that is gone; "" for none."""
     try:
         root = project_root(cwd)
     except ProjectError:
         folder = Path(os.path.normpath(cwd))
         known = folder.is_absolute() and not _is_nobodys(folder)
-        return Identity(_told_apart(folder.name, str(folder)) if known else "")
+        return ProjectIdentity(_told_apart(folder.name, str(folder)) if known else "")
     found = _identity(cwd, Path(root), checkout_at(Path(root)))
     return found._replace(folder=os.path.realpath(cwd))
 
@@ -285,23 +285,25 @@ def _is_top(folder: Path) -> bool:
 
 
 # ---------------------------------------------------------------- names
-def _identity(cwd: str, root: Path, checkout: Checkout | None) -> Identity:
+def _identity(cwd: str, root: Path, checkout: Checkout | None) -> ProjectIdentity:
     """Return what tells a project: as configured, by its repository, by its path; "" for none."""
     below = Path(os.path.realpath(cwd)).relative_to(root).as_posix()
     within = "" if below == "." else below
     for top in [root] if checkout is None or checkout.main is None else [root, checkout.main]:
         if (named := _configured(top / HARNESS / SETTINGS)) is not None:
-            return Identity(named, within)
+            return ProjectIdentity(named, within)
     if checkout is None:
         named = "" if _is_nobodys(root) else _told_apart(root.name, str(root))
-        return Identity(named, within, births=cache(partial(_births, root)))
+        return ProjectIdentity(named, within, births=cache(partial(_births, root)))
     common, first = checkout.common, cache(partial(root_identity, checkout.common))
     births = cache(partial(_births, common, *filter(None, [checkout.main])))
     if remote := identity_of(checkout.remote):
         slug = slug_of_identity(remote)
     else:
         slug = first() or _told_apart((checkout.main or common).name, f"{common}{_born(common)}")
-    return Identity(slug, within, first, births, partial(_is_own, common, first), bool(remote))
+    return ProjectIdentity(
+        slug, within, first, births, partial(_is_own, common, first), bool(remote)
+    )
 
 
 def _is_own(common: Path, root: Callable[[], str]) -> bool:

@@ -9,7 +9,7 @@ from perdure.errors import (
     HarnessError,
     PlanNameError,
     StorageError,
-    explain,
+    storage_error,
 )
 from perdure.harness.plans import MARKER, Plan, PlanText, named_plan, read_plan
 from perdure.harness.projects import HARNESS, Project
@@ -90,7 +90,7 @@ def _explained(project_root: str, key: str) -> Iterator[None]:
     except StorageError:
         raise
     except OSError as error:
-        raise explain(error, project_root, key) from error
+        raise storage_error(error, project_root, key) from error
 
 
 def start_plan(place: StateDir, device: Device, plan: Plan, text: str) -> PlanText:

@@ -22,8 +22,8 @@ from perdure.model.record import (
     check_filters,
 )
 from perdure.model.uri import check_id
-from perdure.model.values import JSON, moment, shown
-from perdure.times import first, last
+from perdure.model.values import JSON, shown, utc_time
+from perdure.times import end_of, start_of
 
 Value = TypeVar("Value")
 
@@ -160,13 +160,13 @@ def _micros(value: JSON, name: str) -> int:
         raise InvalidValueError(
             f"{name} is {shown(value)}. Fix: give an ISO time with a zone."
         ) from None
-    return (moment(time, name) - _EPOCH) // _MICROSECOND
+    return (utc_time(time, name) - _EPOCH) // _MICROSECOND
 
 
 def _time_or_day(value: JSON, name: str) -> tuple[int, int]:
     with suppress(ValueError):
         day = date.fromisoformat(_text(value, name))
-        return (first(day) - _EPOCH) // _MICROSECOND, (last(day) - _EPOCH) // _MICROSECOND
+        return (start_of(day) - _EPOCH) // _MICROSECOND, (end_of(day) - _EPOCH) // _MICROSECOND
     return (_micros(value, name),) * 2
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 from perdure.artifacts import Derived, Literal, canonical
 from perdure.artifacts.artifact import sid_of
 from perdure.errors import DamageError, EmbeddingError, PerdureError, StaleIndexError
-from perdure.files import Way
+from perdure.files import Quarantine
 from perdure.index.contract import Embedder
 from perdure.index.vectors import quantised
 from perdure.model.uri import segment_of
@@ -32,9 +32,9 @@ _MOST_OPEN = 8
 class VectorMemo:
     """Gives texts their vectors, as whole numbers of the same direction."""
 
-    def __init__(self, folder: Path, embedder: Embedder, way: Way | None = None) -> None:
+    def __init__(self, folder: Path, embedder: Embedder, way: Quarantine | None = None) -> None:
         self._folder = folder
-        self._way = way or Way(folder)
+        self._way = way or Quarantine(folder)
         self._open: OrderedDict[Path, ArtifactStore] = OrderedDict()
         self._embedder = embedder
         self._parameters = _parameters(embedder)
@@ -114,7 +114,7 @@ class VectorMemo:
         if store is not None and not folder.is_dir():
             store.close()
             store = None
-        self._way.free(folder)
+        self._way.clear_folder(folder)
         self._open[folder] = store = store or ArtifactStore.open(folder)
         while len(self._open) > _MOST_OPEN:
             self._open.popitem(last=False)[1].close()

@@ -11,10 +11,10 @@ from perdure.frontmatter import join
 from perdure.markdown import aliases, marks
 from perdure.model import ContextNode, ContextType, IndexRecord, Level
 from perdure.model.record import ACCOUNT, OWNER_SPACE, VALID_FROM, VALID_UNTIL, record_id
-from perdure.model.speech import SAID, Kind, speech_of
-from perdure.model.transcript import HIDDEN, Said, parse
+from perdure.model.speech import SPOKEN, SpeechKind, speech_of
+from perdure.model.transcript import HIDDEN, TranscriptEntry, parse
 from perdure.model.values import JSON, MAX_ABSTRACT, frozen_as_is, shortened
-from perdure.times import read_moment
+from perdure.times import read_time
 
 CHARACTERS = 900
 """About two hundred tokens of English."""
@@ -28,7 +28,7 @@ _MOST_NAMES = 20
 _END = 60
 """So many characters are the end of a message."""
 _WORD = re.compile(r"[^\W_]+")
-_INDEXED = SAID | {Kind.SUMMARY}
+_INDEXED = SPOKEN | {SpeechKind.SUMMARY}
 Plain = dict[str, str | int | tuple[str | int, ...]]
 """What a record says, made of what was checked."""
 
@@ -139,7 +139,7 @@ class Piece(NamedTuple):
     """The words of the message that it is of, or its own."""
     date: datetime | None = None
     headings: tuple[str, ...] = ()
-    said: Said | None = None
+    said: TranscriptEntry | None = None
     party: tuple[str, ...] = ()
     """Who speaks in the session."""
 
@@ -205,7 +205,7 @@ def _pieces(node: ContextNode, called: Sequence[str]) -> Iterator[Piece]:
     if said:
         yield from _turns(said)
         return
-    date = read_moment(node.metadata.get("date"))
+    date = read_time(node.metadata.get("date"))
     has_content = node.content.strip() or not node.metadata.get("in_place")
     for passage in passages(node.content) if has_content else cut(node.frontmatter or ""):
         yield Piece(
@@ -219,7 +219,7 @@ def _pieces(node: ContextNode, called: Sequence[str]) -> Iterator[Piece]:
         )
 
 
-def _turns(said: Sequence[Said]) -> Iterator[Piece]:
+def _turns(said: Sequence[TranscriptEntry]) -> Iterator[Piece]:
     spoken = [found for each in said for found in _spoken(each)]
     party = tuple(dict.fromkeys(each.message.speaker for each, _, _ in spoken))
     for each, text, line in spoken:
@@ -238,7 +238,7 @@ def _turns(said: Sequence[Said]) -> Iterator[Piece]:
             )
 
 
-def _spoken(said: Said) -> Iterator[tuple[Said, str, int]]:
+def _spoken(said: TranscriptEntry) -> Iterator[tuple[TranscriptEntry, str, int]]:
     """Yield what a person or the agent said in a message, with its first line; else nothing.
 
     If what nobody said stands in the middle of it, each paragraph of the rest is yielded; of what
@@ -248,7 +248,7 @@ def _spoken(said: Said) -> Iterator[tuple[Said, str, int]]:
     speech = speech_of(said.message.role, content)
     if speech.kind not in _INDEXED or not speech.text.replace(HIDDEN, "").strip():
         return
-    if speech.kind is Kind.SUMMARY:
+    if speech.kind is SpeechKind.SUMMARY:
         said = replace(said, message=replace(said.message, role="system", name=""))
     whole = speech.text if speech.text in content else ""
     for text in [whole] if whole else speech.text.split("\n\n"):

@@ -91,7 +91,7 @@ class Asking:
                 reply = self._completer.complete(request, seconds=until - self._clock())
             except ServiceUnreachableError as error:
                 pause = max(error.wait, min(wait, LONGEST_WAIT) + random.random())  # noqa: S311 - no secret
-                if not left or not error.passing or self._clock() + pause >= until:
+                if not left or not error.is_transient or self._clock() + pause >= until:
                     raise
                 self._sleep(pause)
                 wait *= 2

@@ -7,7 +7,7 @@ from pathlib import Path
 from perdure.config import LanguageModelSettings
 from perdure.dataclass import dataclass
 from perdure.errors import StorageError
-from perdure.sqlite import read_only
+from perdure.sqlite import open_read_only
 
 _TODAY = """
     SELECT count(*), coalesce(sum(input_tokens + output_tokens), 0) FROM calls WHERE day = ?"""
@@ -33,7 +33,7 @@ def background_usage(home: Path, settings: LanguageModelSettings) -> BackgroundU
     """Return today's counter; a ledger that is absent, busy or unreadable counts as zero."""
     runs, tokens = 0, 0
     file = ledger_file(home)
-    with suppress(StorageError), read_only(file, _PATIENCE_SECONDS) as db:
+    with suppress(StorageError), open_read_only(file, _PATIENCE_SECONDS) as db:
         ((runs, tokens),) = db.execute(_TODAY, (datetime.now(UTC).date().isoformat(),))
     allowed = settings.runs_per_day, settings.tokens_per_day
     return BackgroundUsage(settings.background, runs, allowed[0], tokens, allowed[1])

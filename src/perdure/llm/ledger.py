@@ -19,11 +19,11 @@ from perdure.errors import (
     RequestRefusedError,
     ServiceUnreachableError,
 )
-from perdure.files import Closing
+from perdure.files import Closeable
 from perdure.llm.contract import Completer, Reply, Request, Usage
 from perdure.llm.counter import ledger_file
-from perdure.model.values import counted, moment, shown
-from perdure.sqlite import DatabaseFile, Tables
+from perdure.model.values import count, shown, utc_time
+from perdure.sqlite import Schema, SqliteFile
 
 _PLAIN = f"{ascii_letters} ".encode()
 _PLAIN_PER_TOKEN = 3
@@ -41,8 +41,8 @@ class Budget:
     runs: int = 20
 
     def __post_init__(self) -> None:
-        counted(self.tokens, "limit of tokens")
-        counted(self.runs, "limit of runs")
+        count(self.tokens, "limit of tokens")
+        count(self.runs, "limit of runs")
 
 
 def most_used(request: Request, max_output_tokens: int) -> Usage:
@@ -65,7 +65,7 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _NOTHING = Usage(0, 0)
 _VERSION = 1
-_TABLES = Tables(
+_TABLES = Schema(
     name="the ledger of language models",
     version=_VERSION,
     statements=(
@@ -82,7 +82,7 @@ _TABLES = Tables(
         "CREATE INDEX days ON calls (day)",
         f"PRAGMA user_version = {_VERSION}",
     ),
-    without="budgets begin again then, and what was spent is forgotten",
+    loss="budgets begin again then, and what was spent is forgotten",
 )
 _ADD = (
     "INSERT INTO calls (at, day, model, input_tokens, output_tokens, open) "
@@ -108,7 +108,7 @@ class Cost:
     output_tokens: int
 
 
-class Ledger(Closing):
+class Ledger(Closeable):
     """Every call is reserved before it is made, and settled when it is known what it came to.
 
     A reservation is on the disk when `reserve` returns. Of any number of threads and processes that
@@ -116,7 +116,7 @@ class Ledger(Closing):
     """
 
     def __init__(self, path: str, *, clock: Callable[[], datetime] | None = None) -> None:
-        self._file = DatabaseFile(path, _TABLES)
+        self._file = SqliteFile(path, _TABLES)
         self._clock = clock or (lambda: datetime.now(UTC))
 
     def close(self) -> None:
@@ -124,16 +124,16 @@ class Ledger(Closing):
 
     def reserve(self, model: str, most: Usage, budget: Budget) -> int:
         """Set aside what a call may come to, and return its number; else `OverBudgetError`."""
-        now = moment(self._clock(), "time of a call")
+        now = utc_time(self._clock(), "time of a call")
         day = now.date().isoformat()
-        with self._file.changing() as db:
+        with self._file.transaction() as db:
             _check(db, day, most.tokens, budget)
             row = (_micros(now), day, model, most.input_tokens, most.output_tokens)
             return int(db.execute(_ADD, row).lastrowid or 0)
 
     def settle(self, number: int, usage: Usage | None = None) -> None:
         """Note what a call came to; without `usage`, all that was reserved for it."""
-        with self._file.changing(outlasts_power=False) as db:  # lost, it counts for more
+        with self._file.transaction(durable=False) as db:  # lost, it counts for more
             if usage is None:
                 db.execute(_SETTLE, (number,))
             else:
@@ -145,8 +145,8 @@ class Ledger(Closing):
             raise InvalidValueError(
                 f"nothing is added up by {shown(by)}. Fix: use {', '.join(_TOTALS)}."
             )
-        begin = 0 if since is None else _micros(moment(since, "time to begin with"))
-        with self._file.reading() as db:
+        begin = 0 if since is None else _micros(utc_time(since, "time to begin with"))
+        with self._file.connection() as db:
             return [Cost(*row) for row in db.execute(_TOTALS[by], (begin,))]
 
 
@@ -197,7 +197,7 @@ class Metered:
         try:
             reply = self._inner.complete(request, seconds=seconds)
         except LanguageModelError as error:
-            unbilled = isinstance(error, ServiceUnreachableError) and not error.billed
+            unbilled = isinstance(error, ServiceUnreachableError) and not error.may_be_billed
             is_free = unbilled or isinstance(error, RequestRefusedError)
             self._ledger.settle(number, _NOTHING if is_free else None)
             raise

@@ -15,7 +15,7 @@ from perdure.errors import (
     RequestRefusedError,
     ServiceUnreachableError,
 )
-from perdure.http import Bounds, ExchangeError, check_service, post
+from perdure.http import ExchangeError, RequestLimits, check_service, post
 from perdure.llm.contract import (
     CHOICES,
     Answer,
@@ -28,7 +28,7 @@ from perdure.llm.contract import (
     Usage,
     is_closed,
 )
-from perdure.model.values import counted, plain, shown
+from perdure.model.values import count, plain, shown
 
 STRUCTURES = ("json_schema", "tool", "text")
 """How a service is made to answer in JSON: by its own feature, by a tool whose input is the answer,
@@ -73,7 +73,7 @@ class Service:
             raise InvalidValueError(
                 f"structured is {shown(self.structured)}. Fix: use {', '.join(STRUCTURES)}."
             )
-        counted(self.max_output_tokens, "most tokens of an answer", 1)
+        count(self.max_output_tokens, "most tokens of an answer", 1)
 
 
 class Adapter(ABC):
@@ -102,7 +102,7 @@ class Adapter(ABC):
         service = self._service
         url = f"{service.base_url.rstrip('/')}/{self.path}"
         key = {"Authorization": f"Bearer {service.api_key}"} if service.api_key else {}
-        bounds = Bounds(min(seconds, _MOST_SECONDS), MAX_ANSWER, service.clock)
+        bounds = RequestLimits(min(seconds, _MOST_SECONDS), MAX_ANSWER, service.clock)
         try:
             answer = post(url, asked, {**self.headers, **key}, bounds)
         except ExchangeError as error:
@@ -117,10 +117,10 @@ class Adapter(ABC):
         otherwise = "start it" if error.is_absent else "try again later, or check base_url in [llm]"
         fix = _FIXES.get(error.status, otherwise)
         what = f"{self.model} at {self._service.base_url}: {error}. Fix: {fix}."
-        if error.status and not error.passing:
+        if error.status and not error.is_transient:
             return RequestRefusedError(what)
         return ServiceUnreachableError(
-            what, passing=error.passing, billed=error.billed, wait=error.wait
+            what, passing=error.is_transient, billed=error.may_be_billed, wait=error.wait
         )
 
     def _wrong(self, what: str) -> AnswerMalformedError:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from perdure.exports import exports
 
 if TYPE_CHECKING:
-    from perdure.model.candidate import Action, CandidateMemory, WritePlan
+    from perdure.model.candidate import CandidateMemory, WriteAction, WritePlan
     from perdure.model.node import (
         MENTIONS,
         SUPERSEDED_BY,
@@ -24,7 +24,7 @@ else:
     __getattr__ = exports(
         __name__,
         {
-            "candidate": "Action CandidateMemory WritePlan",
+            "candidate": "WriteAction CandidateMemory WritePlan",
             "node": "MENTIONS SUPERSEDED_BY ContextNode ContextType EventStatus EventType "
             "NodeStatus OutboxEvent RelationEdge",
             "record": "IndexRecord Level SeedHit",
@@ -34,7 +34,7 @@ else:
     )
 
 __all__ = ["MENTIONS", "SUPERSEDED_BY", "ContextNode", "ContextType", "NodeStatus", "RelationEdge"]
-__all__ += ["Action", "CandidateMemory", "WritePlan"]
+__all__ += ["CandidateMemory", "WriteAction", "WritePlan"]
 __all__ += ["EventStatus", "EventType", "OutboxEvent"]
 __all__ += ["IndexRecord", "Level", "SeedHit"]
 __all__ += ["RequestContext", "Role", "check_owner_space"]

@@ -13,7 +13,7 @@ ON_EVERY_BRANCH = frozenset({"rule", "preference"})
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class FileAnchor:
     """A file that a statement names, or a part of it."""
 
     path: str
@@ -30,7 +30,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class CommandAnchor:
     """A command that the checkout defines, such as `make test`."""
 
     text: str
@@ -48,8 +48,8 @@ class Anchors:
     branch: str = ""
     commit: str = ""
     date: str = ""
-    spans: tuple[Span, ...] = ()
-    commands: tuple[Command, ...] = ()
+    spans: tuple[FileAnchor, ...] = ()
+    commands: tuple[CommandAnchor, ...] = ()
 
     @property
     def names_code(self) -> bool:
@@ -74,16 +74,17 @@ def anchors_of(given: object) -> Anchors | None:
         return None
     spans = (_span(each) for each in _mappings(given.get("spans")))
     commands = (
-        Command(*_texts(each, "text", "path", "blob")) for each in _mappings(given.get("commands"))
+        CommandAnchor(*_texts(each, "text", "path", "blob"))
+        for each in _mappings(given.get("commands"))
     )
     repository, branch, commit, date = _texts(given, "repository", "branch", "commit", "date")
     return Anchors(repository, branch, commit, date, tuple(spans), tuple(commands))
 
 
-def _span(given: Mapping[object, object]) -> Span:
+def _span(given: Mapping[object, object]) -> FileAnchor:
     path, blob, symbol, hash_ = _texts(given, "path", "blob", "symbol", "hash")
     line, lines = _numbers(given, "line", "lines")
-    return Span(path, blob, symbol, hash_, line, lines)
+    return FileAnchor(path, blob, symbol, hash_, line, lines)
 
 
 def _mappings(given: object) -> Iterator[Mapping[object, object]]:
@@ -111,7 +112,7 @@ def session_anchors(metadata: Mapping[str, JSON]) -> tuple[Anchors, ...]:
     return (Anchors(branch=branch, commit=commit),) if branch or commit else ()
 
 
-class Origin(NamedTuple):
+class SessionOrigin(NamedTuple):
     """Where a session worked; branch and commit are empty if they are not known."""
 
     folder: str
@@ -120,7 +121,7 @@ class Origin(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class AnchoredStatement:
     """A statement to check, or a sentence of a session."""
 
     text: str
@@ -131,7 +132,7 @@ class Stated:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class AnchorStatus:
     """Whether what a statement names is still as it was, and whether it holds in this checkout."""
 
     state: str = UNKNOWN
@@ -144,20 +145,22 @@ class Verdict:
     """Whether its branch is gone, and was never merged."""
 
 
-UNCHECKED = Verdict()
+UNCHECKED = AnchorStatus()
 
 
-def hedged(text: str, verdict: Verdict) -> str:
+def hedged(text: str, verdict: AnchorStatus) -> str:
     """Return a line with what changed since."""
     return f"{text} ({verdict.note})" if verdict.note else text
 
 
-class Checkout(Protocol):
-    def anchored(self, text: str, when: datetime | None, origin: Origin | None) -> Anchors | None:
+class AnchorChecker(Protocol):
+    def anchors_of(
+        self, text: str, when: datetime | None, origin: SessionOrigin | None
+    ) -> Anchors | None:
         """Return what a statement of that time names; None if nothing can be known of it.
 
         Without `origin`, branch and commit are those of now.
         """
 
-    def checked(self, stated: Sequence[Stated], seconds: float) -> list[Verdict]:
+    def check(self, stated: Sequence[AnchoredStatement], seconds: float) -> list[AnchorStatus]:
         """Return a verdict on each; what is not reached in that time is unknown."""

@@ -15,10 +15,10 @@ from perdure.model.values import (
     MAX_CONTENT,
     MAX_OVERVIEW,
     bounded,
+    fraction,
     frozen,
-    moment,
-    share,
     shown,
+    utc_time,
 )
 
 
@@ -61,10 +61,10 @@ class CandidateMemory:
         if not self.content.strip():
             raise InvalidValueError("a candidate says nothing. Fix: give it content.")
         put(self, "who", _people(self.who))
-        put(self, "confidence", share(self.confidence, "confidence"))
+        put(self, "confidence", fraction(self.confidence, "confidence"))
         put(self, "metadata", frozen(self.metadata, "metadata"))
         if self.when is not None:
-            put(self, "when", moment(self.when, "time"))
+            put(self, "when", utc_time(self.when, "time"))
 
 
 def _people(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ def _people(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(bounded(each, MAX_ABSTRACT, "name of who it is about") for each in names)
 
 
-class Action(Enum):
+class WriteAction(Enum):
     CREATE = "create"
     MERGE = "merge"
     APPEND = "append"
@@ -89,7 +89,7 @@ class WritePlan:
     to find. To skip or archive there is none, and nothing is superseded.
     """
 
-    action: Action
+    action: WriteAction
     uri: str
     reason: str
     node: ContextNode | None = None
@@ -101,13 +101,13 @@ class WritePlan:
     """The statement that says the same, if there was one."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.action, Action):
+        if not isinstance(self.action, WriteAction):
             raise InvalidValueError(f"{shown(self.action)} is no action. Fix: use an Action.")
         if not Uri.parse(self.uri).is_node:
             raise InvalidValueError(f"{self.uri!a} is a folder. Fix: plan for a node.")
         if not isinstance(self.node, ContextNode | None):
             raise InvalidValueError(f"{shown(self.node)} is no node. Fix: give a ContextNode.")
-        writes = self.action in {Action.CREATE, Action.MERGE, Action.APPEND}
+        writes = self.action in {WriteAction.CREATE, WriteAction.MERGE, WriteAction.APPEND}
         if writes != (self.node is not None):
             raise InvalidValueError(
                 f"to {self.action.value} {'needs a' if writes else 'takes no'} node. "
@@ -121,7 +121,7 @@ class WritePlan:
             raise InvalidValueError(
                 f"the plan is for {self.uri!a}, its node is {self.node.uri!a}. Fix: plan for one."
             )
-        creates = self.action is Action.CREATE
+        creates = self.action is WriteAction.CREATE
         if self.node is not None and creates != (self.node.version == 1):
             raise InvalidValueError(
                 f"to {self.action.value} a node of version {self.node.version} can't be. "

@@ -2,7 +2,7 @@
 
 Understood are OpenAI chat messages and Responses items, Anthropic messages with their blocks, and
 any mapping with a role and content; as dicts, or as the SDKs' own objects (`model_dump`), also
-whole answers of OpenAI's. What a session can't hold is reported (`LeftOut`), never refused. Each
+whole answers of OpenAI's. What a session can't hold is reported (`SkippedContent`), never refused. Each
 message is read by itself, so that the same message is the same wherever it is given.
 """
 
@@ -15,7 +15,7 @@ from perdure.errors import InvalidValueError
 from perdure.model.transcript import Message
 from perdure.model.values import MAX_SHOWN, shortened, shown
 from perdure.patterns import later
-from perdure.times import read_moment
+from perdure.times import read_time
 
 _ROLES = {
     "user": "user",
@@ -49,7 +49,7 @@ _NO_JSON = "JSON can't say it"
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class SkippedContent:
     message: int
     """Which of the given messages, from 0."""
     what: str
@@ -57,16 +57,16 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadMessages:
+class ParsedMessages:
     """What was given, as far as a session can hold it."""
 
     messages: tuple[Message, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[SkippedContent, ...]
     sources: tuple[int, ...]
     """For each message, which of the given ones it is from; one may become several, or none."""
 
 
-def read_messages(given: Iterable[object]) -> ReadMessages:
+def read_messages(given: Iterable[object]) -> ParsedMessages:
     """Read messages. Each is kept, or part of it, or it is in `left_out`.
 
     A tool's call and its result are messages of the role tool; a role that is not known becomes
@@ -75,7 +75,7 @@ def read_messages(given: Iterable[object]) -> ReadMessages:
     if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__iter__"):
         raise InvalidValueError(f"{shown(given)} is not a list of messages. Fix: give a list.")
     messages: list[Message] = []
-    left_out: list[LeftOut] = []
+    left_out: list[SkippedContent] = []
     sources: list[int] = []
     for index, each in enumerate(given):
         found = mapping_in(each)
@@ -88,7 +88,7 @@ def read_messages(given: Iterable[object]) -> ReadMessages:
             messages += reading.messages
             left_out += reading.left_out
             sources += [index] * len(reading.messages)
-    return ReadMessages(tuple(messages), tuple(left_out), tuple(sources))
+    return ParsedMessages(tuple(messages), tuple(left_out), tuple(sources))
 
 
 # ---------------------------------------------------------------- values of other programs
@@ -136,7 +136,7 @@ def time_in(value: object) -> datetime | None:
             return datetime.fromtimestamp(value, UTC)
     except (ValueError, OverflowError, OSError):
         return None
-    return read_moment(value)
+    return read_time(value)
 
 
 def called(name: str, given: str) -> str:
@@ -165,7 +165,7 @@ class _Reading:
         self._role = self._name = ""
         self._time: datetime | None = None
         self.messages: list[Message] = []
-        self.left_out: list[LeftOut] = []
+        self.left_out: list[SkippedContent] = []
         self._read()
         if not self.messages and not self.left_out:
             self._leave("the message", "it is empty")
@@ -323,7 +323,7 @@ class _Reading:
             self._leave("half a character", "UTF-8 can't say it")
 
     def _leave(self, what: str, why: str) -> None:
-        self.left_out.append(LeftOut(self._index, text_of(what), why))
+        self.left_out.append(SkippedContent(self._index, text_of(what), why))
 
 
 def _role(text: str) -> str:

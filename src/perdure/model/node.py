@@ -9,7 +9,7 @@ from typing import Any
 
 from perdure.dataclass import dataclass, field, replace
 from perdure.errors import InvalidValueError
-from perdure.markdown import headings, unmarked
+from perdure.markdown import headings, without_markers
 from perdure.model.request import owner_space_at
 from perdure.model.uri import SLUG, Uri, check_slug
 from perdure.model.values import (
@@ -20,15 +20,15 @@ from perdure.model.values import (
     MAX_NOTE,
     MAX_OVERVIEW,
     bounded,
-    counted,
+    count,
     encodable,
+    fraction,
     frozen,
-    moment,
-    share,
     shortened,
     shown,
+    utc_time,
 )
-from perdure.times import read_moment
+from perdure.times import read_time
 
 MENTIONS = "mentions"
 """The type of the edges that `[[links]]` in a content are; nobody writes those."""
@@ -74,9 +74,9 @@ class RelationEdge:
             )
         check_slug(self.relation_type, "a type of relation")
         put = object.__setattr__
-        put(self, "weight", share(self.weight, "weight"))
+        put(self, "weight", fraction(self.weight, "weight"))
         put(self, "reason", bounded(self.reason, MAX_ABSTRACT, "reason"))
-        put(self, "created_at", moment(self.created_at, "creation time"))
+        put(self, "created_at", utc_time(self.created_at, "creation time"))
 
     @property
     def identity(self) -> tuple[str, str, str]:
@@ -153,9 +153,9 @@ class ContextNode:
         for name, what in (("created_at", "creation time"), ("updated_at", "time of the update")):
             time = getattr(self, name)
             if type(time) is not datetime or time.tzinfo is not UTC:
-                put(self, name, moment(time, what))
+                put(self, name, utc_time(time, what))
         if type(self.version) is not int or not 0 < self.version <= _USUAL_VERSION:
-            counted(self.version, "version", least=1)
+            count(self.version, "version", least=1)
         if not isinstance(self.status, NodeStatus):
             raise InvalidValueError(f"{shown(self.status)} is no status. Fix: use a NodeStatus.")
         if self.frontmatter is not None:
@@ -207,11 +207,11 @@ class ContextNode:
     @cached_property
     def valid_from(self) -> datetime | None:
         """From when on it holds; None if that is not known."""
-        return read_moment(self.metadata.get("valid_from"))
+        return read_time(self.metadata.get("valid_from"))
 
     @cached_property
     def valid_until(self) -> datetime | None:
-        return read_moment(self.metadata.get("valid_until"))
+        return read_time(self.metadata.get("valid_until"))
 
     @cached_property
     def project(self) -> str:
@@ -256,7 +256,11 @@ def _title(content: str, abstract: str) -> str:
 
 def _beginning(content: str) -> str:
     """Return the first line that says something, up to the end of a word."""
-    lines = (line for line in map(unmarked, content.splitlines()) if line[:3] not in {"```", "~~~"})
+    lines = (
+        line
+        for line in map(without_markers, content.splitlines())
+        if line[:3] not in {"```", "~~~"}
+    )
     line = next((line for line in lines if any(map(str.isalnum, line))), "")
     words = " ".join(line.split())
     if len(words) <= _MAX_BEGINNING:
@@ -265,11 +269,11 @@ def _beginning(content: str) -> str:
     return f"{whole or words[: _MAX_BEGINNING - 1]}…"
 
 
-def unreadable_times(metadata: Mapping[str, JSON]) -> Iterator[str]:
+def time_problems(metadata: Mapping[str, JSON]) -> Iterator[str]:
     """Say of each time in some metadata that can't be read why, and what would be one."""
     for name in _TIMES:
         value = metadata.get(name)
-        if value is not None and read_moment(value) is None:
+        if value is not None and read_time(value) is None:
             yield (
                 f"its {name} is {shown(value)}, which is no time. "
                 "Fix: write it as 2026-03-02 or 2026-03-02T10:00:00Z."
@@ -340,15 +344,15 @@ class OutboxEvent:
             )
         put = object.__setattr__
         put(self, "owner_space", owner_space_at(place, self.owner_space))
-        put(self, "last_error", _told(self.last_error))
+        put(self, "last_error", _error_text(self.last_error))
         put(self, "payload", frozen(self.payload, "payload"))
-        put(self, "created_at", moment(self.created_at, "creation time"))
-        counted(self.retry_count, "retry count")
+        put(self, "created_at", utc_time(self.created_at, "creation time"))
+        count(self.retry_count, "retry count")
         if self.next_retry_at is not None:
-            put(self, "next_retry_at", moment(self.next_retry_at, "time of the next attempt"))
+            put(self, "next_retry_at", utc_time(self.next_retry_at, "time of the next attempt"))
 
 
-def _told(error: str) -> str:
+def _error_text(error: str) -> str:
     """Return the text of an error. Any text is accepted: to record a failure must not fail."""
     if not isinstance(error, str):
         raise InvalidValueError(f"the error is {shown(error)}. Fix: give what it says, as text.")

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from perdure.model.trust import Switch
+from perdure.model.trust import PrivacySwitch
 from perdure.patterns import later
 
 PRIVATE = "[private]"
@@ -58,8 +58,8 @@ def switch_in(content: str) -> bool | None:
     return typed["state"].lower() == "on" if typed else None
 
 
-class Screen:
-    def __init__(self, switches: Sequence[Switch] = ()) -> None:
+class PrivacyFilter:
+    def __init__(self, switches: Sequence[PrivacySwitch] = ()) -> None:
         self._switches = sorted(switches)
         self._repeated = _Repeated()
         self._public: list[str] = []
@@ -96,7 +96,7 @@ class Screen:
 
 
 def without_private(text: str) -> str:
-    return Screen().public("user", text)
+    return PrivacyFilter().public("user", text)
 
 
 def _split(content: str, *, to_end: bool) -> tuple[list[str], str]:

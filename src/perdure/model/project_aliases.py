@@ -22,7 +22,7 @@ BORN = "git-new-"  # begins what identifies a folder or repository by its birth
 _FIX = "Fix: correct it, or restore an earlier version with `perdure history`."
 
 
-class Identity(NamedTuple):
+class ProjectIdentity(NamedTuple):
     """What tells one project from all others, by the disk alone."""
 
     slug: str
@@ -44,12 +44,12 @@ class Identity(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Aliases:
+class ProjectAliases:
     projects: Mapping[str, str] = field(default_factory=dict)
     remotes: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def parse(cls, text: str, where: str = FILE) -> "Aliases":
+    def parse(cls, text: str, where: str = FILE) -> "ProjectAliases":
         """Read what `text` gives; `ProjectError` if it is something else, or leads in a circle."""
         try:
             data = json.loads(text) if text.strip() else {}
@@ -62,19 +62,21 @@ class Aliases:
             ) from error
         return found
 
-    def united(self, other: "Aliases") -> "Aliases":
+    def united(self, other: "ProjectAliases") -> "ProjectAliases":
         """Return all that either table has; where they differ, the same on every machine."""
         both = (self.projects, other.projects), (self.remotes, other.remotes)
-        return Aliases(*({k: max(a.get(k, ""), b.get(k, "")) for k in {**a, **b}} for a, b in both))
+        return ProjectAliases(
+            *({k: max(a.get(k, ""), b.get(k, "")) for k in {**a, **b}} for a, b in both)
+        )
 
     def text(self) -> str:
         data = {"projects": dict(self.projects), "remotes": dict(self.remotes)}
         return json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
-    def project(self, identity: Identity | str) -> str:
+    def project(self, identity: ProjectIdentity | str) -> str:
         """Return the project of an identity, or of a project's former name; "" for none."""
         if isinstance(identity, str):
-            identity = Identity(identity)
+            identity = ProjectIdentity(identity)
         if not identity.slug:
             return ""
         folder = identity.within
@@ -84,7 +86,7 @@ class Aliases:
             folder = folder.rpartition("/")[0]
         return self._followed(self.adopted(identity) or identity.slug)
 
-    def adopted(self, identity: Identity) -> str:
+    def adopted(self, identity: ProjectIdentity) -> str:
         """Return what a repository was known by before, if no other took it over; "" if not."""
         if identity.is_on_disk and identity.root is str:  # a folder, where a repository was?
             taken = {each for each in self._births(identity.slug) if self.remotes[each]}
@@ -117,12 +119,12 @@ class Aliases:
         led = (name for name in self.projects if name != project and not name.startswith(without))
         return tuple(sorted(name for name in led if self.project(name) == project))
 
-    def with_project(self, name: str, project: str | None) -> "Aliases":
+    def with_project(self, name: str, project: str | None) -> "ProjectAliases":
         """Return the table in which a name leads to a project; None, to itself."""
         rest = {key: value for key, value in self.projects.items() if key != name}
         return replace(self, projects=rest if project is None else {**rest, name: project})
 
-    def noted(self, identity: Identity, *, is_used: bool = False) -> "Aliases":
+    def noted(self, identity: ProjectIdentity, *, is_used: bool = False) -> "ProjectAliases":
         """Return the table that knows an identity, so that a first commit or remote is the same."""
         slug, before = identity.slug, self.adopted(identity)
         projects, remotes = dict(self.projects), dict(self.remotes)
@@ -133,7 +135,7 @@ class Aliases:
                 root = identity.root()
                 took = {before, root, *identity.births()[:1], *self._births(root)}
                 remotes |= {each: slug for each in took if remotes.get(each) == ""}
-            return Aliases(projects, remotes)
+            return ProjectAliases(projects, remotes)
         for birth in identity.births()[:1] if identity.is_on_disk else ():
             if birth not in remotes and (before or not self._births(slug)):
                 projects[birth], remotes[birth] = before or slug, ""
@@ -141,7 +143,7 @@ class Aliases:
         if slug and slug == identity.root() and slug not in remotes:
             remotes[slug] = ""
             projects |= {slug: before} if before else {}
-        return Aliases(projects, remotes)
+        return ProjectAliases(projects, remotes)
 
 
 def _names(data: object, which: str) -> dict[str, str]:

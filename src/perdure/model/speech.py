@@ -17,7 +17,7 @@ from perdure.dataclass import dataclass
 from perdure.patterns import later
 
 
-class Kind(Enum):
+class SpeechKind(Enum):
     USER = "user"
     AGENT = "agent"
     CALL = "call"
@@ -30,12 +30,12 @@ class Kind(Enum):
     """The agent's summary of the session so far, made when its context ran out."""
 
 
-SAID = frozenset({Kind.USER, Kind.AGENT})
+SPOKEN = frozenset({SpeechKind.USER, SpeechKind.AGENT})
 
 
 @dataclass(frozen=True, slots=True)
 class Speech:
-    kind: Kind
+    kind: SpeechKind
     text: str
 
 
@@ -52,16 +52,17 @@ def speech_of(role: str, content: str) -> Speech:
     elif role == "tool":
         is_call = bool(_CALLS.fullmatch(text.strip()))
         found = Speech(
-            Kind.CALL if is_call else Kind.OUTPUT, text.strip() if text == content else ""
+            SpeechKind.CALL if is_call else SpeechKind.OUTPUT,
+            text.strip() if text == content else "",
         )
     else:
         summary = _summary(text) if role == "system" else None
-        found = Speech(Kind.BOILERPLATE, "") if summary is None else summary
-    is_own_call = found.kind is Kind.CALL and bool(_OWN_CALL.match(found.text))
+        found = Speech(SpeechKind.BOILERPLATE, "") if summary is None else summary
+    is_own_call = found.kind is SpeechKind.CALL and bool(_OWN_CALL.match(found.text))
     if is_own_call or (text != content and not _WORD.search(found.text)):
-        return Speech(Kind.INJECTED, "")
+        return Speech(SpeechKind.INJECTED, "")
     if _is_part_of_mark(found.text):
-        return Speech(Kind.INJECTED, "")
+        return Speech(SpeechKind.INJECTED, "")
     return found
 
 
@@ -69,21 +70,23 @@ def _from_user(text: str, *, is_whole: bool) -> Speech:
     own = _own_words(text)
     own = own if is_whole and own == text else own.strip()
     is_bare = _says_nothing(own)
-    return _summary(text) or Speech(Kind.BOILERPLATE if is_bare else Kind.USER, own)
+    return _summary(text) or Speech(SpeechKind.BOILERPLATE if is_bare else SpeechKind.USER, own)
 
 
 def _from_agent(text: str) -> Speech:
     """Return the prose of an answer; if it has none, its calls."""
     prose = _without_blocks(_CALLS.sub("", text).strip() if "[called " in text else text)
     if not prose and "[called " in text:
-        return Speech(Kind.CALL, text.strip())
+        return Speech(SpeechKind.CALL, text.strip())
     is_empty = prose.strip() in _EMPTY_ANSWERS or not _WORD.search(prose)
-    return Speech(Kind.BOILERPLATE if is_empty else Kind.AGENT, prose)
+    return Speech(SpeechKind.BOILERPLATE if is_empty else SpeechKind.AGENT, prose)
 
 
 def _summary(text: str) -> Speech | None:
     found = _SUMMARY.match(text)
-    return Speech(Kind.SUMMARY, _without_blocks(text[found.end() :]).strip()) if found else None
+    return (
+        Speech(SpeechKind.SUMMARY, _without_blocks(text[found.end() :]).strip()) if found else None
+    )
 
 
 # ---------------------------------------------------------------- what Perdure emits

@@ -12,9 +12,9 @@ from functools import lru_cache
 
 from perdure.dataclass import dataclass, replace
 from perdure.errors import InvalidValueError
-from perdure.model.values import MAX_ABSTRACT, MAX_SHOWN, ROLES, bounded, moment, shortened, shown
+from perdure.model.values import MAX_ABSTRACT, MAX_SHOWN, ROLES, bounded, shortened, shown, utc_time
 from perdure.patterns import later
-from perdure.times import first, read_moment
+from perdure.times import read_time, start_of
 
 _ROLE = "|".join(ROLES)
 _HEADING = later(
@@ -51,7 +51,7 @@ class Message:
             _SPACE.sub(" ", bounded(self.name, MAX_SHOWN, "name of a speaker")).strip(),
         )
         if self.time is not None:
-            put(self, "time", moment(self.time, "time of a message"))
+            put(self, "time", utc_time(self.time, "time of a message"))
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, object]) -> "Message":
@@ -75,7 +75,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TranscriptEntry:
     """A message, or a piece of one, as it stands in a text."""
 
     message: Message
@@ -124,7 +124,7 @@ def section(index: int, piece: int, message: Message) -> str:
     return f"\n{_heading(index, piece, message)}\n\n{_escaped(message.content)}\n"
 
 
-def parse(text: str) -> list[Said]:
+def parse(text: str) -> list[TranscriptEntry]:
     """Return the messages of a text, in its order; what stands above the first is left out."""
     lines = text.split("\n")
     found = [
@@ -144,9 +144,9 @@ def is_heading(line: str) -> bool:
     return line.startswith("## ") and _HEADING.fullmatch(line) is not None
 
 
-def is_hidden_form(kept: Message, given: Message) -> bool:
+def matches_hidden(stored: Message, given: Message) -> bool:
     """Whether a message that is kept is a given one, but for sentences that were hidden in it."""
-    first, *others = kept.content.split(HIDDEN)
+    first, *others = stored.content.split(HIDDEN)
     if not others or not given.content.startswith(first):
         return False
     at = len(first)
@@ -156,7 +156,7 @@ def is_hidden_form(kept: Message, given: Message) -> bool:
             return False
         at += len(part)
     ends = given.content.endswith(others[-1]) and len(given.content) - len(others[-1]) >= at
-    return ends and replace(given, content="") == replace(kept, content="")
+    return ends and replace(given, content="") == replace(stored, content="")
 
 
 def pieces(messages: Sequence[Message], first: int = 0) -> Iterator[tuple[int, int, Message]]:
@@ -182,15 +182,15 @@ def _heading(index: int, piece: int, message: Message) -> str:
     return f"## {who}{when} ^m{index}" + (f".{piece}" if piece else "")
 
 
-def _read_message(heading: re.Match[str], lines: list[str], at: int, end: int) -> Said:
+def _read_message(heading: re.Match[str], lines: list[str], at: int, end: int) -> TranscriptEntry:
     first = at + 2 if lines[at + 1 : at + 2] == [""] else at + 1
     last = end - 1 if end > first and lines[end - 1] == "" else end
     escaped = _LOOKS_LIKE_ONE.fullmatch
     kept = (line[1:] if line[:1] == "\\" and escaped(line) else line for line in lines[first:last])
     content = "\n".join(kept)
     role = heading["role"] or heading["bare"]
-    message = Message(role, content, heading["name"] or "", read_moment(heading["time"]))
-    return Said(message, int(heading["index"]), int(heading["piece"] or 0), first + 1)
+    message = Message(role, content, heading["name"] or "", read_time(heading["time"]))
+    return TranscriptEntry(message, int(heading["index"]), int(heading["piece"] or 0), first + 1)
 
 
 def _escaped(content: str) -> str:
@@ -207,4 +207,4 @@ def _text(value: object) -> str:
 def _time(value: object) -> datetime | None:
     if value is None or isinstance(value, datetime):
         return value
-    return first(_text(value))
+    return start_of(_text(value))

@@ -45,19 +45,19 @@ def origin_of(tool: str, asked: str = "") -> str:
     return WEB if re.search(_DOWNLOADS, re.sub(_LOOPBACK, "", asked)) else ""
 
 
-def told_origins(origins: Sequence[str]) -> str:
+def describe_origins(origins: Sequence[str]) -> str:
     """Return what a session did, in words: `read web pages, was given pasted text`."""
     return ", ".join(ORIGINS[each] for each in ORIGINS if each in origins)
 
 
-class Switch(NamedTuple):
+class PrivacySwitch(NamedTuple):
     """Private mode was switched on or off outside of the messages, at a time."""
 
     time: datetime
     is_on: bool
 
 
-class Reason(Enum):
+class RefusalReason(Enum):
     OFF = "PERDURE_OFF is set"
     EXCLUDED = "its folder is excluded in the config"
     NO_USE = "use is switched off"
@@ -67,12 +67,14 @@ class Reason(Enum):
 
 
 FIXES = {
-    Reason.OFF: "unset PERDURE_OFF",
-    Reason.EXCLUDED: "change exclude in [agents] of the config",
-    Reason.NO_USE: "set use in [agents] of the config, or PERDURE_USE=1",
-    Reason.NO_CONTRIBUTION: "set contribute in [agents] of the config, or PERDURE_CONTRIBUTE=1",
-    Reason.HEADLESS: "set headless = true in [agents] of the config, or PERDURE_CONTRIBUTE=1",
-    Reason.PRIVATE: "the user ends that with `/private off` or `perdure private off`",
+    RefusalReason.OFF: "unset PERDURE_OFF",
+    RefusalReason.EXCLUDED: "change exclude in [agents] of the config",
+    RefusalReason.NO_USE: "set use in [agents] of the config, or PERDURE_USE=1",
+    RefusalReason.NO_CONTRIBUTION: "set contribute in [agents] of the config, or "
+    "PERDURE_CONTRIBUTE=1",
+    RefusalReason.HEADLESS: "set headless = true in [agents] of the config, or "
+    "PERDURE_CONTRIBUTE=1",
+    RefusalReason.PRIVATE: "the user ends that with `/private off` or `perdure private off`",
 }
 
 
@@ -114,23 +116,25 @@ class AgentSettings:
         value = getattr(found, name) if found else None
         return default if value is None else value
 
-    def refusal(self, folder: str, *, is_headless: bool, is_named: bool = False) -> Reason | None:
+    def refusal(
+        self, folder: str, *, is_headless: bool, is_named: bool = False
+    ) -> RefusalReason | None:
         """Return why a session may not contribute; None if it may.
 
         One that the user names, or allows for the run, is refused only if its folder is excluded.
         """
         if self.excludes(folder):
-            return Reason.EXCLUDED
+            return RefusalReason.EXCLUDED
         if is_named:
             return None
         if not self.contributes(folder):
-            return Reason.NO_CONTRIBUTION
+            return RefusalReason.NO_CONTRIBUTION
         if is_headless and not self.contributes_headless(folder):
-            return Reason.HEADLESS
+            return RefusalReason.HEADLESS
         return None
 
 
-def expanded(glob: str, environ: Mapping[str, str]) -> str:
+def expand_home(glob: str, environ: Mapping[str, str]) -> str:
     """Return a glob with the user's home in place of a leading `~`."""
     home = environ.get("HOME", "")
     return f"{home}{glob[1:]}" if home and (glob == "~" or glob.startswith("~/")) else glob
@@ -150,6 +154,6 @@ def _pattern(glob: str) -> re.Pattern[str]:
     return re.compile(f"{body}(?:/.*)?", re.DOTALL | re.IGNORECASE)
 
 
-def real_path(folder: str) -> str:
+def resolved_folder(folder: str) -> str:
     """Return a folder with its links followed; what can't be one is returned as it is."""
     return os.path.realpath(folder) if folder and "\0" not in folder else folder

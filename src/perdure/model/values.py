@@ -64,13 +64,13 @@ def visible(text: str) -> str:
     return _UNSEEN.sub(lambda found: repr(found[0])[1:-1], text)
 
 
-def share(number: object, what: str) -> float:
+def fraction(number: object, what: str) -> float:
     if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= 1:
         raise InvalidValueError(f"the {what} is {shown(number)}. Fix: give a number from 0 to 1.")
     return float(number)
 
 
-def counted(number: object, what: str, least: int = 0) -> int:
+def count(number: object, what: str, least: int = 0) -> int:
     if (
         isinstance(number, bool)
         or not isinstance(number, int)
@@ -82,7 +82,7 @@ def counted(number: object, what: str, least: int = 0) -> int:
     return number
 
 
-def moment(time: object, what: str) -> datetime:
+def utc_time(time: object, what: str) -> datetime:
     """Return a time in UTC; one without a zone is refused, for it could be any."""
     if isinstance(time, datetime):
         if time.tzinfo is UTC:
@@ -206,6 +206,6 @@ def shown(value: object) -> str:
 WORD = later(r"[^\W_][\w'-]*")
 
 
-def words_key(text: str) -> str:
+def comparison_key(text: str) -> str:
     """Return the words of a text without case and marks, to compare texts by."""
     return " ".join(WORD.findall(text.replace("\u2019", "'").casefold()))

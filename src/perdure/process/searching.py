@@ -18,7 +18,7 @@ from perdure.index.memo import embedder_id
 from perdure.index.stores.sqlite import SqliteIndex
 from perdure.model import RequestContext, Uri
 from perdure.process.notes import MOST_WAITING, Recalled, Scope, notes_for, shown_by, tiers_of
-from perdure.sqlite import ReadOnlyFile
+from perdure.sqlite import ReadOnlyDatabase
 
 _MOST_HITS = 50
 _ATTEMPTS = 5
@@ -102,7 +102,7 @@ def _kept(reading: Reading, embedder: Embedder | None) -> tuple[str, SqliteIndex
     """Return the index to ask, with its name; the others are let go."""
     found: list[tuple[bool, int, str, SqliteIndex]] = []
     for path in reading.databases():
-        index, name = SqliteIndex(str(path.parent), kind=ReadOnlyFile), path.parent.name
+        index, name = SqliteIndex(str(path.parent), kind=ReadOnlyDatabase), path.parent.name
         with suppress(DamageError, StorageError):  # what is damaged answers nothing
             found.append((name == _name(embedder), index.cursor(ACCOUNT), name, index))
     finished = sorted(each for each in found if each[1])

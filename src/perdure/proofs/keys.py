@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perdure.dataclass import dataclass, field
-from perdure.errors import ProofError, explain, explain_reading
+from perdure.errors import ProofError, storage_error, storage_read_error
 from perdure.files import make_folder, write_whole
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class SigningKey:
         try:
             text = _read(path)
         except OSError as error:
-            raise explain_reading(error, str(path.parent), path.name) from error
+            raise storage_read_error(error, str(path.parent), path.name) from error
         if not text.endswith("\n"):
             raise _malformed(_SEED_FORM)
         return cls.parse(text.removesuffix("\n"))
@@ -114,7 +114,7 @@ class SigningKey:
         try:
             make_folder(path.parent)
         except OSError as error:
-            raise explain(error, str(path.parent), path.name) from error
+            raise storage_error(error, str(path.parent), path.name) from error
         write_whole(path, f"{cls.make(name).secret()}\n".encode(), place=_name_unless_taken)
         return cls.load(path)
 

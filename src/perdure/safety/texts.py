@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from perdure.dataclass import dataclass, field, replace
 from perdure.errors import InvalidValueError, SecretRefusedError
 from perdure.model import CandidateMemory
-from perdure.model.transcript import Message, is_hidden_form
+from perdure.model.transcript import Message, matches_hidden
 from perdure.model.values import (
     JSON,
     MAX_ABSTRACT,
@@ -344,7 +344,7 @@ def common(before: Sequence[Message], now: Sequence[Message]) -> int:
     """
     count = 0
     for old, new in zip(before, now, strict=False):
-        if old != new and not is_hidden_form(old, new) and kept(old).message != new:
+        if old != new and not matches_hidden(old, new) and kept(old).message != new:
             break
         count += 1
     return count

@@ -7,10 +7,10 @@ from typing import Final, NamedTuple
 
 from perdure.errors import (
     ConcurrentModificationError,
-    DirectoryInTheWayError,
-    FileAboveError,
     LockLostError,
     NotTextError,
+    ParentIsFileError,
+    PathIsDirectoryError,
     StorageError,
 )
 from perdure.storage.locator import Locator
@@ -129,7 +129,7 @@ def partly_done(error: StorageError, done: int, total: int) -> StorageError:
 
 def _checked(locator: Locator, content: str | None, expect: Expectation) -> Change:
     if not locator.key:
-        raise DirectoryInTheWayError("the root is a directory. Fix: name a text below it.")
+        raise PathIsDirectoryError("the root is a directory. Fix: name a text below it.")
     if content is None:
         check_removal(expect)
         return Change(locator, None, expect)
@@ -143,7 +143,7 @@ def _refuse_one_below_another(keys: Collection[str]) -> None:
         above = key.rpartition("/")[0]
         while above and above not in seen:
             if above in keys:
-                raise FileAboveError(
+                raise ParentIsFileError(
                     f"{key!a} can't lie below {above!a}, which is a text among the same changes. "
                     "Fix: choose a place outside of it, or change them one by one."
                 )

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 from perdure.dataclass import dataclass, fields
 from perdure.errors import (
     AccessRefusedError,
-    FileAboveError,
     OptionError,
+    ParentIsFileError,
     PersonalWriteRefusedError,
     StorageError,
     TextsGoneError,
@@ -528,7 +528,7 @@ def _refuse_text_above(backend: StorageBackend, locator: Locator) -> None:
     while not backend.exists(above):
         above = above.parent
     if not backend.info(above).is_dir:
-        raise FileAboveError(
+        raise ParentIsFileError(
             f"{str(above)!a} is a text, so nothing can lie below it. "
             "Fix: choose a place outside of it."
         )

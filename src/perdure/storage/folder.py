@@ -11,14 +11,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from perdure.errors import (
-    DirectoryInTheWayError,
     LockLostError,
     NotTextError,
+    PathIsDirectoryError,
     StorageError,
     StorageUnavailableError,
-    absent,
-    explain,
-    explain_reading,
+    absent_error,
+    storage_error,
+    storage_read_error,
 )
 from perdure.storage import confined
 from perdure.storage.confined import (
@@ -170,7 +170,7 @@ class FolderBackend(StorageBackend):
             if status is None:
                 return Info(locator, is_dir=True, size=0, mtime=0.0)  # not created yet
         if status is None:
-            raise absent(self._root, locator.key)
+            raise absent_error(self._root, locator.key)
         is_dir = stat.S_ISDIR(status.st_mode)
         return Info(locator, is_dir, 0 if is_dir else status.st_size, status.st_mtime)
 
@@ -269,7 +269,7 @@ class FolderBackend(StorageBackend):
         if expect is None and status is not None and stat.S_ISDIR(status.st_mode):
             self._commit(locator, lambda held: self._remove_directory(held, locator))
         elif not self._land([Change(locator, None, expect)]):
-            raise absent(self._root, locator.key)
+            raise absent_error(self._root, locator.key)
 
     def write_all(self, changes: Changes, *, expect: Conditions = None) -> None:
         wanted = check_changes(changes, expect)
@@ -287,7 +287,7 @@ class FolderBackend(StorageBackend):
         try:
             sync_below(self._root, self._open_below, [each.key for each in locators])
         except OSError as error:
-            raise explain(error, self._root, "") from error
+            raise storage_error(error, self._root, "") from error
 
     def _land(self, changes: Sequence[Change], *, durable: bool = True) -> int:
         """Make the changes; return how many of them changed something."""
@@ -349,7 +349,7 @@ class FolderBackend(StorageBackend):
                 raise
             except OSError as error:
                 self._check_root()
-                raise explain(error, self._root, place.key) from error
+                raise storage_error(error, self._root, place.key) from error
             finally:
                 mutex.release(held)
 
@@ -375,7 +375,7 @@ class FolderBackend(StorageBackend):
 
     def _refuse_root(self, locator: Locator) -> None:
         if not locator.key:
-            raise DirectoryInTheWayError(
+            raise PathIsDirectoryError(
                 f"the root of {self._root!a} is a directory. Fix: name a text below it."
             )
 
@@ -383,7 +383,7 @@ class FolderBackend(StorageBackend):
         if error.errno in _ABSENT_ERRNOS:
             self._check_root()
             error = FileNotFoundError(errno.ENOENT, "")
-        return explain_reading(error, self._root, locator.key)
+        return storage_read_error(error, self._root, locator.key)
 
 
 def _finding(

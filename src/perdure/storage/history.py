@@ -12,10 +12,10 @@ from perdure.artifacts.entry import Bind
 from perdure.artifacts.state import Binding
 from perdure.dataclass import dataclass, field, replace
 from perdure.errors import AbsentError, NotTextError
-from perdure.files import Closing
+from perdure.files import Closeable
 from perdure.storage.locator import Locator
 from perdure.storage.lock.fence import Fence
-from perdure.times import last
+from perdure.times import end_of
 
 SAVE = "save"
 MERGE = "merge"
@@ -139,7 +139,7 @@ Which = int | CID | Version
 """A version by its number, by its content (the last that had it), or as it is."""
 
 
-class History(Closing):
+class History(Closeable):
     """The versions of the texts of one root, in an artifact store on a disk of its own."""
 
     def __init__(self, store: ArtifactStore, disk: Disk) -> None:
@@ -220,7 +220,7 @@ class History(Closing):
         """
         self.store.catalogue.follow()
         return IndexState(
-            0, self.store.catalogue.position_at((last(when) - _EPOCH) // _MILLISECOND)
+            0, self.store.catalogue.position_at((end_of(when) - _EPOCH) // _MILLISECOND)
         )
 
     # ------------------------------------------------------------ what was written

@@ -22,11 +22,11 @@ from perdure.artifacts.state import Binding
 from perdure.dataclass import replace
 from perdure.errors import (
     ConcurrentModificationError,
-    FileAboveError,
     InvalidLocatorError,
     LinkRefusedError,
     LockLostError,
     NotTextError,
+    ParentIsFileError,
     PerdureError,
 )
 from perdure.storage.content import Changes, Conditions, Expectation, check_found
@@ -157,7 +157,7 @@ class Places:
                 return True
         except FileNotFoundError:
             return False
-        raise FileAboveError(
+        raise ParentIsFileError(
             f"{directory.key!a} is a text, so nothing can lie below it. "
             "Fix: choose a place outside of it."
         )

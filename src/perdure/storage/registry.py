@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from importlib import import_module
 
 from perdure.errors import OptionError, ProtocolError
-from perdure.plugins import Group, find, offered
+from perdure.plugins import PluginGroup, find, offered
 from perdure.storage.contract import StorageBackend
 
 
@@ -85,17 +85,17 @@ class InstalledBackends(BackendRegistry):
         if protocol not in self._loaded:
             if protocol in self._built_in:
                 self._loaded[protocol] = _imported(self._built_in[protocol])
-            elif (found := find(Group.BACKEND, protocol, _checked)) is not None:
+            elif (found := find(PluginGroup.BACKEND, protocol, _checked)) is not None:
                 self._loaded[protocol] = found
         return self._loaded.get(protocol)
 
     def __contains__(self, protocol: object) -> bool:
         known = super().__contains__(protocol) or protocol in self._built_in
-        return known or protocol in offered(Group.BACKEND)
+        return known or protocol in offered(PluginGroup.BACKEND)
 
     def protocols(self) -> tuple[str, ...]:
         known = self._built_in.keys() | self._backends.keys()
-        return tuple(sorted(offered(Group.BACKEND) | known))
+        return tuple(sorted(offered(PluginGroup.BACKEND) | known))
 
 
 def _imported(target: str) -> type[StorageBackend]:

@@ -17,8 +17,8 @@ from perdure.errors import (
     LinkRefusedError,
     NotTextError,
 )
-from perdure.files import Closing
-from perdure.sqlite import DatabaseFile, DerivedFile, Tables
+from perdure.files import Closeable
+from perdure.sqlite import DerivedDatabase, Schema, SqliteFile
 from perdure.storage.confined import modified_in
 from perdure.storage.contract import ROOT, Skip, Stamp, StorageBackend, refuse_loss
 from perdure.storage.locator import Locator
@@ -31,7 +31,7 @@ UNKNOWN: Final = b""
 """The stamp of a text whose content must be compared; the digest of one that is not a text."""
 
 _VERSION = 2
-TABLES = Tables(
+TABLES = Schema(
     name="the table of seen texts",
     version=_VERSION,
     statements=(
@@ -42,7 +42,7 @@ TABLES = Tables(
         "CREATE TABLE note (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
         f"PRAGMA user_version = {_VERSION}",
     ),
-    without="every text is then read once more",
+    loss="every text is then read once more",
 )
 _PUT = "INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?)"
 _DROP = "DELETE FROM seen WHERE directory = ? AND name = ?"
@@ -66,11 +66,11 @@ class Row(NamedTuple):
     """The sha256 of its content; `UNKNOWN` if it is not a text."""
 
 
-class Seen(Closing):
+class Seen(Closeable):
     """The table. Threads and processes may share it; without a path it is in memory."""
 
     def __init__(self, path: str = "") -> None:
-        self._file = DerivedFile(path, TABLES)
+        self._file = DerivedDatabase(path, TABLES)
         self._stamps: dict[str, dict[str, Stamp]] = {}
         self.notes: Mapping[str, str] = {}
         """What was noted under each name, as of when the stamps were last asked for."""
@@ -120,17 +120,17 @@ class Seen(Closing):
         return self._one("SELECT value FROM note WHERE name = ?", name) or ""
 
     def _one(self, asked: str, value: str | int) -> str | None:
-        def ask(file: DatabaseFile) -> str | None:
-            with file.reading() as db:
+        def ask(file: SqliteFile) -> str | None:
+            with file.connection() as db:
                 return next((str(found) for (found,) in db.execute(asked, (value,))), None)
 
-        return self._file.ask(ask)
+        return self._file.run(ask)
 
     def stamps(self) -> Stamps:
         """Return the stamps by directory and name. Rows are read again if others changed them."""
 
-        def load(file: DatabaseFile) -> Stamps:
-            with file.reading() as db:
+        def load(file: SqliteFile) -> Stamps:
+            with file.connection() as db:
                 ((version,),) = db.execute("PRAGMA data_version")
                 if self._as_of is None or self._as_of[0] is not db or self._as_of[1] != version:
                     stamps = defaultdict[str, dict[str, Stamp]](dict)
@@ -141,16 +141,16 @@ class Seen(Closing):
                     self._as_of = db, version
                 return self._stamps
 
-        return self._file.ask(load)
+        return self._file.run(load)
 
     def _asked(self, statement: str, asked: Iterable[tuple[str, ...]]) -> list[Row]:
-        def ask(file: DatabaseFile) -> list[Row]:
-            with file.reading() as db:
+        def ask(file: SqliteFile) -> list[Row]:
+            with file.connection() as db:
                 found = (row for values in questions for row in db.execute(statement, values))
                 return [Row(_joined(directory, name), *rest) for directory, name, *rest in found]
 
         questions = list(asked)
-        return self._file.ask(ask)
+        return self._file.run(ask)
 
     # ------------------------------------------------------------ changing
     def put(self, rows: Iterable[Row]) -> None:
@@ -162,15 +162,15 @@ class Seen(Closing):
         """Put rows and drop others in one transaction; it may be lost with the power."""
         noted = notes or {}
 
-        def store(file: DatabaseFile) -> None:
-            with file.changing(outlasts_power=False) as db:
+        def store(file: SqliteFile) -> None:
+            with file.transaction(durable=False) as db:
                 db.executemany(_DROP, map(_halves, gone))
                 db.executemany(_PUT, ((*_halves(row.key), *row[1:]) for row in rows))
                 db.executemany("INSERT OR REPLACE INTO note VALUES (?, ?)", noted.items())
             self._follow(rows, gone, noted)
 
         if rows or gone or notes:
-            self._file.ask(store)
+            self._file.run(store)
 
     def _follow(self, rows: Sequence[Row], gone: Sequence[str], notes: Mapping[str, str]) -> None:
         """Keep what was read in step; who is looking at it keeps what they have."""

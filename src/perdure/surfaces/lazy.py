@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from perdure.errors import PerdureError, StorageError, StorageFaultError, explain
+from perdure.errors import PerdureError, StorageError, StorageFaultError, storage_error
 from perdure.surfaces.telling import shown
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class Commands(click.Group):
 
 def _explained(error: OSError) -> StorageError:
     if isinstance(error.filename, str):
-        return explain(error, *os.path.split(error.filename))
+        return storage_error(error, *os.path.split(error.filename))
     forget_output()
     return StorageFaultError(
         f"the answer can't be written: the system said {error.strerror!a}. "

@@ -9,7 +9,7 @@ import pytest
 
 from perdure.artifacts import IndexState
 from perdure.artifacts.archiving import How
-from perdure.errors import AccessDeniedError, FileInTheWayError, NodeNotFoundError
+from perdure.errors import AccessDeniedError, NodeNotFoundError, PathIsFileError
 from perdure.model import RequestContext
 from tests.engine.carrying.memories import (
     ACME,
@@ -220,7 +220,7 @@ def test_a_folder_with_something_else_in_it_is_left_as_it_is(
     with machine.opened() as context:
         everything = partial(context.memory.export, everything=True)
         for exporting in (everything, of(context, ANA).export):
-            with pytest.raises(FileInTheWayError):
+            with pytest.raises(PathIsFileError):
                 exporting(folder)
 
     assert files_in(folder) == {"mine.txt": b"mine"}
@@ -236,7 +236,7 @@ def test_what_somebody_edited_in_an_export_is_not_overwritten(
 
     with machine.opened() as context:
         of(context, ROOT).save("Drinks tea.", category="preference", slug="coffee")
-        with pytest.raises(FileInTheWayError, match=r"coffee\.md"):
+        with pytest.raises(PathIsFileError, match=r"coffee\.md"):
             context.memory.export(folder, everything=True)
 
     assert files_in(folder) == before
@@ -253,7 +253,7 @@ def test_a_link_in_an_export_is_not_followed(
 
     with machine.opened() as context:
         of(context, ROOT).save("Drinks tea.", category="preference", slug="coffee")
-        with pytest.raises(FileInTheWayError):
+        with pytest.raises(PathIsFileError):
             context.memory.export(folder, everything=True)
 
     assert files_in(outside) == before

@@ -295,7 +295,7 @@ BROKEN: dict[str, tuple[list[tuple[object, str]], object, Sequence[str]]] = {
         ("learn", "remember", "forget"),
     ),
     "a session with something hidden is taken for another": (
-        [(sessions, "is_hidden_form"), (texts, "is_hidden_form")],
+        [(sessions, "matches_hidden"), (texts, "matches_hidden")],
         lambda *_: False,
         ("keep", "remember", "forget", "remember", "resume"),
     ),

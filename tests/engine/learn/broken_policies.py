@@ -13,7 +13,7 @@ from perdure.engine.learn.judge import Comparison, Verdict, compare
 from perdure.engine.learn.merging import Known, Merging, policy_for
 from perdure.engine.learn.naming import place_of
 from perdure.engine.saving.saving import KnownNodes
-from perdure.model import Action, CandidateMemory, ContextNode, RequestContext, Uri, WritePlan
+from perdure.model import CandidateMemory, ContextNode, RequestContext, Uri, WriteAction, WritePlan
 
 NOON = datetime(2026, 6, 1, tzinfo=UTC)
 _calls = count()
@@ -57,9 +57,9 @@ class Faulty:
 # ---------------------------------------------------------------- shape
 class ArchivesWhatIsKnown(Faulty):
     def changed(self, plan: WritePlan) -> WritePlan:
-        if plan.action is Action.CREATE:
+        if plan.action is WriteAction.CREATE:
             return plan
-        return WritePlan(action=Action.ARCHIVE, uri=plan.uri, reason=plan.reason)
+        return WritePlan(action=WriteAction.ARCHIVE, uri=plan.uri, reason=plan.reason)
 
 
 class WritesAtOnce(Faulty):
@@ -87,7 +87,7 @@ class SaysItAgain(Faulty):
 class SaysItOnceInEachSession(Faulty):
     def plan(self, candidate: CandidateMemory, ctx: RequestContext) -> WritePlan:
         page, plan = self.page(candidate, ctx), super().plan(candidate, ctx)
-        if page is None or plan.action is Action.SKIP:
+        if page is None or plan.action is WriteAction.SKIP:
             return plan
         return Merging().appended(page, candidate, ctx)
 

@@ -6,7 +6,7 @@ import pytest
 
 from perdure.engine.learn.evidence import support_of
 from perdure.engine.learn.statements import cid_of
-from perdure.model import SUPERSEDED_BY, Action
+from perdure.model import SUPERSEDED_BY, WriteAction
 from tests.engine.learn.remembered import PROFILE, Memory
 
 LISBON, PORTO, BERLIN = (
@@ -69,7 +69,7 @@ def test_what_is_told_late_and_again_is_there_once(memory: Memory) -> None:
     same = memory.save(LISBON, day=5)
     later = memory.save(LISBON, day=6)
 
-    assert (same.action, later.action) == (Action.SKIP, Action.MERGE)
+    assert (same.action, later.action) == (WriteAction.SKIP, WriteAction.MERGE)
     assert memory.world.contents() == before
 
 

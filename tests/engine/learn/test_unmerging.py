@@ -8,7 +8,7 @@ from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import merges_of, support_of
 from perdure.engine.learn.merging import kept_apart
 from perdure.errors import AccessDeniedError, ContextError, InvalidValueError
-from perdure.model import Action, RelationEdge, RequestContext
+from perdure.model import RelationEdge, RequestContext, WriteAction
 from perdure.testing.suite import examples
 from tests.engine.learn.remembered import MEMORIES, PROFILE, SKILL, Memory, whole
 from tests.support.merge.suite import POOL
@@ -218,8 +218,8 @@ def test_what_was_taken_apart_is_not_merged_again(memory: Memory) -> None:
     same = memory.save(PORTO, day=20)
     later = memory.save(PORTO, day=21)
 
-    assert (same.action, same.uri) == (Action.SKIP, undone.apart)
-    assert (later.action, later.uri) == (Action.MERGE, undone.apart)
+    assert (same.action, same.uri) == (WriteAction.SKIP, undone.apart)
+    assert (later.action, later.uri) == (WriteAction.MERGE, undone.apart)
     assert memory.world.contents() == before
     assert statements.cid_of(PORTO) in kept_apart(memory.read(PROFILE))
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from perdure.artifacts.disk import Disk, FolderDisk
-from perdure.context.layouts.names import Names
-from perdure.context.layouts.note_table import Places
+from perdure.context.layouts.names import NoteNames
+from perdure.context.layouts.note_table import NoteTable
 from perdure.context.layouts.notes import NotesLayout
 from perdure.model import OutboxEvent
 from perdure.storage import Capabilities, Expectation, Finding, Info, Locator, StorageBackend
@@ -186,7 +186,7 @@ class FolderGround(Ground):
 
 
 def _as_notes(texts: StorageBackend, folder: Path) -> StorageBackend:
-    return NotesLayout(texts, Places(str(folder / "places.sqlite")), Names("acme", "ana"))
+    return NotesLayout(texts, NoteTable(str(folder / "places.sqlite")), NoteNames("acme", "ana"))
 
 
 class NotesInMemory(MemoryGround):

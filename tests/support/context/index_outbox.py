@@ -4,28 +4,28 @@ import sqlite3
 from collections.abc import Callable
 
 from perdure.context.events import Clock, Siblings, no_siblings, utc_now
-from perdure.context.nodes import Draft, Nodes
+from perdure.context.nodes import NodeDraft, Nodes
 from perdure.context.reader import NodeReader
 from perdure.context.relations import Backlinks
 from perdure.engine.feed import LogFeed
 from perdure.engine.indexing import Following, Indexer
 from perdure.engine.outbox import OutboxStore
-from perdure.files import Closing
+from perdure.files import Closeable
 from perdure.index.account.failures import Answer
 from perdure.index.account.schema import EVENTS
 from perdure.index.stores.sqlite import SqliteIndex
 from perdure.model import NodeStatus, RequestContext
 from perdure.model.values import JSON
-from perdure.sqlite import DatabaseFile, Tables
+from perdure.sqlite import Schema, SqliteFile
 from perdure.storage import TransactionalBackend
 from perdure.storage.history import History
 
 VERSION = 1
-TABLES = Tables(
+TABLES = Schema(
     name="the table of failures",
     version=VERSION,
     statements=(*EVENTS, f"PRAGMA user_version = {VERSION}"),
-    without="the index follows the log, so no change is lost",
+    loss="the index follows the log, so no change is lost",
 )
 
 
@@ -40,14 +40,14 @@ class IndexOutbox(OutboxStore):
         self.close: Callable[[], object] = self.index.close
 
 
-class SqliteOutbox(Closing, OutboxStore):
+class SqliteOutbox(Closeable, OutboxStore):
     """The events in a database of their own that nothing heals: it tells of what is wrong."""
 
     def __init__(
         self, path: str, *, clock: Clock = utc_now, siblings: Siblings = no_siblings
     ) -> None:
         super().__init__(lambda _: self, clock=clock, siblings=siblings)
-        self._file = DatabaseFile(path, TABLES)
+        self._file = SqliteFile(path, TABLES)
 
     def close(self) -> None:
         self._file.close()
@@ -56,7 +56,7 @@ class SqliteOutbox(Closing, OutboxStore):
         self, account_id: str, question: Callable[[sqlite3.Connection], Answer], absent: Answer
     ) -> Answer:
         del account_id, absent
-        with self._file.reading() as db:
+        with self._file.connection() as db:
             return question(db)
 
     def change_events(
@@ -67,7 +67,7 @@ class SqliteOutbox(Closing, OutboxStore):
         outlasts_power: bool = False,
     ) -> Answer:
         del account_id
-        with self._file.changing(outlasts_power=outlasts_power) as db:
+        with self._file.transaction(durable=outlasts_power) as db:
             return action(db)
 
     def wipe_events(self, account_id: str) -> None:
@@ -119,7 +119,9 @@ class TellingNodes(Nodes):
         super().__init__(backend, backlinks=backlinks, clock=clock)
         self._outbox = outbox
 
-    def change(self, plan: Callable[[Draft], None], ctx: RequestContext, **more: JSON) -> Draft:
+    def change(
+        self, plan: Callable[[NodeDraft], None], ctx: RequestContext, **more: JSON
+    ) -> NodeDraft:
         draft = super().change(plan, ctx, **more)
         active = [node for node in draft.written if node.status is NodeStatus.ACTIVE]
         self._outbox.register_writes(active, ctx)

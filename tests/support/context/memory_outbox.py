@@ -12,18 +12,18 @@ from perdure.context.events import (
     Siblings,
     check_event_of,
     check_worker,
-    kept_error,
     lease_end,
     lost,
     micros,
     no_siblings,
+    stored_error,
     utc_now,
 )
 from perdure.engine.outbox import OutboxStore
 from perdure.index.account.failures import EventTable
 from perdure.model import EventStatus, OutboxEvent, check_owner_space
 from perdure.model.uri import check_id
-from perdure.model.values import moment
+from perdure.model.values import utc_time
 
 
 @dataclass(slots=True)
@@ -139,7 +139,7 @@ class MemoryOutbox(OutboxStore):
         worker_id: str | None = None,
         error: str = "",
     ) -> None:
-        later = None if next_retry_at is None else moment(next_retry_at, "next attempt")
+        later = None if next_retry_at is None else utc_time(next_retry_at, "next attempt")
         with self._own(event, node_uri, worker_id) as kept:
             if kept is None or kept.dead:
                 return
@@ -147,7 +147,7 @@ class MemoryOutbox(OutboxStore):
                 kept.event,
                 retry_count=kept.event.retry_count + 1,
                 next_retry_at=later,
-                last_error=kept_error(error),
+                last_error=stored_error(error),
             )
             kept.end_lease()
 

@@ -26,11 +26,11 @@ from perdure.engine.learn.merging import Known, MergePolicy
 from perdure.errors import ContextError
 from perdure.model import (
     SUPERSEDED_BY,
-    Action,
     CandidateMemory,
     ContextNode,
     RequestContext,
     Uri,
+    WriteAction,
 )
 from perdure.testing.requirement import requirement
 from perdure.testing.suite import Suite, examples, when
@@ -125,8 +125,8 @@ class MergePolicySuite(Suite):
             for number, text in enumerate(texts)
         ]
 
-        assert plans[0].action is Action.CREATE
-        allowed = {Action.CREATE, Action.MERGE, Action.APPEND, Action.SKIP}
+        assert plans[0].action is WriteAction.CREATE
+        allowed = {WriteAction.CREATE, WriteAction.MERGE, WriteAction.APPEND, WriteAction.SKIP}
         assert {plan.action for plan in plans} <= allowed
         assert all(plan.reason for plan in plans)
 
@@ -155,7 +155,7 @@ class MergePolicySuite(Suite):
 
         again = world.save(self.candidate(text))
 
-        assert again.action is Action.SKIP
+        assert again.action is WriteAction.SKIP
         assert world.contents() == before
 
     @pytest.mark.parametrize("text", [HOME, *STRANGE.values()], ids=["plain", *STRANGE])
@@ -242,7 +242,7 @@ class MergePolicySuite(Suite):
         merged = world.save(self.candidate(TABS_TOO, 9), session("march"))
 
         now = world.read(created.uri)
-        assert (merged.action, merged.uri) == (Action.MERGE, created.uri)
+        assert (merged.action, merged.uri) == (WriteAction.MERGE, created.uri)
         assert (now.created_at, now.version) == (before.created_at, before.version + 1)
         assert now.content == before.content
         assert [each.session for each in world.sayings(TABS)] == ["january", "march"]
@@ -279,7 +279,7 @@ class MergePolicySuite(Suite):
 
         others = [world.save(self.candidate(text, 9)) for text in (JOB, MOVED, TABS)]
 
-        assert {plan.action for plan in others} == {Action.CREATE}
+        assert {plan.action for plan in others} == {WriteAction.CREATE}
         assert len({plan.uri for plan in (first, *others)}) == 4
         assert not any(plan.former for plan in others)
         assert world.read(first.uri).version == 1

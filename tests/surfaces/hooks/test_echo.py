@@ -16,7 +16,7 @@ from perdure.agents import hook_input, hooks
 from perdure.app import caller_for, open_context
 from perdure.engine.importing.contract import Conversation
 from perdure.engine.importing.importing import FORMATS
-from perdure.model.speech import SAID, speech_of
+from perdure.model.speech import SPOKEN, speech_of
 from perdure.surfaces.mcp.schema import checked
 from perdure.surfaces.mcp.tools import Tools
 from perdure.testing.importer import found_in, items_of
@@ -235,7 +235,7 @@ def test_wherever_it_is_cut_it_is_not_said(emitted: Emitted, escape: Callable[[s
             for part in (text[:cut], text[cut:]):
                 for role in ("user", "assistant") if ECHO in part else ():
                     speech = speech_of(role, part)
-                    assert speech.kind not in SAID or ECHO not in speech.text, part
+                    assert speech.kind not in SPOKEN or ECHO not in speech.text, part
 
 
 def test_there_is_something_to_keep_out(emitted: Emitted) -> None:
@@ -246,4 +246,4 @@ def test_there_is_something_to_keep_out(emitted: Emitted) -> None:
         if wrapper not in DROPPED:
             assert echo_in(wrapper, f"I like the {ECHO}."), wrapper
     assert echo_in("Claude Code, user", f"I like the {ECHO}.") == [("user", f"I like the {ECHO}.")]
-    assert speech_of("user", f"I like the {ECHO}.").kind in SAID
+    assert speech_of("user", f"I like the {ECHO}.").kind in SPOKEN

@@ -9,7 +9,7 @@ import pytest
 from perdure.app import open_context
 from perdure.engine.importing import importers, reading
 from perdure.engine.session_notes import SessionNotes
-from perdure.model.privacy import Screen, _Repeated
+from perdure.model.privacy import PrivacyFilter, _Repeated
 from perdure.model.trust import AgentSettings
 from perdure.surfaces.mcp import tools
 from tests.bites import FAILED
@@ -22,7 +22,7 @@ Break = Callable[[pytest.MonkeyPatch], None]
 
 
 def keeps_all_words(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Screen, "public", lambda _self, _role, content, _time=None: content)
+    patch.setattr(PrivacyFilter, "public", lambda _self, _role, content, _time=None: content)
 
 
 def never_switches(patch: pytest.MonkeyPatch) -> None:

@@ -80,7 +80,7 @@ def is_state(path: str) -> bool:
     return False
 
 
-class Part(NamedTuple):
+class LogicalText(NamedTuple):
     """A logical text: the place that has it, and its name there."""
 
     place: str
@@ -89,23 +89,23 @@ class Part(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def part_of(key: str) -> Part:
+def logical_text(key: str) -> LogicalText:
     """Return which text of which place has a key; one note holds all texts of a place."""
     above, _, name = key.rpartition("/")
     if name in FILES:
-        return Part(above, name) if _is_node(above) else Part(key, "")
+        return LogicalText(above, name) if _is_node(above) else LogicalText(key, "")
     if above.endswith(f"/{ARCHIVED}"):
         node = f"{above.removesuffix(ARCHIVED)}{name}"
-        return Part(node, ARCHIVED) if _is_node(node) else Part(key, "")
+        return LogicalText(node, ARCHIVED) if _is_node(node) else LogicalText(key, "")
     if name in _OF_SESSIONS:
         first = f"{above}/{FIRST_NODE}"
         session = Uri.of_key(first)
         if session is not None and session.session and len(session.path) == 3:  # noqa: PLR2004 - sessions, its id, the node
-            return Part(first, name)
-    return Part(key, "")
+            return LogicalText(first, name)
+    return LogicalText(key, "")
 
 
-def key_of(part: Part) -> str:
+def key_of(part: LogicalText) -> str:
     above, _, last = part.place.rpartition("/")
     if not part.name:
         return part.place
@@ -140,7 +140,7 @@ def id_of(place: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class NoteNames:
     """The names of one store, whose owner's memories lie at the top."""
 
     account: str = "local"
@@ -221,7 +221,11 @@ class Names:
 
 def _system(said: str | None) -> str | None:
     """Return the key of a text that is not a node; nothing else can say that it is one."""
-    return said if said and not _is_node(said) and part_of(said) == Part(said, "") else None
+    return (
+        said
+        if said and not _is_node(said) and logical_text(said) == LogicalText(said, "")
+        else None
+    )
 
 
 def _named(
@@ -390,7 +394,7 @@ def day_in(path: str, days: "re.Pattern[str] | None") -> str | None:
         return None
 
 
-def told_apart(name: str, place: str) -> str:
+def distinct_name(name: str, place: str) -> str:
     """Return the name that a place has where another one has the name already."""
     return f"{name} ({sha256(place.encode()).hexdigest()[:6]})"
 

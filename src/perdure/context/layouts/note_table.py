@@ -10,11 +10,11 @@ from zlib import crc32
 
 from perdure.context.layouts.names import folded
 from perdure.errors import AccessRefusedError
-from perdure.files import Closing
-from perdure.sqlite import DatabaseFile, DerivedFile, ReadOnlyFile, Tables
+from perdure.files import Closeable
+from perdure.sqlite import DerivedDatabase, ReadOnlyDatabase, Schema, SqliteFile
 
 _VERSION = 4
-_TABLES = Tables(
+_TABLES = Schema(
     name="the table of notes",
     version=_VERSION,
     statements=(
@@ -36,7 +36,7 @@ _TABLES = Tables(
         "CREATE TABLE state (complete INTEGER NOT NULL)",
         f"PRAGMA user_version = {_VERSION}",
     ),
-    without="every note is then read once more",
+    loss="every note is then read once more",
 )
 _COLUMNS = "folder.name, note.name, note.path, digest, archived, unsure, claim, aliases"
 _JOINED = "note JOIN folder ON folder.id = note.folder"
@@ -62,7 +62,7 @@ NOT_READ = b"-"
 """Instead of a digest: the file is not a text, or may not be read."""
 
 
-class Row(NamedTuple):
+class NoteRow(NamedTuple):
     place: str
     path: str
     digest: bytes = b""
@@ -90,29 +90,29 @@ class Row(NamedTuple):
         return folded(self.path.rpartition("/")[2].rpartition(".")[0])
 
 
-class Places(Closing):
+class NoteTable(Closeable):
     """The table. Threads and processes may share it; without a path it is in memory."""
 
     def __init__(self, path: str = "") -> None:
-        self._file = DerivedFile(path, _TABLES)
+        self._file = DerivedDatabase(path, _TABLES)
 
     def close(self) -> None:
         self._file.close()
         self.__dict__.pop("_database", None)
 
     @cached_property
-    def _database(self) -> DatabaseFile:
-        return self._file.ask(lambda file: file)
+    def _database(self) -> SqliteFile:
+        return self._file.run(lambda file: file)
 
     def _changing(self) -> AbstractContextManager[Connection]:
-        return self._database.changing(outlasts_power=False)
+        return self._database.transaction(durable=False)
 
     # ------------------------------------------------------------ reading
-    def at(self, place: str) -> Row | None:
+    def at(self, place: str) -> NoteRow | None:
         asked = f"{_ROWS} WHERE folder.name = ? AND note.name = ?"
         return next(iter(self._asked(asked, *place.rpartition("/")[::2])), None)
 
-    def among(self, places: Iterable[str]) -> list[Row]:
+    def among(self, places: Iterable[str]) -> list[NoteRow]:
         """Return the rows of those places that have one, in one question."""
         return self._asked(
             _AMONG, json.dumps([each.rpartition("/")[::2] for each in dict.fromkeys(places)])
@@ -120,74 +120,74 @@ class Places(Closing):
 
     def below(self, place: str) -> list[str]:
         """Return a place and all below it that have a row, each before those below it."""
-        with self._database.reading() as db:
+        with self._database.connection() as db:
             found = [_joined(*each) for each in db.execute(_BELOW, (place, *_inside(place)))]
         own = [place] if self.at(place) else []
         return own + sorted(found, key=lambda each: each.split("/"))
 
-    def at_path(self, path: str) -> Row | None:
+    def at_path(self, path: str) -> NoteRow | None:
         """Return the row of a file; else that of one whose name differs only by case."""
         name = folded(path)
         found = self._asked(f"{_ROWS} WHERE folded = ?", crc32(name.encode()))
         found = [row for row in found if folded(row.path) == name]
         return min(found, key=lambda row: row.path != path, default=None)
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[NoteRow]:
         return sorted(self._asked(_ROWS))
 
     def listed(self, place: str) -> tuple[bool, list[str], bool]:
         """Return whether any row is unsure, the first names below, and if any is archived there."""
-        with self._database.reading() as db:
+        with self._database.connection() as db:
             unsure = db.execute("SELECT 1 FROM note WHERE unsure").fetchone()
             archived = db.execute(_ARCHIVED, (place,)).fetchone()
             return unsure is not None, _children(db, place), bool(place and archived)
 
     def children(self, place: str) -> list[str]:
         """Return the first names below a place, in order."""
-        with self._database.reading() as db:
+        with self._database.connection() as db:
             return _children(db, place)
 
     def named(self, name: str) -> list[str]:
         """Return the places of notes that have a name or an alias."""
         name = folded(name)
         found = self._asked(f"{_ROWS} WHERE stem = ?", crc32(name.encode()))
-        with self._database.reading() as db:
+        with self._database.connection() as db:
             aliases = db.execute("SELECT place FROM alias WHERE name = ?", (name,)).fetchall()
         return sorted({row.place for row in found if row.stem == name} | {a for (a,) in aliases})
 
     def has_below(self, place: str) -> bool:
-        with self._database.reading() as db:
+        with self._database.connection() as db:
             asked = f"{_BELOW} LIMIT 1"
             return db.execute(asked, (place, *_inside(place))).fetchone() is not None
 
     def archived(self, place: str) -> list[str]:
         """Return the names of archived nodes directly below a place."""
-        with self._database.reading() as db:
+        with self._database.connection() as db:
             return [name for (name,) in db.execute(_ARCHIVED, (place,))]
 
-    def unsure(self, place: str) -> list[Row]:
+    def unsure(self, place: str) -> list[NoteRow]:
         """Return the rows at a place and below that a writer may have left behind."""
         rows = self._asked(f"{_ROWS} WHERE unsure")  # hardly ever any
         return [row for row in rows if not place or f"{row.place}/".startswith(f"{place}/")]
 
-    def claiming(self, place: str) -> list[Row]:
+    def claiming(self, place: str) -> list[NoteRow]:
         """Return the rows of files whose id names a place that another file has."""
         return self._asked(f"{_ROWS} WHERE claim != '' AND claim = ?", place)
 
-    def copies(self) -> list[Row]:
+    def copies(self) -> list[NoteRow]:
         """Return the rows of files whose id another file has."""
         return self._asked(f"{_ROWS} WHERE claim != '' AND folder.name < 'a'")
 
     @property
     def is_complete(self) -> bool:
         """Whether every file was looked at once."""
-        with self._database.reading() as db:
+        with self._database.connection() as db:
             return db.execute("SELECT 1 FROM state").fetchone() is not None
 
-    def _asked(self, statement: str, *values: str | int) -> list[Row]:
-        with self._database.reading() as db:
+    def _asked(self, statement: str, *values: str | int) -> list[NoteRow]:
+        with self._database.connection() as db:
             return [
-                Row(_joined(folder, name), path, digest, bool(archived), bool(unsure), *more)
+                NoteRow(_joined(folder, name), path, digest, bool(archived), bool(unsure), *more)
                 for folder, name, path, digest, archived, unsure, *more in db.execute(
                     statement, values
                 )
@@ -195,7 +195,7 @@ class Places(Closing):
 
     # ------------------------------------------------------------ changing
     def change(
-        self, rows: Iterable[Row], gone: Iterable[str] = (), *, complete: bool = False
+        self, rows: Iterable[NoteRow], gone: Iterable[str] = (), *, complete: bool = False
     ) -> None:
         """Put rows and drop places in one transaction; it may be lost with the power."""
         put, drop = list(rows), list(gone)
@@ -227,7 +227,7 @@ class Places(Closing):
             db.execute("DELETE FROM state")
 
 
-class ReadOnlyPlaces(Places):
+class ReadOnlyNoteTable(NoteTable):
     """The table as others left it: nothing is done to its file."""
 
     def __init__(self, path: str) -> None:
@@ -238,11 +238,11 @@ class ReadOnlyPlaces(Places):
             found.close()
 
     @cached_property
-    def _database(self) -> DatabaseFile:
-        return ReadOnlyFile(self._path, _TABLES)
+    def _database(self) -> SqliteFile:
+        return ReadOnlyDatabase(self._path, _TABLES)
 
     def change(
-        self, rows: Iterable[Row], gone: Iterable[str] = (), *, complete: bool = False
+        self, rows: Iterable[NoteRow], gone: Iterable[str] = (), *, complete: bool = False
     ) -> None:
         """Change nothing; a row that is behind is followed by who may write."""
 
@@ -261,7 +261,7 @@ def _inside(place: str) -> tuple[str, str]:
     return (f"{place}/", f"{place}0") if place else ("", "\U0010ffff")
 
 
-def _values(row: Row) -> tuple[object, ...]:
+def _values(row: NoteRow) -> tuple[object, ...]:
     sums = (crc32(name.encode()) for name in (folded(row.path), row.stem))
     return (*row.place.rpartition("/")[::2], row.path, *sums, *row[2:])
 

@@ -23,23 +23,23 @@ from perdure.context.node_files import (
     METADATA,
     OVERVIEW,
     OWNER,
-    PARTS,
     RELATIONS,
+    TEXT_FILES,
     Meta,
+    format_time,
     short_hash,
     statement_cid,
-    written_time,
 )
 from perdure.errors import InvalidValueError
 from perdure.frontmatter import (
-    Entry,
+    FrontmatterEntry,
     as_json,
     entries,
     fences,
     is_plain_name,
     join,
+    render_property,
     value_of,
-    written,
 )
 from perdure.frontmatter import split as halves
 from perdure.markdown import aliases, frontmatter, tags, title
@@ -48,7 +48,7 @@ from perdure.model.node import title_of
 from perdure.model.request import check_owner_space
 from perdure.model.values import JSON, MAX_ABSTRACT, frozen, plain, shortened
 from perdure.patterns import later
-from perdure.times import read_moment
+from perdure.times import read_time
 
 ID = "id"
 _CREATED, _UPDATED, _VERSION, _STATUS = "created", "updated", "version", "status"
@@ -91,7 +91,7 @@ Values = Mapping[str, JSON]
 class NoteFile(NamedTuple):
     opening: str
     """The first fence, with what comes before it; empty without frontmatter."""
-    entries: tuple[Entry, ...]
+    entries: tuple[FrontmatterEntry, ...]
     closing: str
     body: str
 
@@ -127,7 +127,7 @@ class NoteFile(NamedTuple):
         return None
 
 
-def _value(entry: Entry) -> JSON:
+def _value(entry: FrontmatterEntry) -> JSON:
     """Return the value of a property; None if it can't be read, or a meta can't have it."""
     try:
         found = value_of(entry)
@@ -181,7 +181,7 @@ def _split_node(file: NoteFile, node: Uri, owner: str) -> dict[str, str]:
         texts[CONTENT] = join(_extra(file, names), file.body if ends else file.content)
         texts |= _parts(properties)
         if literal:
-            _put(texts, {name: each for name, each in literal.items() if name in PARTS})
+            _put(texts, {name: each for name, each in literal.items() if name in TEXT_FILES})
         metadata = _metadata(properties, file.body, node, own, _mapping(ours.get("values")))
         meta = _meta(properties, texts.get(CONTENT, ""), metadata, owner)
         texts[META] = meta.text()
@@ -192,7 +192,7 @@ def _split_node(file: NoteFile, node: Uri, owner: str) -> dict[str, str]:
             if isinstance(text, str):
                 texts[name] = f"{text}\n"
     if literal:
-        _put(texts, {name: each for name, each in literal.items() if name not in PARTS})
+        _put(texts, {name: each for name, each in literal.items() if name not in TEXT_FILES})
     return texts
 
 
@@ -288,7 +288,7 @@ def _metadata(
 
 def _time(value: JSON) -> datetime | None:
     """Return a time that a property says; a date is its first moment, and no zone is UTC."""
-    return read_moment(value) if isinstance(value, str) and _DATED.match(value) else None
+    return read_time(value) if isinstance(value, str) and _DATED.match(value) else None
 
 
 def _evidence(properties: Values, body: str, node: Uri, name: str) -> JSON:
@@ -316,7 +316,7 @@ def split_in_place(real: str, place: str, name: str, daily: str | None = None) -
     day = next(filter(None, map(_time, (*values.values(), daily))), None)
     abstract = "" if title_of(found.body, "", node) == called else called
     texts = {CONTENT: real, **({ABSTRACT: abstract} if abstract else {})}
-    metadata: dict[str, JSON] = {"date": written_time(day)} if day else {}
+    metadata: dict[str, JSON] = {"date": format_time(day)} if day else {}
     metadata |= {"tags": found_tags} if (found_tags := tags(real)) else {}
     metadata |= {"aliases": others} if (others := aliases(real)) else {}
     begun = day or _NEVER
@@ -449,7 +449,7 @@ def _system_note(text: str, place: str) -> str:
     longest = max((len(found[0]) for found in re.finditer("`+", text)), default=2)
     fence = "`" * max(longest + 1, 3)
     return (
-        f"---\n{written(ID, place, chr(10))}---\nPerdure keeps this for itself. "
+        f"---\n{render_property(ID, place, chr(10))}---\nPerdure keeps this for itself. "
         f"It changes when Perdure is used, and needs no care.\n\n{fence}text\n{text}\n{fence}\n"
     )
 
@@ -512,9 +512,9 @@ def _properties(
         for name, value in metadata.items():
             if name not in {_STATEMENTS, _MERGES}:
                 found[_SPELLED.get(name, name)] = value
-        found[_CREATED] = written_time(meta.created_at)
+        found[_CREATED] = format_time(meta.created_at)
         if meta.updated_at != meta.created_at:
-            found[_UPDATED] = written_time(meta.updated_at)
+            found[_UPDATED] = format_time(meta.updated_at)
         if meta.version > 1:
             found[_VERSION] = meta.version
     owner = texts.get(OWNER, meta.owner_space if meta and node.session else "").removesuffix("\n")
@@ -556,23 +556,30 @@ def _spliced(
     keeps_ours = _CREATED not in values
     if old is None or not old.opening:
         end = "\n"
-        first = [Entry(name, written(name, value, end)) for name, value in values.items()]
+        first = [
+            FrontmatterEntry(name, render_property(name, value, end))
+            for name, value in values.items()
+        ]
         mark = "\ufeff" if old and old.body.startswith("\ufeff") else ""
         return NoteFile(f"{mark}---\n", (*first, *entries(extra)), "---\n", f"{body}\n")
     end = old.line_end
     keeps_extra = _extra(old, ours) == extra
-    kept, left = list[Entry](), dict(values)
+    kept, left = list[FrontmatterEntry](), dict(values)
     for entry in old.entries:
         if entry.name in left:
             value = left.pop(entry.name)
             is_same = _same(_value(entry), value)
-            kept.append(entry if is_same else Entry(entry.name, written(entry.name, value, end)))
+            kept.append(
+                entry
+                if is_same
+                else FrontmatterEntry(entry.name, render_property(entry.name, value, end))
+            )
         elif keeps_extra if entry.name not in ours else keeps_ours and entry.name != _OURS:
             kept.append(entry)
     for before, name in zip(("", *values), values, strict=False):  # each after the one before it
         if name in left:
             at = next((n for n, each in enumerate(kept, 1) if each.name == before), 0)
-            kept.insert(at, Entry(name, written(name, left[name], end)))
+            kept.insert(at, FrontmatterEntry(name, render_property(name, left[name], end)))
     if not keeps_extra:
         kept.extend(entries(extra))
     same_body = old.content == body

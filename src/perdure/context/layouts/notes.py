@@ -17,20 +17,20 @@ from perdure.context.layouts import notefile
 from perdure.context.layouts.names import (
     MARKDOWN,
     SYSTEM,
-    Names,
-    Part,
+    LogicalText,
+    NoteNames,
     day_in,
     days_of,
+    distinct_name,
     folded,
     in_place,
     is_markdown,
     is_state,
     key_of,
+    logical_text,
     node_at,
-    part_of,
-    told_apart,
 )
-from perdure.context.layouts.note_table import NOT_READ, Places, Row
+from perdure.context.layouts.note_table import NOT_READ, NoteRow, NoteTable
 from perdure.context.node_files import (
     ABSTRACT,
     ARCHIVED,
@@ -47,16 +47,16 @@ from perdure.errors import (
     AccessRefusedError,
     ConcurrentModificationError,
     DamageError,
-    DirectoryInTheWayError,
     DirectoryNotEmptyError,
-    FileAboveError,
-    FileInTheWayError,
     InvalidValueError,
     LinkRefusedError,
     NotTextError,
+    ParentIsFileError,
+    PathIsDirectoryError,
+    PathIsFileError,
     StorageError,
 )
-from perdure.files import Closing
+from perdure.files import Closeable
 from perdure.frontmatter import frontmatter, split
 from perdure.model.anchors import FIRST_NODE
 from perdure.model.node import title_of
@@ -124,7 +124,7 @@ _split_in_place = lru_cache(maxsize=256)(notefile.split_in_place)  # a batch of 
 class _Note(NamedTuple):
     """The file of a place as it is now."""
 
-    row: Row | None
+    row: NoteRow | None
     real: str | Unreadable | None
     texts: notefile.Texts
 
@@ -136,7 +136,7 @@ class _Note(NamedTuple):
 _NO_NOTE = _Note(None, None, {})
 
 
-class NotesLayout(Closing, Wrapped, Layout):
+class NotesLayout(Closeable, Wrapped, Layout):
     """The logical tree of nodes, on a backend that has a note for each.
 
     Notes outside of the memory folder are resources in place, if it is not the whole tree. They
@@ -146,8 +146,8 @@ class NotesLayout(Closing, Wrapped, Layout):
     def __init__(  # noqa: PLR0913 - what it lies on, and what it leaves out
         self,
         inner: StorageBackend,
-        places: Places,
-        names: Names,
+        places: NoteTable,
+        names: NoteNames,
         folder: Locator = _ROOT,
         *,
         ignored: Iterable[str] = (),
@@ -155,7 +155,7 @@ class NotesLayout(Closing, Wrapped, Layout):
         rule: str = "",
     ) -> None:
         self.inner = inner
-        self.places = places
+        self.table = places
         self._names = names
         self._owner = f"user:{names.user}" if names.user else ""
         self._folder = folder
@@ -166,11 +166,11 @@ class NotesLayout(Closing, Wrapped, Layout):
         self._beside: frozenset[str] | None = None
 
     def close(self) -> None:
-        self.places.close()
+        self.table.close()
 
     # ------------------------------------------------------------ reading
     def read(self, locator: Locator) -> str:
-        part = part_of(locator.key)
+        part = logical_text(locator.key)
         note = self._note(part.place)
         text = note.text(part.name)
         if text is UNREADABLE and note.row is not None:
@@ -181,7 +181,7 @@ class NotesLayout(Closing, Wrapped, Layout):
         if isinstance(text, str):
             return text
         if self._is_directory(locator.key):
-            raise DirectoryInTheWayError(
+            raise PathIsDirectoryError(
                 f"{locator.key!a} is a directory. Fix: name a text below it."
             )
         raise _absent(locator)
@@ -194,27 +194,27 @@ class NotesLayout(Closing, Wrapped, Layout):
         return {name: texts[name] for name in wanted if name in texts}
 
     def text_at(self, key: str) -> Text:
-        part = part_of(key)
+        part = logical_text(key)
         return self._note(part.place).text(part.name)
 
     def look(self, locators: Iterable[Locator]) -> dict[Locator, Text]:
-        parts = [(locator, part_of(locator.key)) for locator in locators]
+        parts = [(locator, logical_text(locator.key)) for locator in locators]
         self._prepare()
         asked = dict.fromkeys(part.place for _, part in parts)
-        rows = {place: Row(place, place) for place in asked if is_state(place)}
-        rows |= {row.place: row for row in self.places.among(asked)}
+        rows = {place: NoteRow(place, place) for place in asked if is_state(place)}
+        rows |= {row.place: row for row in self.table.among(asked)}
         notes = {place: self._note_of(row) for place, row in rows.items()}
         return {locator: notes.get(place, _NO_NOTE).text(name) for locator, (place, name) in parts}
 
     def below(self, place: str) -> Sequence[str]:
         """Return the folders of all nodes at a place and below; each before those in it."""
         self._settle(place)
-        return [each for each in self.places.below(place) if node_at(each) is not None]
+        return [each for each in self.table.below(place) if node_at(each) is not None]
 
     def in_use(self, places: Sequence[str]) -> dict[str, bool]:
         """Return whether nodes in these folders are in use; left out if their file must be read."""
         self._prepare()
-        rows = {row.place: row for row in self.places.among(places)}
+        rows = {row.place: row for row in self.table.among(places)}
         notes = {place: row.path for place, row in rows.items() if not self._is_memory(row.path)}
         found = {place: self._is_there(path) for place, path in notes.items()}
         return found | {place: False for place in places if place not in rows}
@@ -223,12 +223,12 @@ class NotesLayout(Closing, Wrapped, Layout):
         key = locator.key
         if locator.name == ARCHIVED:
             self._settle(locator.parent.key)
-            return [locator.child(name) for name in self.places.archived(locator.parent.key)]
+            return [locator.child(name) for name in self.table.archived(locator.parent.key)]
         self._prepare()
-        unsure, children, archived = self.places.listed(key)
+        unsure, children, archived = self.table.listed(key)
         if unsure:
             self._settle(key)
-            _, children, archived = self.places.listed(key)
+            _, children, archived = self.table.listed(key)
         names = {*children, *self._texts_in(key)}.difference(() if key else (_COPIES[:-1],))
         if is_state(f"{key}/-"):
             names |= {each.name for each in self.inner.list(locator)}
@@ -239,15 +239,19 @@ class NotesLayout(Closing, Wrapped, Layout):
         if session and FIRST_NODE in names:
             texts = self._note(session).texts
             names.update(name for name in _BESIDE if name in texts)
-            if not any(name in texts for name in FILES) and not self.places.children(session):
+            if not any(name in texts for name in FILES) and not self.table.children(session):
                 names.discard(FIRST_NODE)
         return [locator.child(name) for name in sorted(names)]
 
     def exists(self, locator: Locator) -> bool:
-        return not locator.key or self._has(part_of(locator.key)) or self._is_directory(locator.key)
+        return (
+            not locator.key
+            or self._has(logical_text(locator.key))
+            or self._is_directory(locator.key)
+        )
 
     def info(self, locator: Locator) -> Info:
-        part = part_of(locator.key)
+        part = logical_text(locator.key)
         note = self._note(part.place)
         if note.row is not None and note.text(part.name) is not None:
             found = Info(locator, is_dir=False, size=0, mtime=0.0)
@@ -279,12 +283,12 @@ class NotesLayout(Closing, Wrapped, Layout):
             "it has the same id: `perdure conflicts merge` unites both; "
             "to be another memory, it must have no id"
         )
-        for row in self.places.copies():
-            holder, copy = self.places.at(row.claim), Locator(row.path)
+        for row in self.table.copies():
+            holder, copy = self.table.at(row.claim), Locator(row.path)
             if holder is not None and copy not in told:
                 yield Finding(_COPY, copy.parent, copy.name, advice, Locator(holder.path))
 
-    def _has(self, part: Part) -> bool:
+    def _has(self, part: LogicalText) -> bool:
         return self._note(part.place).text(part.name) is not None
 
     def _texts_in(self, key: str) -> Sequence[str]:
@@ -298,26 +302,26 @@ class NotesLayout(Closing, Wrapped, Layout):
         above, _, name = key.rpartition("/")
         if name == ARCHIVED:
             self._settle(above)
-            return bool(self.places.archived(above))
+            return bool(self.table.archived(above))
         self._settle(key)
         if node_at(key) is not None and self._texts_in(key):
             return True
         session = _session(key)
-        if session and self.places.children(key) == [FIRST_NODE]:
-            return bool(self._note(session).texts) or self.places.has_below(session)
-        return self.places.has_below(key)
+        if session and self.table.children(key) == [FIRST_NODE]:
+            return bool(self._note(session).texts) or self.table.has_below(session)
+        return self.table.has_below(key)
 
     def _note(self, place: str) -> _Note:
         if not self._is_ready:
             self._prepare()
-        row = self.places.at(place) or (Row(place, place) if is_state(place) else None)
+        row = self.table.at(place) or (NoteRow(place, place) if is_state(place) else None)
         return _NO_NOTE if row is None else self._note_of(row)
 
-    def _note_of(self, row: Row) -> _Note:
+    def _note_of(self, row: NoteRow) -> _Note:
         row, real = self._file_of(row)
         return _Note(row, real, self._split(real, row) if isinstance(real, str) else {})
 
-    def _file_of(self, row: Row) -> tuple[Row, Text]:
+    def _file_of(self, row: NoteRow) -> tuple[NoteRow, Text]:
         """Return what the file of a row says, wherever it is by now, with the row that it has."""
         if row.place.startswith(_COPIES):
             return row, None
@@ -337,7 +341,7 @@ class NotesLayout(Closing, Wrapped, Layout):
                 return (row, None) if moved is None else self._file_of(moved)
         return row, real
 
-    def _moved(self, row: Row) -> Row | None:
+    def _moved(self, row: NoteRow) -> NoteRow | None:
         """Return the row of a memory whose file others renamed or moved since the last check.
 
         Of the files that the table does not know, each is read once. What they say enters history
@@ -345,18 +349,18 @@ class NotesLayout(Closing, Wrapped, Layout):
         """
         if not self._is_memory(row.path) or is_state(row.path):
             return None  # a note in place is its path
-        known = {each.path for each in self.places.rows()}
-        found: dict[str, Row] = {}
+        known = {each.path for each in self.table.rows()}
+        found: dict[str, NoteRow] = {}
         for path in self._files(self._folder):
             if path not in known:
                 with suppress(FileNotFoundError):  # gone since it was listed
                     new = self._row_of(path, None, partial(self._is_others, path))
                     if new is not None and new.place not in found:
                         found[new.place] = new
-        self.places.change(found.values())
+        self.table.change(found.values())
         return found.get(row.place)
 
-    def _split(self, real: str, row: Row) -> notefile.Texts:
+    def _split(self, real: str, row: NoteRow) -> notefile.Texts:
         if is_state(row.path):
             return {"": real}
         if self._is_memory(row.path):
@@ -371,14 +375,14 @@ class NotesLayout(Closing, Wrapped, Layout):
     def remove(self, locator: Locator, *, expect: Expectation = None) -> None:
         check_removal(expect)
         if not locator.key:
-            raise DirectoryInTheWayError("the root is a directory. Fix: name a text below it.")
-        if self._has(part_of(locator.key)):
+            raise PathIsDirectoryError("the root is a directory. Fix: name a text below it.")
+        if self._has(logical_text(locator.key)):
             self.write_all({locator: None}, expect={locator: expect})
         elif not self._is_directory(locator.key):
             check_found(None, expect, locator)
             raise _absent(locator)
         elif expect is not None:
-            raise DirectoryInTheWayError(
+            raise PathIsDirectoryError(
                 f"{locator.key!a} is a directory. Fix: name a text below it."
             )
         else:
@@ -388,8 +392,8 @@ class NotesLayout(Closing, Wrapped, Layout):
 
     def mkdir(self, locator: Locator) -> Locator:
         """Do nothing but refuse what can't be: a directory is there while it holds a text."""
-        if self._has(part_of(locator.key)):
-            raise FileInTheWayError(
+        if self._has(logical_text(locator.key)):
+            raise PathIsFileError(
                 f"{locator.key!a} is a text, so no directory can be made there. "
                 "Fix: choose another name, or remove the text."
             )
@@ -410,7 +414,7 @@ class NotesLayout(Closing, Wrapped, Layout):
         self._write(changes, expect, self.inner.write_unsynced)
 
     def sync(self, locators: Iterable[Locator]) -> None:
-        rows = map(self.places.at, {part_of(each.key).place for each in locators})
+        rows = map(self.table.at, {logical_text(each.key).place for each in locators})
         self.inner.sync(Locator(row.path) for row in rows if row is not None)
 
     def _write(self, changes: Changes, expect: Conditions, write: "_WriteAll") -> None:
@@ -424,9 +428,9 @@ class NotesLayout(Closing, Wrapped, Layout):
                     raise
         return None
 
-    def _planned(self, wanted: Sequence[Change]) -> "Sequence[_Step]":
+    def _planned(self, wanted: Sequence[Change]) -> "Sequence[_FileChange]":
         """Return what becomes of each file, once every condition was compared."""
-        parts = {change.locator: part_of(change.locator.key) for change in wanted}
+        parts = {change.locator: logical_text(change.locator.key) for change in wanted}
         notes = {
             place: self._note(place) for place in dict.fromkeys(p.place for p in parts.values())
         }
@@ -438,7 +442,7 @@ class NotesLayout(Closing, Wrapped, Layout):
                 texts[part.place].pop(part.name, None)
             else:
                 texts[part.place][part.name] = data.decode()
-        steps: list[_Step] = []
+        steps: list[_FileChange] = []
         paths: set[str] = set()
         for place, note in notes.items():
             step = self._step(place, note, texts[place], paths)
@@ -450,7 +454,7 @@ class NotesLayout(Closing, Wrapped, Layout):
     def _compare(
         self, locator: Locator, data: bytes | None, expect: Expectation, note: _Note
     ) -> None:
-        text = note.texts.get(part_of(locator.key).name)
+        text = note.texts.get(logical_text(locator.key).name)
         if note.real is UNREADABLE:
             if data is not None or expect is not None:
                 assert note.row is not None  # noqa: S101 - it has a file
@@ -459,32 +463,32 @@ class NotesLayout(Closing, Wrapped, Layout):
         check_found(None if text is None else text.encode(), expect, locator)
 
     def _refuse_directory(self, locator: Locator) -> None:
-        if not self._has(part_of(locator.key)) and self._is_directory(locator.key):
-            raise DirectoryInTheWayError(
+        if not self._has(logical_text(locator.key)) and self._is_directory(locator.key):
+            raise PathIsDirectoryError(
                 f"{locator.key!a} is a directory. Fix: name a text below it."
             )
 
     def _refuse_text_above(self, key: str) -> None:
-        self._refuse_texts(self.places.among([key[:at] for at in _slashes(key)]))
+        self._refuse_texts(self.table.among([key[:at] for at in _slashes(key)]))
 
-    def _refuse_texts(self, rows: Iterable[Row]) -> None:
+    def _refuse_texts(self, rows: Iterable[NoteRow]) -> None:
         """Refuse that something is to lie below one of these, if it is a text."""
         for row in rows:
-            if self._has(part_of(row.place)):
-                raise FileAboveError(
+            if self._has(logical_text(row.place)):
+                raise ParentIsFileError(
                     f"{row.place!a} is a text, so nothing can lie below it. "
                     "Fix: choose a place outside of it."
                 )
 
     def refuse(self, changes: Changes) -> None:
         self._prepare()
-        parts = {locator: part_of(locator.key) for locator in changes}
+        parts = {locator: logical_text(locator.key) for locator in changes}
         above: dict[str, str] = {}
         for locator, text in changes.items():
             place = parts[locator].place
             above |= {} if text is None else {place[:at]: place for at in _slashes(place)}
         asked = (*above, *(part.place for part in parts.values()))
-        rows = {row.place: row for row in self.places.among(asked)}
+        rows = {row.place: row for row in self.table.among(asked)}
         for locator, text in changes.items():
             part = parts[locator]
             row = rows.get(part.place)
@@ -497,7 +501,7 @@ class NotesLayout(Closing, Wrapped, Layout):
 
     def _step(
         self, place: str, note: _Note, texts: notefile.Texts, paths: Collection[str]
-    ) -> "_Step | None":
+    ) -> "_FileChange | None":
         """Return what becomes of a file; a new one has none of the paths of the same commit."""
         if note.row is not None and not self._is_memory(note.row.path):
             if texts != note.texts:  # to write what it says already is fine
@@ -506,30 +510,30 @@ class NotesLayout(Closing, Wrapped, Layout):
         if not texts:
             if note.row is None or note.real is None:
                 return None
-            return _Step(place, note.row, note.row, note.real, None)
+            return _FileChange(place, note.row, note.row, note.real, None)
         before = note.real if isinstance(note.real, str) else None
         path = "" if note.row is None else note.row.path
         real = texts[""] if is_state(path) else notefile.compose(texts, place, before)
         if real == before:
             return None
         path = path or self._new_path(place, texts, paths)
-        after = Row(place, path, _digest(real), ARCHIVED in texts)
-        return _Step(place, note.row, after, note.real, real)
+        after = NoteRow(place, path, _digest(real), ARCHIVED in texts)
+        return _FileChange(place, note.row, after, note.real, real)
 
-    def _land(self, steps: "Sequence[_Step]", write: "_WriteAll") -> None:
+    def _land(self, steps: "Sequence[_FileChange]", write: "_WriteAll") -> None:
         if not steps:
             return
         unsure = [step.after._replace(unsure=True) for step in steps if step.moves]
-        self.places.change(unsure)
+        self.table.change(unsure)
         write(
             {trusted(step.after.path): step.real for step in steps},
             expect={trusted(step.after.path): step.guard for step in steps},
         )
         gone = [step for step in steps if step.real is None]
-        self.places.change([step.after for step in steps if step.real is not None])
+        self.table.change([step.after for step in steps if step.real is not None])
         for step in gone:  # its row goes last, so that who dies here is followed by `_settle`
             self._clear(Locator(step.after.path).parent)
-        self.places.change([], [step.place for step in gone])
+        self.table.change([], [step.place for step in gone])
 
     def _clear(self, directory: Locator) -> None:
         """Remove the folders that a note left empty, up to the memory folder."""
@@ -544,11 +548,11 @@ class NotesLayout(Closing, Wrapped, Layout):
         kind, title, day = _described(place, texts)
         folder = self._folder.child(*self._names.folder(place, kind))
         stem = self._names.stem(place, title, day)
-        apart = told_apart(stem, place)
-        for name in (stem, apart, told_apart(apart, folder.key)):
+        apart = distinct_name(stem, place)
+        for name in (stem, apart, distinct_name(apart, folder.key)):
             file = folder.child(f"{name}{MARKDOWN}")
             path = file.key
-            taken = self.places.at_path(path)
+            taken = self.table.at_path(path)
             if folded(path) in paths or (taken is not None and taken.place != place):
                 continue
             if not self.inner.exists(file) or self._place_in(path) == place:
@@ -569,25 +573,25 @@ class NotesLayout(Closing, Wrapped, Layout):
                 old, new = Locator(row.path), Locator(path)
                 guards: Conditions = {new: ABSENT, old: content_hash(real)}
                 self.inner.write_all({new: real, old: None}, expect=guards)
-                self.places.change([row._replace(path=path)])
+                self.table.change([row._replace(path=path)])
 
     # ------------------------------------------------------------ the table
     def _prepare(self) -> None:
         """Look at every file once, if nobody did since the table was made."""
         if not self._is_ready:
             try:
-                if not self.places.is_complete:
+                if not self.table.is_complete:
                     self.rebuild()
             except (StorageError, DamageError):  # where it can't be made, it is made in memory
-                self.places.close()
-                self.places = Places()
+                self.table.close()
+                self.table = NoteTable()
                 self.rebuild()
             self._is_ready = True
 
     def rebuild(self) -> None:
         """Make the table again from the files."""
-        known = {row.path: row for row in self.places.rows()}
-        places: dict[str, Row] = {}
+        known = {row.path: row for row in self.table.rows()}
+        places: dict[str, NoteRow] = {}
         behind: list[str] = []
         for path in self._files():
             row = self._row_of(path, known.get(path), lambda _place: False)
@@ -602,8 +606,8 @@ class NotesLayout(Closing, Wrapped, Layout):
             row = self._row_of(path, known.get(path), lambda place: place in places)
             if row is not None:
                 places[row.place] = row
-        self.places.clear()
-        self.places.change(places.values(), complete=True)
+        self.table.clear()
+        self.table.change(places.values(), complete=True)
 
     def _files(self, below: Locator = _ROOT) -> Iterator[str]:
         return filter(self.is_note, self._paths(below))
@@ -665,7 +669,9 @@ class NotesLayout(Closing, Wrapped, Layout):
             and not self._is_ignored(path)
         )
 
-    def _row_of(self, path: str, known: Row | None, is_taken: Callable[[str], bool]) -> Row | None:
+    def _row_of(
+        self, path: str, known: NoteRow | None, is_taken: Callable[[str], bool]
+    ) -> NoteRow | None:
         """Return the row of a file; the place that another file has is not given to it."""
         try:
             real: str | None = self.inner.read(Locator(path))
@@ -675,16 +681,16 @@ class NotesLayout(Closing, Wrapped, Layout):
             real = None
         said = self._id_in(path, real)
         places = [self._place_of(path, said), self._place_of(path)]
-        places += [self._place_of(told_apart(path[: -len(MARKDOWN)], path) + MARKDOWN)]
+        places += [self._place_of(distinct_name(path[: -len(MARKDOWN)], path) + MARKDOWN)]
         if known is not None and (real is None or places[0] is None):
             places.insert(0, known.place)
         place = next((each for each in places if each is not None and not is_taken(each)), None)
         if said and place != places[0] and self._is_memory(path):
-            return Row(_copy_place(path), path, claim=places[0] or "")
+            return NoteRow(_copy_place(path), path, claim=places[0] or "")
         if place is None or (real is not None and self._is_copy(path, real)):
             return None
         claim = "" if place == places[0] else places[0] or ""
-        row = Row(place, path, claim=claim, aliases=self._aliases(path, real))
+        row = NoteRow(place, path, claim=claim, aliases=self._aliases(path, real))
         if real is None or self._is_too_long(path, real):
             return row._replace(digest=NOT_READ)
         if not self._is_memory(path):
@@ -701,7 +707,7 @@ class NotesLayout(Closing, Wrapped, Layout):
     def named(self, name: str) -> Sequence[str]:
         """Return the folders of all nodes whose file has a name, or which say that they have it."""
         self._prepare()
-        return self.places.named(name)
+        return self.table.named(name)
 
     def is_ours(self, place: str) -> bool:
         note = self._note(place)
@@ -714,13 +720,13 @@ class NotesLayout(Closing, Wrapped, Layout):
         Empty for any other.
         """
         self._prepare()
-        row = self.places.at(place)
+        row = self.table.at(place)
         return row.path if row and not self._is_memory(row.path) else ""
 
     def path_of(self, key: str) -> str:
         """Return the path of the file that holds a text, or a node; empty if there is none."""
         self._prepare()
-        row = self.places.at(key) or self.places.at(part_of(key).place)
+        row = self.table.at(key) or self.table.at(logical_text(key).place)
         return row.path if row else ""
 
     def new_name(self, key: str, title: str) -> str:
@@ -728,24 +734,24 @@ class NotesLayout(Closing, Wrapped, Layout):
         return self._names.stem(key, title, "")
 
     def texts_in(self, place: str, path: str, real: str) -> Mapping[str, str]:
-        return self._split(real, Row(place, path))
+        return self._split(real, NoteRow(place, path))
 
     def names_of(self, place: str) -> Sequence[str]:
         """Return the names by which `named` finds the folder of a node."""
-        row = self.places.at(place)
+        row = self.table.at(place)
         return sorted(row.names) if row else ()
 
     def files_of(self, places: Sequence[str]) -> dict[str, tuple[str, Text]]:
         if not self._is_ready:
             self._prepare()
-        found = {row.place: self._file_of(row) for row in self.places.among(places)}
+        found = {row.place: self._file_of(row) for row in self.table.among(places)}
         return {place: (row.path, real) for place, (row, real) in found.items()}
 
     def unreadable(self, seconds: float) -> Iterator[tuple[str, str]]:
         """Yield files whose frontmatter can't be read, with the finding, as far as time allows."""
         self._prepare()
         until = time.monotonic() + seconds
-        for row in self.places.rows():
+        for row in self.table.rows():
             if time.monotonic() > until:
                 return
             with suppress(StorageError):
@@ -755,12 +761,12 @@ class NotesLayout(Closing, Wrapped, Layout):
     def place_at(self, path: str) -> str:
         """Return the folder of the node that a file holds; empty if it holds none."""
         self._prepare()
-        row = self.places.at_path(path)
+        row = self.table.at_path(path)
         return row.place if row else ""
 
     def remove_copies(self, place: str) -> None:
         """Remove the conflict copies that sync clients left beside the file of a node."""
-        row = self.places.at(place)
+        row = self.table.at(place)
         if row is None or not self._is_memory(row.path):
             return
         folder, name = Locator(row.path).parent, Locator(row.path).name
@@ -768,10 +774,10 @@ class NotesLayout(Closing, Wrapped, Layout):
         for copy in found | {each.name for each in self.inner.findings(folder)}:
             if marked_original(copy) == name:
                 self.inner.remove(folder.child(copy))
-        for each in self.places.claiming(place):
+        for each in self.table.claiming(place):
             if each.place.startswith(_COPIES):
                 self.inner.remove(Locator(each.path))
-                self.places.change([], [each.place])
+                self.table.change([], [each.place])
 
     def _is_too_long(self, path: str, real: str) -> bool:
         return not self._is_memory(path) and len(real) > MAX_NOTE
@@ -819,12 +825,12 @@ class NotesLayout(Closing, Wrapped, Layout):
     def _settle(self, key: str) -> None:
         """Look at the files that a writer may have left otherwise than the table says."""
         self._prepare()
-        for row in self.places.unsure(key):
+        for row in self.table.unsure(key):
             if self.inner.exists(Locator(row.path)):
                 found = self._row_of(row.path, row, lambda _place: False)
-                self.places.change([] if found is None else [found], [row.place])
+                self.table.change([] if found is None else [found], [row.place])
             else:
-                self.places.change([], [row.place])
+                self.table.change([], [row.place])
                 self._clear(Locator(row.path).parent)  # as the writer would have
 
     def logical(self, paths: Iterable[str]) -> Sequence[Locator]:
@@ -843,15 +849,15 @@ class NotesLayout(Closing, Wrapped, Layout):
             elif known is not None and known.path != path:
                 continue  # a rename that changed only the case of letters
             if known is not None and (found is None or found.place != known.place):
-                self.places.change([], [known.place])
+                self.table.change([], [known.place])
                 changed.update(dict.fromkeys(self._keys(known.place)))
-                pending.extend(row.path for row in self.places.claiming(known.place))
+                pending.extend(row.path for row in self.table.claiming(known.place))
             if found is not None and found != known:
-                before = self.places.at(found.place)
-                self.places.change([found])
+                before = self.table.at(found.place)
+                self.table.change([found])
                 if before is not None and not self._are_one(before.path, path):
                     pending.append(before.path)  # it has the same id, and may come second
-                    pending.extend(row.path for row in self.places.claiming(found.place))
+                    pending.extend(row.path for row in self.table.claiming(found.place))
             if found is not None:
                 changed.update(dict.fromkeys(self._keys(found.place)))
         return [Locator(key) for key in changed]
@@ -860,27 +866,27 @@ class NotesLayout(Closing, Wrapped, Layout):
         """Return the texts of the tree that a file would hold with this text."""
         row = self._row_for(path, text)
         texts = self._split(text, row) if row else {}
-        return {Locator(key_of(Part(row.place, name))): texts[name] for name in texts if row}
+        return {Locator(key_of(LogicalText(row.place, name))): texts[name] for name in texts if row}
 
     def composed(self, path: str, texts: Mapping[Locator, str], before: str) -> str:
         """Return what a file was that held these texts, written as the text that it has."""
         row = self._row_for(path, before)
-        named = {part_of(locator.key).name: text for locator, text in texts.items()}
+        named = {logical_text(locator.key).name: text for locator, text in texts.items()}
         if is_state(path):
             return named.get("", "")
         if row is None or not self._is_memory(path):
             return named.get(CONTENT, "")
         return notefile.compose(named, row.place, before)
 
-    def _row_for(self, path: str, text: str) -> Row | None:
+    def _row_for(self, path: str, text: str) -> NoteRow | None:
         """Return the row of a file, or the one that it would have with a text."""
         self._prepare()
         place = self._place_in(path, text) or self._place_of(path)
-        return self.places.at_path(path) or (Row(place, path) if place else None)
+        return self.table.at_path(path) or (NoteRow(place, path) if place else None)
 
     def refresh(self, *, accept_removals: bool = False) -> Sequence[Locator]:
         self._prepare()
-        files, known = set(self._files()), {row.path for row in self.places.rows()}
+        files, known = set(self._files()), {row.path for row in self.table.rows()}
         if not accept_removals:
             gone = sorted(path for path in known - files if not self._is_there(path))
             lost = gone[len(files - known) :]  # what arrived may be what was moved
@@ -893,11 +899,11 @@ class NotesLayout(Closing, Wrapped, Layout):
 
     def known(self) -> Iterable[tuple[str, bytes]]:
         self._prepare()
-        return [(row.path, row.digest) for row in self.places.rows() if row.is_ours]
+        return [(row.path, row.digest) for row in self.table.rows() if row.is_ours]
 
-    def _row_at(self, path: str) -> Row | None:
+    def _row_at(self, path: str) -> NoteRow | None:
         """Return the row of a file, also if it had the same name in other letters."""
-        row = self.places.at_path(path)
+        row = self.table.at_path(path)
         return row if row is None or self._are_one(row.path, path) else None
 
     def _are_one(self, path: str, other: str) -> bool:
@@ -914,13 +920,13 @@ class NotesLayout(Closing, Wrapped, Layout):
     def in_place(self) -> frozenset[str]:
         """Return the folders of nodes whose files are their owner's, and are never written."""
         self._prepare()
-        rows = self.places.rows()
+        rows = self.table.rows()
         return frozenset(row.place for row in rows if not self._is_memory(row.path))
 
     def census(self) -> "Census":
         """Count the notes in place, and the files beside them that are not notes."""
         self._prepare()
-        rows = self.places.rows()
+        rows = self.table.rows()
         notes = {r.path for r in rows if r.digest != NOT_READ and not self._is_memory(r.path)}
         others: Counter[str] = Counter()
         left_out: dict[str, list[str]] = {}
@@ -969,14 +975,14 @@ class NotesLayout(Closing, Wrapped, Layout):
 
     def _is_others(self, path: str, place: str) -> bool:
         """Whether another file that is still there has a place, and comes before this one."""
-        row = self.places.at(place)
+        row = self.table.at(place)
         if row is None or self._are_one(row.path, path) or not self._is_there(row.path):
             return False
         if not row.claim and self._place_in(row.path) != place:
             return False  # it is of another place now
-        return self._claim(row) < self._claim(Row(place, path))
+        return self._claim(row) < self._claim(NoteRow(place, path))
 
-    def _claim(self, row: Row) -> tuple[bool, int, bool, int, str]:
+    def _claim(self, row: NoteRow) -> tuple[bool, int, bool, int, str]:
         """Order the files that have one id, or the name of one: the same on every machine.
 
         The newest version comes first.
@@ -995,7 +1001,7 @@ class NotesLayout(Closing, Wrapped, Layout):
         if node is None:
             return [place]
         beside = _BESIDE if node.session and node.name == FIRST_NODE else ()
-        return [key_of(Part(place, name)) for name in (*FILES, ARCHIVED, *beside)]
+        return [key_of(LogicalText(place, name)) for name in (*FILES, ARCHIVED, *beside)]
 
 
 class Census(NamedTuple):
@@ -1011,12 +1017,12 @@ class _WriteAll(Protocol):
     def __call__(self, changes: Changes, *, expect: Conditions) -> None: ...
 
 
-class _Step(NamedTuple):
+class _FileChange(NamedTuple):
     """What becomes of one file."""
 
     place: str
-    before: Row | None
-    after: Row
+    before: NoteRow | None
+    after: NoteRow
     found: str | Unreadable | None
     real: str | None
     """None if the file is to be removed."""
@@ -1080,7 +1086,7 @@ def _described(place: str, texts: notefile.Texts) -> tuple[str, str, str]:
     return kind, title, day[:_DATE]
 
 
-def _not_ours(row: Row) -> AccessRefusedError:
+def _not_ours(row: NoteRow) -> AccessRefusedError:
     return AccessRefusedError(
         f"{row.path!a} is a note of its owner's, which Perdure reads and does not change. Nothing "
         "was changed. Fix: edit it in its editor, or save a memory beside it with `perdure save`."

@@ -64,7 +64,7 @@ class Derived:
         self._seen.discard()
         if isinstance(layout := self.recorded.inner, NotesLayout):
             layout.rename(each.key for each in every)
-            layout.places.wipe()
+            layout.table.wipe()
         self._indexes.scrub(account_id)
         self._indexes.refill(account_id, of)
         return told

@@ -16,7 +16,7 @@ from perdure.artifacts.disk import take_in_time
 from perdure.artifacts.entry import Sweep
 from perdure.context.layouts.notes import NotesLayout
 from perdure.context.node_files import META, OWNER
-from perdure.context.nodes import Draft, Nodes
+from perdure.context.nodes import NodeDraft, Nodes
 from perdure.context.reader import absent
 from perdure.context.tenancy import Deletions
 from perdure.dataclass import dataclass, replace
@@ -39,7 +39,7 @@ from perdure.errors import (
     LockTimeout,
     NodeNotFoundError,
     PerdureError,
-    explain,
+    storage_error,
 )
 from perdure.files import write_whole
 from perdure.model import NodeStatus, RequestContext, Uri
@@ -83,7 +83,7 @@ class Erasing:
         sweep(self._recorded)
         task = self._planner.task(uri, ctx, "")
         hiding = Hiding(self._nodes, ctx, erased=True)
-        hidden = hiding.plan(Draft(self._nodes, datetime.now(UTC)), self._planner.targets(task))
+        hidden = hiding.plan(NodeDraft(self._nodes, datetime.now(UTC)), self._planner.targets(task))
         sessions = {each for each in hiding.changed if Uri.parse(each).session}
         return self._planner.plan(task, ctx, sessions), hidden
 
@@ -295,7 +295,7 @@ class Forgetting:
             raise absent(place)
         hiding, hidden = Hiding(self.nodes, self.request), Hidden()
 
-        def plan(draft: Draft) -> None:
+        def plan(draft: NodeDraft) -> None:
             nonlocal hiding, hidden
             for each in now:
                 self.nodes.plan_archive(draft, each)
@@ -308,7 +308,7 @@ class Forgetting:
                 )
 
         if dry_run:
-            plan(Draft(self.nodes, datetime.now(UTC)))
+            plan(NodeDraft(self.nodes, datetime.now(UTC)))
         else:
             nodes = self.nodes.because(reason)
             nodes.change(plan, self.request)
@@ -342,7 +342,9 @@ class Forgetting:
         except PerdureError:
             raise
         except OSError as error:  # of what is beside the texts: notes, receipts, derived data
-            raise explain(error, "what is kept beside the texts", str(error.filename)) from error
+            raise storage_error(
+                error, "what is kept beside the texts", str(error.filename)
+            ) from error
         return Forgotten(plan=plan, erased=erased, hidden=hidden)
 
     def _below(self, folder: Uri) -> Iterator[Uri]:

@@ -10,8 +10,8 @@ from contextlib import suppress
 from itertools import groupby
 
 from perdure.context.node_files import CONTENT
-from perdure.context.nodes import Draft, Marks, Nodes
-from perdure.context.reader import NodeReader, Stored
+from perdure.context.nodes import Marks, NodeDraft, Nodes
+from perdure.context.reader import NodeReader, StoredNode
 from perdure.dataclass import dataclass, field, fields, replace
 from perdure.engine.briefing import sentence_rows
 from perdure.engine.forgotten import Entry, ForgottenList, changed, hidden_sentences
@@ -22,7 +22,14 @@ from perdure.engine.learn.statements import statements, without
 from perdure.engine.sessions import Beginnings, learned_from, said_in
 from perdure.errors import BrokenNodeError
 from perdure.model import ContextNode, NodeStatus, RequestContext, Uri
-from perdure.model.transcript import HIDDEN, Said, abstract_of, is_hidden_form, parse, section
+from perdure.model.transcript import (
+    HIDDEN,
+    TranscriptEntry,
+    abstract_of,
+    matches_hidden,
+    parse,
+    section,
+)
 from perdure.model.values import JSON
 
 _TITLE = "title"
@@ -103,7 +110,7 @@ class Hiding:
     clean: dict[str, int] = field(default_factory=dict)
     """Nodes of sessions, with their versions, that have nothing to hide."""
 
-    def plan(self, draft: Draft, targets: Iterable[Target]) -> Hidden:
+    def plan(self, draft: NodeDraft, targets: Iterable[Target]) -> Hidden:
         """Put what was forgotten on the lists of its users, and hide it wherever they have it."""
         by_user: dict[str, list[Target]] = defaultdict(list)
         for target in targets:
@@ -119,7 +126,7 @@ class Hiding:
         kind, _, name = (session or place.owner_space).partition(":")
         return name if kind == "user" else self.ctx.user_id
 
-    def _plan_user(self, draft: Draft, user: str, targets: list[Target]) -> Hidden:
+    def _plan_user(self, draft: NodeDraft, user: str, targets: list[Target]) -> Hidden:
         account = targets[0].place.account
         total = Hidden()
 
@@ -150,7 +157,7 @@ class Hiding:
     # ------------------------------------------------------------ sessions
     def _sessions(  # noqa: PLR0913, PLR0917 - what, whose, and where not
         self,
-        draft: Draft,
+        draft: NodeDraft,
         account: str,
         user: str,
         finder: ForgottenList,
@@ -182,7 +189,7 @@ class Hiding:
 
     # ------------------------------------------------------------ other memories
     def _memories(
-        self, draft: Draft, user: str, finder: ForgottenList, gone: Collection[Uri]
+        self, draft: NodeDraft, user: str, finder: ForgottenList, gone: Collection[Uri]
     ) -> int:
         """Archive memories that say nothing else; take the statement out of what was learned."""
         account = next(iter(gone)).account
@@ -220,7 +227,7 @@ def hide(
     while True:
         counted = Hidden()
 
-        def plan(draft: Draft) -> None:
+        def plan(draft: NodeDraft) -> None:
             nonlocal counted
             counted = Hiding(nodes, ctx, erased, clean=clean).plan(draft, targets)
 
@@ -244,7 +251,7 @@ def _without(node: ContextNode, finder: ForgottenList) -> ContextNode | None:
     return node.revised(content=content, abstract=abstract, metadata={"statements": quoted})
 
 
-def loaded(nodes: NodeReader, place: Uri) -> Stored | None:
+def loaded(nodes: NodeReader, place: Uri) -> StoredNode | None:
     """Return what is at a place; None for nothing, or what can't be understood."""
     with suppress(BrokenNodeError):
         return nodes.load(place)
@@ -252,7 +259,9 @@ def loaded(nodes: NodeReader, place: Uri) -> Stored | None:
 
 
 # ---------------------------------------------------------------- the sessions of a user
-def sessions_of(nodes: NodeReader, account: str, user: str) -> Iterator[tuple[Uri, list[Stored]]]:
+def sessions_of(
+    nodes: NodeReader, account: str, user: str
+) -> Iterator[tuple[Uri, list[StoredNode]]]:
     """Yield the sessions of a user, archived ones too, each with its nodes."""
     below = nodes.walk(Uri(account, ("sessions",)))
     for session, places in groupby(below, key=lambda place: Uri(account, place.path[:2])):
@@ -268,10 +277,10 @@ def _rewritten(node: ContextNode, content: str, metadata: Mapping[str, JSON]) ->
 
 
 def write_session(  # noqa: PLR0913, PLR0917 - what was, and what is to be
-    draft: Draft,
+    draft: NodeDraft,
     nodes: Nodes,
     session: Uri,
-    stored: Iterable[Stored],
+    stored: Iterable[StoredNode],
     new: Mapping[str, ContextNode],
     ctx: RequestContext,
 ) -> int:
@@ -290,7 +299,7 @@ def write_session(  # noqa: PLR0913, PLR0917 - what was, and what is to be
 
 
 # ---------------------------------------------------------------- lifting
-def plan_lift(draft: Draft, nodes: Nodes, uris: Iterable[str], ctx: RequestContext) -> None:
+def plan_lift(draft: NodeDraft, nodes: Nodes, uris: Iterable[str], ctx: RequestContext) -> None:
     """Let what was forgotten at some places hold again; what history has of it is shown again."""
     by_user: dict[tuple[str, str], list[str]] = defaultdict(list)
     hiding = Hiding(nodes, ctx)
@@ -305,7 +314,7 @@ def plan_lift(draft: Draft, nodes: Nodes, uris: Iterable[str], ctx: RequestConte
 
 
 def _show_again(  # noqa: PLR0913, PLR0917 - as above
-    draft: Draft,
+    draft: NodeDraft,
     nodes: Nodes,
     account: str,
     user: str,
@@ -327,7 +336,7 @@ def _show_again(  # noqa: PLR0913, PLR0917 - as above
 def _shown_again(nodes: NodeReader, node: ContextNode, forgotten: ForgottenList) -> str:
     """Return the text of a node of a session with what is not forgotten any more, from history."""
     texts = nodes.backend.earlier(nodes.file(node.place, CONTENT))
-    earlier: dict[tuple[int, int], list[Said]] = defaultdict(list)
+    earlier: dict[tuple[int, int], list[TranscriptEntry]] = defaultdict(list)
     for each in (said for text in texts for said in parse(text)):
         earlier[each.index, each.piece].append(each)
     content = node.content
@@ -337,7 +346,7 @@ def _shown_again(nodes: NodeReader, node: ContextNode, forgotten: ForgottenList)
         known = [
             each.message
             for each in earlier[said.index, said.piece]
-            if is_hidden_form(said.message, each.message)
+            if matches_hidden(said.message, each.message)
         ]
         least = min(known, key=lambda each: each.content.count(HIDDEN), default=said.message)
         shown = replace(said.message, content=forgotten.masked(least.content).text)

@@ -43,20 +43,20 @@ from perdure.model import (
     Uri,
     slugify,
 )
-from perdure.model.anchors import Origin
+from perdure.model.anchors import SessionOrigin
 from perdure.model.messages import read_messages, time_in
-from perdure.model.privacy import Screen
+from perdure.model.privacy import PrivacyFilter
 from perdure.model.transcript import Message
-from perdure.model.trust import PASTED, AgentSettings, Reason, real_path
+from perdure.model.trust import PASTED, AgentSettings, RefusalReason, resolved_folder
 from perdure.model.uri import stable_name, stable_slug
 from perdure.model.values import (
     JSON,
     MAX_ABSTRACT,
     MAX_CONTENT,
     MAX_OVERVIEW,
+    comparison_key,
     plain,
     shortened,
-    words_key,
 )
 from perdure.safety.secrets import SecretPolicy, secrets_in
 from perdure.safety.texts import (
@@ -67,7 +67,7 @@ from perdure.safety.texts import (
     same,
     without_secrets,
 )
-from perdure.times import read_moment
+from perdure.times import read_time
 
 if TYPE_CHECKING:
     from perdure.engine.projects import Projects
@@ -98,18 +98,18 @@ class Admission:
     is_named: bool = False
     """Whether the user named the one session, or allowed the run."""
 
-    def admit(self, item: Conversation, session_id: str = "") -> Admitted | Reason:
-        for folder in dict.fromkeys((item.cwd, real_path(item.cwd))):
+    def admit(self, item: Conversation, session_id: str = "") -> Admitted | RefusalReason:
+        for folder in dict.fromkeys((item.cwd, resolved_folder(item.cwd))):
             if folder or item.headless:
                 refusal = self.settings.refusal(
                     folder, is_headless=item.headless, is_named=self.is_named
                 )
                 if refusal is not None:
                     return refusal
-        screen = Screen(self.notes.switches(item.source_id, session_id))
+        screen = PrivacyFilter(self.notes.switches(item.source_id, session_id))
         messages, heard = _public(item, screen)
         if screen.is_used and not messages:
-            return Reason.PRIVATE
+            return RefusalReason.PRIVATE
         public = replace(
             item, messages=messages, heard=(), title="" if screen.is_used else item.title
         )
@@ -117,7 +117,7 @@ class Admission:
         return Admitted(public, screen.is_used, origins, foreign)
 
 
-def _public(item: Conversation, screen: Screen) -> tuple[tuple[Said, ...], list[Heard]]:
+def _public(item: Conversation, screen: PrivacyFilter) -> tuple[tuple[Said, ...], list[Heard]]:
     kept: list[Said] = []
     heard: list[Heard] = []
     waiting = list(item.heard)
@@ -176,7 +176,7 @@ def _stated(messages: Sequence[Said]) -> Iterator[tuple[int, str]]:
 def _has(text: str, key: str) -> bool:
     """Whether a text has the words of a key in a row."""
     longest = max((word for word in key.split() if "'" not in word), key=len, default="")
-    return longest in text.casefold() and f" {key} " in f" {words_key(text)} "
+    return longest in text.casefold() and f" {key} " in f" {comparison_key(text)} "
 
 
 SOURCE = "source"
@@ -428,7 +428,7 @@ class MemoryImporter:
             if quote in message.content:
                 evidence = Evidence(at, cid_of(message.content), quote)
                 mention = Mention(name, (evidence,), message.speaker)
-                when = read_moment(item.metadata.get("source_updated_at"))
+                when = read_time(item.metadata.get("source_updated_at"))
                 support = Support(when, mentions=(mention,), kind="fact", by="agent")
                 return as_metadata({statement_cid(item.content): support})
         return {}
@@ -508,7 +508,7 @@ def _reason(kind: str) -> str:
 
 def _is_newer(node: ContextNode, item: Statement) -> bool:
     known, given = (
-        read_moment(each.get("source_updated_at")) for each in (node.metadata, item.metadata)
+        read_time(each.get("source_updated_at")) for each in (node.metadata, item.metadata)
     )
     return known is not None and given is not None and known > given
 
@@ -542,9 +542,9 @@ _FIRST = "messages"
 """The node with the first messages of a session; its metadata says where the session is from."""
 
 
-def _origin(item: Conversation) -> Origin | None:
+def _origin(item: Conversation) -> SessionOrigin | None:
     branch = cleaned_line(item.branch[:MAX_ABSTRACT], "branch", SecretPolicy.MASK).text
-    return Origin(item.cwd, branch, item.commit) if item.cwd else None
+    return SessionOrigin(item.cwd, branch, item.commit) if item.cwd else None
 
 
 class SessionImporter:

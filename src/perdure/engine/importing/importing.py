@@ -46,8 +46,8 @@ from perdure.engine.importing.sources import Source
 from perdure.engine.session_notes import SessionNotes
 from perdure.errors import ContextError, NodeExistsError, UnreadableSourceError
 from perdure.model import Uri
-from perdure.model.trust import AgentSettings, Reason
-from perdure.plugins import Group, create, offered
+from perdure.model.trust import AgentSettings, RefusalReason
+from perdure.plugins import PluginGroup, create, offered
 from perdure.safety.secrets import SecretPolicy
 from perdure.safety.texts import refuse_secrets
 
@@ -70,14 +70,14 @@ FORMATS: Mapping[str, Format] = {each.name: each for each in _EVERY}
 
 
 def import_formats() -> tuple[str, ...]:
-    return (*FORMATS, *sorted(offered(Group.IMPORTER) - FORMATS.keys()))
+    return (*FORMATS, *sorted(offered(PluginGroup.IMPORTER) - FORMATS.keys()))
 
 
 def format_named(name: str) -> Format:
     """Return a format of ours, or one that an installed package offers; else `PluginError`."""
     if name in FORMATS:
         return FORMATS[name]
-    return create(Group.IMPORTER, name, Format)  # type: ignore[type-abstract] # only for isinstance
+    return create(PluginGroup.IMPORTER, name, Format)  # type: ignore[type-abstract] # only for isinstance
 
 
 def detected(source: Source) -> Format:
@@ -319,7 +319,7 @@ class Importing:
         if isinstance(found, Admitted) and found.item.messages:
             return found
         what, fix = "nothing was said in it", "nothing"
-        if isinstance(found, Reason):
+        if isinstance(found, RefusalReason):
             what, fix = f"it was left out: {found.value}", "nothing, or see [agents] in the config"
         report.tell(_KINDS[Conversation], item.finding(what, fix, refused=False))
         return None

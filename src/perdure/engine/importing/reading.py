@@ -16,7 +16,7 @@ from perdure.engine.importing.sources import Entry, Source
 from perdure.errors import InvalidValueError, UnreadableSourceError
 from perdure.model.messages import json_of, text_of, time_in
 from perdure.model.privacy import switch_in
-from perdure.model.speech import SAID, Kind, speech_of
+from perdure.model.speech import SPOKEN, SpeechKind, speech_of
 from perdure.model.trust import is_own_tool, origin_of
 from perdure.model.values import JSON, MAX_SHOWN, shortened
 from perdure.patterns import later
@@ -264,9 +264,9 @@ def said(role: str, content: str, time: object = None) -> Said | None:
     if switched is not None:
         return message(role, f"/private {'on' if switched else 'off'}", time=time)
     found = speech_of(role, content)
-    if found.kind is Kind.SUMMARY:
+    if found.kind is SpeechKind.SUMMARY:
         return message("system", f"[summary]\n{found.text}", time=time)
-    is_kept = found.kind in SAID or found.kind is Kind.CALL or role == "user"
+    is_kept = found.kind in SPOKEN or found.kind is SpeechKind.CALL or role == "user"
     return message(role, found.text, time=time) if is_kept else None
 
 

@@ -16,7 +16,7 @@ from typing import BinaryIO, TypeVar
 
 from perdure.context.node_files import CONTENT, META
 from perdure.dataclass import dataclass
-from perdure.errors import UnreadableSourceError, explain_reading
+from perdure.errors import UnreadableSourceError, storage_read_error
 from perdure.model.values import shown
 from perdure.storage.locator import STORE_NOTE
 
@@ -206,7 +206,7 @@ class Source:
         try:
             return self.path.stat().st_mode
         except OSError as error:
-            raise explain_reading(error, str(self.path.parent), self.path.name) from error
+            raise storage_read_error(error, str(self.path.parent), self.path.name) from error
 
     def _found(self, mode: int) -> Iterator[Entry]:
         if stat.S_ISDIR(mode):
@@ -218,7 +218,7 @@ class Source:
         try:
             packed = zipfile.is_zipfile(self.path)
         except OSError as error:
-            raise explain_reading(error, str(self.path.parent), self.path.name) from error
+            raise storage_read_error(error, str(self.path.parent), self.path.name) from error
         return self._packed() if packed else iter([self._file(self.path)])
 
     def _below(self) -> Iterator[Entry]:

@@ -18,8 +18,8 @@ from perdure.errors import EvidenceError
 from perdure.model import CandidateMemory, ContextNode, RequestContext
 from perdure.model.anchors import Anchors, anchors_of
 from perdure.model.transcript import Message
-from perdure.model.values import JSON, counted, shown
-from perdure.times import read_moment
+from perdure.model.values import JSON, count, shown
+from perdure.times import read_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def evidence_of(candidate: CandidateMemory) -> tuple[Evidence, ...]:
         )
     found = tuple(map(_evidence, listed))
     for each in found:
-        counted(each.message, "message of an evidence")
+        count(each.message, "message of an evidence")
     return found
 
 
@@ -252,7 +252,7 @@ def as_metadata(support: Mapping[str, Support]) -> dict[str, JSON]:
 def _support(given: Mapping[str, JSON]) -> Support:
     confidence = given.get("confidence")
     return Support(
-        read_moment(given.get("when")),
+        read_time(given.get("when")),
         float(confidence) if isinstance(confidence, int | float) else 1.0,
         text_of(given.get("topic")),
         tuple(filter(None, map(_mention, _listed(given.get("said"))))),

@@ -46,12 +46,12 @@ from perdure.engine.learn.statements import Statement
 from perdure.errors import NodeExistsError
 from perdure.model import (
     SUPERSEDED_BY,
-    Action,
     CandidateMemory,
     ContextNode,
     RelationEdge,
     RequestContext,
     Uri,
+    WriteAction,
     WritePlan,
 )
 from perdure.model.record import PROJECT, VALID_FROM, VALID_UNTIL
@@ -135,7 +135,7 @@ class Merging:
             uri=str(place), content=content, metadata={**described(content, support), **of}
         )
         return WritePlan(
-            action=Action.CREATE, uri=node.uri, reason="Nothing like it was known.", node=node
+            action=WriteAction.CREATE, uri=node.uri, reason="Nothing like it was known.", node=node
         )
 
     def event(self, place: Uri, candidate: CandidateMemory, ctx: RequestContext) -> WritePlan:
@@ -164,7 +164,7 @@ class Merging:
         ):
             reason = "It is known."
         if reason:
-            return WritePlan(action=Action.SKIP, uri=node.uri, reason=reason, same=known.text)
+            return WritePlan(action=WriteAction.SKIP, uri=node.uri, reason=reason, same=known.text)
         if known.text != Statement.read(candidate.content).dated:
             worded = (replace(each, wording=candidate.content) for each in new.mentions)
             new = replace(new, mentions=tuple(worded))
@@ -172,7 +172,7 @@ class Merging:
         if known.doubted:  # it was stated again, so it holds
             content = _redated(content, known, known.since)
         reason = f"It says the same as {quoted(known.text)}. {match.reason}".strip()
-        merge = merge_of(Action.MERGE, candidate, ctx, into=known.cid)
+        merge = merge_of(WriteAction.MERGE, candidate, ctx, into=known.cid)
         support[known.cid] = old.joined(new)
         return replace(changed(node, content, support, merge, reason=reason), same=known.text)
 
@@ -195,7 +195,7 @@ class Merging:
         support[statements.cid_of(candidate.content)] = Support.of(candidate, ctx.session_id)
         reason = "It is of the same topic, and says something else."
         return changed(
-            node, content, support, merge_of(Action.APPEND, candidate, ctx), reason=reason
+            node, content, support, merge_of(WriteAction.APPEND, candidate, ctx), reason=reason
         )
 
     # ------------------------------------------------------------ superseding
@@ -229,7 +229,7 @@ class Merging:
         until = Until(when, candidate.content)
         former = tuple(_former(node, each, known, until) for each in gone.values())
         reason = f"It supersedes {_listed(matches)} {first.reason}".strip()
-        merge = merge_of(Action.MERGE, candidate, ctx)
+        merge = merge_of(WriteAction.MERGE, candidate, ctx)
         return changed(node, content, support, merge, reason=reason, former=former)
 
     def _held_before(
@@ -267,19 +267,19 @@ class Merging:
         reason = f"It held before {_listed(matches)} {matches[0].reason}".strip()
         if content == node.content:
             return WritePlan(
-                action=Action.CREATE,
+                action=WriteAction.CREATE,
                 uri=former.uri,
                 reason=reason,
                 node=former,
                 former=tuple(ended),
             )
-        merge = merge_of(Action.MERGE, candidate, ctx)
+        merge = merge_of(WriteAction.MERGE, candidate, ctx)
         plan = changed(node, content, support_of(node), merge, reason=reason, former=(former,))
         return replace(plan, former=(former, *ended))
 
 
 def merge_of(
-    action: Action, candidate: CandidateMemory, ctx: RequestContext, into: str = ""
+    action: WriteAction, candidate: CandidateMemory, ctx: RequestContext, into: str = ""
 ) -> Merge:
     return Merge(0, action.value, statements.cid_of(candidate.content), into, ctx.session_id)
 
@@ -298,7 +298,7 @@ def changed(  # noqa: PLR0913 - what such a plan is made of, each once
     metadata = {**node.metadata, **described(content, support), **merges}
     revised = node.revised(content=content, metadata=metadata)
     return WritePlan(
-        action=Action(merge.action), uri=node.uri, reason=reason, node=revised, former=former
+        action=WriteAction(merge.action), uri=node.uri, reason=reason, node=revised, former=former
     )
 
 
@@ -440,7 +440,7 @@ class _TopicPolicy:
 
     looks_near: ClassVar = False
     """Whether nodes of other names are compared too."""
-    added_by: ClassVar = Action.APPEND
+    added_by: ClassVar = WriteAction.APPEND
 
     def __init__(self, known: Known, merging: Merging) -> None:
         self._known = known
@@ -451,7 +451,7 @@ class _TopicPolicy:
         place = self._place(candidate, ctx)
         if is_fragment(candidate.content) and not ended and not candidate.metadata.get("by"):
             reason = "It names only a new value, and no known statement has the old one."
-            return WritePlan(action=Action.SKIP, uri=str(place), reason=reason)
+            return WritePlan(action=WriteAction.SKIP, uri=str(place), reason=reason)
         node = self._known.at(place, ctx)
         others = self._known.near(candidate, ctx) if self.looks_near else ()
         near = [each for each in others if _is_for(each, candidate)]
@@ -579,7 +579,7 @@ class ProfilePolicy(_TopicPolicy):
     Its merges say that a statement was added, or was there.
     """
 
-    added_by = Action.MERGE
+    added_by = WriteAction.MERGE
 
 
 class SkillToolPolicy(_TopicPolicy):
@@ -608,7 +608,7 @@ class AppendOnlyPolicy:
         for place in (first, beside(first, f"{day} {statements.plain(candidate.content)}")):
             known = self._known.at(place, ctx)
             if known is not None and _is_same_event(known, candidate):
-                return WritePlan(action=Action.SKIP, uri=known.uri, reason="It is known.")
+                return WritePlan(action=WriteAction.SKIP, uri=known.uri, reason="It is known.")
             if known is None and not self._known.taken(place, ctx):
                 return self._merging.event(place, candidate, ctx)
         raise NodeExistsError(

@@ -9,12 +9,12 @@ from hashlib import sha256
 from pathlib import Path
 
 from perdure.dataclass import dataclass
-from perdure.markdown import fenced
-from perdure.model.speech import Kind, speech_of
+from perdure.markdown import code_fences
+from perdure.model.speech import SpeechKind, speech_of
 from perdure.model.transcript import Message
 from perdure.model.values import WORD as _WORD
-from perdure.model.values import shortened, words_key
-from perdure.patterns import later, needed, table
+from perdure.model.values import comparison_key, shortened
+from perdure.patterns import later, required_literals, table
 
 LONGEST_SENTENCE = 600
 """Characters. A longer stretch without an end is not a sentence that someone wrote."""
@@ -67,7 +67,7 @@ class Sentence:
 
     @property
     def key(self) -> str:
-        return words_key(self.text)
+        return comparison_key(self.text)
 
 
 def user_sentences(messages: Sequence[Message | Mapping[str, object]]) -> list[Sentence]:
@@ -84,7 +84,7 @@ def user_sentences(messages: Sequence[Message | Mapping[str, object]]) -> list[S
 
 def _line_keys(content: str) -> Iterator[str]:
     for line in content[:LONGEST_MESSAGE].split("\n"):
-        key = words_key(line)
+        key = comparison_key(line)
         if len(key) >= 20:  # noqa: PLR2004 - a shorter line may be the same by chance
             yield key
 
@@ -97,10 +97,10 @@ def sentences(content: str, message: int = 0, quoted: Collection[str] = ()) -> l
     `quoted` has the keys of lines of other speakers; a line that repeats one is a paste.
     """
     speech = speech_of("user", content)
-    if speech.kind is not Kind.USER or _COMMAND.match(content):
+    if speech.kind is not SpeechKind.USER or _COMMAND.match(content):
         return []
     text = _looked_at(speech.text)
-    for start, end, _ in fenced(text):
+    for start, end, _ in code_fences(text):
         text = text[:start] + _NO_BREAK.sub("\0", text[start:end]) + text[end:]
     text = _TAGGED.sub(_blotted, text)
     text = _SPOKEN.sub(lambda found: _blotted(found) if _ENDS.search(found[1]) else found[0], text)
@@ -157,7 +157,7 @@ def typed_keys(prompt: str) -> set[str]:
 
 def is_typed(text: str, typed: Collection[str]) -> bool:
     """Whether all of a text was typed by the user, given the hashes of what they typed."""
-    stated = [each.key for each in sentences(text)] or [words_key(text)]
+    stated = [each.key for each in sentences(text)] or [comparison_key(text)]
     return all(_hash(key) in typed for key in stated)
 
 
@@ -193,7 +193,7 @@ def _own_lines(text: str, quoted: Collection[str]) -> Iterator[tuple[int, str]]:
         if (is_log and number > _MANY_LINES) or _HEADER.match(line):
             return
         is_others = is_dialogue and _SPEAKER.match(line)
-        if pasted or is_others or foreign[number] or (quoted and words_key(line) in quoted):
+        if pasted or is_others or foreign[number] or (quoted and comparison_key(line) in quoted):
             pasted = pasted and bool(line.strip())
             continue
         pasted = _PASTE_LEAD.search(line) is not None
@@ -291,7 +291,7 @@ def prompt_hint(prompt: str) -> str:
 
     found = [each for each in scored(prompt) if "question" not in matched(each.sentence.plain)]
     best = max(found, key=worth, default=None)
-    if best is None or worth(best) < LIKELY or not words_key(best.sentence.text):
+    if best is None or worth(best) < LIKELY or not comparison_key(best.sentence.text):
         return ""
     words = shortened(" ".join(best.sentence.text.split()).rstrip("."), _LONGEST_HINT)
     return f"possibly lasting: {words}; `mcp__perdure__remember` it if so"
@@ -331,7 +331,8 @@ def _parts() -> dict[str, tuple[str, ...]]:
     """Return for each pattern a word, or part of one, of each text that its matches need."""
     return {
         name: tuple(
-            max(text.split(), key=len, default="") for text in needed(pattern.pattern) or ("",)
+            max(text.split(), key=len, default="")
+            for text in required_literals(pattern.pattern) or ("",)
         )
         for name, pattern in _compiled("patterns").items()
     }

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
-from perdure.context.nodes import Draft, Nodes
+from perdure.context.nodes import NodeDraft, Nodes
 from perdure.dataclass import dataclass
 from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import Evidence, cid_of, with_anchors
@@ -91,7 +91,7 @@ def remember(
     known: KnownNodes,
     statement: NewStatement,
     ctx: RequestContext,
-    also: Callable[[Draft], None],
+    also: Callable[[NodeDraft], None],
 ) -> Remembered:
     """Keep a statement by the category of its kind, once; `also` is done in the same commit."""
     now = datetime.now(UTC)

@@ -14,8 +14,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from datetime import datetime
 
-from perdure.context.node_files import said_at
-from perdure.context.nodes import Draft, Nodes
+from perdure.context.node_files import read_text
+from perdure.context.nodes import NodeDraft, Nodes
 from perdure.context.reader import NodeReader
 from perdure.dataclass import dataclass, replace
 from perdure.engine.forgotten import of_caller
@@ -28,10 +28,10 @@ from perdure.engine.learn.statements import statements
 from perdure.engine.sessions import Sessions, list_sessions
 from perdure.errors import ForgottenError, InvalidValueError, NodeNotFoundError
 from perdure.model import ContextNode, NodeStatus, RequestContext, Uri
-from perdure.model.anchors import Checkout, Stated
+from perdure.model.anchors import AnchorChecker, AnchoredStatement
 from perdure.model.record import PROJECT
 from perdure.model.transcript import Message
-from perdure.model.values import words_key
+from perdure.model.values import comparison_key
 from perdure.storage import Locator
 
 REVIEWED = ".reviewed"
@@ -67,16 +67,16 @@ class Pending:
 
 def id_of(text: str) -> str:
     """Return the name of a sentence: the same for the same words."""
-    return hashlib.sha256(words_key(text).encode()).hexdigest()[:_DIGEST]
+    return hashlib.sha256(comparison_key(text).encode()).hexdigest()[:_DIGEST]
 
 
 _SECONDS = 2.0
 
 
-def abandoned(checkout: Checkout, nodes: Iterable[ContextNode]) -> Iterator[Pending]:
+def abandoned(checkout: AnchorChecker, nodes: Iterable[ContextNode]) -> Iterator[Pending]:
     """Yield the statements whose branch is gone and was never merged, with the reason."""
     found = [(node, each) for node in nodes for each in _anchored(node)]
-    verdicts = checkout.checked([each for _, each in found], _SECONDS)
+    verdicts = checkout.check([each for _, each in found], _SECONDS)
     for (node, each), verdict in zip(found, verdicts, strict=True):
         if verdict.is_abandoned:
             id_ = id_of(f"{node.uri} {each.text}")
@@ -85,7 +85,7 @@ def abandoned(checkout: Checkout, nodes: Iterable[ContextNode]) -> Iterator[Pend
             yield replace(one, reason=verdict.held_back, uri=node.uri)
 
 
-def _anchored(node: ContextNode) -> Iterator[Stated]:
+def _anchored(node: ContextNode) -> Iterator[AnchoredStatement]:
     support = support_of(node)
     for each in statements(node.content) if support else ():
         if each.cid in support and support[each.cid].all_anchors:
@@ -174,7 +174,7 @@ class Review:
                 "Fix: ask the user."
             )
 
-        def plan(draft: Draft) -> None:
+        def plan(draft: NodeDraft) -> None:
             if self._nodes.load(place) is None:
                 draft.mark(place, archived=True)
                 draft.write(node, None, status=NodeStatus.ARCHIVED)
@@ -203,14 +203,14 @@ class Review:
         return Uri(self._ctx.account_id, own)
 
     # ------------------------------------------------------------ what was decided
-    def decide(self, *texts: str) -> Callable[[Draft], None]:
+    def decide(self, *texts: str) -> Callable[[NodeDraft], None]:
         return self._note(REVIEWED, texts)
 
-    def _note(self, name: str, texts: Iterable[str]) -> Callable[[Draft], None]:
+    def _note(self, name: str, texts: Iterable[str]) -> Callable[[NodeDraft], None]:
         new, file = {id_of(text) for text in texts}, self._file(name)
 
-        def plan(draft: Draft) -> None:
-            found = said_at(file, self._reader.backend.read)
+        def plan(draft: NodeDraft) -> None:
+            found = read_text(file, self._reader.backend.read)
             known = _ids(found)
             if not new <= known:
                 draft.put(file, json.dumps(sorted(known | new), indent=0) + "\n", found)
@@ -227,7 +227,7 @@ class Review:
         self._nodes.because("judged by a model").exchange((), (), self._ctx, also=plan)
 
     def _noted(self, name: str) -> frozenset[str]:
-        return frozenset(_ids(said_at(self._file(name), self._reader.backend.read)))
+        return frozenset(_ids(read_text(self._file(name), self._reader.backend.read)))
 
     def _file(self, name: str) -> Locator:
         return self._reader.file(Uri(self._ctx.account_id, ("users", self._ctx.user_id)), name)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from perdure.context.reader import NodeReader, Stored
+from perdure.context.reader import NodeReader, StoredNode
 from perdure.model import RequestContext, SeedHit
 from perdure.model.values import JSON
 from perdure.patterns import later
@@ -24,9 +24,9 @@ class Confirming:
         self._reader = reader
         self.ctx = ctx
         self._projects = projects
-        self.known: dict[str, Stored | None] = {}
+        self.known: dict[str, StoredNode | None] = {}
 
-    def confirmed(self, hit: SeedHit, cid: JSON = None) -> Stored | None:
+    def confirmed(self, hit: SeedHit, cid: JSON = None) -> StoredNode | None:
         """Return the node of what an index found, if it still says so; else None.
 
         `cid` is the one of its payload, if that was read.
@@ -43,7 +43,7 @@ class Confirming:
         stored = self.known.get(uri)
         return stored is not None and stored.node.project == project != ""
 
-    def stored(self, uri: str) -> Stored | None:
+    def stored(self, uri: str) -> StoredNode | None:
         """Return a node in use that the caller reaches; None if there is none."""
         if uri not in self.known:
             self.read([uri])

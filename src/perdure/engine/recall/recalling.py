@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from itertools import islice
 
-from perdure.context.reader import NodeReader, Stored
+from perdure.context.reader import NodeReader, StoredNode
 from perdure.dataclass import dataclass
 from perdure.engine.recall.confirming import Confirming
 from perdure.engine.recall.holding import Holding
@@ -22,7 +22,7 @@ from perdure.index.memo import embed
 from perdure.index.words import stems
 from perdure.model import SUPERSEDED_BY, ContextType, RequestContext, SeedHit, Uri
 from perdure.model.record import ACCOUNT, OWNER_SPACE, PROJECT, VALID_AT
-from perdure.model.values import JSON, counted, encodable, moment
+from perdure.model.values import JSON, count, encodable, utc_time
 
 _FILTERS = ("category", "context_type", "session_id", "uri")
 _READ_TOGETHER = 20
@@ -51,11 +51,11 @@ class Question:
     def __post_init__(self) -> None:
         encodable(self.text, "question")
         encodable(self.project, "project")
-        counted(self.top_k, "number of hits", least=1)
+        count(self.top_k, "number of hits", least=1)
         if self.budget_tokens is not None:
-            counted(self.budget_tokens, "budget of tokens")
+            count(self.budget_tokens, "budget of tokens")
         if type(self.valid_at) is not date and self.valid_at is not None:
-            object.__setattr__(self, "valid_at", moment(self.valid_at, "valid time"))
+            object.__setattr__(self, "valid_at", utc_time(self.valid_at, "valid time"))
         given = set(self.filters or {})
         if {ACCOUNT, OWNER_SPACE} & given:
             raise InvalidValueError(
@@ -251,7 +251,7 @@ class ConfirmedHits(Confirming):
         return Step("confirmation", told)
 
 
-def _hit(candidate: Candidate, stored: Stored) -> Hit:
+def _hit(candidate: Candidate, stored: StoredNode) -> Hit:
     told = candidate.told
     session = stored.node.place.session
     indexes = (told.key[1],) if told.key else ()
@@ -278,7 +278,7 @@ def _hit(candidate: Candidate, stored: Stored) -> Hit:
     )
 
 
-def _evidence(stored: Stored, passage: str) -> tuple[tuple[str, int], ...]:
+def _evidence(stored: StoredNode, passage: str) -> tuple[tuple[str, int], ...]:
     """Return the messages that the statements in a passage rest on."""
     if not stored.node.metadata.get("statements"):
         return ()

@@ -9,7 +9,7 @@ from perdure.dataclass import dataclass, field
 from perdure.errors import DamageError
 
 if TYPE_CHECKING:
-    from perdure.context.reader import NodeReader, Stored
+    from perdure.context.reader import NodeReader, StoredNode
     from perdure.index.contract import Embedder, KeptIndex
 
 _WORDS_OF_AN_INSTRUCTION = 3
@@ -96,7 +96,7 @@ def _day(time: datetime | None) -> str:
     return time.date().isoformat() if time else ""
 
 
-def hit_of(stored: "Stored") -> Hit:
+def hit_of(stored: "StoredNode") -> Hit:
     node = stored.node
     return Hit(
         uri=node.uri,

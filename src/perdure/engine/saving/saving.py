@@ -54,17 +54,17 @@ from perdure.errors import (
 from perdure.index.contract import Filters
 from perdure.model import (
     SUPERSEDED_BY,
-    Action,
     CandidateMemory,
     ContextNode,
     Level,
     NodeStatus,
     RequestContext,
     Uri,
+    WriteAction,
     WritePlan,
 )
 from perdure.model.anchors import Anchors
-from perdure.model.messages import LeftOut
+from perdure.model.messages import SkippedContent
 from perdure.model.record import ACCOUNT, OWNER_SPACE
 from perdure.model.transcript import Message
 from perdure.model.trust import ORIGINS
@@ -94,10 +94,10 @@ class Outcome(Enum):
 
 
 _OF_ACTION = {
-    Action.CREATE: Outcome.CREATED,
-    Action.MERGE: Outcome.MERGED,
-    Action.APPEND: Outcome.APPENDED,
-    Action.SKIP: Outcome.SKIPPED,
+    WriteAction.CREATE: Outcome.CREATED,
+    WriteAction.MERGE: Outcome.MERGED,
+    WriteAction.APPEND: Outcome.APPENDED,
+    WriteAction.SKIP: Outcome.SKIPPED,
 }
 
 
@@ -150,7 +150,7 @@ class SessionCommit:
     """Those of the new messages that held secrets, which are masked."""
     replaced: int = 0
     """How many messages of a last answer the new ones replaced; history keeps them."""
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[SkippedContent, ...] = ()
     """What of the given messages can't be kept: images, reasoning, empty messages, odd keys."""
     hidden: int = 0
     """How many sentences of them are kept back, because the user forgot them."""

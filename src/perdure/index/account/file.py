@@ -19,13 +19,13 @@ from perdure.errors import (
     InvalidValueError,
     PerdureError,
     StorageUnavailableError,
-    explain,
+    storage_error,
 )
-from perdure.files import Way, set_aside
+from perdure.files import Quarantine, set_aside
 from perdure.index.account import schema
 from perdure.index.account.rows import KnownRows
 from perdure.model.uri import name_of, segment_of
-from perdure.sqlite import DatabaseFile, InMemory
+from perdure.sqlite import InMemoryDatabase, SqliteFile
 
 if TYPE_CHECKING:
     from perdure.index.account.matrix import Matrix
@@ -51,7 +51,7 @@ def turn(path: Path, *, wait: bool) -> Iterator[bool]:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = _taken(path, wait=wait)
     except OSError as error:
-        raise explain(error, str(path.parent), path.name) from error
+        raise storage_error(error, str(path.parent), path.name) from error
     if descriptor is None:
         yield False
         return
@@ -134,7 +134,7 @@ def _age(path: Path) -> float:
 class AccountFile:
     """The database of one account, and what this process knows of its vectors."""
 
-    def __init__(self, path: Path, account: str, kind: type[DatabaseFile] = DatabaseFile) -> None:
+    def __init__(self, path: Path, account: str, kind: type[SqliteFile] = SqliteFile) -> None:
         self.account = account
         self.path = path
         self.matrices: dict[int, Matrix] = {}
@@ -157,7 +157,7 @@ class AccountFile:
 
     @property
     def is_undisturbed(self) -> bool:
-        return self._file.is_undisturbed
+        return self._file.is_consistent
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -167,7 +167,7 @@ class AccountFile:
     @contextmanager
     def at_once(self) -> Iterator[sqlite3.Connection]:
         """As `reading`; who asks several questions sees to it that each answer is understood."""
-        with self._file.reading() as db:
+        with self._file.connection() as db:
             if db is not self._tuned:
                 self._tune(db)
             db.execute("BEGIN")
@@ -180,7 +180,7 @@ class AccountFile:
     @contextmanager
     def changing(self, *, outlasts_power: bool = True) -> Iterator[sqlite3.Connection]:
         """Change the file; while this lasts nobody can take it away."""
-        with self._file.changing(outlasts_power=outlasts_power) as db, self.understood():
+        with self._file.transaction(durable=outlasts_power) as db, self.understood():
             if db is not self._tuned:
                 self._tune(db)
             if not self.is_in_place:
@@ -210,7 +210,7 @@ class AccountFile:
 
         The first bytes are overwritten, so that one who was about to open it sees that it is none.
         """
-        with self._file.reading() as db:
+        with self._file.connection() as db:
             with suppress(sqlite3.OperationalError):  # somebody has it open
                 db.execute("PRAGMA journal_mode = DELETE")
                 db.execute("BEGIN EXCLUSIVE")
@@ -250,8 +250,8 @@ class AccountFiles:
         folder: str,
         most_open: int = MOST_OPEN,
         *,
-        way: Way | None = None,
-        kind: type[DatabaseFile] = DatabaseFile,
+        way: Quarantine | None = None,
+        kind: type[SqliteFile] = SqliteFile,
     ) -> None:
         self._kind = kind
         self._folder = Path(folder).absolute()
@@ -310,7 +310,7 @@ class AccountFiles:
     def free_way(self) -> None:
         """Put aside what stands where the folder is to be, if it is ours to put aside."""
         if self._way is not None:
-            self._way.free(self._folder)
+            self._way.clear_folder(self._folder)
 
     def discard(self, account: str) -> None:
         """Remove a file that can't be emptied, with all that is in it, whoever has it open."""
@@ -363,7 +363,7 @@ class AccountsInMemory(AccountFiles):
     """The databases of accounts without a file, until they are closed. All stay open."""
 
     def __init__(self) -> None:
-        super().__init__(os.devnull, sys.maxsize, kind=InMemory)
+        super().__init__(os.devnull, sys.maxsize, kind=InMemoryDatabase)
 
     def accounts(self) -> list[str]:
         with self._lock:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from perdure.index.words import TOKENIZER
-from perdure.sqlite import Tables, look
+from perdure.sqlite import Schema, read_snapshot
 
 if TYPE_CHECKING:
     from perdure.model.values import JSON
@@ -143,11 +143,11 @@ _STATEMENTS = (
     f"PRAGMA user_version = {VERSION}",
 )
 
-TABLES = Tables(
+TABLES = Schema(
     name="the index",
     version=VERSION,
     statements=_STATEMENTS,
-    without="`perdure index rebuild` makes it again",
+    loss="`perdure index rebuild` makes it again",
 )
 
 # ---------------------------------------------------------------- changes
@@ -404,7 +404,7 @@ def read_notes(path: Path, project: str, most: int) -> Notes | None:
         db.execute("ROLLBACK")
         return Notes(last[_CURSOR] if last else 0, always, of_project)
 
-    return look(path, TABLES, read)
+    return read_snapshot(path, TABLES, read)
 
 
 def read_failed(path: Path, most: int) -> tuple[int, list[str]] | None:
@@ -417,7 +417,7 @@ def read_failed(path: Path, most: int) -> tuple[int, list[str]] | None:
         db.execute("ROLLBACK")
         return last[_CURSOR] if last else 0, failed
 
-    return look(path, TABLES, read)
+    return read_snapshot(path, TABLES, read)
 
 
 def read_naming(
@@ -430,4 +430,4 @@ def read_naming(
         rows = db.execute(NOTED_NAMING, asked)
         return [json.loads(unpacked(payload, text)) for text, payload in rows]
 
-    return look(path, TABLES, read)
+    return read_snapshot(path, TABLES, read)

@@ -7,7 +7,7 @@ from typing import Any
 
 from perdure.dataclass import dataclass, field
 from perdure.errors import EndpointError, InvalidValueError
-from perdure.http import Bounds, ExchangeError, check_service, post
+from perdure.http import ExchangeError, RequestLimits, check_service, post
 from perdure.index.words import check_texts
 from perdure.model.values import JSON
 
@@ -55,9 +55,9 @@ class Endpoint:
         seconds = self.timeout if patient else min(self.timeout, _SOON)
         for wait in (*_WAITS, None) if patient else (None,):
             try:
-                return post(url, asked, key, Bounds(seconds, MAX_ANSWER, self.clock))
+                return post(url, asked, key, RequestLimits(seconds, MAX_ANSWER, self.clock))
             except ExchangeError as error:
-                if wait is None or not error.passing:
+                if wait is None or not error.is_transient:
                     raise self.wrong(str(error), _fix(error)) from None
                 self.sleep(min(error.wait or wait, _LONGEST_WAIT))
         raise AssertionError(verb)

@@ -17,7 +17,7 @@ from typing import IO, Literal
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from perdure.errors import InstallError, ModelDamagedError, PerdureError, explain
+from perdure.errors import InstallError, ModelDamagedError, PerdureError, storage_error
 from perdure.files import locked, sync_path, write_whole
 from perdure.index.models.installed import (
     FILES,
@@ -196,7 +196,7 @@ def install(models: Path, source: Source | None = None, tell: Tell = nobody) -> 
     except PerdureError:
         raise
     except OSError as error:
-        raise explain(error, str(models), NAME) from error
+        raise storage_error(error, str(models), NAME) from error
 
 
 def _install(models: Path, source: Source | None, tell: Tell) -> InstalledModel:

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Self, TypeVar
 
 from perdure.errors import DamageError, PackageMissingError
-from perdure.files import Closing, Way
+from perdure.files import Closeable, Quarantine
 from perdure.index.account import failures, schema
 from perdure.index.account.edit import Edit, damaged_uris, duplicate, publish
 from perdure.index.account.file import (
@@ -55,8 +55,8 @@ from perdure.index.words import any_of, check_weight, check_words, idf, stems
 from perdure.model import IndexRecord, SeedHit, Uri, check_owner_space
 from perdure.model.record import ACCOUNT
 from perdure.model.uri import check_id
-from perdure.model.values import counted
-from perdure.sqlite import DatabaseFile, InMemory, UnpublishedFile
+from perdure.model.values import count
+from perdure.sqlite import InMemoryDatabase, SqliteFile, UnsyncedDatabase
 
 _SOME_MORE = 256
 _MOST = 2**31
@@ -65,7 +65,7 @@ Told = TypeVar("Told")
 _Moment = tuple[AccountFile, sqlite3.Connection, Change]
 
 
-class SqliteIndex(Closing):
+class SqliteIndex(Closeable):
     """A `KeptIndex` that survives the process and the machine.
 
     A power cut may take the newest changes, each with its cursor, so that the log tells what is to
@@ -74,17 +74,17 @@ class SqliteIndex(Closing):
     """
 
     def __init__(
-        self, folder: str, way: Way | None = None, kind: type[DatabaseFile] = DatabaseFile
+        self, folder: str, way: Quarantine | None = None, kind: type[SqliteFile] = SqliteFile
     ) -> None:
         self._files = AccountFiles(folder, way=way, kind=kind)
-        self._keeps_copies = kind is DatabaseFile
+        self._keeps_copies = kind is SqliteFile
         self._asked = threading.local()
         """What a thread asks its questions of while they are answered as of one moment."""
 
     @classmethod
     def in_memory(cls) -> Self:
         """Return an empty index that touches no disk, and is gone when it is closed."""
-        index = cls(os.devnull, kind=InMemory)
+        index = cls(os.devnull, kind=InMemoryDatabase)
         index._files = AccountsInMemory()
         return index
 
@@ -118,7 +118,7 @@ class SqliteIndex(Closing):
         check_unlogged(unlogged, nodes)
         fresh = [prepare(record) for record in check_nodes(account, nodes)]
         if cursor is not None:
-            counted(cursor, "cursor")
+            count(cursor, "cursor")
 
         def put(edit: Edit) -> None:
             check_cursor(edit.cursor, expect)
@@ -206,7 +206,7 @@ class SqliteIndex(Closing):
         It is not durable before it is adopted.
         """
         account = check_id(account_id, "account")
-        other = SqliteIndex(folder, kind=UnpublishedFile)
+        other = SqliteIndex(folder, kind=UnsyncedDatabase)
         self._files.ask(account, lambda file: duplicate(file, other.path_of(account)), None)
         return other
 
@@ -250,7 +250,7 @@ class SqliteIndex(Closing):
         told: Callable[[KnownRows, sqlite3.Connection, Scored], Told],
     ) -> Told | None:
         """Tell of the best by words; None if there is nothing to look for, or to look in."""
-        wanted, most = sought(filters), counted(top_k, "number of hits")
+        wanted, most = sought(filters), count(top_k, "number of hits")
         expression = any_of(check_words(words))
         if not expression or not most:
             return None
@@ -265,7 +265,7 @@ class SqliteIndex(Closing):
     def _nearest(
         self, query_vector: Sequence[float], wanted: Sought, top_k: int, parent: str | None
     ) -> list[SeedHit]:
-        query, most = quantised(query_vector), counted(top_k, "number of hits")
+        query, most = quantised(query_vector), count(top_k, "number of hits")
         if not query or not most:
             return []
         nearest = _searching_vectors()

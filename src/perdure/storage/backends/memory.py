@@ -7,10 +7,10 @@ from itertools import count
 
 from perdure.errors import (
     AbsentError,
-    DirectoryInTheWayError,
     DirectoryNotEmptyError,
-    FileAboveError,
-    FileInTheWayError,
+    ParentIsFileError,
+    PathIsDirectoryError,
+    PathIsFileError,
 )
 from perdure.storage.content import (
     Changes,
@@ -107,7 +107,7 @@ class MemoryBackend(StorageBackend):
     def mkdir(self, locator: Locator) -> Locator:
         with self._lock:
             if locator in self._texts:
-                raise FileInTheWayError(
+                raise PathIsFileError(
                     f"{str(locator)!a} is a text, so no directory can be made there. "
                     "Fix: choose another name, or remove the text."
                 )
@@ -129,7 +129,7 @@ class MemoryBackend(StorageBackend):
 
     def _refuse_directory(self, locator: Locator) -> None:
         if locator in self._mtimes and locator not in self._texts:
-            raise DirectoryInTheWayError(
+            raise PathIsDirectoryError(
                 f"{str(locator)!a} is a directory. Fix: name a text below it."
             )
 
@@ -139,7 +139,7 @@ class MemoryBackend(StorageBackend):
             missing.append(locator)
             locator = locator.parent
         if locator in self._texts:
-            raise FileAboveError(
+            raise ParentIsFileError(
                 f"{str(locator)!a} is a text, so nothing can lie below it. "
                 "Fix: choose a place outside of it."
             )

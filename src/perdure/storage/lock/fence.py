@@ -19,7 +19,7 @@ from functools import partial
 
 from perdure.artifacts.disk import Disk, Held, holder_of, take_in_time
 from perdure.artifacts.mark import Mark, MarkFile, boot_of
-from perdure.errors import LockTimeout, StorageFaultError, explain
+from perdure.errors import LockTimeout, StorageFaultError, storage_error
 
 FENCE = "fence"
 APPLIED = "applied"
@@ -172,4 +172,4 @@ class Fence:
         except LockTimeout:
             raise
         except OSError as error:
-            raise explain(error, self._disk.whereabouts, FENCE) from error
+            raise storage_error(error, self._disk.whereabouts, FENCE) from error

@@ -8,7 +8,7 @@ from perdure.artifacts import CID, IndexState
 from perdure.artifacts.canonical import Value
 from perdure.dataclass import replace
 from perdure.errors import AbsentError, NotTextError, StorageError
-from perdure.files import Closing
+from perdure.files import Closeable
 from perdure.storage.content import Changes, Conditions, Expectation, check_changes, check_removal
 from perdure.storage.contract import (
     Layout,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from perdure.storage.personal import Authorisation
 
 
-class Recorded(Closing, Wrapped, TransactionalBackend):
+class Recorded(Closeable, Wrapped, TransactionalBackend):
     """`inner`, with a history of its texts. To open it settles what a crash left behind.
 
     `introduce` is called before each change of a text, and may refuse it.
@@ -85,7 +85,7 @@ class Recorded(Closing, Wrapped, TransactionalBackend):
 
     def close(self) -> None:
         self.history.close()
-        if isinstance(self.inner, Closing):
+        if isinstance(self.inner, Closeable):
             self.inner.close()
 
     # ------------------------------------------------------------ changing

@@ -5,7 +5,7 @@ from typing import NoReturn
 
 from perdure.artifacts import CID, IndexState
 from perdure.artifacts.state import Binding
-from perdure.errors import AbsentError, AccessRefusedError, DirectoryInTheWayError
+from perdure.errors import AbsentError, AccessRefusedError, PathIsDirectoryError
 from perdure.storage.contract import ROOT, Capabilities, Info, Listing, Skip
 from perdure.storage.history import History, decoded
 from perdure.storage.locator import Locator, children_named, is_key_segment
@@ -44,7 +44,7 @@ class View(Unchangeable):
         bound = self._bound(locator)
         if bound is None or bound.cid is None:
             if self._is_directory(locator):
-                raise DirectoryInTheWayError(
+                raise PathIsDirectoryError(
                     f"{locator.key!a} was a directory. Fix: name a text below it."
                 )
             raise self._absent(locator)

@@ -11,7 +11,7 @@ from typing import BinaryIO
 from perdure.errors import (
     AbsentError,
     AccessRefusedError,
-    FileInTheWayError,
+    PathIsFileError,
     PerdureError,
     ProofError,
 )
@@ -25,7 +25,7 @@ _MINE = 0o600
 def writing(path: str, *, force: bool) -> Iterator[BinaryIO]:
     """Yield a file that gets its name when it is whole; only the user may read it.
 
-    `FileInTheWayError` if there is something of this name already, unless `force`.
+    `PathIsFileError` if there is something of this name already, unless `force`.
     """
     if path == STANDARD:
         yield sys.stdout.buffer
@@ -95,7 +95,7 @@ def _named(path: str, *, reading: bool) -> Iterator[None]:
         raise
 
 
-def _in_the_way(path: str) -> FileInTheWayError:
-    return FileInTheWayError(
+def _in_the_way(path: str) -> PathIsFileError:
+    return PathIsFileError(
         f"{path!a} is there already, and was left as it is. Fix: name another file, or add --force."
     )

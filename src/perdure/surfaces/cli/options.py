@@ -21,12 +21,12 @@ from perdure.errors import (
     StorageError,
 )
 from perdure.model import RequestContext, Role
-from perdure.model.project_aliases import Identity
+from perdure.model.project_aliases import ProjectIdentity
 from perdure.model.request import text_named
 from perdure.model.values import JSON
 from perdure.surfaces import out
 from perdure.surfaces.telling import animated, counted, picked, shown
-from perdure.times import parsed
+from perdure.times import parse_when
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -69,7 +69,7 @@ def parse_time(text: str) -> str:
     if is_number(text):
         raise click.BadParameter("a position is no time. Fix: write a date or a time.")
     try:
-        parsed(text)
+        parse_when(text)
     except InvalidValueError as error:
         raise click.BadParameter(str(error)) from error
     return text
@@ -191,7 +191,7 @@ def project_option(command: Command) -> Command:
     )(command)
 
 
-def project_in(options: dict[str, Any]) -> Identity:
+def project_in(options: dict[str, Any]) -> ProjectIdentity:
     """Take the project out of a command's options: the one named, or that of this folder."""
     from perdure.app.projects import identity_named
 
@@ -201,11 +201,11 @@ def project_in(options: dict[str, Any]) -> Identity:
     try:
         return identity_named(".")
     except (ProjectError, OSError):  # this folder was removed
-        return Identity("")
+        return ProjectIdentity("")
 
 
 @contextmanager
-def opened(caller: RequestContext, project: Identity | str = "") -> "Iterator[Memory]":
+def opened(caller: RequestContext, project: ProjectIdentity | str = "") -> "Iterator[Memory]":
     """Open the memory for a caller; what else happened in it is printed at the end."""
     with open_memory(os.environ, caller, project=project) as memory:
         try:

@@ -3,7 +3,7 @@
 import click
 
 from perdure import Memory
-from perdure.model.trust import told_origins
+from perdure.model.trust import describe_origins
 from perdure.model.values import shortened
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, with_project_memory
@@ -86,6 +86,6 @@ def _list(memory: Memory, *, as_json: bool) -> None:
             why = f" (remove it? {shown_words(each.reason)})" if each.reason else ""
             out.line(f"{each.id}  {each.kind:10}  {shown_words(text)}{why}")
             if each.origins:
-                out.line(f"{'':14}not your own words: the session {told_origins(each.origins)}")
+                out.line(f"{'':14}not your own words: the session {describe_origins(each.origins)}")
     if not as_json:
         out.mention(f"{counted(len(found), 'candidate')}; `perdure review accept ID` keeps one")

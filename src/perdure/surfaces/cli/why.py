@@ -19,8 +19,8 @@ from perdure import (
 )
 from perdure.dataclass import dataclass
 from perdure.errors import InvalidUriError
-from perdure.model import Action, RelationEdge, Uri
-from perdure.model.trust import told_origins
+from perdure.model import RelationEdge, Uri, WriteAction
+from perdure.model.trust import describe_origins
 from perdure.model.values import shortened
 from perdure.surfaces import out
 from perdure.surfaces.cli.completion import node_command
@@ -138,7 +138,7 @@ class _Reasons:
             number = counted(self.found.messages, "message")
             yield _Twig(f"what was said, word for word: {number}; memories rest on it")
             if self.found.origins:
-                yield _Twig(f"it {told_origins(self.found.origins)}")
+                yield _Twig(f"it {describe_origins(self.found.origins)}")
         elif self.found.kind.value == "document":
             yield _Twig("a document; no conversation is behind it")
 
@@ -170,7 +170,7 @@ class _Reasons:
         if each.wording:
             yield _Twig(f"understood as: {shown_words(each.wording)}")
         if each.origins:
-            yield _Twig(f"the session {told_origins(each.origins)}")
+            yield _Twig(f"the session {describe_origins(each.origins)}")
 
     # ------------------------------------------------------------ before, and since
     def _former(self, former: Former) -> _Twig:
@@ -195,7 +195,7 @@ class _Reasons:
     def _did(self, merged: Merged) -> str:
         if merged.former:
             return f"put in the place of {', '.join(map(self.memory.name, merged.former))}:"
-        return "said again:" if merged.action == Action.MERGE.value else "added:"
+        return "said again:" if merged.action == WriteAction.MERGE.value else "added:"
 
     def _edges(self) -> Iterator[_Twig]:
         for edge in self.found.edges:

@@ -34,7 +34,7 @@ from perdure.errors import BrokenNodeError, ClosedError, InvalidValueError, Swit
 from perdure.harness.projects import identity_at
 from perdure.model import RequestContext
 from perdure.model.speech import marked
-from perdure.model.trust import FIXES, told_origins
+from perdure.model.trust import FIXES, describe_origins
 from perdure.model.uri import KINDS
 from perdure.model.values import JSON, shortened, visible
 from perdure.surfaces import out
@@ -247,7 +247,7 @@ class Tools:
 
 
 def _proposed(found: Pending) -> Answer:
-    why = f"this session {told_origins(found.origins)}, and the user did not type these words"
+    why = f"this session {describe_origins(found.origins)}, and the user did not type these words"
     return {
         "text": presentable(found.text),
         "outcome": "proposed",

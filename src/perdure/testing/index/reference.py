@@ -24,7 +24,7 @@ from perdure.index.words import check_weight, check_words, idf, stems
 from perdure.model import IndexRecord, Level, SeedHit, Uri, check_owner_space
 from perdure.model.record import ACCOUNT, OWNER_SPACE
 from perdure.model.uri import check_id
-from perdure.model.values import JSON, counted
+from perdure.model.values import JSON, count
 
 Fields = tuple[tuple[str, ...], tuple[str, ...]]
 """The stems of a text, and of its context."""
@@ -85,7 +85,7 @@ class MemoryIndex:
         check_unlogged(unlogged, nodes)
         fresh = [_kept(record) for record in check_nodes(account, nodes)]
         if cursor is not None:
-            counted(cursor, "cursor")
+            count(cursor, "cursor")
         with self._lock:
             check_cursor(self._cursors.get(account, 0), expect)
             self._forget(account, lambda kept: kept.record.uri in nodes)
@@ -317,7 +317,7 @@ def _count(phrase: tuple[str, ...], field: tuple[str, ...]) -> int:
 
 
 def _best(scored: Iterable[tuple[float, Kept]], top_k: int) -> list[SeedHit]:
-    most = counted(top_k, "number of hits")
+    most = count(top_k, "number of hits")
     ordered = sorted(scored, key=lambda each: (-each[0], each[1].record.id))
     return [_hit(score, kept.record) for score, kept in ordered[:most]]
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from itertools import permutations
 
-from perdure.context.contract import TenantData
+from perdure.context.contract import TenantStore
 from perdure.engine.outbox import OutboxStore
 from perdure.model import ContextNode, OutboxEvent, RequestContext, Role
 from perdure.testing.index.tenants import ALIKE
@@ -44,7 +44,7 @@ def years_later(clock: HandClock) -> None:
 
 class TenantTests(OutboxBase):
     def test_an_outbox_can_be_told_to_forget(self, outbox: OutboxStore) -> None:
-        assert isinstance(outbox, TenantData)
+        assert isinstance(outbox, TenantStore)
         assert callable(outbox.delete_account_data)
         assert callable(outbox.delete_by_owner_space)
 

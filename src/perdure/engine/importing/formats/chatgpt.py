@@ -16,7 +16,7 @@ from perdure.engine.importing.reading import each_file, each_object, mapping_of,
 from perdure.engine.importing.sources import Entry, Source
 from perdure.errors import InvalidValueError
 from perdure.model.messages import text_of
-from perdure.model.values import shown, words_key
+from perdure.model.values import comparison_key, shown
 
 _SILENT = frozenset(
     {"thoughts", "reasoning_recap", "user_editable_context", "model_editable_context"}
@@ -128,7 +128,7 @@ class _Export:
             yield from self._fact(kept, line.strip(), one.source_id)
 
     def _fact(self, kept: _Kept, text: str, conversation: str = "") -> Iterator[Item | Finding]:
-        key = words_key(text)
+        key = comparison_key(text)
         if not key or key in self._known or text.startswith("#"):
             return
         self._known.add(key)

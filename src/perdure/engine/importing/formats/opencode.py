@@ -13,7 +13,7 @@ from perdure.engine.importing.reading import ShellCalls, heard, mapping_of, mess
 from perdure.engine.importing.sources import Entry, Source
 from perdure.errors import StorageError
 from perdure.model.messages import text_of
-from perdure.sqlite import read_only
+from perdure.sqlite import open_read_only
 
 Object = Mapping[str, object]
 _BARE_QUOTE = re.compile(r'(?<!\\)"')
@@ -51,7 +51,7 @@ class OpenCode:
     ) -> Iterator[Item | Finding]:
         path = source.path / entry.name if source.is_folder else source.path
         try:
-            with read_only(path) as database:
+            with open_read_only(path) as database:
                 sessions = database.execute(_SESSIONS, (session_id,)).fetchall()
                 for name, folder, title, began, last in sessions:
                     parts = database.execute(_PARTS, (name,))

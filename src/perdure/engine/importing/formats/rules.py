@@ -14,7 +14,7 @@ from perdure.engine.importing.contract import Finding, Item, Statement
 from perdure.engine.importing.reading import each_text
 from perdure.engine.importing.sources import ENTERED, Entry, Source
 from perdure.engine.learn.statements import cid_of
-from perdure.markdown import blocks, unmarked
+from perdure.markdown import blocks, without_markers
 from perdure.model.values import JSON, MAX_CONTENT, shortened
 
 _NAMES = frozenset({"claude.md", "claude.local.md", "agents.md", "gemini.md", ".cursorrules"})
@@ -87,7 +87,7 @@ def _rules(text: str, left: Counter[str]) -> Iterator[_Rule]:
             leads = [each for each in leads if each[0] < block.depth]
             before = leads[-1][1] if leads else ""
             lines = text[block.start : block.end].splitlines()
-            kept = [line for line in map(unmarked, lines) if not _IMPORT.fullmatch(line)]
+            kept = [line for line in map(without_markers, lines) if not _IMPORT.fullmatch(line)]
             left["files that it imports"] += len(lines) - len(kept)
             said = shortened(" ".join(" ".join([before, *kept]).split()), _LONGEST)
             if said.endswith(":"):  # it leads to those below
