@@ -15,8 +15,9 @@ from perdure import frontmatter, markdown
 from perdure.context import node_files, nodes, reader, relations
 from perdure.context.node_files import CONTENT, META, NodeFiles, NodeTexts, cid_of
 from perdure.context.nodes import NodeDraft, Nodes
-from perdure.context.reader import NodeReader, Reach, RealFiles, StoredNode, absent
+from perdure.context.reader import NodeReader, NoteTexts, StoredNode, not_found
 from perdure.context.relations import Relations
+from perdure.context.tenancy import Reach
 from perdure.engine.feed import LogFeed
 from perdure.engine.indexing import Following
 from perdure.errors import (
@@ -260,7 +261,7 @@ def lets_all_change_what_is_shared(patch: Patch) -> None:
 
 
 def opens_every_session(patch: Patch) -> None:
-    patch.setattr(Reach, "_session_open", lambda *_: True)
+    patch.setattr(Reach, "_reaches_session", lambda *_: True)
 
 
 class ListsEverybody(Nodes):
@@ -287,12 +288,12 @@ def shows_what_is_not_active(patch: Patch) -> None:
 
 class DeletesNothing(Nodes):
     def delete_node(self, uri: str, ctx: RequestContext) -> None:
-        self.reach.changed(uri, ctx)
+        self.reach.require_writable(uri, ctx)
 
 
 class DeletesTheMetaOnly(Nodes):
     def delete_node(self, uri: str, ctx: RequestContext) -> None:
-        self._changing.remove(self.file(self.reach.changed(uri, ctx), META))
+        self._changing.remove(self.file(self.reach.require_writable(uri, ctx), META))
 
 
 class DeletesWhatIsNotThere(Nodes):
@@ -439,7 +440,9 @@ class ListsPlainNamesOnly(Nodes):
 
 class ListsWhateverIsThere(Nodes):
     def list_children(self, uri: str, ctx: RequestContext) -> list[str]:
-        return [f"{uri}/{segment}" for segment in self._segments(self.reach.seen(uri, ctx))]
+        return [
+            f"{uri}/{segment}" for segment in self._segments(self.reach.require_visible(uri, ctx))
+        ]
 
 
 def marks_nothing_as_archived(patch: Patch) -> None:
@@ -488,7 +491,7 @@ def refuses_edits_of_broken_frontmatter(patch: Patch) -> None:
 
 def sees_no_edits(patch: Patch) -> None:
     def take(self: NodeTexts, name: str, written: Callable[[str], Any], edited: object) -> Any:  # noqa: ANN401
-        return written(self._kept(name))
+        return written(self._unbroken(name))
 
     patch.setattr(NodeTexts, "take", take)
 
@@ -522,7 +525,9 @@ def looks_at_the_content_only(patch: Patch) -> None:
 
 def compares_with_the_meta_only(patch: Patch) -> None:
     patch.setattr(
-        StoredNode, "keeps", lambda self, name, text: self.meta.parts.get(name) == cid_of(text)
+        StoredNode,
+        "is_unchanged",
+        lambda self, name, text: self.meta.cids.get(name) == cid_of(text),
     )
 
 
@@ -542,11 +547,11 @@ class NamesNoProblem(Nodes):
 
 
 class TakesBrokenForAbsent(Nodes):
-    def active(self, place: Uri, files: RealFiles | None = None) -> StoredNode:
+    def active(self, place: Uri, files: NoteTexts | None = None) -> StoredNode:
         try:
             return super().active(place, files)
         except BrokenNodeError:
-            raise absent(place) from None
+            raise not_found(place) from None
 
 
 # ---------------------------------------------------------------- edges

@@ -214,7 +214,7 @@ def check_repair(memory: Opened, ground: Ground, watched: Watched, moment: str) 
     assert {finding.state for finding in ran} <= AFTER_A_KILL, moment
     registered = {event.uri for event in memory.events() if event not in events}
     assert registered <= {finding.uri for finding in ran}, moment
-    if memory.nodes.is_laid_out:
+    if memory.nodes.has_layout:
         record_edits(memory.backend)  # in a note an edit is a version when it is noticed
     check_logged(memory, watched.index.contents("acme"), watched.position, moment)
     assert memory.repair.run(ADMIN) == [], moment

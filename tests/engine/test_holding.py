@@ -135,7 +135,7 @@ def test_memories_without_intervals_cost_no_more_reads(
     memory, read = of(context), list[str]()
     for number in range(8):
         memory.save(f"Coffee number {number}.", category="event", slug=f"n{number}")
-    visible = NodeReader.visible
+    visible = NodeReader.visible_nodes
 
     def noted(
         self: NodeReader, uris: Sequence[str], ctx: RequestContext

@@ -16,7 +16,7 @@ from perdure.app import Context
 from perdure.artifacts import IndexState
 from perdure.context import reader
 from perdure.context.node_files import Meta
-from perdure.context.reader import NodeReader, RealFiles, StoredNode
+from perdure.context.reader import NodeReader, NoteTexts, StoredNode
 from perdure.model import RequestContext, Uri
 from perdure.storage import Locator
 from tests.engine.remembering import ANA, BOB, EVE, of, opened
@@ -46,7 +46,7 @@ def said(context: Context, caller: RequestContext = ANA, *, at: IndexState | Non
 
 def read(context: Context, caller: RequestContext = ANA) -> str | None:
     """Return what the reader of recalls shows, without an index in between."""
-    stored = context.indexes.present("local").sources.reader.visible([URI], caller)[URI]
+    stored = context.indexes.present("local").sources.reader.visible_nodes([URI], caller)[URI]
     return None if stored is None else stored.node.content.strip()
 
 
@@ -102,7 +102,7 @@ def keeps_what_it_parsed(patch: pytest.MonkeyPatch) -> None:
     """Trust a place, whatever its file says."""
     loaded = NodeReader._loaded
 
-    def known(self: NodeReader, place: Uri, files: RealFiles) -> StoredNode | None:
+    def known(self: NodeReader, place: Uri, files: NoteTexts) -> StoredNode | None:
         kept = self._parsed.get(place.key)
         return kept[1] if kept else loaded(self, place, files)
 
@@ -113,7 +113,7 @@ def compares_sizes(patch: pytest.MonkeyPatch) -> None:
     """Trust a file of the same length at the same path."""
     loaded = NodeReader._loaded
 
-    def known(self: NodeReader, place: Uri, files: RealFiles) -> StoredNode | None:
+    def known(self: NodeReader, place: Uri, files: NoteTexts) -> StoredNode | None:
         kept, now = self._parsed.get(place.key), files.get(place.key)
         same = kept is not None and now is not None and [*map(len, kept[0])] == [*map(len, now)]  # type: ignore[arg-type,call-overload] # of two texts
         return kept[1] if kept and same else loaded(self, place, files)
@@ -123,7 +123,7 @@ def compares_sizes(patch: pytest.MonkeyPatch) -> None:
 
 def asks_nobody_who_it_is(patch: pytest.MonkeyPatch) -> None:
     """Show what was parsed to whoever asks."""
-    visible = NodeReader.visible
+    visible = NodeReader.visible_nodes
 
     def shown(
         self: NodeReader, uris: list[str], ctx: RequestContext
@@ -185,7 +185,7 @@ def test_what_did_not_change_is_read_once_and_not_parsed(
 
 
 def test_no_more_nodes_are_kept_than_fit(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "_MOST_PARSED", 3)
+    monkeypatch.setattr(reader, "_MAX_PARSED", 3)
     for number in range(6):
         of(context).save(f"Tea number {number}.", category="event", slug=f"n{number}")
 

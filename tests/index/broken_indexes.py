@@ -830,7 +830,7 @@ class MovesTheCursorFirst(Replacing):
 
 
 class Marking(MemoryIndex):
-    """Marks otherwise what is unlogged; how, a subclass says."""
+    """LearnedMarks otherwise what is unlogged; how, a subclass says."""
 
     def replace(
         self,

@@ -1,9 +1,9 @@
-"""The five files of a node: what they say, and the parts of the node that this gives."""
+"""The texts that canonical state consists of: the five files of a node, and those of a user."""
 
 import json
 import re
 from base64 import b32encode
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import lru_cache
 from hashlib import sha256
@@ -46,14 +46,14 @@ TEXT_FILES = (CONTENT, RELATIONS, ABSTRACT, OVERVIEW)
 """In the order in which they are written; the meta comes after them."""
 FILES = (*TEXT_FILES, META)
 EMPTY = {RELATIONS: "[]\n", ABSTRACT: "", OVERVIEW: ""}
-"""What an absent part says. A node in one file, or of a session, has none that would say that."""
+"""The text of an absent file. In one file, and in a session, such texts are not stored."""
 
 ARCHIVED = ".archived"
-"""The folder with a mark for each archived node beside it, so that listing need not read them."""
+"""A folder with a marker for each archived node beside it, so that listing need not read them."""
 OWNER = ".owner"
-"""Whose a session is; written with its first node."""
+"""The owner space of a session; written with its first node."""
 FORGOTTEN = ".forgotten"
-"""What a user forgot, in hashes; in the user's folder."""
+"""The hashes of what a user forgot; in the user's folder."""
 LEARNED = ".learned"
 """How far a session was learned from; written with what was learned."""
 
@@ -75,21 +75,37 @@ _DEFAULTS: Mapping[str, JSON] = {
     "metadata": {},
     "content": "",
 }
-"""What a meta that names no parts leaves out."""
+"""The values that a meta without CIDs omits."""
 _json = json.JSONEncoder(ensure_ascii=False).encode
 _TIME = later(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
-Found = Text
-"""What a file says."""
-Files = Mapping[str, Found]
-Earlier = Callable[[str], Iterator[str]]
-"""Gives the texts that a file had, newest first."""
-Part = TypeVar("Part")
+Files = Mapping[str, Text]
+"""The text of each file of a node, by its name."""
+T = TypeVar("T")
 _BASE16 = "f01551220"
-"""What comes before the digest in a CIDv1 of raw content and sha2-256, in base 16."""
+"""The prefix of a CIDv1 of raw content and sha2-256, in base 16."""
 
 
+@lru_cache(maxsize=64)
+def user_file(account: str, user: str, name: str = FILE) -> Locator:
+    """Return the locator of a text that belongs to a user."""
+    return Locator(Uri(account, ("users", user)).key).child(name)
+
+
+def read_aliases(backend: StorageBackend, account: str, user: str) -> ProjectAliases:
+    """Return a user's table of projects; `ProjectError` if it can't be parsed."""
+    file = user_file(account, user)
+    inner = getattr(backend, "inner", backend)
+    if isinstance(inner, Layout) and inner.text_at(file.key) is None:
+        return ProjectAliases()  # without asking whether a folder is there
+    try:
+        return ProjectAliases.parse(backend.read(file), file.key)
+    except AbsentError:
+        return ProjectAliases()
+
+
+# ---------------------------------------------------------------- the meta
 class Meta(NamedTuple):
-    """What a node is, beside its texts. When its file is written, the node is."""
+    """What a node is, apart from its texts. A node exists once this file is written."""
 
     status: NodeStatus
     version: int
@@ -97,10 +113,10 @@ class Meta(NamedTuple):
     created_at: datetime
     updated_at: datetime
     cids: Mapping[str, str]
-    """The CID of each part, by its file's name; empty where one file has all of the node."""
+    """The CID of each text, by its file's name; empty where one file holds all of the node."""
     metadata: Mapping[str, JSON]
     content: str = ""
-    """The short hash of the content where no parts are named, so that no two nodes share a meta."""
+    """The short hash of the content if there are no CIDs, so that no two nodes share a meta."""
 
     def text(self) -> str:
         same = self.updated_at == self.created_at
@@ -126,8 +142,8 @@ class Meta(NamedTuple):
     @classmethod
     @lru_cache(maxsize=256)
     def parse(cls, text: str) -> "Meta":
-        """Read what `text` gives; `InvalidValueError` if it is something else."""
-        fields = _object(text)
+        """Parse what `text` returns; `InvalidValueError` for anything else."""
+        fields = _mapping(_parsed(text))
         is_short = "parts" not in fields
         if is_short:
             fields = {**_DEFAULTS, **fields}
@@ -147,7 +163,7 @@ class Meta(NamedTuple):
                 _text(fields.get("content", "")),
             )
         except KeyError as error:
-            _refuse(f"it does not say {error.args[0]!a}")
+            _refuse(f"it lacks {error.args[0]!a}")
         except InvalidValueError:
             raise
         except ValueError as error:  # of the status
@@ -156,50 +172,45 @@ class Meta(NamedTuple):
 
 def relations_text(edges: tuple[RelationEdge, ...]) -> str:
     if not edges:
-        return "[]\n"
+        return EMPTY[RELATIONS]
     lines = []
     for edge in edges:
-        said: dict[str, JSON] = {
+        fields: dict[str, JSON] = {
             "to": edge.to_uri,
             "type": edge.relation_type,
             "weight": edge.weight,
             "created_at": format_time(edge.created_at),
         }
         if edge.reason:
-            said["reason"] = edge.reason
-        lines.append(f"  {_json(said)}")
+            fields["reason"] = edge.reason
+        lines.append(f"  {_json(fields)}")
     return "[\n" + ",\n".join(lines) + "\n]\n"
 
 
 def parse_relations(text: str, uri: str) -> tuple[RelationEdge, ...]:
-    """Read the edges of a node; `InvalidValueError` if they are none."""
-    if text == "[]\n":
+    """Parse the edges of a node; `InvalidValueError` if the text is not a list of edges."""
+    if text == EMPTY[RELATIONS]:
         return ()
-    said = _parsed(text)
-    if not isinstance(said, list):
-        _refuse("it is no list of edges")
+    listed = _parsed(text)
+    if not isinstance(listed, list):
+        _refuse("it is not a list of edges")
     edges = []
-    for each in said:
+    for each in listed:
         try:
-            one = _mapping(each)
+            fields = _mapping(each)
             edges.append(
                 RelationEdge(
                     uri,
-                    _text(one["to"]),
-                    _text(one["type"]),
-                    one.get("weight", 1.0),  # type: ignore[arg-type] # the edge checks it
-                    _text(one.get("reason", "")),
-                    parse_time(one["created_at"]),
+                    _text(fields["to"]),
+                    _text(fields["type"]),
+                    fields.get("weight", 1.0),  # type: ignore[arg-type] # the edge checks it
+                    _text(fields.get("reason", "")),
+                    parse_time(fields["created_at"]),
                 )
             )
         except KeyError as error:
-            _refuse(f"an edge does not say {error.args[0]!a}")
+            _refuse(f"an edge lacks {error.args[0]!a}")
     return tuple(edges)
-
-
-def _object(text: str) -> dict[str, JSON]:
-    said = _parsed(text)
-    return said if isinstance(said, dict) else _refuse("it is no JSON object")
 
 
 def _parsed(text: str) -> object:
@@ -208,27 +219,27 @@ def _parsed(text: str) -> object:
     except InvalidValueError:
         raise
     except (ValueError, RecursionError) as error:
-        _refuse(f"it is no JSON: {error}")
+        _refuse(f"it is not valid JSON: {error}")
 
 
 def _once(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
-    """Return an object; what says a name twice may mean either."""
-    said = dict(pairs)
-    return said if len(said) == len(pairs) else _refuse("it says a name twice in one JSON object")
+    """Return an object; a repeated name is ambiguous, and refused."""
+    found = dict(pairs)
+    return found if len(found) == len(pairs) else _refuse("a name is repeated in a JSON object")
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_once)
 
 
 def _mapping(value: object) -> dict[str, JSON]:
-    return value if isinstance(value, dict) else _refuse(f"{shown(value)} is no JSON object")
+    return value if isinstance(value, dict) else _refuse(f"{shown(value)} is not a JSON object")
 
 
 def _text(value: object) -> str:
     if type(value) is str and value.isascii():
         return value
     if not isinstance(value, str):
-        _refuse(f"{shown(value)} is no text")
+        _refuse(f"{shown(value)} is not text")
     return encodable(value, "text")
 
 
@@ -237,17 +248,18 @@ def format_time(time: datetime) -> str:
 
 
 def parse_time(value: object) -> datetime:
-    said = _text(value)
-    time = read_time(said) if _TIME.fullmatch(said) else None
-    return time or _refuse(f"{shown(said)} is no time")
+    text = _text(value)
+    time = read_time(text) if _TIME.fullmatch(text) else None
+    return time or _refuse(f"{shown(text)} is not a time")
 
 
 def _refuse(what: str) -> NoReturn:
     raise InvalidValueError(f"{what}. Fix: correct the file, or run `perdure repair`.")
 
 
+# ---------------------------------------------------------------- writing
 def texts_of(node: ContextNode, content_file: str, *, sparse: bool) -> dict[str, str]:
-    """Return what the parts say; if they are `sparse`, without those that are empty."""
+    """Return the texts of a node; `sparse` leaves out those that are empty."""
     texts = {
         CONTENT: content_file,
         RELATIONS: relations_text(node.relations),
@@ -262,35 +274,33 @@ def texts_of(node: ContextNode, content_file: str, *, sparse: bool) -> dict[str,
 
 
 def laid_out(texts: Mapping[str, str], place: Uri, *, in_one: bool) -> Mapping[str, str]:
-    """Return the texts of a node as they are in one file, or in five; as they are if it is none."""
+    """Return the texts of a node as stored in one file, or in five; unchanged without a meta."""
     try:
         meta = Meta.parse(texts.get(META, ""))
     except InvalidValueError:
         return texts
-    parts = {
-        name: text for name in TEXT_FILES if (text := texts.get(name, EMPTY.get(name))) is not None
-    }
-    is_edited = not NodeFiles.at(meta, {name: texts.get(name) for name in FILES}).whole
+    found = {n: text for n in TEXT_FILES if (text := texts.get(n, EMPTY.get(n))) is not None}
+    is_edited = not NodeFiles.of(meta, {name: texts.get(name) for name in FILES}).is_whole
     if in_one or place.session:
-        parts = {name: text for name, text in parts.items() if text != EMPTY.get(name)}
+        found = {name: text for name, text in found.items() if text != EMPTY.get(name)}
     owner = "" if in_one and not place.session else place.owner_space or meta.owner_space
-    cids = {} if in_one else {name: cid_of(text) for name, text in parts.items()}
-    content, version = short_hash(parts.get(CONTENT, "")), meta.version + is_edited
+    cids = {} if in_one else {name: cid_of(text) for name, text in found.items()}
+    content, version = short_hash(found.get(CONTENT, "")), meta.version + is_edited
     meta = meta._replace(owner_space=owner, cids=cids, version=version, content=content)
-    return {**parts, META: meta.text()}
+    return {**found, META: meta.text()}
 
 
 def derived_abstract(place: Uri, content: str) -> str:
     """Return the abstract of a node without a file for it: in a session, how it begins."""
     if not place.session:
         return ""
-    from perdure.model.transcript import abstract_of  # noqa: PLC0415 - only sessions pay
+    from perdure.model.transcript import abstract_of  # noqa: PLC0415 - only sessions need it
 
     return abstract_of(content)
 
 
 def statement_cid(text: str) -> str:
-    """Return the CID of a text in base 32, by which a node keeps what its statements rest on."""
+    """Return the CID of a text in base 32, which names a statement in the metadata of its node."""
     digest = bytes.fromhex(cid_of(text)[1:])
     return f"b{b32encode(digest).decode().rstrip('=').lower()}"
 
@@ -300,38 +310,41 @@ def short_hash(text: str) -> str:
 
 
 def cid_of(text: str) -> str:
-    """Return the CID of a text, in base 16: it ends with what `sha256sum` prints for the file."""
+    """Return the CID of a text in base 16; it ends with what `sha256sum` prints for the file."""
     return _BASE16 + sha256(text.encode()).hexdigest()
 
 
+# ---------------------------------------------------------------- reading
 class NodeFiles(NamedTuple):
-    """What the files of a node say, and the CID of each part that is a text."""
+    """The files of a node as they were read, and the CID of each text."""
 
     meta: Meta
     files: Files
     cids: Mapping[str, str]
 
     @classmethod
-    def at(cls, meta: Meta, files: Files) -> "NodeFiles":
+    def of(cls, meta: Meta, files: Files) -> "NodeFiles":
         texts = ((name, files[name]) for name in TEXT_FILES)
-        return cls(meta, files, {name: cid_of(said) for name, said in texts if type(said) is str})
+        return cls(meta, files, {name: cid_of(text) for name, text in texts if type(text) is str})
 
     @property
-    def whole(self) -> bool:
+    def is_whole(self) -> bool:
+        """Whether the texts are those that the meta was written with."""
         return not self.meta.cids or self.cids == self.meta.cids
 
     @property
     def basis(self) -> str:
-        """Tell what all parts say from whatever else they could say."""
+        """Identifies the texts: two nodes have the same one only if all texts are the same."""
         return cid_of("\n".join(f"{name} {cid}" for name, cid in self.cids.items()))
 
 
 def text_with_cid(cid: str | None, earlier: Iterable[str]) -> str | None:
-    """Return the text that a CID names, of those that a file had; None if it was none of them."""
+    """Return the first of some texts that has a CID; None if none has."""
     return next((text for text in earlier if cid_of(text) == cid), None)
 
 
-def read_text(locator: Locator, read: Callable[[Locator], Text]) -> Found:
+def read_text(locator: Locator, read: Callable[[Locator], Text]) -> Text:
+    """Return a text; None if it is absent, `UNREADABLE` if it is not text or may not be read."""
     try:
         return read(locator)
     except FileNotFoundError:
@@ -340,102 +353,79 @@ def read_text(locator: Locator, read: Callable[[Locator], Text]) -> Found:
         return UNREADABLE
 
 
-def text_at(locator: Locator, backend: StorageBackend) -> Found:
-    """Return what a text says, without asking whether a folder is there where there is none."""
+def text_at(locator: Locator, backend: StorageBackend) -> Text:
+    """Return a text as `read_text` does; a layout is not asked whether a folder is there."""
     inner = getattr(backend, "inner", backend)
     if isinstance(inner, Layout):
         return inner.text_at(locator.key)
     return read_text(locator, backend.read)
 
 
-def text_of(said: str | Unreadable) -> str:
-    if isinstance(said, Unreadable):
+def text_of(found: str | Unreadable) -> str:
+    if isinstance(found, Unreadable):
         raise InvalidValueError(
             "it can't be read as text. Fix: save it as UTF-8, and let this user read it."
         )
-    return said
+    return found
 
 
 class NodeTexts:
-    """The parts of one node, each as its file says, or as it was before somebody broke it."""
+    """The texts of one node: as its files have them, or as they were before an edit broke one."""
 
-    def __init__(self, uri: str, look: NodeFiles, earlier: Earlier) -> None:
+    def __init__(self, uri: str, files: NodeFiles, earlier: Callable[[str], Iterable[str]]) -> None:
         self.uri = uri
         self.problems: list[str] = []
         self.edited: set[str] = set()
-        self._look = look
+        self._files = files
         self._earlier = earlier
 
-    def take(
-        self, name: str, written: Callable[[str], Part], edited: Callable[[str | None], Part]
-    ) -> Part:
-        """Return what a part says: read as `written` by us, or as `edited` by somebody else."""
-        said, parts = self._look.files[name], self._look.meta.cids
-        if said is None and name in EMPTY and name not in parts:
+    def take(self, name: str, written: Callable[[str], T], edited: Callable[[str | None], T]) -> T:
+        """Return the value of a text: parsed as `written` by Perdure, or as `edited` by others."""
+        text, cids = self._files.files[name], self._files.meta.cids
+        if text is None and name in EMPTY and name not in cids:
             return written(EMPTY[name])
-        if isinstance(said, str) and (not parts or self._look.cids[name] == parts.get(name)):
-            return written(said)
+        if isinstance(text, str) and (not cids or self._files.cids[name] == cids.get(name)):
+            return written(text)
         try:
-            value = edited(None if said is None else text_of(said))
+            value = edited(None if text is None else text_of(text))
         except InvalidValueError as error:
             self.problems.append(f"{name}: {error}")
-            return written(self._kept(name))
+            return written(self._unbroken(name))
         self.edited.add(name)
         return value
 
-    def edges(self, text: str) -> tuple[RelationEdge, ...]:
-        return parse_relations(text, self.uri)
-
-    def edited_edges(self, text: str | None) -> tuple[RelationEdge, ...]:
+    def edges(self, text: str | None) -> tuple[RelationEdge, ...]:
         return () if text is None else parse_relations(text, self.uri)
 
-    def _kept(self, name: str) -> str:
-        cid = self._look.meta.cids.get(name)
-        text = text_with_cid(cid, self._earlier(name))
+    def _unbroken(self, name: str) -> str:
+        text = text_with_cid(self._files.meta.cids.get(name), self._earlier(name))
         if text is None:
             raise BrokenNodeError(
-                f"{self.uri!a} can't be read, and no earlier version of it is kept. "
+                f"{self.uri!a} can't be read, and history has no earlier version of it. "
                 f"{self.problems[-1]}"
             )
         return text
 
 
-def edited_content(said: str | None) -> tuple[str, str]:
-    if said is None:
-        raise InvalidValueError("it is gone. Fix: restore it, or delete the node.")
-    lines, body = split(said)
+def edited_content(text: str | None) -> tuple[str, str]:
+    """Return the frontmatter and the body of a content that its owner edited."""
+    if text is None:
+        raise InvalidValueError("it is missing. Fix: restore it, or delete the node.")
+    lines, body = split(text)
     return lines, _within(body, MAX_CONTENT)
 
 
-def edited_abstract(said: str | None) -> str:
-    return _within(said or "", MAX_ABSTRACT)
+def edited_abstract(text: str | None) -> str:
+    return _within(text or "", MAX_ABSTRACT)
 
 
-def edited_overview(said: str | None) -> str:
-    return _within(said or "", MAX_OVERVIEW)
+def edited_overview(text: str | None) -> str:
+    return _within(text or "", MAX_OVERVIEW)
 
 
 def _within(text: str, limit: int) -> str:
     if len(text) > limit:
         raise InvalidValueError(
-            f"it has {len(text):,} characters; {limit:,} are the most. Fix: shorten it."
+            f"it has {len(text):,} characters; the limit is {limit:,}. Fix: shorten it."
         )
     return text
-
-
-@lru_cache(maxsize=64)
-def user_file(account: str, user: str, name: str = FILE) -> Locator:
-    """Return where a text of a user is."""
-    return Locator(Uri(account, ("users", user)).key).child(name)
-
-
-def read_aliases(backend: StorageBackend, account: str, user: str) -> ProjectAliases:
-    """Return a user's table; `ProjectError` if it can't be understood."""
-    file = user_file(account, user)
-    inner = getattr(backend, "inner", backend)
-    if isinstance(inner, Layout) and inner.text_at(file.key) is None:
-        return ProjectAliases()  # without asking whether a folder is there
-    try:
-        return ProjectAliases.parse(backend.read(file), file.key)
-    except AbsentError:
-        return ProjectAliases()

@@ -69,7 +69,7 @@ class NodeRepair:
     # ------------------------------------------------------------ mending
     def complete(self, uri: str, ctx: RequestContext) -> None:
         """Make a node of a content that has no meta; the one that it was, if history knows it."""
-        place = self._nodes.reach.changed(uri, ctx)
+        place = self._nodes.reach.require_writable(uri, ctx)
 
         def plan(draft: NodeDraft) -> None:
             files = self._nodes.files(place)
@@ -85,7 +85,7 @@ class NodeRepair:
 
     def remove(self, uri: str, ctx: RequestContext) -> None:
         """Remove the parts of a node that has neither content nor meta, and its empty folder."""
-        place = self._nodes.reach.changed(uri, ctx)
+        place = self._nodes.reach.require_writable(uri, ctx)
         files = self._nodes.files(place)
         if all(found is None for found in files.values()):
             self._nodes.clear(place)
@@ -94,7 +94,7 @@ class NodeRepair:
 
     def activate(self, uri: str, ctx: RequestContext) -> None:
         """Let a node be seen that was written whole, but for its last step."""
-        place = self._nodes.reach.changed(uri, ctx)
+        place = self._nodes.reach.require_writable(uri, ctx)
 
         def plan(draft: NodeDraft) -> None:
             stored = self._nodes.load(place)
@@ -105,7 +105,7 @@ class NodeRepair:
 
     def finish(self, uri: str, ctx: RequestContext) -> None:
         """Put the parts in place that a meta names, from history; else set the node aside."""
-        place = self._nodes.reach.changed(uri, ctx)
+        place = self._nodes.reach.require_writable(uri, ctx)
 
         def plan(draft: NodeDraft) -> None:
             files = self._nodes.files(place)
@@ -126,7 +126,7 @@ class NodeRepair:
 
     def restore(self, uri: str, ctx: RequestContext) -> None:
         """Give a node the last meta that could be understood; without one, a new one."""
-        place = self._nodes.reach.changed(uri, ctx)
+        place = self._nodes.reach.require_writable(uri, ctx)
 
         def plan(draft: NodeDraft) -> None:
             files = self._nodes.files(place)
@@ -142,7 +142,7 @@ class NodeRepair:
 
     def mark(self, uri: str, ctx: RequestContext) -> None:
         """Let the folder above say what the node says."""
-        place = self._nodes.reach.changed(uri, ctx)
+        place = self._nodes.reach.require_writable(uri, ctx)
 
         def plan(draft: NodeDraft) -> None:
             meta = self.meta(place)

@@ -243,7 +243,7 @@ class RelationReader:
         self._backlinks = backlinks
 
     def get_edges(self, uri: str, ctx: RequestContext) -> list[RelationEdge]:
-        stored = self._reader.visible([uri], ctx)[uri]
+        stored = self._reader.visible_nodes([uri], ctx)[uri]
         return [] if stored is None else edges_of(stored.node, self._reader, ctx)
 
     def get_one_hop(
@@ -310,8 +310,8 @@ class Relations(RelationReader):
 
     def remove_edges(self, edges: Sequence[RelationEdge], ctx: RequestContext) -> None:
         for edge in edges:
-            self._nodes.reach.changed(edge.from_uri, ctx)
-            self._nodes.reach.seen(edge.to_uri, ctx)
+            self._nodes.reach.require_writable(edge.from_uri, ctx)
+            self._nodes.reach.require_visible(edge.to_uri, ctx)
         gone = {edge.identity for edge in edges}
 
         def change(node: ContextNode) -> ContextNode:
@@ -322,8 +322,8 @@ class Relations(RelationReader):
 
     def _refuse(self, edge: RelationEdge, ctx: RequestContext) -> None:
         """Refuse an edge that nobody may write, or that leads nowhere."""
-        self._nodes.reach.changed(edge.from_uri, ctx)
-        target = self._nodes.reach.seen(edge.to_uri, ctx)
+        self._nodes.reach.require_writable(edge.from_uri, ctx)
+        target = self._nodes.reach.require_visible(edge.to_uri, ctx)
         if edge.relation_type == MENTIONS:
             raise InvalidValueError(
                 f"edges of type {MENTIONS!r} come from [[links]] in the content. "

@@ -1,50 +1,124 @@
-"""The deletion of a tenant's nodes, and the notes that say who is being deleted meanwhile."""
+"""What a caller reaches, and the deletion of a tenant's nodes."""
 
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from hashlib import sha256
 from itertools import islice
+from typing import TYPE_CHECKING, cast
 
-from perdure.context.node_files import META, OWNER
-from perdure.context.reader import Reach
-from perdure.errors import AccessDeniedError, InvalidValueError, NotTextError, PerdureError
-from perdure.model import ContextNode, Uri
+from perdure.context.node_files import META, OWNER, read_text
+from perdure.errors import (
+    AccessDeniedError,
+    AccessRefusedError,
+    InvalidValueError,
+    NotTextError,
+    PerdureError,
+)
+from perdure.model import ContextNode, RequestContext, Uri
 from perdure.storage import Locator, StorageBackend, TransactionalBackend
-from perdure.storage.contract import is_directory
+from perdure.storage.contract import Layout, is_directory
+
+if TYPE_CHECKING:
+    from perdure.context.layouts.notes import NotesLayout
 
 _FOLDER = ".deleting"
 _ROOT = Locator("")
 _BATCH = 250
 
 
+def layout_of(backend: StorageBackend) -> "NotesLayout | None":
+    inner = getattr(backend, "inner", backend)
+    return cast("NotesLayout", inner) if isinstance(inner, Layout) else None
+
+
+class Reach:
+    """Refuses before anything is read, so that a refusal reveals nothing about what is stored."""
+
+    def __init__(self, backend: StorageBackend) -> None:
+        self._backend = backend
+        self._layout = layout_of(backend)
+
+    def require_visible(self, uri: str, ctx: RequestContext) -> Uri:
+        """Return the parsed URI; `AccessDeniedError` if the caller may not see it."""
+        place = Uri.parse(uri)
+        if not self.may_see(place, ctx):
+            raise ctx.refuse(uri)
+        return place
+
+    def require_writable(self, uri: str, ctx: RequestContext) -> Uri:
+        """Return the parsed URI; `AccessDeniedError` if the caller may not change it."""
+        place = Uri.parse(uri)
+        self._refuse_note(place, ctx)
+        if not ctx.may_change(place) or (place.session and not self._reaches_session(place, ctx)):
+            raise ctx.refuse(uri)
+        return place
+
+    def _refuse_note(self, place: Uri, ctx: RequestContext) -> None:
+        """Refuse to change a user's own note, if the caller may see that it is one."""
+        if self._layout is None or place.path[:1] != ("resources",) or not ctx.may_see(place):
+            return
+        if path := self._layout.own_note(place.key):
+            raise AccessRefusedError(
+                f"{path!a} is a note of its owner's, which Perdure reads and does not change. "
+                "Nothing was changed. Fix: edit it in its editor, or save a memory beside it with "
+                "`perdure save`; `perdure read --at` and the date print what it was. To erase its "
+                "versions, delete the file first."
+            )
+
+    def may_see(self, place: Uri, ctx: RequestContext) -> bool:
+        return ctx.may_see(place) and (not place.session or self._reaches_session(place, ctx))
+
+    def session_owner(self, place: Uri) -> str | None:
+        """Return the owner space of a session; None before its first node, "" if unreadable."""
+        text = read_text(self.owner_file(place), self._backend.read)
+        if text is None:
+            return None
+        return text.removesuffix("\n") if isinstance(text, str) else ""  # an id may end in space
+
+    def is_known_to(self, reader: Uri, place: Uri) -> bool:
+        """Whether all who see `reader` may know of `place`: one owner has both, or it is shared."""
+        owner = place.owner_space or self.session_owner(place)
+        own = reader.owner_space or self.session_owner(reader)
+        return bool(owner) and owner in {own, f"account:{reader.account}"}
+
+    def owner_file(self, place: Uri) -> Locator:
+        return _ROOT.child(Uri(place.account, place.path[:2]).key, OWNER)
+
+    def _reaches_session(self, place: Uri, ctx: RequestContext) -> bool:
+        if ctx.governs:
+            return True
+        owner = self.session_owner(place)
+        return ctx.session_id == place.session if owner is None else ctx.reaches(owner)
+
+
 class Deletions:
-    """Notes of deletions under way: while one lies there, nothing is written to what it names."""
+    """Notes of deletions under way; what a note names can't be written while the note exists."""
 
     def __init__(self, backend: StorageBackend) -> None:
         self._backend = backend
         self._folder = _ROOT.child("accounts", _FOLDER)
 
     def begin(self, account_id: str, owner_space: str) -> None:
-        said = {"account_id": account_id, "owner_space": owner_space}
-        self._backend.write(self._note(account_id, owner_space), json.dumps(said) + "\n")
+        fields = {"account_id": account_id, "owner_space": owner_space}
+        self._backend.write(self._note(account_id, owner_space), json.dumps(fields) + "\n")
 
     def is_begun(self, account_id: str, owner_space: str) -> bool:
         return self._backend.exists(self._note(account_id, owner_space))
 
     def end(self, account_id: str, owner_space: str) -> None:
-        with suppress(FileNotFoundError):  # another one finished it too
+        with suppress(FileNotFoundError):  # another process ended it too
             self._backend.remove(self._note(account_id, owner_space))
         with suppress(PerdureError, OSError):  # others are under way
             self._backend.remove(self._folder)
 
     def begun(self) -> list[tuple[str, str]]:
         """Return account and owner space of each; the latter is empty for a whole account."""
-        notes = self._backend.list(self._folder)
-        return [said for said in map(self._said, notes) if said is not None]
+        notes = map(self._parse, self._backend.list(self._folder))
+        return [note for note in notes if note is not None]
 
     def refuse(self, account_id: str, owner_space: str = "") -> None:
-        """Say no if an account, or an owner in it, is being deleted."""
+        """Raise `AccessDeniedError` if an account, or an owner in it, is being deleted."""
         if not self._backend.exists(self._folder):  # as nearly always
             return
         spaces = dict.fromkeys(("", owner_space))
@@ -56,16 +130,16 @@ class Deletions:
             )
 
     def refuse_nodes(self, nodes: Iterable[ContextNode]) -> None:
-        """Say no if one of these nodes belongs to somebody who is being deleted."""
+        """Raise `AccessDeniedError` if the owner of one of these nodes is being deleted."""
         if self._backend.exists(self._folder):
             for node in nodes:
                 self.refuse(node.account_id, node.owner_space)
 
-    def _said(self, note: Locator) -> tuple[str, str] | None:
-        """Return what a note says; None if the deletion was finished meanwhile."""
+    def _parse(self, note: Locator) -> tuple[str, str] | None:
+        """Return account and owner space of a note; None if the deletion ended meanwhile."""
         try:
-            said = json.loads(self._backend.read(note))
-            account_id, owner_space = said["account_id"], said["owner_space"]
+            fields = json.loads(self._backend.read(note))
+            account_id, owner_space = fields["account_id"], fields["owner_space"]
             if self._note(account_id, owner_space) == note:
                 return account_id, owner_space
         except FileNotFoundError:
@@ -73,17 +147,17 @@ class Deletions:
         except (ValueError, LookupError, TypeError, RecursionError, NotTextError):
             pass
         raise InvalidValueError(
-            f"{note.key!a} does not say what is being deleted. Fix: remove it, and delete again "
+            f"{note.key!a} does not name what is being deleted. Fix: remove it, and delete again "
             "what was to be deleted."
         )
 
     def _note(self, account_id: str, owner_space: str) -> Locator:
-        said = f"{Uri(account_id)}\n{owner_space}"
-        return self._folder.child(f"{sha256(said.encode()).hexdigest()[:32]}.json")
+        name = sha256(f"{Uri(account_id)}\n{owner_space}".encode()).hexdigest()[:32]
+        return self._folder.child(f"{name}.json")
 
 
 class TenantNodes:
-    """Removes all texts of an account, or of one user or agent; may be done again and at once."""
+    """Deletes all texts of an account, or of one user or agent; repeating it is harmless."""
 
     def __init__(self, backend: TransactionalBackend) -> None:
         self._backend = backend
@@ -109,9 +183,9 @@ class TenantNodes:
         ]
 
     def _remove(self, folder: Locator) -> int:
-        """Remove every text below a folder; return how many nodes that were.
+        """Remove every text below a folder; return the number of nodes among them.
 
-        Whose a session is goes last, or nobody would know it who has to go on with the rest.
+        The owner file of a session goes last: without it, an interrupted deletion could not resume.
         """
         owner = folder.child(OWNER)
         texts = (text for text in self._texts(folder) if text != owner)

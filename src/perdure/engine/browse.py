@@ -93,7 +93,7 @@ class Browser:
         """Return the place of a node; `InvalidValueError` for a folder."""
         place = self.place(name)
         if not place.is_node:
-            self.reader.reach.seen(str(place), self.caller)
+            self.reader.reach.require_visible(str(place), self.caller)
             fix = "" if self._is_there(place) else self._similar(place)
             raise InvalidValueError(
                 f"{self.name(place)!a} is the name of a folder, not of a node. "
@@ -143,7 +143,7 @@ class Browser:
     # ------------------------------------------------------------ folders
     def entries(self, folder: str, *, archived: bool = False) -> tuple[Uri, tuple[Entry, ...]]:
         """Return the place of a folder, and what is in it; only archived nodes, if asked for."""
-        place = self.reader.reach.seen(str(self.place(folder)), self.caller)
+        place = self.reader.reach.require_visible(str(self.place(folder)), self.caller)
         found = tuple(self._archived(place) if archived else self._entries(place))
         if not found and not archived:
             self._refuse_absent_folder(place)

@@ -239,8 +239,8 @@ def make_nodes(parts: "Parts", contents: Iterable[str]) -> list[Uri]:
     places = list[Uri]()
     for key in contents:
         place = Uri.of_key(key.rpartition("/")[0])
-        if place is not None and place.is_node and parts.reader.look(place, META) is None:
-            text = parts.reader.look(place, CONTENT)
+        if place is not None and place.is_node and parts.reader.text_at(place, META) is None:
+            text = parts.reader.text_at(place, CONTENT)
             if isinstance(text, str) and text.strip():
                 places.append(place)
     for place in places:

@@ -48,7 +48,7 @@ from perdure.storage.history import History
 if TYPE_CHECKING:
     import sqlite3
 
-    from perdure.context.reader import RealFiles
+    from perdure.context.reader import NoteTexts
     from perdure.engine.lasting import KnownRecords
     from perdure.index.account.failures import EventTable
     from perdure.model.values import JSON
@@ -170,14 +170,14 @@ class Indexer:
         made: Made,
         beginning: Beginning | None,
         known: "KnownRecords | None",
-        files: "RealFiles | None" = None,
+        files: "NoteTexts | None" = None,
     ) -> list[IndexRecord]:
         if not place.is_node:
             return self._summaries.records(place, beginning) if self.tells_folders else []
         try:
             stored = self.reader.active(place, files)
         except NodeNotFoundError:
-            made.read[place] = {META: (meta := self.reader.look(place, META))}
+            made.read[place] = {META: (meta := self.reader.text_at(place, META))}
             if meta is None:
                 return []
             try:

@@ -296,7 +296,7 @@ def _between(reader: NodeReader, ctx: RequestContext, place: Uri) -> Iterator[Pr
         findings = backend.findings(folder)
         yield from map(_told, findings)
         children = [child for child in backend.list(folder) if not child.name.startswith(".")]
-        if own.contains(folder) and not reader.is_laid_out:
+        if own.contains(folder) and not reader.has_layout:
             yield from _strays(folder, children, {finding.name for finding in findings})
         pending += filter(is_to_be_seen, children)
 
@@ -388,7 +388,7 @@ class Lint:
         except ConcurrentModificationError:  # somebody is at it
             return
         if stored is None:
-            if self._reader.look(place, CONTENT) is not None:
+            if self._reader.text_at(place, CONTENT) is not None:
                 what, fix = "it is no node yet, so nobody finds it", "`perdure repair --apply`"
                 code = Code.NO_NODE.value
                 yield Problem(f"{folder}/{CONTENT}", 0, code, what, fix, str(place))

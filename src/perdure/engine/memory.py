@@ -1065,7 +1065,7 @@ class Memory(Readable):
         """Return a node, readable or not, that the caller may delete."""
         browser = self._browser
         place = browser.node_place(uri)
-        self._parts.nodes.reach.changed(str(place), self.caller)
+        self._parts.nodes.reach.require_writable(str(place), self.caller)
         if browser.is_empty(place):
             raise browser.absent(place)
         return browser.node_entry(place)
@@ -1094,7 +1094,9 @@ class Memory(Readable):
     def lint(self, folder: str | None = None) -> "Linted":
         """Return what is wrong with notes by their own words, in a folder or the whole account."""
         reader = self._parts.reader
-        place = None if folder is None else reader.reach.seen(self.uri(folder), self.caller)
+        place = (
+            None if folder is None else reader.reach.require_visible(self.uri(folder), self.caller)
+        )
         return engine.lint.Lint(reader, self.caller).run(place)
 
     def conflicts(self) -> "tuple[Conflict, ...]":
@@ -1226,7 +1228,7 @@ class Memory(Readable):
         return self._parts.recorded.history.blame(self._content_file(uri))
 
     def _content_file(self, uri: str) -> "Locator":
-        place = self._parts.reader.reach.seen(self.uri(uri), self.caller)
+        place = self._parts.reader.reach.require_visible(self.uri(uri), self.caller)
         return self._parts.reader.file(place, CONTENT)
 
     def why(self, uri: str) -> "Provenance":
@@ -1272,7 +1274,7 @@ class Memory(Readable):
         self.record_edits()
         own = Uri(self.caller.account_id, ("users", self.caller.user_id))
         reach = self._parts.nodes.reach
-        below = reach.seen(self.uri(folder), self.caller) if folder else own
+        below = reach.require_visible(self.uri(folder), self.caller) if folder else own
         done = self._restoring.rewind(self._pasts.state(when), below, dry_run=dry_run)
         self.settle()
         return done

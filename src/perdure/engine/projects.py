@@ -262,7 +262,7 @@ class Projects:
                 metadata = choose(stored.node)
                 if metadata is not None:
                     with suppress(AccessDeniedError):  # what is another's stays
-                        moved.append(nodes.reach.changed(stored.node.uri, self._caller))
+                        moved.append(nodes.reach.require_writable(stored.node.uri, self._caller))
                         node = replace(
                             stored.node, metadata=metadata, version=stored.meta.version + 1
                         )

@@ -260,7 +260,7 @@ class Asking:
         )
 
     def _is_edited(self, place: Uri, versions: Sequence[Version]) -> bool:
-        said = self._nodes.look(place, CONTENT)
+        said = self._nodes.text_at(place, CONTENT)
         last = versions[-1].cid if versions else None
         return not isinstance(said, str) or CID.of(said.encode()) != last
 

@@ -142,7 +142,7 @@ class Repair:
         """
         now = logged.position()
         is_unseen = edits.found or edits.unreadable or edits.left
-        if not self._nodes.is_laid_out or is_unseen or seen.has_unreadable:
+        if not self._nodes.has_layout or is_unseen or seen.has_unreadable:
             return self.examine(ctx)
         name = f"examined by {ctx.account_id} {ctx.role.value} {sorted(ctx.owner_spaces)}"
         before = _Examined.read(seen.note(name))
@@ -173,7 +173,7 @@ class Repair:
         """
         everywhere = self._nodes.walk(Uri(ctx.account_id)) if places is None else places
         for place in everywhere:
-            if not self._may(place, ctx) or self._nodes.look(place, META) is not None:
+            if not self._may(place, ctx) or self._nodes.text_at(place, META) is not None:
                 continue
             finding = self._without_meta(place)
             if finding is not None and finding.state is not State.LEFTOVER:
@@ -203,7 +203,7 @@ class Repair:
     def _broken(self, place: Uri) -> State:
         meta = self._mending.meta(place)
         if meta is None:
-            is_file = self._nodes.is_laid_out and self._nodes.look(place, META) is UNREADABLE
+            is_file = self._nodes.has_layout and self._nodes.text_at(place, META) is UNREADABLE
             mends = not is_file and self._mending.can_restore(place)
             return State.META_UNREADABLE if mends else State.BROKEN
         pending = meta.status is NodeStatus.PENDING

@@ -121,10 +121,10 @@ class Restoring:
         self, uri: str, state_at: Callable[[When], IndexState], wanted: CID | When
     ) -> ContextNode | None:
         """Return the version to be written; None if the node is that already."""
-        place = self.nodes.reach.changed(uri, self.ctx)
+        place = self.nodes.reach.require_writable(uri, self.ctx)
         cid = wanted if isinstance(wanted, CID) else _cid(wanted)
         if cid is not None:
-            version = self._version(self.nodes.reach.seen(uri, self.ctx), cid)
+            version = self._version(self.nodes.reach.require_visible(uri, self.ctx), cid)
             state, there = IndexState(0, version.commit), self._place(version.key)
         else:
             state, there = state_at(wanted), place  # type: ignore[arg-type] # it is no CID
@@ -194,7 +194,7 @@ class Restoring:
 
     def _may_change(self, place: Uri) -> bool:
         try:
-            self.nodes.reach.changed(str(place), self.ctx)
+            self.nodes.reach.require_writable(str(place), self.ctx)
         except (AccessDeniedError, AccessRefusedError):
             return False
         return True
@@ -244,7 +244,7 @@ class Unmerging:
         self._history = history
 
     def unmerge(self, uri: str, ctx: RequestContext, statement: str = "") -> Unmerged:
-        self._nodes.reach.changed(uri, ctx)
+        self._nodes.reach.require_writable(uri, ctx)
         page = self._nodes.read_node(uri, ctx)
         merge = _chosen(page, statement)
         formers = [each for each in map(partial(self._read, ctx), merge.former) if each]

@@ -8,7 +8,7 @@ from hashlib import sha256
 from itertools import count, dropwhile
 from typing import NamedTuple, overload
 
-from perdure.context.nodes import Marks, NodeDraft, Nodes
+from perdure.context.nodes import LearnedMarks, NodeDraft, Nodes
 from perdure.context.reader import NodeReader
 from perdure.dataclass import dataclass, replace
 from perdure.engine.forgotten import ForgottenList, of_caller
@@ -141,7 +141,7 @@ class Sessions:
     def __init__(self, nodes: Nodes, learn: Learn = lambda *_: Learned()) -> None:
         self._nodes = nodes
         self._learn = learn
-        self._marks = Marks(nodes)
+        self._marks = LearnedMarks(nodes)
 
     def archive(
         self,

@@ -369,7 +369,7 @@ def edit(  # noqa: PLR0913 - as `write`
         _refuse_new_secrets(reason, "", "reason")
     before = browser.node(browser.node_place(name))
     refuse_broken(before)
-    nodes.reach.changed(before.uri, caller)
+    nodes.reach.require_writable(before.uri, caller)
     page = Page(before)
     text = change(page.text)
     after = page.revised(text)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from perdure.context.nodes import Marks, Nodes
+from perdure.context.nodes import LearnedMarks, Nodes
 from perdure.engine import sessions, write
 from perdure.engine.learn import merging, naming
 from perdure.engine.saving import saving
@@ -21,8 +21,8 @@ Patch = pytest.MonkeyPatch
 
 
 def forgets_how_far_it_was(patch: Patch) -> None:
-    patch.setattr(Marks, "read", lambda *_: "")
-    patch.setattr(Marks, "moved", lambda *_: lambda _draft: None)
+    patch.setattr(LearnedMarks, "read", lambda *_: "")
+    patch.setattr(LearnedMarks, "moved", lambda *_: lambda _draft: None)
 
 
 def marks_what_it_has_not_learned(patch: Patch) -> None:

@@ -17,7 +17,7 @@ from perdure.artifacts.entry import Sweep
 from perdure.context.layouts.notes import NotesLayout
 from perdure.context.node_files import META, OWNER
 from perdure.context.nodes import NodeDraft, Nodes
-from perdure.context.reader import absent
+from perdure.context.reader import not_found
 from perdure.context.tenancy import Deletions
 from perdure.dataclass import dataclass, replace
 from perdure.engine.erasing.derived import Derived
@@ -284,7 +284,7 @@ class Forgetting:
     def archive(self, uri: str, reason: str, *, dry_run: bool) -> Forgotten:
         """Archive what is at a place, as `Memory.forget` describes it, in one commit."""
         said = self._said(uri)
-        place = said[0].place if said else self.nodes.reach.changed(uri, self.request)
+        place = said[0].place if said else self.nodes.reach.require_writable(uri, self.request)
         now, before = [], []
         for each in () if said else [place] if place.is_node else list(self._below(place)):
             if self._is_archived(each):
@@ -292,7 +292,7 @@ class Forgetting:
             elif place.is_node or self.nodes.is_active(each):
                 now.append(each)
         if not now and not before and not said:
-            raise absent(place)
+            raise not_found(place)
         hiding, hidden = Hiding(self.nodes, self.request), Hidden()
 
         def plan(draft: NodeDraft) -> None:
@@ -322,7 +322,9 @@ class Forgetting:
     def _said(self, what: str) -> list[Target]:
         """Return what a message states, or what words say; nothing for a URI."""
         if MESSAGE.fullmatch(what):
-            stored = self.nodes.load(self.nodes.reach.changed(what.partition("#")[0], self.request))
+            stored = self.nodes.load(
+                self.nodes.reach.require_writable(what.partition("#")[0], self.request)
+            )
             return [Target.of_message(what, self.nodes, [stored.node.content] if stored else [])]
         user = Uri(self.request.account_id, ("users", self.request.user_id))
         words = " ".join(what.split())

@@ -10,7 +10,7 @@ from contextlib import suppress
 from itertools import groupby
 
 from perdure.context.node_files import CONTENT
-from perdure.context.nodes import Marks, NodeDraft, Nodes
+from perdure.context.nodes import LearnedMarks, NodeDraft, Nodes
 from perdure.context.reader import NodeReader, StoredNode
 from perdure.dataclass import dataclass, field, fields, replace
 from perdure.engine.briefing import sentence_rows
@@ -290,7 +290,7 @@ def write_session(  # noqa: PLR0913, PLR0917 - what was, and what is to be
         if each.node.uri in new:
             draft.write(new[each.node.uri], each, status=each.meta.status)
     was, will = said_in(before), said_in([new.get(node.uri, node) for node in before])
-    marks = Marks(nodes)
+    marks = LearnedMarks(nodes)
     mark = marks.read(session, replace(ctx, session_id=session.name))
     learned = learned_from(mark, was)
     if learned:

@@ -78,7 +78,7 @@ def quoting(
         if any(each.contains(place) for each in gone):
             continue
         for name in FILES:
-            text = reader.look(place, name)
+            text = reader.text_at(place, name)
             if isinstance(text, str) and _tells(name, text, said, gone):
                 yield Quoted(str(place), name)
                 break
@@ -253,7 +253,7 @@ class Planner:
 
     def task(self, uri: str, ctx: RequestContext, reason: str) -> Task:
         demand_root(ctx)
-        place = self.nodes.reach.changed(uri.partition("#")[0], ctx)
+        place = self.nodes.reach.require_writable(uri.partition("#")[0], ctx)
         is_owner = len(place.path) == _OWNER_DEPTH and place.path[0] in {"users", "agents"}
         owner = place.owner_space if is_owner else ""
         spans = spans_of([] if MESSAGE.fullmatch(uri) else [place], self.nodes)

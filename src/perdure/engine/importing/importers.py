@@ -223,7 +223,7 @@ def origin(item: Item, content: str) -> dict[str, JSON]:
 
 def known_at(nodes: Nodes, place: Uri, ctx: RequestContext) -> ContextNode | None:
     """Return the node at a place, be it in use or put away; None if there is none."""
-    stored = nodes.load(nodes.reach.changed(str(place), ctx))
+    stored = nodes.load(nodes.reach.require_writable(str(place), ctx))
     return None if stored is None else stored.node
 
 

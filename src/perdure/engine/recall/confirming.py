@@ -54,7 +54,7 @@ class Confirming:
         unknown = [uri for uri in dict.fromkeys(uris) if uri not in self.known]
         if not unknown:
             return
-        for uri, stored in self._reader.visible(unknown, self.ctx).items():
+        for uri, stored in self._reader.visible_nodes(unknown, self.ctx).items():
             is_within = stored is not None and (
                 self._projects is None or stored.node.project in self._projects
             )

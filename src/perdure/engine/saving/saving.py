@@ -16,7 +16,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from perdure.context.node_files import META
-from perdure.context.nodes import Marks, Nodes
+from perdure.context.nodes import LearnedMarks, Nodes
 from perdure.dataclass import dataclass, field, replace
 from perdure.engine.answering import Answering
 from perdure.engine.forgotten import of_caller
@@ -226,7 +226,7 @@ class KnownNodes:
             return None
 
     def taken(self, place: Uri, ctx: RequestContext) -> bool:
-        self.nodes.reach.changed(str(place), ctx)
+        self.nodes.reach.require_writable(str(place), ctx)
         while True:
             try:
                 stored = self.nodes.load(place)
@@ -432,7 +432,7 @@ class Saving:
         self._nodes = nodes
         self._sessions = Sessions(nodes, self._at_once)
         self._learned: list[_Learned] = []
-        self._marks = Marks(nodes)
+        self._marks = LearnedMarks(nodes)
         self._known = known
         self._extractors = extractors
         self._clock = clock
