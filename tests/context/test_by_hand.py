@@ -27,12 +27,12 @@ def users(tmp_path: Path) -> Path:
     return tmp_path / ".perdure/memory/accounts/local/users"
 
 
-def test_what_is_no_text_is_not_written_over(memory: Context, users: Path) -> None:
+def test_bytes_that_are_not_text_are_not_overwritten(memory: Context, users: Path) -> None:
     content = users / "ana/memories/note/tea/content.md"
     content.write_bytes(b"caf\xe9")
     node = memory.nodes.read_node(URI, memory.request)
 
-    with pytest.raises(BrokenNodeError, match="no UTF-8 text"):
+    with pytest.raises(BrokenNodeError, match="not UTF-8 text"):
         memory.nodes.write_node(node.revised(content="black"), memory.request)
 
     assert content.read_bytes() == b"caf\xe9"

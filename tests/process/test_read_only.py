@@ -15,7 +15,7 @@ import pytest
 import perdure
 import perdure.process
 from perdure.app.reading import open_to_read
-from perdure.context.layouts.notes import ABOUT
+from perdure.context.layouts.note_tree import ABOUT
 from perdure.errors import AccessRefusedError, StorageUnavailableError
 from perdure.index.account import schema
 from perdure.process import offer_save_here, recall_here, state_path

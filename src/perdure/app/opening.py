@@ -123,7 +123,8 @@ def census_of(layout: StorageBackend) -> tuple[int, Mapping[str, int], Mapping[s
     The last is a line for each reason why notes are not memory, with their names and the
     fix, and whether something is wrong.
     """
-    from perdure.context.layouts.notes import LEFT_OUT, NotesLayout
+    from perdure.context.layouts.note_tree import LEFT_OUT
+    from perdure.context.layouts.notes import NotesLayout
 
     if not isinstance(layout, NotesLayout):
         return 0, {}, {}

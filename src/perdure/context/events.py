@@ -1,7 +1,7 @@
-"""The events of an outbox: drafted from what happened to a node, registered, leased and retried.
+"""The events of an outbox: created when a node changes, then registered, leased and retried.
 
-Each draft asks first whether the caller may; an event tells a worker all that it needs, so nothing
-out of reach must get into one.
+An event carries all that a worker needs. So each function first checks that the caller may change
+the node, and nothing out of the caller's reach gets into an event.
 """
 
 import os
@@ -24,23 +24,23 @@ from perdure.model.request import owner_space_at
 from perdure.model.values import JSON, count, encodable
 
 Clock = Callable[[], datetime]
-"""Tells the time, with a zone."""
+"""Returns the time, with a zone."""
 
 LEASE_SECONDS = 300
-"""How long a worker may keep an event without a sign of life."""
+"""How long a worker may hold an event without extending its lease."""
 
 SECOND = 1_000_000
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _MICROSECOND = timedelta(microseconds=1)
 MAX_SIBLINGS = 20
-"""How many of a folder a directory event tells of."""
+"""At most this many nodes of a folder are in a directory event."""
 Siblings = Callable[[ContextNode, RequestContext], Iterable[tuple[str, str]]]
 """Returns URI and abstract of the nodes in the folder of a node that the caller may see."""
 MAX_SECONDS = 366 * 24 * 3600
 MAX_ERROR = 2_000
-"""Characters of an error that are kept with an event."""
+"""Characters of an error that are stored with an event."""
 MAX_RETRY = 5
-"""So many retries are allowed; the failure of the last one buries the event."""
+"""After this many failed retries an event is dead."""
 FIRST_WAIT_SECONDS = 1
 LONGEST_WAIT_SECONDS = 60
 
@@ -71,7 +71,7 @@ def of_move(from_uri: str, node: ContextNode, ctx: RequestContext, now: datetime
     _place_of(node, ctx)
     if from_uri == node.uri:
         raise InvalidValueError(
-            f"{from_uri!a} was not moved: it has the name that it had. Fix: register a write."
+            f"{from_uri!a} was not moved: both URIs are the same. Fix: register a write."
         )
     payload = {**node_payload(node), "from_uri": from_uri}
     return _event(EventType.MOVE_NODE, node.uri, node.owner_space, payload, now)
@@ -92,16 +92,16 @@ def of_directory(
 ) -> OutboxEvent:
     folder = _place_of(node, ctx).parent
     others = (pair for pair in siblings(node, ctx) if pair[0] != node.uri)
-    told = [(node.uri, node.abstract), *islice(others, MAX_SIBLINGS - 1)]
-    _check_in_folder(folder, [uri for uri, _ in told])
-    payload = directory_payload(folder, node.owner_space, told)
+    listed = [(node.uri, node.abstract), *islice(others, MAX_SIBLINGS - 1)]
+    _check_in_folder(folder, [uri for uri, _ in listed])
+    payload = directory_payload(folder, node.owner_space, listed)
     return _event(EventType.UPSERT_DIRECTORY, str(folder), node.owner_space, payload, now)
 
 
 def directory_payload(
     folder: Uri, owner: str, siblings: Iterable[tuple[str, str]]
 ) -> dict[str, JSON]:
-    """Return all that an indexer needs to describe a folder."""
+    """Return all that an indexer needs of a folder."""
     return {
         "directory": str(folder),
         "siblings": [{"uri": uri, "abstract": abstract} for uri, abstract in siblings],
@@ -114,7 +114,7 @@ def directory_payload(
 def of_removal(
     kind: EventType, uri: str, owner_space: str, ctx: RequestContext, now: datetime
 ) -> OutboxEvent:
-    """Draft that a node was deleted or archived: nothing is left of it but its name and owner."""
+    """Return the event of a deleted or archived node, of which only URI and owner are left."""
     place = _node_place(uri)
     _check_place(place, owner_space, ctx)
     owner = owner_space_at(place, owner_space)
@@ -136,13 +136,13 @@ def _event(
 
 
 def _new_id(now: datetime) -> str:
-    """Return an id that nobody can guess; later ones sort later, which keeps an index compact."""
+    """Return an id that can't be guessed; later ones sort later, which keeps an index compact."""
     return f"{micros(now):014x}{os.urandom(9).hex()}"
 
 
-# ---------------------------------------------------------------- what is told
+# ---------------------------------------------------------------- payloads
 def node_payload(node: ContextNode) -> dict[str, JSON]:
-    """Return all of a node that a worker needs but its content, which the CID stands for."""
+    """Return all of a node that a worker needs; the CID stands for its content."""
     place = node.place
     return {
         "version": node.version,
@@ -170,7 +170,7 @@ def _edge(edge: RelationEdge) -> dict[str, JSON]:
     }
 
 
-# ---------------------------------------------------------------- who may tell it
+# ---------------------------------------------------------------- checks
 def _place_of(node: ContextNode, ctx: RequestContext) -> Uri:
     place = node.place
     _check_place(place, node.owner_space, ctx)
@@ -178,9 +178,9 @@ def _place_of(node: ContextNode, ctx: RequestContext) -> Uri:
 
 
 def _check_place(place: Uri, owner_space: str, ctx: RequestContext) -> None:
-    """Refuse what the caller may not change, by the place's name or by the owner that is said."""
-    said = "" if place.owner_space else owner_space
-    if not ctx.may_change(place) or (said and not ctx.reaches(said)):
+    """Refuse what the caller may not change, by the URI or by the given owner."""
+    given = "" if place.owner_space else owner_space
+    if not ctx.may_change(place) or (given and not ctx.reaches(given)):
         raise ctx.refuse(place)
 
 
@@ -201,43 +201,43 @@ def _check_in_folder(folder: Uri, uris: Sequence[str]) -> None:
 
 
 def lease_end(now: int, timeout_seconds: int) -> int:
-    """Return when a lease that starts now lapses; one that can't be is refused."""
+    """Return when a lease that starts now lapses; an invalid timeout is refused."""
     if count(timeout_seconds, "number of seconds of a lease", least=1) > MAX_SECONDS:
         raise InvalidValueError(
-            f"a lease of {timeout_seconds} seconds is too long. Fix: {MAX_SECONDS} are the most."
+            f"a lease of {timeout_seconds} seconds is too long. Fix: use at most {MAX_SECONDS}."
         )
     return now + timeout_seconds * SECOND
 
 
 def check_worker(worker_id: object) -> str:
     if not isinstance(worker_id, str) or not worker_id:
-        raise InvalidValueError(f"{worker_id!r} is no worker. Fix: give it an id of text.")
+        raise InvalidValueError(f"{worker_id!r} is not a worker's id. Fix: give it as text.")
     return encodable(worker_id, "worker's id")
 
 
 def check_event_of(event: OutboxEvent, node_uri: str) -> None:
-    """Refuse to do to one node's event what was meant for another's."""
+    """Refuse an event that belongs to another node."""
     if event.uri != node_uri:
         raise InvalidValueError(
-            f"the event {event.event_id!a} is of {event.uri!a}, not of {str(node_uri)[:200]!a}. "
+            f"event {event.event_id!a} belongs to {event.uri!a}, not to {str(node_uri)[:200]!a}. "
             "Fix: give the event with the URI that it was listed with."
         )
 
 
 def stored_error(error: str) -> str:
-    """Return what is kept of an error's text. Nothing is refused: to note it must not fail."""
+    """Return the text of an error as it is stored. Any text is accepted: storing must not fail."""
     return str(error)[:MAX_ERROR].encode(errors="replace").decode()
 
 
 def lost(event: OutboxEvent, worker_id: str) -> LeaseError:
     return LeaseError(
-        f"the event {event.event_id!a} of {event.uri!a} is leased to another worker than "
-        f"{worker_id[:80]!a} by now; nothing was changed. Fix: leave it to that one, and next time "
-        "extend the lease before it lapses."
+        f"event {event.event_id!a} of {event.uri!a} is now leased to another worker than "
+        f"{worker_id[:80]!a}; nothing was changed. Fix: leave it to that one, and next time extend "
+        "the lease before it lapses."
     )
 
 
 def backoff(failures: int) -> timedelta:
-    """Return how long to wait after one more failure on top of so many: twice as long each time."""
+    """Return how long to wait after the next failure: it doubles with each one before."""
     doublings = min(failures, LONGEST_WAIT_SECONDS.bit_length())
     return timedelta(seconds=min(FIRST_WAIT_SECONDS << doublings, LONGEST_WAIT_SECONDS))

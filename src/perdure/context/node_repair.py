@@ -1,4 +1,4 @@
-"""Nodes made whole again, from what is left of them and from history."""
+"""The repair of a node, from what is left of it and from history."""
 
 from contextlib import suppress
 
@@ -25,29 +25,29 @@ from perdure.model.values import MAX_ABSTRACT, MAX_OVERVIEW
 
 
 class NodeRepair:
-    """What repair does to one node. Each verb looks again first, so it may be called twice."""
+    """Repairs single nodes. Each verb checks the node first, so that it may be called twice."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
 
-    # ------------------------------------------------------------ looking
+    # ------------------------------------------------------------ diagnosis
     def meta(self, place: Uri) -> Meta | None:
-        return _understood(self._nodes.files(place))
+        return _parsed_meta(self._nodes.files(place))
 
     def can_restore(self, place: Uri) -> bool:
-        """Whether there is an earlier meta, or a content that a new one could be made for."""
+        """Whether there is an earlier meta, or a content for which a new one can be created."""
         known = self._earlier_meta(place)
-        return known is not None or _new(place, self._nodes.files(place)) is not None
+        return known is not None or _new_node(place, self._nodes.files(place)) is not None
 
     def why_no_node(self, place: Uri) -> str:
-        """Say why no node can be made of the content at a place; nothing if one can."""
+        """Return why no node can be created from the content at a place; "" if one can."""
         files = self._nodes.files(place)
         try:
-            _made(place, files)
+            _node_from(place, files)
         except InvalidValueError as error:
             return f"{CONTENT}: {error}"
-        said = files[CONTENT]
-        finding = frontmatter(said).finding if isinstance(said, str) else ""
+        content = files[CONTENT]
+        finding = frontmatter(content).finding if isinstance(content, str) else ""
         return f"{CONTENT}: its {finding}" if finding else ""
 
     def has_leftovers(self, place: Uri) -> bool:
@@ -56,7 +56,7 @@ class NodeRepair:
         return self.is_empty(place) or any(exists(file(place, name)) for name in FILES)
 
     def is_empty(self, place: Uri) -> bool:
-        """Whether a folder is there without anything in it, be it a memory or not."""
+        """Whether there is a folder with nothing in it, not even a file that is not a memory."""
         backend, folder = self._nodes.backend, self._nodes.folder(place)
         with suppress(FileNotFoundError):
             is_dir = backend.info(folder).is_dir
@@ -66,9 +66,9 @@ class NodeRepair:
     def marked(self, place: Uri) -> bool:
         return self._nodes.backend.exists(self._nodes.marker(place))
 
-    # ------------------------------------------------------------ mending
+    # ------------------------------------------------------------ repair
     def complete(self, uri: str, ctx: RequestContext) -> None:
-        """Make a node of a content that has no meta; the one that it was, if history knows it."""
+        """Give a content without a meta its last one from history, or a new one."""
         place = self._nodes.reach.require_writable(uri, ctx)
 
         def plan(draft: NodeDraft) -> None:
@@ -84,7 +84,7 @@ class NodeRepair:
         self._adopt(self._nodes.change(plan, ctx), uri, ctx)
 
     def remove(self, uri: str, ctx: RequestContext) -> None:
-        """Remove the parts of a node that has neither content nor meta, and its empty folder."""
+        """Remove what is left of a node without content and meta, and its empty folder."""
         place = self._nodes.reach.require_writable(uri, ctx)
         files = self._nodes.files(place)
         if all(found is None for found in files.values()):
@@ -93,7 +93,7 @@ class NodeRepair:
             self._nodes.delete_node(uri, ctx)
 
     def activate(self, uri: str, ctx: RequestContext) -> None:
-        """Let a node be seen that was written whole, but for its last step."""
+        """Make a node active that was written whole, except for the last step."""
         place = self._nodes.reach.require_writable(uri, ctx)
 
         def plan(draft: NodeDraft) -> None:
@@ -104,20 +104,20 @@ class NodeRepair:
         self._nodes.change(plan, ctx)
 
     def finish(self, uri: str, ctx: RequestContext) -> None:
-        """Put the parts in place that a meta names, from history; else set the node aside."""
+        """Write the texts that a pending meta names, from history; else mark it broken."""
         place = self._nodes.reach.require_writable(uri, ctx)
 
         def plan(draft: NodeDraft) -> None:
             files = self._nodes.files(place)
-            meta = _understood(files)
+            meta = _parsed_meta(files)
             if meta is None or meta.status is not NodeStatus.PENDING:
                 return
-            parts = {name: self._named(place, name, meta, files) for name in meta.cids}
-            if None in parts.values():
+            texts = {name: self._text_named(place, name, meta, files) for name in meta.cids}
+            if None in texts.values():
                 broken = meta._replace(status=NodeStatus.BROKEN)
                 draft.put(self._nodes.file(place, META), broken.text(), files[META])
                 return
-            for name, text in parts.items():
+            for name, text in texts.items():
                 if files[name] != text:
                     draft.put(self._nodes.file(place, name), text, files[name])
 
@@ -125,12 +125,12 @@ class NodeRepair:
         self.activate(uri, ctx)
 
     def restore(self, uri: str, ctx: RequestContext) -> None:
-        """Give a node the last meta that could be understood; without one, a new one."""
+        """Give a node the last meta that can be parsed; if there is none, a new one."""
         place = self._nodes.reach.require_writable(uri, ctx)
 
         def plan(draft: NodeDraft) -> None:
             files = self._nodes.files(place)
-            if files[META] is None or _understood(files) is not None:
+            if files[META] is None or _parsed_meta(files) is not None:
                 return
             earlier = self._earlier_meta(place)
             if earlier is None:
@@ -141,7 +141,7 @@ class NodeRepair:
         self._adopt(self._nodes.change(plan, ctx), uri, ctx)
 
     def mark(self, uri: str, ctx: RequestContext) -> None:
-        """Let the folder above say what the node says."""
+        """Make the marker in the folder above agree with the status of the node."""
         place = self._nodes.reach.require_writable(uri, ctx)
 
         def plan(draft: NodeDraft) -> None:
@@ -153,33 +153,33 @@ class NodeRepair:
         self._nodes.change(plan, ctx)
 
     def _adopt(self, draft: NodeDraft, uri: str, ctx: RequestContext) -> None:
-        """Make what a node that got an earlier meta says by now its next version."""
+        """Save the texts of a node that got an earlier meta as its next version."""
         if draft.changes and not draft.written:
             self._nodes.adopt(uri, ctx)
 
     # ------------------------------------------------------------ what is left
     def _plan_new(self, draft: NodeDraft, place: Uri, files: Files, ctx: RequestContext) -> None:
-        """Let what can be read be a new node, archived if the folder above says so."""
-        node = _new(place, files)
+        """Add a new node of what can be read, archived if the folder above marks it so."""
+        node = _new_node(place, files)
         if node is None:
             return
         status = NodeStatus.ARCHIVED if self.marked(place) else NodeStatus.ACTIVE
-        with suppress(InvalidValueError):  # a session says that it is nobody's
+        with suppress(InvalidValueError):  # the owner file of a session is unreadable
             draft.write(self._nodes.owned(draft, node, ctx), None, status=status, files=files)
 
-    def _named(self, place: Uri, name: str, meta: Meta, files: Files) -> str | None:
-        """Return the part that a meta names: from its file, or from history."""
-        cid, said = meta.cids.get(name), files[name]
-        if isinstance(said, str) and cid_of(said) == cid:
-            return said
+    def _text_named(self, place: Uri, name: str, meta: Meta, files: Files) -> str | None:
+        """Return the text that a meta names: from its file, or from history."""
+        cid, text = meta.cids.get(name), files[name]
+        if isinstance(text, str) and cid_of(text) == cid:
+            return text
         return text_with_cid(cid, self._nodes.backend.earlier(self._nodes.file(place, name)))
 
     def _is_of(self, meta: str, place: Uri, files: Files) -> bool:
-        """Whether an earlier meta is of what is there now."""
-        known, said = Meta.parse(meta), files[CONTENT]
+        """Whether an earlier meta belongs to the current content."""
+        known, content = Meta.parse(meta), files[CONTENT]
         if self.marked(place) != (known.status is NodeStatus.ARCHIVED):
             return False
-        return isinstance(said, str) and known.cids.get(CONTENT) == cid_of(said)
+        return isinstance(content, str) and known.cids.get(CONTENT) == cid_of(content)
 
     def _earlier_meta(self, place: Uri) -> str | None:
         for text in self._nodes.backend.earlier(self._nodes.file(place, META)):
@@ -189,40 +189,37 @@ class NodeRepair:
         return None
 
 
-def _understood(files: Files) -> Meta | None:
-    said = files[META]
+def _parsed_meta(files: Files) -> Meta | None:
+    text = files[META]
     with suppress(InvalidValueError):
-        return Meta.parse(said) if isinstance(said, str) else None
+        return Meta.parse(text) if isinstance(text, str) else None
     return None
 
 
-def _new(place: Uri, files: Files) -> ContextNode | None:
-    """Return a node of what can be read; None if only its author can say what it should be."""
+def _new_node(place: Uri, files: Files) -> ContextNode | None:
+    """Return a node of what can be read; None if only its author can repair the content."""
     with suppress(InvalidValueError):
-        return _made(place, files)
+        return _node_from(place, files)
     return None
 
 
-def _made(place: Uri, files: Files) -> ContextNode:
-    said = files[CONTENT]
-    lines, body = edited_content(None if said is None else text_of(said))
+def _node_from(place: Uri, files: Files) -> ContextNode:
+    content = files[CONTENT]
+    lines, body = edited_content(None if content is None else text_of(content))
+    edges: tuple[RelationEdge, ...] = ()
+    with suppress(InvalidValueError):
+        listed = files[RELATIONS]
+        edges = parse_relations(listed, str(place)) if isinstance(listed, str) else ()
     return ContextNode(
         uri=str(place),
         content=body,
         frontmatter=lines or None,
-        relations=_edges(files, str(place)),
+        relations=edges,
         abstract=_short(files, ABSTRACT, MAX_ABSTRACT),
         overview=_short(files, OVERVIEW, MAX_OVERVIEW),
     )
 
 
-def _edges(files: Files, uri: str) -> tuple[RelationEdge, ...]:
-    said = files[RELATIONS]
-    with suppress(InvalidValueError):
-        return parse_relations(said, uri) if isinstance(said, str) else ()
-    return ()
-
-
 def _short(files: Files, name: str, limit: int) -> str:
-    said = files[name]
-    return said if isinstance(said, str) and len(said) <= limit else ""
+    text = files[name]
+    return text if isinstance(text, str) and len(text) <= limit else ""

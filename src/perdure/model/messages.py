@@ -1,9 +1,9 @@
 """Messages as SDKs have them, read into the messages of a session.
 
-Understood are OpenAI chat messages and Responses items, Anthropic messages with their blocks, and
-any mapping with a role and content; as dicts, or as the SDKs' own objects (`model_dump`), also
-whole answers of OpenAI's. What a session can't hold is reported (`SkippedContent`), never refused. Each
-message is read by itself, so that the same message is the same wherever it is given.
+Accepts OpenAI chat messages and Responses items, Anthropic messages with their blocks, and any
+mapping with a role and content: as dicts, as the SDKs' own objects (`model_dump`), or as whole
+responses of OpenAI. What a session can't hold is reported (`SkippedContent`), never refused. Each
+message is parsed by itself, so that the same input always gives the same message.
 """
 
 import json

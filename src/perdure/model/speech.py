@@ -136,7 +136,7 @@ def _is_part_of_mark(text: str) -> bool:
 def marked(text: str) -> str:
     """Return a text as Perdure emits it, between two marks that name it by its content.
 
-    LearnedMarks that the text has already are taken out: it can't end its own block.
+    Marks that the text has already are taken out: it can't end its own block.
     """
     inner = text
     while _MARK.search(inner):  # what is left around one may be another
