@@ -10,8 +10,8 @@ NEEDED = {
     "perdure": "",
     "perdure.app": "identity opening reading",
     "perdure.config": "",
-    "perdure.context": "layouts layouts.names layouts.note_table layouts.note_tree layouts.notefile "
-    "layouts.notes node_files",
+    "perdure.context": "layouts layouts.names layouts.note_table layouts.note_tree "
+    "layouts.notefile layouts.notes node_files",
     "perdure.sqlite": "",
     "perdure.dataclass": "",
     "perdure.engine": "recall recall.packing",

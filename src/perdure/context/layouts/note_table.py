@@ -1,4 +1,4 @@
-"""Which file holds which place. Derived: without it, every file is read once more."""
+"""The table of which file holds which place. It is derived, by reading every file once."""
 
 import json
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ _TABLES = Schema(
     version=_VERSION,
     statements=(
         "CREATE TABLE folder (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
-        # Of the path and of the name in it, as links compare them, there are only checksums.
+        # `folded` and `stem` are checksums of the path and of its name, as links compare them.
         """CREATE TABLE note (
             id INTEGER PRIMARY KEY, folder INTEGER NOT NULL, name TEXT NOT NULL,
             path TEXT NOT NULL, folded INTEGER NOT NULL, stem INTEGER NOT NULL,
@@ -59,30 +59,30 @@ _FOLDERS = """SELECT name FROM folder WHERE name >= ? AND name < ?
 
 
 NOT_READ = b"-"
-"""Instead of a digest: the file is not a text, or may not be read."""
+"""In place of a digest: the file is not text, or may not be read."""
 
 
 class NoteRow(NamedTuple):
     place: str
     path: str
     digest: bytes = b""
-    """The sha256 of the file as we wrote it; empty if others wrote it since, or `NOT_READ`."""
+    """The sha256 of the file as Perdure wrote it; empty if others wrote it since, or `NOT_READ`."""
     archived: bool = False
     unsure: bool = False
-    """Whether a writer may have ended before the file was as the row says."""
+    """Whether a writer may have ended before the file agreed with the row."""
     claim: str = ""
-    """The place that its id names, if another file with that id has it."""
+    """The place that its id names, if another file with that id holds it."""
     aliases: str = ""
-    """Other names that a note in place says it has, one in each line."""
+    """The aliases of a note in place, one in each line."""
 
     @property
     def is_ours(self) -> bool:
-        """Whether the file is as we wrote it, for all that is known."""
+        """Whether the file is as Perdure wrote it, as far as is known."""
         return self.digest not in {b"", NOT_READ}
 
     @property
     def names(self) -> set[str]:
-        """What a link may call it: the name of its file, or an alias."""
+        """The names that a link may have for it: of its file, and its aliases."""
         return {self.stem, *map(folded, self.aliases.splitlines())}
 
     @property
@@ -91,7 +91,7 @@ class NoteRow(NamedTuple):
 
 
 class NoteTable(Closeable):
-    """The table. Threads and processes may share it; without a path it is in memory."""
+    """The rows of all notes. Threads and processes may share it; without a path it is in memory."""
 
     def __init__(self, path: str = "") -> None:
         self._file = DerivedDatabase(path, _TABLES)
@@ -109,56 +109,56 @@ class NoteTable(Closeable):
 
     # ------------------------------------------------------------ reading
     def at(self, place: str) -> NoteRow | None:
-        asked = f"{_ROWS} WHERE folder.name = ? AND note.name = ?"
-        return next(iter(self._asked(asked, *place.rpartition("/")[::2])), None)
+        query = f"{_ROWS} WHERE folder.name = ? AND note.name = ?"
+        return next(iter(self._select(query, *place.rpartition("/")[::2])), None)
 
     def among(self, places: Iterable[str]) -> list[NoteRow]:
-        """Return the rows of those places that have one, in one question."""
-        return self._asked(
+        """Return the rows of those places that have one, by one query."""
+        return self._select(
             _AMONG, json.dumps([each.rpartition("/")[::2] for each in dict.fromkeys(places)])
         )
 
     def below(self, place: str) -> list[str]:
-        """Return a place and all below it that have a row, each before those below it."""
+        """Return the places at and below one that have a row, each before those below it."""
         with self._database.connection() as db:
             found = [_joined(*each) for each in db.execute(_BELOW, (place, *_inside(place)))]
         own = [place] if self.at(place) else []
         return own + sorted(found, key=lambda each: each.split("/"))
 
     def at_path(self, path: str) -> NoteRow | None:
-        """Return the row of a file; else that of one whose name differs only by case."""
+        """Return the row of a file; else that of one whose path differs only by case."""
         name = folded(path)
-        found = self._asked(f"{_ROWS} WHERE folded = ?", crc32(name.encode()))
+        found = self._select(f"{_ROWS} WHERE folded = ?", crc32(name.encode()))
         found = [row for row in found if folded(row.path) == name]
         return min(found, key=lambda row: row.path != path, default=None)
 
     def rows(self) -> list[NoteRow]:
-        return sorted(self._asked(_ROWS))
+        return sorted(self._select(_ROWS))
 
     def listed(self, place: str) -> tuple[bool, list[str], bool]:
-        """Return whether any row is unsure, the first names below, and if any is archived there."""
+        """Return whether any row is unsure, the names directly below, and if one is archived."""
         with self._database.connection() as db:
             unsure = db.execute("SELECT 1 FROM note WHERE unsure").fetchone()
             archived = db.execute(_ARCHIVED, (place,)).fetchone()
             return unsure is not None, _children(db, place), bool(place and archived)
 
     def children(self, place: str) -> list[str]:
-        """Return the first names below a place, in order."""
+        """Return the names directly below a place, sorted."""
         with self._database.connection() as db:
             return _children(db, place)
 
     def named(self, name: str) -> list[str]:
         """Return the places of notes that have a name or an alias."""
         name = folded(name)
-        found = self._asked(f"{_ROWS} WHERE stem = ?", crc32(name.encode()))
+        found = self._select(f"{_ROWS} WHERE stem = ?", crc32(name.encode()))
         with self._database.connection() as db:
             aliases = db.execute("SELECT place FROM alias WHERE name = ?", (name,)).fetchall()
         return sorted({row.place for row in found if row.stem == name} | {a for (a,) in aliases})
 
     def has_below(self, place: str) -> bool:
         with self._database.connection() as db:
-            asked = f"{_BELOW} LIMIT 1"
-            return db.execute(asked, (place, *_inside(place))).fetchone() is not None
+            query = f"{_BELOW} LIMIT 1"
+            return db.execute(query, (place, *_inside(place))).fetchone() is not None
 
     def archived(self, place: str) -> list[str]:
         """Return the names of archived nodes directly below a place."""
@@ -166,25 +166,25 @@ class NoteTable(Closeable):
             return [name for (name,) in db.execute(_ARCHIVED, (place,))]
 
     def unsure(self, place: str) -> list[NoteRow]:
-        """Return the rows at a place and below that a writer may have left behind."""
-        rows = self._asked(f"{_ROWS} WHERE unsure")  # hardly ever any
+        """Return the unsure rows at a place and below."""
+        rows = self._select(f"{_ROWS} WHERE unsure")  # nearly always none
         return [row for row in rows if not place or f"{row.place}/".startswith(f"{place}/")]
 
     def claiming(self, place: str) -> list[NoteRow]:
-        """Return the rows of files whose id names a place that another file has."""
-        return self._asked(f"{_ROWS} WHERE claim != '' AND claim = ?", place)
+        """Return the rows of files whose id names a place that another file holds."""
+        return self._select(f"{_ROWS} WHERE claim != '' AND claim = ?", place)
 
     def copies(self) -> list[NoteRow]:
         """Return the rows of files whose id another file has."""
-        return self._asked(f"{_ROWS} WHERE claim != '' AND folder.name < 'a'")
+        return self._select(f"{_ROWS} WHERE claim != '' AND folder.name < 'a'")
 
     @property
     def is_complete(self) -> bool:
-        """Whether every file was looked at once."""
+        """Whether every file was read once."""
         with self._database.connection() as db:
             return db.execute("SELECT 1 FROM state").fetchone() is not None
 
-    def _asked(self, statement: str, *values: str | int) -> list[NoteRow]:
+    def _select(self, statement: str, *values: str | int) -> list[NoteRow]:
         with self._database.connection() as db:
             return [
                 NoteRow(_joined(folder, name), path, digest, bool(archived), bool(unsure), *more)
@@ -197,7 +197,7 @@ class NoteTable(Closeable):
     def change(
         self, rows: Iterable[NoteRow], gone: Iterable[str] = (), *, complete: bool = False
     ) -> None:
-        """Put rows and drop places in one transaction; it may be lost with the power."""
+        """Put rows and drop places in one transaction, which need not survive a power cut."""
         put, drop = list(rows), list(gone)
         if not (put or drop or complete):
             return
@@ -216,7 +216,7 @@ class NoteTable(Closeable):
                 db.execute("INSERT INTO state VALUES (1)")
 
     def wipe(self) -> None:
-        """Leave no byte of what was dropped."""
+        """Overwrite what was dropped, so that no byte of it is left."""
         self._database.wipe()
 
     def clear(self) -> None:
@@ -228,7 +228,7 @@ class NoteTable(Closeable):
 
 
 class ReadOnlyNoteTable(NoteTable):
-    """The table as others left it: nothing is done to its file."""
+    """The table as other processes left it; its file is not changed."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -244,11 +244,11 @@ class ReadOnlyNoteTable(NoteTable):
     def change(
         self, rows: Iterable[NoteRow], gone: Iterable[str] = (), *, complete: bool = False
     ) -> None:
-        """Change nothing; a row that is behind is followed by who may write."""
+        """Do nothing; a process that may write updates rows that are behind."""
 
     def clear(self) -> None:
         raise AccessRefusedError(
-            "the table of notes was opened to be read only. Fix: open it to be changed."
+            "the table of notes was opened read-only. Fix: open it for writing."
         )
 
 
@@ -257,7 +257,7 @@ def _joined(folder: str, name: str) -> str:
 
 
 def _inside(place: str) -> tuple[str, str]:
-    """Return from where to where folders are below a place; 0 follows the slash."""
+    """Return the range of the folders below a place; in ASCII, 0 follows the slash."""
     return (f"{place}/", f"{place}0") if place else ("", "\U0010ffff")
 
 
@@ -268,8 +268,8 @@ def _values(row: NoteRow) -> tuple[object, ...]:
 
 def _children(db: Connection, place: str) -> list[str]:
     above = f"{place}/" if place else ""
-    asked = f"SELECT note.name FROM {_JOINED} WHERE folder.name = ?"  # noqa: S608 - our own words
-    names = {name for (name,) in db.execute(asked, (place,))}
+    query = f"SELECT note.name FROM {_JOINED} WHERE folder.name = ?"  # noqa: S608 - our own words
+    names = {name for (name,) in db.execute(query, (place,))}
     folders = db.execute(_FOLDERS, _inside(place))
     names |= {name[len(above) :].partition("/")[0] for (name,) in folders if name}
     return sorted(names)
