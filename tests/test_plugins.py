@@ -241,7 +241,7 @@ def test_the_index_of_a_package_that_is_gone_is_refused_until_it_is_pruned(
         config.write_text(SETTINGS[PluginGroup.INDEX])
         told("write", "preference/tea", "Ana likes green tea.")
         told("recall", "tea")
-    with pytest.raises(ConfigError, match=r"no provider is called 'acme'.*install a package"):
+    with pytest.raises(ConfigError, match=r"unknown provider 'acme'.*install a package"):
         load_config(os.environ)
 
     config.write_text('[embedding]\nprovider = "none"\n')

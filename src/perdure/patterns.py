@@ -1,4 +1,8 @@
-"""Patterns that are compiled when they are first used: most processes use few of them."""
+"""Regular expressions that are compiled when first used, and tables of them in text files.
+
+A table has one entry per line, `name = text` or a text alone, below a `[heading]` or none. `{NAME}`
+in a text stands for the entry of that name above it. A line that begins with `#` is a comment.
+"""
 
 import re
 from collections import defaultdict
@@ -11,7 +15,7 @@ _VERBS = ("search", "match", "fullmatch", "finditer", "findall", "split", "sub")
 
 
 class _LazyPattern:
-    """Stands for a pattern until it is used."""
+    """A pattern that is compiled when first used: most processes use few of them."""
 
     def __init__(self, text: str, flags: re.RegexFlag) -> None:
         self._given = text, flags
@@ -24,7 +28,7 @@ class _LazyPattern:
 
 
 def later(text: str, flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
-    """Return a pattern as `re.compile` does; if it is malformed, using it raises `re.error`."""
+    """Return a pattern as `re.compile` does; a malformed one raises `re.error` when it is used."""
     return cast("re.Pattern[str]", _LazyPattern(text, flags))
 
 
@@ -32,21 +36,21 @@ Item = tuple[object, Any]
 
 
 def required_literals(text: str) -> tuple[str, ...]:
-    """Return texts of which each match of a pattern has at least one; none if nobody can tell.
+    """Return texts of which each match of a pattern contains at least one; none if unknown.
 
-    To look for them all takes a tenth of the time that a search takes which finds nothing.
+    Searching for all of them takes a tenth of the time of a search that finds nothing.
     """
     return tuple(sorted(_literals_of(_parser.parse(text))))
 
 
 def _literals_of(items: Iterable[Item]) -> frozenset[str]:
-    """Return the best needles of a sequence: those whose shortest text is longest."""
+    """Return the best literals of a sequence: those whose shortest text is longest."""
     found, run = list[frozenset[str]](), ""
     for kind, detail in items:
         name = str(kind)
         if name == "LITERAL":
             run += chr(detail)
-        elif name != "AT":  # which is a place, and no text
+        elif name != "AT":  # which matches a position, not text
             found += [frozenset({run}), _literals_in(name, detail)]
             run = ""
     usable = [each for each in (*found, frozenset({run})) if each and "" not in each]
@@ -54,7 +58,7 @@ def _literals_of(items: Iterable[Item]) -> frozenset[str]:
 
 
 def _literals_in(name: str, detail: Any) -> frozenset[str]:  # noqa: ANN401 - as it was parsed
-    if name == "SUBPATTERN" and not detail[1]:  # else it is compared otherwise, as by IGNORECASE
+    if name == "SUBPATTERN" and not detail[1]:  # flags such as IGNORECASE change the comparison
         return _literals_of(detail[-1])
     if name in {"MAX_REPEAT", "MIN_REPEAT"} and detail[0]:
         return _literals_of(detail[2])
@@ -72,7 +76,7 @@ _REFERENCE = later(r"\{([A-Z_]+)\}")
 
 
 def entries(path: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield heading, name and text of each entry; what has no name is called nothing."""
+    """Yield heading, name and text of each entry; the name may be empty."""
     known: dict[str, str] = {}
     heading = ""
     for line in path.read_text("utf-8").splitlines():
@@ -95,7 +99,7 @@ def table(module: str, name: str, heading: str = "") -> dict[str, str]:
 
 
 def lists(module: str, name: str) -> dict[str, list[str]]:
-    """Return the lines below each heading of the table beside a module, as they are written."""
+    """Return the lines below each heading of the table beside a module."""
     found: dict[str, list[str]] = defaultdict(list)
     for heading, key, text in entries(Path(module).with_name(name)):
         found[heading].append(f"{key} = {text}" if key else text)

@@ -1,4 +1,4 @@
-"""Times as people and files write them, in ISO 8601. A date is its whole day; no zone means UTC."""
+"""Times in ISO 8601, as people and files write them. A date is a whole day; the default is UTC."""
 
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
@@ -9,7 +9,7 @@ _LAST_OF_A_SECOND = timedelta(milliseconds=999)
 
 
 def read_time(text: object) -> datetime | None:
-    """Return a written time, or the beginning of a written day, in UTC; None if it is neither."""
+    """Return a time, or the beginning of a day, in UTC; None if the text is neither."""
     if not isinstance(text, str):
         return None
     try:
@@ -20,7 +20,7 @@ def read_time(text: object) -> datetime | None:
 
 
 def parse_when(when: datetime | date | str) -> date:
-    """Return a `date` for a day, a `datetime` with a zone for a time; else `InvalidValueError`."""
+    """Return a `date` for a day, a `datetime` with a zone for a time; raise for anything else."""
     read: object = when
     if isinstance(when, str):
         with suppress(ValueError):
@@ -42,9 +42,9 @@ def start_of(when: datetime | date | str) -> datetime:
 
 
 def end_of(when: datetime | date | str) -> datetime:
-    """Return the time, or the last moment of the day.
+    """Return the time, or the end of the day.
 
-    Times are shown to the second, so a text without a fraction means all of its second.
+    Times are shown to the second, so a text without a fraction means the end of its second.
     """
     read = parse_when(when)
     if not isinstance(read, datetime):

@@ -15,9 +15,9 @@ from perdure import frontmatter, markdown
 from perdure.context import node_files, nodes, reader, relations
 from perdure.context.node_files import CONTENT, META, NodeFiles, NodeTexts, cid_of
 from perdure.context.nodes import NodeDraft, Nodes
+from perdure.context.reach import Reach
 from perdure.context.reader import NodeReader, NoteTexts, StoredNode, not_found
 from perdure.context.relations import Relations
-from perdure.context.tenancy import Reach
 from perdure.engine.feed import LogFeed
 from perdure.engine.indexing import Following
 from perdure.errors import (
@@ -599,8 +599,8 @@ class RefusesNoEdge(Relations):
 
 
 def changes_whatever_it_is_told_to(patch: Patch) -> None:
-    patch.setattr(Reach, "changed", lambda _self, uri, _ctx: Uri.parse(uri))
-    patch.setattr(Reach, "seen", lambda _self, uri, _ctx: Uri.parse(uri))
+    patch.setattr(Reach, "require_writable", lambda _self, uri, _ctx: Uri.parse(uri))
+    patch.setattr(Reach, "require_visible", lambda _self, uri, _ctx: Uri.parse(uri))
 
 
 class PutsTheLightestFirst(Relations):

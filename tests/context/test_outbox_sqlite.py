@@ -139,7 +139,7 @@ def test_a_database_of_something_else_is_refused_and_left_alone(path: Path) -> N
     path.parent.mkdir()
     with closing(sqlite3.connect(path)) as db:
         db.execute("CREATE TABLE notes (text)")
-    with pytest.raises(DamageError, match="tables of something else"):
+    with pytest.raises(DamageError, match="tables of another program"):
         SqliteOutbox(str(path))
     with closing(sqlite3.connect(path)) as db:
         assert db.execute("SELECT name FROM sqlite_master").fetchall() == [("notes",)]
@@ -151,7 +151,7 @@ def test_overwritten_pages_are_told_as_damage(outbox: SqliteOutbox, path: Path) 
     whole = path.read_bytes()
     path.write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))
 
-    with pytest.raises(DamageError, match=r"Fix: stop what uses it and move it away"):
+    with pytest.raises(DamageError, match=r"Fix: stop what uses it, and move it away"):
         pending(SqliteOutbox(str(path)))
 
 
@@ -241,7 +241,7 @@ def test_a_full_disk_is_told_and_nothing_is_half_registered(outbox: SqliteOutbox
     written(outbox)
     with outbox._file.connection() as db:
         db.execute("PRAGMA max_page_count = 10")
-    with pytest.raises(StorageFullError, match="Fix: make room"):
+    with pytest.raises(StorageFullError, match="Fix: free some"):
         outbox.register_writes([memory(f"n{number}") for number in range(500)], ANA)
 
     assert len(pending(outbox)) == 1
@@ -282,7 +282,7 @@ def test_a_reader_who_keeps_deleted_bytes_is_told(path: Path) -> None:
         written(outbox)
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM events").fetchall()
-        with pytest.raises(LockTimeout, match=r"deleted.*Fix: delete it again"):
+        with pytest.raises(LockTimeout, match=r"deleted.*Fix: delete again"):
             outbox.delete_account_data(ACCOUNT)
         assert pending(outbox) == []
         reader.execute("COMMIT")
@@ -388,7 +388,7 @@ def test_a_fork_waits_for_the_threads_that_are_at_the_file(outbox: SqliteOutbox)
 
 def test_a_fork_that_nobody_told_of_is_refused(outbox: SqliteOutbox) -> None:
     outbox._file._pid += 1
-    with pytest.raises(StorageUnavailableError, match="forked unseen"):
+    with pytest.raises(StorageUnavailableError, match="forked without"):
         written(outbox)
     outbox._file._pid -= 1
 

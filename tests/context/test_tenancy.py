@@ -36,12 +36,12 @@ PARTS: dict[str, tuple[type, ...]] = {
 TRUSTED = {
     "nodes": {
         # They take no request: whoever calls has asked `reach`, or works for nobody.
-        *("active", "load", "is_active", "walk", "categories", "hidden", "leading_to"),
+        *("active", "load", "is_active", "walk", "categories", "hidden_edges", "leading_to"),
         *("named", "names_of", "in_use", "file_of", "path_of", "place_at", "has_file"),
         *("lines_above", "versioned", "copies_of", "read_files"),
         # They are other verbs for many: in test_parsed_nodes.py and test_firsts.py of tests/engine.
-        *("visible", "first_children"),
-        *("look", "files", "file", "folder", "marker", "clear", "settle", "because"),
+        *("visible_nodes", "first_children"),
+        *("text_at", "files", "file", "folder", "marker", "clear", "settle", "because"),
         # They take a plan that asks by itself.
         *("change", "owned", "plan_archive"),
     },

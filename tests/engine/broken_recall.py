@@ -89,7 +89,7 @@ def asks_nobody_for_reach(patch: Patch) -> None:
     def visible(self: NodeReader, uris: Iterable[str], _: RequestContext) -> dict[str, StoredNode]:
         return {uri: self.active(Uri.parse(uri)) for uri in uris}
 
-    patch.setattr(NodeReader, "visible", visible)
+    patch.setattr(NodeReader, "visible_nodes", visible)
 
 
 def _filtering(patch: Patch, change: Any) -> None:  # noqa: ANN401 - whatever it does to filters

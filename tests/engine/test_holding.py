@@ -143,7 +143,7 @@ def test_memories_without_intervals_cost_no_more_reads(
         read.extend(uris)
         return visible(self, uris, ctx)
 
-    monkeypatch.setattr(NodeReader, "visible", noted)
+    monkeypatch.setattr(NodeReader, "visible_nodes", noted)
 
     hits = memory.recall("coffee", top_k=3).hits
 

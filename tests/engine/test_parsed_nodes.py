@@ -131,7 +131,7 @@ def asks_nobody_who_it_is(patch: pytest.MonkeyPatch) -> None:
         kept = {uri: self._parsed.get(Uri.parse(uri).key) for uri in uris}
         return visible(self, uris, ctx) | {uri: each[1] for uri, each in kept.items() if each}
 
-    patch.setattr(NodeReader, "visible", shown)
+    patch.setattr(NodeReader, "visible_nodes", shown)
 
 
 RULES: dict[Rule, Broken] = {

@@ -113,7 +113,7 @@ def test_recall_says_so_once(tmp_path: Path, state: IndexState, place: str) -> N
 
     told = [note for notes in ask for note in notes if str(path) in note]
     assert len(told) == 1
-    assert f"It is '{asides(path)[0].name}' now" in told[0]
+    assert f"It is now '{asides(path)[0].name}'" in told[0]
     assert asides(path)[0].read_text() == "of somebody"
 
 

@@ -51,7 +51,7 @@ class TestDevice:
         assert "state_mode" in names
 
         (machine.home / "config.toml").write_text('mode = "local"\n')
-        with pytest.raises(ConfigError, match="'mode' is not known here"):
+        with pytest.raises(ConfigError, match="unknown key 'mode'"):
             load_config(machine.environ)
 
 

@@ -416,7 +416,7 @@ def test_where_nobody_listens_nobody_is_paid_and_nobody_waited_for(open_service:
         service = Service(f"http://127.0.0.1:{taken.getsockname()[1]}", MODEL, api_key=KEY)
         completer = open_service(service)
 
-        with pytest.raises(ServiceUnreachableError, match="nobody listens") as caught:
+        with pytest.raises(ServiceUnreachableError, match="nothing listens") as caught:
             completer.complete(HELLO, seconds=LATER)
     assert (caught.value.is_transient, caught.value.may_be_billed) == (False, False)
 

@@ -263,7 +263,7 @@ class TestDatabases:
     def test_one_that_is_read_only_can_not_be_changed(self, full: Here) -> None:
         index, _, _ = open_index(open_to_read(os.environ))
         try:
-            with pytest.raises(AccessRefusedError, match="opened to be read only"):
+            with pytest.raises(AccessRefusedError, match="opened read-only"):
                 index.delete_account_data("local")
         finally:
             index.close()
@@ -278,11 +278,11 @@ class TestDatabases:
     def test_one_that_changes_while_it_is_read_is_told_of(self, full: Here) -> None:
         (path,) = full.machine.home.rglob("index/*/local.sqlite")
         file = ReadOnlyDatabase(str(path), schema.TABLES)
-        seen = [file.is_undisturbed]
+        seen = [file.is_consistent]
 
         full.save("Another.", project=PROJECT)
 
-        assert [*seen, file.is_undisturbed] == [True, False]
+        assert [*seen, file.is_consistent] == [True, False]
         file.close()
 
     def test_a_log_that_only_a_writer_can_take_in_is_told_of(self, full: Here) -> None:
@@ -290,7 +290,7 @@ class TestDatabases:
         subprocess.run((sys.executable, "-c", DYING, str(path)), check=True)
         path.with_name(f"{path.name}-shm").unlink()
 
-        with pytest.raises(StorageUnavailableError, match="only a writer can take in"):
+        with pytest.raises(StorageUnavailableError, match="only a writer can apply"):
             ReadOnlyDatabase(str(path), schema.TABLES)
 
 

@@ -21,7 +21,7 @@ from perdure.config import (
     STATE_MODES,
     Config,
     ConfigFile,
-    config_of,
+    config_from,
     load_config,
     read_file,
     value_at,
@@ -262,7 +262,7 @@ def _planned(
         )
     is_there = os.path.lexists(file.path)
     text, changed = edited(file if is_there else ConfigFile(file.path, TEMPLATE), wanted)
-    return file, text, changed, config_of(ConfigFile(file.path, text), environ)
+    return file, text, changed, config_from(ConfigFile(file.path, text), environ)
 
 
 def _try_writing(backend: StorageBackend) -> None:

@@ -120,26 +120,26 @@ class Database(SqliteFile):
                 self._check_whole(db)
                 db.execute("UPDATE facts SET seen_on = ?", (here,))
 
-    def _settle(self, db: sqlite3.Connection) -> None:
+    def _create_tables(self, db: sqlite3.Connection) -> None:
         with self._locked():
-            super()._settle(db)
+            super()._create_tables(db)
 
     def _too_new(self, version: int) -> DamageError:
-        return self.damage(f"it is of version {version}")
+        return self.damage_error(f"it is of version {version}")
 
     def _check_whole(self, db: sqlite3.Connection) -> None:
         facts = self._facts(db)
         if db.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
-            raise self.damage("it is not whole")
+            raise self.damage_error("it is not whole")
         # `quick_check` does not compare an index with its table.
         same = db.execute(_INDEXED).fetchall() == db.execute(_STORED).fetchall()
         if not same or db.execute(_TOTALS).fetchall() != [(facts.rows, facts.total)]:
-            raise self.damage("rows are missing")
+            raise self.damage_error("rows are missing")
 
     def _facts(self, db: sqlite3.Connection) -> Facts:
         rows = db.execute("SELECT * FROM facts").fetchall()
         if len(rows) != 1:
-            raise self.damage("it does not tell how far it goes")
+            raise self.damage_error("it does not tell how far it goes")
         return Facts(*rows[0])
 
     def facts(self) -> Facts:
@@ -153,16 +153,16 @@ class Database(SqliteFile):
     # ------------------------------------------------------------ changing
     def take_in(self, batch: Iterable[Logged], history: bytes) -> Facts:
         """Add what follows on the cursor; what another process has added is passed over."""
-        with self._explained(), self._locked(), self.transaction() as db:
+        with self._errors_explained(), self._locked(), self.transaction() as db:
             facts = self._facts(db)
             if facts.history != history and facts.cursor:
-                raise self.damage("it is of another history")
+                raise self.damage_error("it is of another history")
             fresh = []
             for logged in batch:
                 if logged.position > facts.cursor:
                     fresh.append(logged)
                 elif logged.position == facts.cursor and logged.time != facts.time:
-                    raise self.damage("it is of another log")
+                    raise self.damage_error("it is of another log")
             if not fresh or fresh[-1].position != facts.cursor + len(fresh):  # some are left out
                 return facts
             return _add(db, fresh, facts._replace(history=history))

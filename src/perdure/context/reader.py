@@ -29,7 +29,7 @@ from perdure.context.node_files import (
     read_text,
     text_at,
 )
-from perdure.context.tenancy import Reach, layout_of
+from perdure.context.reach import Reach, layout_of
 from perdure.dataclass import dataclass, replace
 from perdure.errors import (
     BrokenNodeError,

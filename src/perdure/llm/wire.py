@@ -120,7 +120,10 @@ class Adapter(ABC):
         if error.status and not error.is_transient:
             return RequestRefusedError(what)
         return ServiceUnreachableError(
-            what, passing=error.is_transient, billed=error.may_be_billed, wait=error.wait
+            what,
+            is_transient=error.is_transient,
+            may_be_billed=error.may_be_billed,
+            wait=error.wait,
         )
 
     def _wrong(self, what: str) -> AnswerMalformedError:

@@ -239,8 +239,8 @@ def _property_texts(properties: Values) -> dict[str, str]:
 
 
 def _ends(node: Uri, *, is_learned: bool) -> bool:
-    """Whether the content includes the last line end of the file, as in sessions and learned ones."""
     """Whether the content includes the last line end of its file."""
+    return bool(node.session) or is_learned
 
 
 def _text(value: JSON) -> str:

@@ -203,7 +203,7 @@ class AccountFile:
         self._file.wipe()
 
     def damage(self, what: str) -> DamageError:
-        return self._file.damage(what)
+        return self._file.damage_error(what)
 
     def retire(self) -> None:
         """Remove the file, if nobody else has it open; who has it would go on with no name to it.

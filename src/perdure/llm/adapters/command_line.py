@@ -191,7 +191,9 @@ class CommandLine(ABC):
     def _unreachable(
         self, what: str, fix: str = "try again later", *, billed: bool = True
     ) -> ServiceUnreachableError:
-        return ServiceUnreachableError(f"{self.protocol}: {what}. Fix: {fix}.", billed=billed)
+        return ServiceUnreachableError(
+            f"{self.protocol}: {what}. Fix: {fix}.", may_be_billed=billed
+        )
 
     def _failed(self, message: object, usage: Usage | None, status: object) -> LanguageModelError:
         """Return the error for what the client reports; what used no tokens is not billed."""
