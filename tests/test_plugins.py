@@ -297,7 +297,7 @@ def test_a_provider_that_nobody_offers_is_refused_where_it_is_named(
 ) -> None:
     config.write_text(SETTINGS[group])
 
-    with pytest.raises(ConfigError, match=rf"line \d: no provider .*'acme'.*{group.value}"):
+    with pytest.raises(ConfigError, match=rf"line \d: unknown provider .*'acme'.*{group.value}"):
         load_config(os.environ)
 
 

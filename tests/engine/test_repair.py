@@ -284,7 +284,7 @@ def test_a_time_that_somebody_wrote_wrong_is_told(ground: MemoryGround) -> None:
 
         assert (found.state, found.action) == (State.TIME_UNREADABLE, Action.TELL)
         assert found.detail == (
-            "its valid_until is 'soon', which is no time. "
+            "its valid_until is 'soon', not a time. "
             "Fix: write it as 2026-03-02 or 2026-03-02T10:00:00Z."
         )
         seen = memory.nodes.read_node(ONE, ANA)

@@ -29,7 +29,7 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "argumen
 CALLED = Message("tool", '[called weather] {"at": "x"}', "weather")
 THOUGHT = "it is not part of the conversation"
 TEXT = {"type": "text", "text": "Rain"}
-ONLY_TEXT = "only text is kept"
+ONLY_TEXT = "only text is stored"
 
 TEXTS = st.text() | st.text(st.characters(categories=["Cs"]), max_size=2)
 KEYS = st.text(max_size=3) | st.sampled_from(
@@ -321,7 +321,7 @@ def test_keys_that_no_message_has_are_reported_and_the_message_kept() -> None:
     assert list(found.messages) == [Message("user", "Hi")]
     assert [(each.what, each.why) for each in found.left_out] == [
         ("reasoning_content", THOUGHT),
-        ("'3', 'mood'", "no message has such a key"),
+        ("'3', 'mood'", "unknown key"),
     ]
 
 
@@ -353,7 +353,7 @@ def test_what_json_can_not_say_is_reported() -> None:
 
         assert list(found.messages) == [Message("tool", "[called weather]", "weather")]
         assert found.left_out == (
-            SkippedContent(0, "what a tool was called with", "JSON can't say it"),
+            SkippedContent(0, "what a tool was called with", "it can't be JSON"),
         )
     assert left_out({"role": deep, "content": deep}) != []
     assert left_out({"role": "user", "content": [cyclic, deep, b"x"]}) != []

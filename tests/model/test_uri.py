@@ -284,7 +284,7 @@ class TestBuilding:
 
     @pytest.mark.parametrize("path", [None, {"users"}, 3])
     def test_a_path_is_a_tuple(self, path: object) -> None:
-        with pytest.raises(InvalidUriError, match="is no path"):
+        with pytest.raises(InvalidUriError, match="is not a path"):
             Uri("a", path)  # type: ignore[arg-type]
 
     def test_a_list_becomes_a_tuple_so_that_nobody_changes_it(self) -> None:

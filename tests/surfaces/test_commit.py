@@ -293,14 +293,14 @@ class TestFaults:
         path = write(tmp_path, "a.jsonl", NOTED, picture, {"type": "reasoning", "summary": []})
         refused = perdure("commit", path)
         assert refused.exit_code == 1
-        assert "line 2: image: only text is kept. Fix: take it out, or" in refused.stderr
+        assert "line 2: image: only text is stored. Fix: take it out, or" in refused.stderr
 
         done = perdure("commit", path, "--lenient")
 
         assert done.stdout.startswith("sessions/a: 2 messages, 2 of them new\n")
-        assert "not kept of message 2: image: only text is kept\n" in done.stderr
+        assert "not kept of message 2: image: only text is stored\n" in done.stderr
         assert one("commit", path, "--lenient")["not_kept"] == [
-            {"message": 1, "what": "image", "why": "only text is kept"},
+            {"message": 1, "what": "image", "why": "only text is stored"},
             {"message": 2, "what": "reasoning", "why": "it is not part of the conversation"},
         ]
 
@@ -404,7 +404,7 @@ class TestFaults:
         done = perdure("commit", path)
 
         assert done.exit_code == 1
-        assert "line 1: the content of a message holds half a character" in done.stderr
+        assert "line 1: the content of a message has half a character" in done.stderr
 
 
 @pytest.mark.parametrize(

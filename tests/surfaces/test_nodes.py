@@ -74,7 +74,7 @@ class TestNames:
         refused = refusal("write", "event/move", "Moves.", "--meta", "valid_from=soon")
 
         assert isinstance(refused, InvalidValueError)
-        assert "its valid_from is 'soon', which is no time. Nothing was changed." in str(refused)
+        assert "its valid_from is 'soon', not a time. Nothing was changed." in str(refused)
         assert isinstance(refusal("read", "event/move"), NodeNotFoundError)
 
     def test_on_behalf_of_a_user_their_reach_counts_unless_a_role_is_named(
@@ -264,7 +264,7 @@ class TestWrite:
         assert done.exit_code == 0
         assert done.stderr == "the abstract was too long; what is written ends in [cut]\n"
         refused = refusal("write", "a/c", "x", "--abstract", "a" * 221)
-        assert "the abstract has 221 characters; 200 are the most" in str(refused)
+        assert "the abstract has 221 characters; the limit is 200" in str(refused)
 
     @pytest.mark.parametrize("text", ["- Tabs\n- Spaces\n", "--- so = what", "-- x"])
     def test_a_text_may_begin_with_a_dash(self, memory: Path, text: str) -> None:

@@ -1,4 +1,4 @@
-"""What was found in a conversation, and what is to be done with it."""
+"""A candidate found in a session, and the plan of what to write for it."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -24,7 +24,7 @@ from perdure.model.values import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateMemory:
-    """Something worth remembering, perhaps. `quote` and `speaker` are the evidence for it."""
+    """What may be worth remembering, with `quote` and `speaker` as its evidence."""
 
     category: str
     content: str
@@ -59,7 +59,7 @@ class CandidateMemory:
         for name, limit in limits.items():
             put(self, name, bounded(getattr(self, name), limit, name))
         if not self.content.strip():
-            raise InvalidValueError("a candidate says nothing. Fix: give it content.")
+            raise InvalidValueError("a candidate is empty. Fix: give it content.")
         put(self, "who", _people(self.who))
         put(self, "confidence", fraction(self.confidence, "confidence"))
         put(self, "metadata", frozen(self.metadata, "metadata"))
@@ -85,8 +85,8 @@ class WriteAction(Enum):
 class WritePlan:
     """What to do with a candidate, and why.
 
-    To create, merge or append, `node` is what is to be written: its version says what it expects
-    to find. To skip or archive there is none, and nothing is superseded.
+    To create, merge or append, `node` is what to write; its version is the condition. To skip or
+    archive there is none, and nothing is superseded.
     """
 
     action: WriteAction
@@ -94,28 +94,28 @@ class WritePlan:
     reason: str
     node: ContextNode | None = None
     former: tuple[ContextNode, ...] = ()
-    """What it supersedes: nodes that are written in the same commit, and lead to `uri`."""
+    """The superseded nodes, which are written in the same commit, and lead to `uri`."""
     doubted: tuple[ContextNode, ...] = ()
-    """Nodes with statements that may be outdated by it, so marked; written in the same commit."""
+    """Nodes whose statements are marked as perhaps outdated, written in the same commit."""
     same: str = ""
-    """The statement that says the same, if there was one."""
+    """The equal statement, if there was one."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.action, WriteAction):
-            raise InvalidValueError(f"{shown(self.action)} is no action. Fix: use an Action.")
+            raise InvalidValueError(f"{shown(self.action)} is not an action. Fix: use WriteAction.")
         if not Uri.parse(self.uri).is_node:
             raise InvalidValueError(f"{self.uri!a} is a folder. Fix: plan for a node.")
         if not isinstance(self.node, ContextNode | None):
-            raise InvalidValueError(f"{shown(self.node)} is no node. Fix: give a ContextNode.")
+            raise InvalidValueError(f"{shown(self.node)} is not a node. Fix: give a ContextNode.")
         writes = self.action in {WriteAction.CREATE, WriteAction.MERGE, WriteAction.APPEND}
         if writes != (self.node is not None):
             raise InvalidValueError(
                 f"to {self.action.value} {'needs a' if writes else 'takes no'} node. "
-                "Fix: give the node that is to be written, and only then."
+                "Fix: give a node to write, and only then."
             )
         if self.former and not writes:
             raise InvalidValueError(
-                f"to {self.action.value} supersedes nothing. Fix: leave out what is former."
+                f"to {self.action.value} supersedes nothing. Fix: leave `former` empty."
             )
         if self.node is not None and self.node.uri != self.uri:
             raise InvalidValueError(
@@ -124,7 +124,7 @@ class WritePlan:
         creates = self.action is WriteAction.CREATE
         if self.node is not None and creates != (self.node.version == 1):
             raise InvalidValueError(
-                f"to {self.action.value} a node of version {self.node.version} can't be. "
+                f"to {self.action.value} a node of version {self.node.version} is impossible. "
                 "Fix: a new node has version 1, a merged one comes from `revised`."
             )
         object.__setattr__(self, "reason", bounded(self.reason, MAX_OVERVIEW, "reason"))

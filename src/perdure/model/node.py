@@ -1,4 +1,4 @@
-"""A node: one memory, skill or resource, with its summaries and its edges."""
+"""A node: one memory, skill or resource, with its edges, and the events of its changes."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -31,22 +31,22 @@ from perdure.model.values import (
 from perdure.times import read_time
 
 MENTIONS = "mentions"
-"""The type of the edges that `[[links]]` in a content are; nobody writes those."""
+"""The type of edges derived from `[[links]]` in a content; they can't be written."""
 
 SUPERSEDED_BY = "superseded_by"
-"""The type of the edges from what held once to what holds in its place."""
+"""The type of edges from a superseded node to its successor."""
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _USUAL_VERSION = 2**31
 _MAX_TITLE = 120
 _MAX_BEGINNING = 60
 _TIMES = ("date", "valid_from", "valid_until")
-"""Metadata that Perdure reads: when it was, and from when to when it holds."""
+"""The metadata with times that Perdure reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class RelationEdge:
-    """Directed and weighted. Start, target and type tell it from every other."""
+    """A directed, weighted edge, identified by start, target and type."""
 
     from_uri: str
     to_uri: str
@@ -85,12 +85,12 @@ class RelationEdge:
 
 class NodeStatus(Enum):
     PENDING = "PENDING"
-    """Begun, and not seen by anybody yet."""
+    """Being written, and not visible yet."""
     ACTIVE = "ACTIVE"
     ARCHIVED = "ARCHIVED"
-    """Put away: kept, but neither read nor found."""
+    """Stored, but neither read nor found."""
     BROKEN = "BROKEN"
-    """Its files could not be understood; repair set it aside."""
+    """Its files could not be parsed; repair gave it this status."""
 
 
 class ContextType(Enum):
@@ -100,7 +100,7 @@ class ContextType(Enum):
 
     @classmethod
     def of(cls, uri: Uri) -> "ContextType":
-        """Return what a node is by its place; the messages of a session are memories."""
+        """Return the type of a node by its URI; the messages of a session are memories."""
         if uri.path[:1] == ("agents",) and uri.path[2:3] == ("skills",):
             return cls.SKILL
         return cls.RESOURCE if uri.path[:1] == ("resources",) else cls.MEMORY
@@ -108,11 +108,11 @@ class ContextType(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class ContextNode:
-    """A node as it is, or as it is to be.
+    """A stored node, or one to write.
 
-    `version` is 1 for a new one. `revised` makes the next: to write it says that the one before is
-    what is there. `abstract` is the shortest summary, `overview` the longer one, `content` all of
-    it, in Markdown.
+    `version` is 1 for a new one. `revised` returns the next, which can only be written if its
+    predecessor is stored. `abstract` is the shortest summary, `overview` the longer one, `content`
+    the whole text, in Markdown.
     """
 
     uri: str
@@ -122,20 +122,20 @@ class ContextNode:
     relations: tuple[RelationEdge, ...] = ()
     """The edges that start here. Links in the content are not among them."""
     metadata: Mapping[str, JSON] = field(default_factory=dict)
-    """The owner's own; kept through every rewrite. A value of None takes a key away."""
+    """The owner's metadata; a rewrite keeps it. A value of None removes a key."""
     frontmatter: str | None = None
-    """The lines above the content in its file; None if there are none, or they are to stay."""
+    """The lines above the content in its file; None if there are none, or to keep them."""
     status: NodeStatus = NodeStatus.PENDING
     version: int = 1
     owner_space: str = ""
-    """Whose it is; by default as its URI says."""
+    """The owner; by default the one in its URI."""
     created_at: datetime = _EPOCH
-    """Set by the write that makes it."""
+    """Set by the write that creates it."""
     updated_at: datetime = _EPOCH
     basis: str = field(default="", compare=False, repr=False)
     """Identifies its files as they were read, so that no later edit is overwritten."""
     problems: tuple[str, ...] = field(default=(), compare=False)
-    """What an edit by hand broke; of that, this node has what was there before."""
+    """The texts that an edit by hand broke; this node has their earlier versions."""
 
     def __post_init__(self) -> None:
         place = Uri.parse(self.uri)
@@ -157,10 +157,10 @@ class ContextNode:
         if type(self.version) is not int or not 0 < self.version <= _USUAL_VERSION:
             count(self.version, "version", least=1)
         if not isinstance(self.status, NodeStatus):
-            raise InvalidValueError(f"{shown(self.status)} is no status. Fix: use a NodeStatus.")
+            raise InvalidValueError(f"{shown(self.status)} is not a status. Fix: use a NodeStatus.")
         if self.frontmatter is not None:
             encodable(self.frontmatter, "frontmatter")
-        if self.basis != "":  # nor None, which is wrong
+        if self.basis != "":  # also for None, which is refused
             encodable(self.basis, "basis")
         if self.problems != ():
             put(self, "problems", tuple(encodable(each, "problem") for each in self.problems))
@@ -172,7 +172,7 @@ class ContextNode:
             if type(text) is not str or len(text) > limit or not text.isascii():
                 object.__setattr__(self, name, bounded(text, limit, name))
 
-    # ------------------------------------------------------------ what follows from its name
+    # ------------------------------------------------------------ properties
     @cached_property
     def place(self) -> Uri:
         return Uri.parse(self.uri)
@@ -195,18 +195,18 @@ class ContextNode:
 
     @cached_property
     def title(self) -> str:
-        """What people call it; a note of a person's may name its title apart from its headings."""
+        """Its name for people; a user's own note may state a title apart from its headings."""
         is_named = self.abstract and self.metadata.get("in_place")
         return title_of("" if is_named else self.content, self.abstract, self.place)
 
     @property
     def date(self) -> datetime | None:
-        """When it last changed; None for a note of a person's that names no time."""
+        """When it last changed; None for a user's own note that states no time."""
         return self.updated_at if self.updated_at != _EPOCH else None
 
     @cached_property
     def valid_from(self) -> datetime | None:
-        """From when on it holds; None if that is not known."""
+        """The time from which it holds; None if unknown."""
         return read_time(self.metadata.get("valid_from"))
 
     @cached_property
@@ -231,19 +231,19 @@ class ContextNode:
         """Return a value of the metadata, else of a line of the frontmatter; else None."""
         if name in self.metadata:
             return self.metadata[name]
-        if self.metadata.get("in_place"):  # a note of its owner's grants nothing
+        if self.metadata.get("in_place"):  # the frontmatter of a user's own note grants nothing
             return None
         line = rf"^{name}:[ \t]*(.*?)[ \t]*(?:#.*)?\r?$"
         found = re.search(line, self.frontmatter or "", re.MULTILINE)
         return None if found is None else found[1].strip("\"'[]")
 
-    # ------------------------------------------------------------ making the next one
     def revised(self, **changes: Any) -> "ContextNode":  # noqa: ANN401 - the fields' own types
+        """Return the next version."""
         return replace(self, **{"version": self.version + 1, **changes})
 
 
 def title_of(content: str, abstract: str, place: Uri) -> str:
-    """Return what people call a node: its first heading, abstract, how it begins, or its name."""
+    """Return the title of a node: its first heading, abstract, first words, or its name."""
     return _title(content, abstract) or shortened(place.words, _MAX_TITLE)
 
 
@@ -255,7 +255,7 @@ def _title(content: str, abstract: str) -> str:
 
 
 def _beginning(content: str) -> str:
-    """Return the first line that says something, up to the end of a word."""
+    """Return the first line with words, cut at the end of a word."""
     lines = (
         line
         for line in map(without_markers, content.splitlines())
@@ -270,23 +270,23 @@ def _beginning(content: str) -> str:
 
 
 def time_problems(metadata: Mapping[str, JSON]) -> Iterator[str]:
-    """Say of each time in some metadata that can't be read why, and what would be one."""
+    """Yield a problem, with its fix, for each time in some metadata that can't be parsed."""
     for name in _TIMES:
         value = metadata.get(name)
         if value is not None and read_time(value) is None:
             yield (
-                f"its {name} is {shown(value)}, which is no time. "
+                f"its {name} is {shown(value)}, not a time. "
                 "Fix: write it as 2026-03-02 or 2026-03-02T10:00:00Z."
             )
 
 
 def _own_edges(uri: str, edges: tuple[RelationEdge, ...]) -> tuple[RelationEdge, ...]:
-    """Return the edges, one for each target and type; all must start here."""
+    """Return the edges, one for each target and type; all must start at the node."""
     if not isinstance(edges, (list, tuple)):
         raise InvalidValueError(f"the relations are {shown(edges)}. Fix: give a tuple of edges.")
     for edge in edges:
         if not isinstance(edge, RelationEdge):
-            raise InvalidValueError(f"{shown(edge)} is no edge. Fix: give a RelationEdge.")
+            raise InvalidValueError(f"{shown(edge)} is not an edge. Fix: give a RelationEdge.")
         if edge.from_uri != uri:
             raise InvalidValueError(
                 f"an edge of {uri!a} starts at {edge.from_uri!a}. Fix: give it to that node."
@@ -305,38 +305,38 @@ class EventType(Enum):
 
 class EventStatus(Enum):
     PENDING = "pending"
-    """Waiting, perhaps until a time."""
+    """Waiting, perhaps for its next attempt."""
     PROCESSING = "processing"
     """A worker has it."""
     DEAD = "dead"
-    """Tried too often; an operator decides."""
+    """Failed too often; an operator decides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboxEvent:
-    """What a worker needs to bring the index up to date, without asking anybody else."""
+    """A change of a node, with all that a worker needs to update the index."""
 
     event_id: str
     event_type: EventType
     uri: str
     account_id: str
     owner_space: str = ""
-    """Whose the node is, or was; by default as its URI says."""
+    """The owner of the node, even if it was deleted; by default the one in its URI."""
     payload: Mapping[str, JSON] = field(default_factory=dict)
     created_at: datetime
     status: EventStatus = EventStatus.PENDING
     retry_count: int = 0
     next_retry_at: datetime | None = None
     last_error: str = ""
-    """Why the last attempt failed; cut, however long it was."""
+    """Why the last attempt failed; truncated if it is too long."""
 
     def __post_init__(self) -> None:
         place = Uri.parse(self.uri)
         if not encodable(self.event_id, "event's id"):
-            raise InvalidValueError("an event has an id. Fix: give it one.")
+            raise InvalidValueError("an event needs an id. Fix: give it one.")
         for kind, value in ((EventType, self.event_type), (EventStatus, self.status)):
             if not isinstance(value, kind):
-                raise InvalidValueError(f"{shown(value)} is no {kind.__name__}. Fix: use one.")
+                raise InvalidValueError(f"{shown(value)} is not an {kind.__name__}. Fix: use one.")
         if place.account != self.account_id:
             raise InvalidValueError(
                 f"{self.uri!a} is not in the account {shown(self.account_id)}. "
@@ -353,8 +353,8 @@ class OutboxEvent:
 
 
 def _error_text(error: str) -> str:
-    """Return the text of an error. Any text is accepted: to record a failure must not fail."""
+    """Return the text of an error. Any text is accepted: recording a failure must not fail."""
     if not isinstance(error, str):
-        raise InvalidValueError(f"the error is {shown(error)}. Fix: give what it says, as text.")
+        raise InvalidValueError(f"the error is {shown(error)}. Fix: give its message as text.")
     text = error.encode(errors="backslashreplace").decode()
     return text if len(text) <= MAX_OVERVIEW else text[: MAX_OVERVIEW - len(CUT)] + CUT

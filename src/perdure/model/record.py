@@ -1,4 +1,4 @@
-"""What the index holds, and what it answers with."""
+"""The records of an index, and its hits."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -14,11 +14,12 @@ ACCOUNT = "account_id"
 OWNER_SPACE = "owner_space"
 PROJECT = "project"
 EQUALS = (ACCOUNT, OWNER_SPACE, "context_type", "category", "session_id", PROJECT, "parent_uri")
-"""What a record is filed under, always the first two. Its URI and level are filters too."""
+"""The filters of a record that are compared for equality; the first two are required. Its URI and
+level are filters too."""
 VALID_FROM, VALID_UNTIL = "valid_from", "valid_until"
-"""From when on a record holds, and until when it does not yet or no more, as ISO times in UTC."""
+"""The beginning and the end of the time in which a record holds, in ISO 8601 and UTC."""
 VALID_AT = "valid_at"
-"""Lets a search find only what holds at a time. What does not say since when always has."""
+"""Restricts a search to what holds at a time. A record without a beginning always did."""
 
 
 class Level(IntEnum):
@@ -36,9 +37,9 @@ class IndexRecord:
     level: Level
     text: str
     context: str = ""
-    """Words by which it is found too, though it does not say them: title, speaker, date."""
+    """Words that are searched in addition to the text: title, speaker, date."""
     vector: tuple[float, ...] | bytes = ()
-    """Numbers; or one signed byte for each, as an index keeps them."""
+    """Numbers; or one signed byte for each, as an index stores them."""
     filters: Mapping[str, JSON]
     payload: Mapping[str, JSON] = field(default_factory=dict)
 
@@ -55,14 +56,14 @@ class IndexRecord:
         account, owner_space = self.filters[ACCOUNT], self.filters[OWNER_SPACE]
         if account != place.account:
             raise InvalidValueError(
-                f"{self.uri!a} is filed under account {shown(account)}. Fix: file it under its own."
+                f"{self.uri!a} has the account {shown(account)} in its filters. Fix: use its own."
             )
         if not isinstance(owner_space, str):
-            raise InvalidValueError(f"{self.uri!a} is filed under several owners. Fix: name one.")
+            raise InvalidValueError(f"{self.uri!a} has several owners. Fix: name one.")
         owner_space_at(place, owner_space)
 
     @classmethod
-    def of_node(  # noqa: PLR0913, PLR0917 - all that a record has
+    def of_node(  # noqa: PLR0913, PLR0917 - all fields of a record
         cls,
         uri: str,
         level: Level,
@@ -72,7 +73,7 @@ class IndexRecord:
         filters: Mapping[str, JSON],
         payload: Mapping[str, JSON],
     ) -> "IndexRecord":
-        """Return a record without a vector, of a node whose values were checked: as frozen."""
+        """Return a record without a vector quickly; its values were checked and frozen before."""
         record, put = object.__new__(cls), object.__setattr__
         values = (record_id(uri, level, passage), uri, level, text, context, (), filters, payload)
         for name, value in zip(_FIELDS, values, strict=True):
@@ -80,7 +81,7 @@ class IndexRecord:
         return record
 
     def with_vector(self, vector: bytes) -> "IndexRecord":
-        """Return the same record with a vector. All else was checked, and is not again."""
+        """Return the same record with a vector, without checking the rest again."""
         return self._with("vector", vector)
 
     def with_payload(self, more: Mapping[str, JSON]) -> "IndexRecord":
@@ -121,7 +122,7 @@ class SeedHit:
     ) -> "SeedHit":
         """Return a hit without a score quickly, of a record that an index checked.
 
-        Nobody may change the payload.
+        The payload must not be changed.
         """
         hit = object.__new__(cls)
         hit.__dict__.update(id=id_, uri=uri, level=level, score=0.0, text=text, payload=payload)
@@ -135,13 +136,13 @@ class SeedHit:
 
 
 def check_filters(filters: Mapping[str, JSON]) -> Mapping[str, JSON]:
-    """Return filters that name an account and an owner space, or several; else refuse them."""
+    """Return the filters, frozen; refuse those without an account and one or more owner spaces."""
     checked = frozen(filters, "filters")
     account, spaces = checked.get(ACCOUNT), checked.get(OWNER_SPACE)
     several = spaces if isinstance(spaces, tuple) else (spaces,)
     owners = {ACCOUNT: _names([account]), OWNER_SPACE: _names(several)}
     if missing := ", ".join(name for name, is_named in owners.items() if not is_named):
-        raise InvalidValueError(f"the filters lack {missing}. Fix: say in whose memory to look.")
+        raise InvalidValueError(f"the filters lack {missing}. Fix: state whose memory to search.")
     return checked
 
 
@@ -152,7 +153,7 @@ def _names(values: Iterable[JSON]) -> bool:
 
 def _check_id(text: str) -> None:
     if not encodable(text, "record's id"):
-        raise InvalidValueError("a record has an id. Fix: derive it from URI and level.")
+        raise InvalidValueError("a record needs an id. Fix: derive it from URI and level.")
 
 
 def _level(level: object) -> Level:
@@ -160,11 +161,11 @@ def _level(level: object) -> Level:
         return level
     if isinstance(level, int) and not isinstance(level, bool) and level in set(Level):
         return Level(level)
-    raise InvalidValueError(f"{shown(level)} is no level. Fix: use 0, 1 or 2.")
+    raise InvalidValueError(f"{shown(level)} is not a level. Fix: use 0, 1 or 2.")
 
 
 def _finite(numbers: Iterable[float], what: str) -> tuple[float, ...]:
-    """Return numbers as floats, of whatever kind they are; truths and texts are none."""
+    """Return numbers of any type as floats; booleans and texts are refused."""
     try:
         given = list(numbers)
         floats = tuple(map(float, given))
@@ -176,11 +177,11 @@ def _finite(numbers: Iterable[float], what: str) -> tuple[float, ...]:
 
 
 def record_id(uri: str, level: Level, passage: int = 0) -> str:
-    """Return the id of a record; no other place, level and passage have the same."""
+    """Return the id of a record, unique for its URI, level and passage."""
     return f"{uri}#{level:d}.{passage}"
 
 
 NOTED = "noted"
-"""The project that a note is of, in the payload of a record; empty if it is for all of them."""
+"""The project of a note, in the payload of a record; empty if the note is for all projects."""
 LINKS = "links"
 """The names that a node links to, in the payload of its first record."""
