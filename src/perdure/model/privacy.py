@@ -1,9 +1,9 @@
-"""What a user marked as private: it is kept nowhere.
+"""Removes what a user marked as private, so that it is never stored.
 
-`<private>…</private>` in a prompt is private, and to the end of the message if it is not closed.
-All messages from `/private on` to `/private off` are private. `Screen` reads the messages of one
-session in their order. What it returns for a message depends on earlier messages only, so that a
-session can be read in parts, or again when it has grown.
+`<private>…</private>` in a prompt is private; without an end tag, the rest of the message is. All
+messages from `/private on` to `/private off` are private. A `PrivacyFilter` takes the messages of
+one session in order. Its result for a message depends on earlier messages only, so that a session
+can be filtered in several runs, or again when it has grown.
 """
 
 import re
@@ -14,7 +14,7 @@ from perdure.model.trust import PrivacySwitch
 from perdure.patterns import later
 
 PRIVATE = "[private]"
-"""Stands in a message for words that are private."""
+"""Replaces private words in a message."""
 _TAG = later(r"(?:<|&lt;)\s*(?P<close>/?)\s*private\b[^<>\n]{0,200}?(?:>|&gt;)", re.IGNORECASE)
 _SWITCH = later(r"\s*/?(?:[\w.-]+:)?private\s+(?P<state>on|off)\s*[.!]?\s*", re.IGNORECASE)
 _COMMAND = later(r"<command-name>\s*/?(?:[\w.-]+:)?private\s*</command-name>", re.IGNORECASE)
@@ -22,15 +22,15 @@ _ARGUMENT = later(r"<command-args>\s*(?P<state>on|off)?\s*</command-args>", re.I
 _WORD = later(r"[^\W_](?:[\w'-]*\w)?")
 _END = later(r"[.!?]+(?=\s|$)|\n+")
 _RUN = 4
-"""So many words in a row that are private show that a later message repeats them."""
+"""A later message that has this many private words in a row repeats them."""
 _LONG_RUN = 6
-"""So many show it for a message in private mode."""
+"""The same for words of a message in private mode."""
 _LEAST = 4
-"""Letters of a private text that is looked for in later messages."""
+"""A private text with fewer letters is not searched in later messages."""
 _LONGEST_SWITCH = 300
 _SHORTEST_NAME = 3
 _NEAR = 20
-_PARTS = later(r"[-_']|(?<=[a-z])(?=[A-Z])")
+_WORD_BREAK = later(r"[-_']|(?<=[a-z])(?=[A-Z])")
 _NOT_NAMES = frozenset(
     _WORD.findall(
         "private api url http https json sql html css todo readme english i'm i'll i've i'd "
@@ -38,14 +38,14 @@ _NOT_NAMES = frozenset(
         "june july august september october november december"
     )
 )
-"""Words with a capital letter that are in any text."""
+"""Capitalized words that are not names."""
 
 
 def switch_in(content: str) -> bool | None:
     """Return whether a prompt switches private mode on or off; None if it does neither.
 
-    A bare `/private` switches it on. Both forms are understood: as typed, and as Claude Code
-    writes a slash command into its transcript.
+    A bare `/private` switches it on. Two forms are accepted: as typed, and as Claude Code writes a
+    slash command into its transcript.
     """
     if len(content) > _LONGEST_SWITCH:
         return None
@@ -61,34 +61,34 @@ def switch_in(content: str) -> bool | None:
 class PrivacyFilter:
     def __init__(self, switches: Sequence[PrivacySwitch] = ()) -> None:
         self._switches = sorted(switches)
-        self._repeated = _Repeated()
+        self._private_words = _PrivateWords()
         self._public: list[str] = []
         self.is_on = False
         self.is_used = bool(switches)
         """Whether anything in the session was private."""
 
     def public(self, role: str, content: str, time: datetime | None = None) -> str:
-        """Return what may be kept of the next message; empty if nothing may."""
+        """Return what may be stored of the next message; empty if nothing may."""
         self._move_to(time)
         switched = switch_in(content) if role == "user" else None
         if switched is not None:
             self.is_on, self.is_used = switched, True
             return ""
         if self.is_on:
-            self._repeated.add_message(content)
+            self._private_words.add_message(content)
             return ""
         if role == "system" and self.is_used:
-            return ""  # a summary tells what was private in other words
+            return ""  # a summary may paraphrase what was private
         blocks, public = _split(content, to_end=role == "user")
         if blocks:
             self.is_used = True
-            self._repeated.add(blocks, self._public)
-        public = self._repeated.masked(public)
+            self._private_words.add(blocks, self._public)
+        public = self._private_words.masked(public)
         self._public.append(public)
         return public if _WORD.search(public.replace(PRIVATE, "")) else ""
 
     def _move_to(self, time: datetime | None) -> None:
-        """Apply the switches up to a time; without one, private mode is on if it ever was."""
+        """Apply the switches up to a time; without a time, any pending switch to on applies."""
         while self._switches and time is not None and self._switches[0].time <= time:
             self.is_on = self._switches.pop(0).is_on
         if time is None and any(each.is_on for each in self._switches):
@@ -102,8 +102,8 @@ def without_private(text: str) -> str:
 def _split(content: str, *, to_end: bool) -> tuple[list[str], str]:
     """Return the private blocks of a message, and the rest of it.
 
-    A block whose beginning was cut off starts with the message; one without an end reaches to its
-    end. An agent may merely name a tag, so only whole blocks count in what it writes.
+    With `to_end`, a block without a start tag begins with the message, and one without an end tag
+    reaches to its end. An agent may merely mention a tag, so only whole blocks count for it.
     """
     if "private" not in content.lower():
         return [], content
@@ -128,16 +128,16 @@ def _split(content: str, *, to_end: bool) -> tuple[list[str], str]:
     return blocks, PRIVATE.join([*public, content[at:]])
 
 
-class _Repeated:
+class _PrivateWords:
     """Finds words that were private before: whole sentences, runs of words, numbers and names."""
 
     def __init__(self) -> None:
         self._runs: set[tuple[str, ...]] = set()
         self._names: dict[str, bool] = {}
-        """Each with whether it is one for sure: it does not only begin a sentence."""
+        """Each with whether it is certainly a name: it does not only begin a sentence."""
 
     def add(self, blocks: Sequence[str], public: Sequence[str]) -> None:
-        """Look for what is between the tags; a name that was public before stays so."""
+        """Add what is between the tags, except names that were public before."""
         for name, is_sure in (each for block in blocks for each in _names(block)):
             pattern = re.compile(rf"\b{re.escape(name)}\b", re.IGNORECASE)
             if not any(map(pattern.search, public)):
@@ -148,7 +148,7 @@ class _Repeated:
                 self._runs.update((word,) for word in words if _is_number(word))
 
     def add_message(self, content: str) -> None:
-        """Look for what a whole message says; short runs of it may be in any other message."""
+        """Add a whole message; only long runs, because short ones may occur in any message."""
         for words in _sentences(content):
             self._runs.update(_runs(words, _LONG_RUN))
 
@@ -161,7 +161,7 @@ class _Repeated:
         return text
 
     def _spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield where private words are, in order; what touches or overlaps is one."""
+        """Yield the spans of private words, in order; adjacent and overlapping ones are merged."""
         found = list(_WORD.finditer(text))
         words = [each[0].casefold() for each in found]
         start = last = -1
@@ -178,15 +178,15 @@ class _Repeated:
             yield found[start].start(), found[last].end()
 
     def _is_name(self, word: re.Match[str]) -> bool:
-        parts = (word[0], *_PARTS.split(word[0]))
-        known = {self._names.get(each.casefold()) for each in parts}
+        forms = (word[0], *_WORD_BREAK.split(word[0]))
+        known = {self._names.get(each.casefold()) for each in forms}
         return True in known or (False in known and word[0][0].isupper() and not _opens(word))
 
 
 def _names(block: str) -> Iterator[tuple[str, bool]]:
-    """Yield words with a capital letter, and whether they do not only begin a sentence."""
+    """Yield capitalized words, and whether they do not only begin a sentence."""
     for word in _WORD.finditer(block):
-        name = _PARTS.split(word[0])[0] if "'" in word[0] else word[0]
+        name = _WORD_BREAK.split(word[0])[0] if "'" in word[0] else word[0]
         is_long = len(name) >= _SHORTEST_NAME and word[0].casefold() not in _NOT_NAMES
         if is_long and any(map(str.isupper, name)):
             yield name.casefold(), not _opens(word) or not name[1:].islower()

@@ -1,12 +1,12 @@
-"""Which project each repository and folder belongs to, where their identity alone does not say.
+"""The table of projects of repositories and folders whose identity alone does not determine it.
 
 The table is one text of each user, `.projects`, as JSON:
 
     {"projects": {"old-name": "new-name", "mono/packages/api": "api"},
      "remotes": {"git-0123456789ab": "ana-api"}}
 
-`projects` leads from an identity, or a folder in one, to a project; `remotes` from a root commit or
-a birth (`git-new-01234567`) to the identity that took it over, empty if none did yet.
+`projects` maps an identity, or a folder in one, to a project; `remotes` maps a root commit or a
+birth (`git-new-01234567`) to the identity that took it over, empty if none did yet.
 """
 
 import json
@@ -18,22 +18,22 @@ from perdure.errors import ProjectError
 from perdure.model.uri import check_slug
 
 FILE = ".projects"
-BORN = "git-new-"  # begins what identifies a folder or repository by its birth
+BORN = "git-new-"  # the prefix of the identity of a folder or repository by its birth
 _FIX = "Fix: correct it, or restore an earlier version with `perdure history`."
 
 
 class ProjectIdentity(NamedTuple):
-    """What tells one project from all others, by the disk alone."""
+    """What identifies a project, by the disk alone."""
 
     slug: str
     """Empty for a folder of no project."""
     within: str = ""
-    """The folder in it that is meant, from the top of its checkout; empty for the top."""
+    """The folder in the checkout, from its top; empty for the top."""
     root: Callable[[], str] = str
-    """Returns the identity that the repository has by its root commit; empty if none."""
+    """Returns the identity of the repository by its root commit; empty if it has none."""
     births: Callable[[], tuple[str, ...]] = tuple
     """Returns the identities by birth: of the repository, then of its folder; none if unknown."""
-    is_own: Callable[[], bool] = bool  # it has no commits, or made its root commit itself
+    is_own: Callable[[], bool] = bool  # it has no commits, or its root commit was created here
     has_remote: bool = False
     folder: str = ""
     """The folder itself; empty for a project that is given by its name."""
@@ -50,28 +50,28 @@ class ProjectAliases:
 
     @classmethod
     def parse(cls, text: str, where: str = FILE) -> "ProjectAliases":
-        """Read what `text` gives; `ProjectError` if it is something else, or leads in a circle."""
+        """Parse what `text` returns; `ProjectError` if it is invalid, or has a cycle."""
         try:
-            data = json.loads(text) if text.strip() else {}
-            found = cls(*(_names(data.get(each, {}), each) for each in ("projects", "remotes")))
+            fields = json.loads(text) if text.strip() else {}
+            found = cls(*(_names(fields.get(each, {}), each) for each in ("projects", "remotes")))
             for name in found.projects:
                 found.project(name)
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise ProjectError(
-                f"{where!a} names no projects: {str(error)[:200]}. {_FIX}"
+                f"{where!a} is not a table of projects: {str(error)[:200]}. {_FIX}"
             ) from error
         return found
 
     def united(self, other: "ProjectAliases") -> "ProjectAliases":
-        """Return all that either table has; where they differ, the same on every machine."""
+        """Return the union of two tables; where they differ, the greater name on every machine."""
         both = (self.projects, other.projects), (self.remotes, other.remotes)
         return ProjectAliases(
             *({k: max(a.get(k, ""), b.get(k, "")) for k in {**a, **b}} for a, b in both)
         )
 
     def text(self) -> str:
-        data = {"projects": dict(self.projects), "remotes": dict(self.remotes)}
-        return json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+        fields = {"projects": dict(self.projects), "remotes": dict(self.remotes)}
+        return json.dumps(fields, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
     def project(self, identity: ProjectIdentity | str) -> str:
         """Return the project of an identity, or of a project's former name; "" for none."""
@@ -87,7 +87,7 @@ class ProjectAliases:
         return self._followed(self.adopted(identity) or identity.slug)
 
     def adopted(self, identity: ProjectIdentity) -> str:
-        """Return what a repository was known by before, if no other took it over; "" if not."""
+        """Return the former identity of a repository, if no other took it over; "" if not."""
         if identity.is_on_disk and identity.root is str:  # a folder, where a repository was?
             taken = {each for each in self._births(identity.slug) if self.remotes[each]}
             return next((each for each in identity.births() if taken and each not in taken), "")
@@ -111,21 +111,21 @@ class ProjectAliases:
         while (name := self.projects.get(name, name)) not in seen:
             seen.add(name)
         if self.projects.get(name, name) != name:
-            raise ProjectError(f"{FILE!a} leads from {name!a} in a circle. {_FIX}")
+            raise ProjectError(f"{FILE!a} has a cycle at {name!a}. {_FIX}")
         return name
 
     def names(self, project: str, without: str = "/") -> tuple[str, ...]:
-        """Return what else belongs to a project: former names, and identities."""
+        """Return the former names and the identities of a project."""
         led = (name for name in self.projects if name != project and not name.startswith(without))
         return tuple(sorted(name for name in led if self.project(name) == project))
 
     def with_project(self, name: str, project: str | None) -> "ProjectAliases":
-        """Return the table in which a name leads to a project; None, to itself."""
+        """Return the table that maps a name to a project; None removes the name."""
         rest = {key: value for key, value in self.projects.items() if key != name}
         return replace(self, projects=rest if project is None else {**rest, name: project})
 
     def noted(self, identity: ProjectIdentity, *, is_used: bool = False) -> "ProjectAliases":
-        """Return the table that knows an identity, so that a first commit or remote is the same."""
+        """Return the table with an identity that a first commit or remote will not change."""
         slug, before = identity.slug, self.adopted(identity)
         projects, remotes = dict(self.projects), dict(self.remotes)
         if identity.has_remote:
@@ -146,11 +146,11 @@ class ProjectAliases:
         return ProjectAliases(projects, remotes)
 
 
-def _names(data: object, which: str) -> dict[str, str]:
-    if not isinstance(data, dict):
+def _names(table: object, which: str) -> dict[str, str]:
+    if not isinstance(table, dict):
         raise TypeError(f"{which} is not an object")
-    for name, value in data.items():
+    for name, value in table.items():
         check_slug(name.partition("/")[0], "the name of a project")
         if value or which == "projects":
             check_slug(value, "the name of a project")
-    return data
+    return table

@@ -165,9 +165,7 @@ def _frozen(value: JSON, what: str, depth: int) -> JSON:
     if isinstance(value, float) and math.isfinite(value):
         return float(value)
     if not depth:
-        raise InvalidValueError(
-            f"the {what} is nested too deep. Fix: use at most {_DEPTH} levels."
-        )
+        raise InvalidValueError(f"the {what} is nested too deep. Fix: use at most {_DEPTH} levels.")
     if isinstance(value, (list, tuple)):
         return tuple([_frozen(each, what, depth - 1) for each in value])
     if isinstance(value, Mapping):

@@ -9,7 +9,7 @@ import pytest
 from perdure.app import open_context
 from perdure.engine.importing import importers, reading
 from perdure.engine.session_notes import SessionNotes
-from perdure.model.privacy import PrivacyFilter, _Repeated
+from perdure.model.privacy import PrivacyFilter, _PrivateWords
 from perdure.model.trust import AgentSettings
 from perdure.surfaces.mcp import tools
 from tests.bites import FAILED
@@ -34,7 +34,7 @@ def does_not_know_slash_commands(patch: pytest.MonkeyPatch) -> None:
 
 
 def keeps_what_is_repeated(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(_Repeated, "masked", lambda _self, text: text)
+    patch.setattr(_PrivateWords, "masked", lambda _self, text: text)
 
 
 def keeps_titles(patch: pytest.MonkeyPatch) -> None:
