@@ -86,8 +86,10 @@ class Machine:
 def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Machine:
     """Return a machine with a memory of which there are two versions."""
     home = tmp_path / "a" / "home"
-    made = Machine(home, home / "memory" if request.param == "device-local" else tmp_path / "Notes")
-    return with_versions(made)
+    created = Machine(
+        home, home / "memory" if request.param == "device-local" else tmp_path / "Notes"
+    )
+    return with_versions(created)
 
 
 @pytest.fixture

@@ -167,7 +167,7 @@ def test_a_title_is_that_of_the_frontmatter_or_heading_or_name(text: str, said: 
         ("> - [t](a.md#^id)", ("a.md", "", "id", "t", False, "markdown")),
     ],
 )
-def test_a_link_has_its_parts(text: str, said: tuple[object, ...]) -> None:
+def test_a_link_has_target_heading_and_alias(text: str, said: tuple[object, ...]) -> None:
     (link,) = links(text)
 
     assert link[:6] == said

@@ -41,6 +41,6 @@ def test_no_pattern_is_passed_over_that_matches(text: str) -> None:
         (r"[^a]", set()),
     ],
 )
-def test_what_a_match_needs_is_told_or_nothing_is(pattern: str, texts: set[str]) -> None:
+def test_required_literals_of_a_pattern_are_listed_or_none(pattern: str, texts: set[str]) -> None:
     assert set(required_literals(pattern)) <= texts
     assert bool(required_literals(pattern)) == bool(texts)

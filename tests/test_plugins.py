@@ -171,9 +171,9 @@ def test_an_installed_embedder_is_opened_again_with_the_settings_of_its_index(
     told("write", "preference/tea", "Ana likes green tea.")
     told("recall", "tea")
 
-    (kept,) = config.parent.rglob("embedder.json")
+    (stored,) = config.parent.rglob("embedder.json")
 
-    again = reopened(kept_settings(kept.parent), load_config(os.environ))
+    again = reopened(kept_settings(stored.parent), load_config(os.environ))
     assert type(again) is sys.modules["acme"].Acme
     assert again.dimension == 64
 
@@ -215,9 +215,7 @@ def test_an_installed_index_can_be_listed_rebuilt_and_forgotten(
     assert objects("recall", "tea")[0]["hits"] == []
 
 
-def test_what_an_installed_index_failed_to_take_in_is_kept_and_healed(
-    install: Install, config: Path
-) -> None:
+def test_what_an_installed_index_failed_to_index_is_retried(install: Install, config: Path) -> None:
     install_acme(install, PluginGroup.INDEX)
     config.write_text(SETTINGS[PluginGroup.INDEX])
     told("write", "preference/tea", "Ana likes green tea.")

@@ -208,19 +208,19 @@ def test_damage_is_a_typed_error_with_a_fix(
 ) -> None:
     DAMAGES[damage](path)
 
-    told = ""
+    reported = ""
     try:
         with closing(kind(str(path), TABLES)) as file:
             found = titles(file)
     except PerdureError as error:
-        found, told = [], str(error)
+        found, reported = [], str(error)
 
     assert found == []
-    assert not told or ("shelf.sqlite" in told and "Fix: " in told)
+    assert not reported or ("shelf.sqlite" in reported and "Fix: " in reported)
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_what_is_derived_is_made_again_however_it_was_damaged(path: Path, damage: str) -> None:
+def test_a_derived_file_is_rebuilt_however_it_was_damaged(path: Path, damage: str) -> None:
     file = DerivedDatabase(str(path), TABLES)
     assert file.run(titles) == ["Emma"]
     file.close()

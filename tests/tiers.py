@@ -96,7 +96,7 @@ CHECK = (
     "tests/engine/test_copying.py",
     # every call of a protocol fails in turn
     "tests/context/test_crash.py",
-    "tests/context/test_tenancy.py::test_nothing_out_of_reach_is_told_or_touched_on_disk",
+    "tests/context/test_tenancy.py::test_nothing_out_of_reach_is_revealed_or_changed_on_disk",
     "tests/storage/test_commits.py::TestDying",
     "tests/storage/test_commits.py::TestFailing",
     "tests/storage/test_write_all_faults.py",

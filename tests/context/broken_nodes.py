@@ -196,11 +196,11 @@ class ForgetsMetadataOnTheWay(Nodes):
 def takes_times_from_the_caller(patch: Patch) -> None:
     final = NodeDraft._final
 
-    def told(self: NodeDraft, node: ContextNode, *more: Any) -> ContextNode:  # noqa: ANN401
+    def reported(self: NodeDraft, node: ContextNode, *more: Any) -> ContextNode:  # noqa: ANN401
         done = final(self, node, *more)
         return replace(done, created_at=node.created_at, updated_at=node.updated_at)
 
-    patch.setattr(NodeDraft, "_final", told)
+    patch.setattr(NodeDraft, "_final", reported)
 
 
 class WritesTheFirstOnly(Nodes):
@@ -481,8 +481,8 @@ def takes_any_frontmatter(patch: Patch) -> None:
 def refuses_edits_of_broken_frontmatter(patch: Patch) -> None:
     healthy = node_files.edited_content
 
-    def edited(said: str | None) -> tuple[str, str]:
-        lines, body = healthy(said)
+    def edited(found_text: str | None) -> tuple[str, str]:
+        lines, body = healthy(found_text)
         frontmatter.properties(lines)
         return lines, body
 
@@ -497,10 +497,10 @@ def sees_no_edits(patch: Patch) -> None:
 
 
 def refuses_missing_summaries(patch: Patch) -> None:
-    def edited(said: str | None) -> str:
-        if said is None:
+    def edited(found_text: str | None) -> str:
+        if found_text is None:
             raise InvalidValueError("it is gone. Fix: write it.")
-        return said
+        return found_text
 
     patch.setattr(reader, "edited_abstract", edited)
 

@@ -272,8 +272,8 @@ def registers_for_whoever_is_named(world: Any) -> None:
 @caught_by("nodes.siblings")
 def tells_of_siblings_out_of_reach(world: Any) -> None:
     siblings = world.nodes.siblings
-    told = lambda node, ctx: siblings(node, _governing(ctx, node.uri))  # noqa: E731 - it is one
-    world.outbox._siblings = world.nodes.siblings = told
+    reported = lambda node, ctx: siblings(node, _governing(ctx, node.uri))  # noqa: E731 - it is one
+    world.outbox._siblings = world.nodes.siblings = reported
 
 
 @caught_by("outbox.list_pending")
@@ -293,8 +293,8 @@ def counts_events_of_other_accounts(world: Any) -> None:
     delete = world.outbox.delete_by_owner_space
 
     def delete_by_owner_space(account: str, space: str) -> int:
-        others = [kept for name, kept in world.outbox._accounts.items() if name != account]
-        foreign = [k for kept in others for k in kept.values() if k.event.owner_space == space]
+        others = [events for name, events in world.outbox._accounts.items() if name != account]
+        foreign = [k for events in others for k in events.values() if k.event.owner_space == space]
         return int(delete(account, space)) + len(foreign)
 
     world.outbox.delete_by_owner_space = delete_by_owner_space

@@ -152,7 +152,7 @@ def opened(
     if logged:
         nodes = Nodes(backend, clock=lambda: now)
         outbox = LoggedOutbox(backend.history, nodes, index=outbox.index)
-    kept: Mapping[str, TenantStore] = {"nodes": TenantNodes(backend), "events": outbox}
+    retained: Mapping[str, TenantStore] = {"nodes": TenantNodes(backend), "events": outbox}
     try:
         yield Opened(
             backend,
@@ -160,7 +160,7 @@ def opened(
             Relations(nodes, nodes._backlinks),
             outbox,
             Repair(nodes),
-            NamespaceManager(backend, holders(kept)),
+            NamespaceManager(backend, holders(retained)),
         )
     finally:
         outbox.close()
@@ -181,10 +181,10 @@ def memory_uri(slug: str, user: str = "ana", account: str = ACCOUNT) -> str:
 
 def note(slug: str, text: str = "first", **more: object) -> ContextNode:
     """Return a node that says the same in each of its parts."""
-    said: dict[str, object] = {
+    fields: dict[str, object] = {
         "abstract": f"{text}, in short",
         "overview": f"{text}, in some words",
     }
-    said |= more
-    uri = said.pop("uri", memory_uri(slug))
-    return ContextNode(uri=str(uri), content=f"# {slug}\n\n{text}\n", **said)  # type: ignore[arg-type] # the fields' own types
+    fields |= more
+    uri = fields.pop("uri", memory_uri(slug))
+    return ContextNode(uri=str(uri), content=f"# {slug}\n\n{text}\n", **fields)  # type: ignore[arg-type] # the fields' own types

@@ -139,7 +139,7 @@ def test_what_was_deleted_leaves_no_trace(kept: Memory) -> None:
 
 
 @pytest.mark.parametrize("while_open", [True, False])
-def test_a_file_that_is_gone_is_made_again(kept: Memory, while_open: bool) -> None:  # noqa: FBT001
+def test_a_missing_file_is_created_again(kept: Memory, while_open: bool) -> None:  # noqa: FBT001
     kept.walk(1, 40)
     kept.check()
     if not while_open:
@@ -152,7 +152,7 @@ def test_a_file_that_is_gone_is_made_again(kept: Memory, while_open: bool) -> No
 
 
 @pytest.mark.parametrize("kept_of_it", [0, 1, 50, 99, 100, 4096, 5000, 12_000])
-def test_a_file_that_was_cut_is_made_again(kept: Memory, kept_of_it: int) -> None:
+def test_a_truncated_file_is_created_again(kept: Memory, kept_of_it: int) -> None:
     kept.walk(1, 40)
     kept.check()
     kept.reopen()
@@ -214,8 +214,8 @@ def test_a_database_of_links_from_before_is_removed(tmp_path: Path) -> None:
         old = [folder / f"links.sqlite{log}" for log in ("", "-wal", "-shm")]
         for file in old:
             file.write_text("Brontosaurus")
-    for made in (folder / "index").iterdir():  # as where the format of the index is another
-        made.rename(made.with_name(f"{made.name}0"))
+    for created in (folder / "index").iterdir():  # as where the format of the index is another
+        created.rename(created.with_name(f"{created.name}0"))
 
     with open_context(environ) as context:
         assert context.memory.recall("Brontosaurus").hits[0].uri == uri

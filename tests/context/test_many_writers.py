@@ -103,8 +103,8 @@ def update(nodes: Nodes, uri: str) -> None:
 
 def write(folder: Path, number: int) -> None:
     with opened(folder) as (nodes, _):
-        for turn in range(WRITES):
-            update(nodes, URIS[(number + turn * 5) % len(URIS)])
+        for lock in range(WRITES):
+            update(nodes, URIS[(number + lock * 5) % len(URIS)])
 
 
 def read(folder: Path) -> None:
@@ -129,7 +129,7 @@ def read(folder: Path) -> None:
 @pytest.mark.search
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("layout", ["agfs", "notes"])
-def test_no_update_is_lost_torn_or_told_twice(tmp_path: Path, layout: str) -> None:
+def test_no_update_is_lost_torn_or_registered_twice(tmp_path: Path, layout: str) -> None:
     if layout == "notes":
         (tmp_path / AS_NOTES).touch()
     with opened(tmp_path) as (nodes, _):
@@ -148,6 +148,6 @@ def test_no_update_is_lost_torn_or_told_twice(tmp_path: Path, layout: str) -> No
     with opened(tmp_path) as (nodes, outbox):
         versions = [nodes.read_node(uri, ANA).version for uri in URIS]
         assert sum(versions) == WRITERS * WRITES
-        told = Counter(uri for uri, _ in outbox.list_pending(ACCOUNT))
-        assert told == {TARGET: 1} | dict(zip(URIS, versions, strict=True))
+        reported = Counter(uri for uri, _ in outbox.list_pending(ACCOUNT))
+        assert reported == {TARGET: 1} | dict(zip(URIS, versions, strict=True))
         assert [len(tokens(nodes.read_node(uri, ANA))) for uri in URIS] == [1] * len(URIS)

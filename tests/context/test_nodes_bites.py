@@ -336,14 +336,14 @@ def test_every_test_of_the_contracts_is_proved_to_bite() -> None:
 
 def test_every_broken_implementation_is_caught() -> None:
     bases = {broken.Writing}
-    made = {
+    created = {
         each
         for _, each in inspect.getmembers(broken)
         if getattr(each, "__module__", "") == broken.__name__
         if each not in bases and each is not broken.nothing
     }
 
-    assert {bite.broken for bite in BITES} == made
+    assert {bite.broken for bite in BITES} == created
 
 
 @pytest.mark.parametrize("contract", [ContextFSSuite, RelationSuite])

@@ -158,7 +158,7 @@ def test_the_past_of_a_node_follows_it(tmp_path: Path) -> None:
     assert texts == ["first", "2nd", "2nd"]
 
 
-def test_a_change_says_who_made_it(tmp_path: Path) -> None:
+def test_a_change_records_its_actor(tmp_path: Path) -> None:
     present = Present.open(tmp_path)
     present.nodes.because("it was asked for").write_node(memory("a"), ANA)
     event = present.backend.history.current(file_of(uri_of("a")))

@@ -288,7 +288,7 @@ def test_nothing_of_the_contract_can_be_replaced(base: Suite) -> None:
 
 @pytest.mark.parametrize(("promise", "count"), [(SURVIVES_REOPENING, 2), (CONCURRENT_WORKERS, 2)])
 def test_a_promise_switches_its_tests_on(promise: str, count: int) -> None:
-    def told(promises: frozenset[str]) -> set[str]:
+    def reported(promises: frozenset[str]) -> set[str]:
         return set(suite.names_of_tests(type("Told", (OutboxSuite,), {"promises": promises})))
 
-    assert len(told(frozenset({promise})) - told(frozenset())) == count
+    assert len(reported(frozenset({promise})) - reported(frozenset())) == count

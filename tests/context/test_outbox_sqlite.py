@@ -88,7 +88,7 @@ def test_a_folder_that_is_there_is_left_as_it_is(path: Path) -> None:
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o755
 
 
-def test_a_folder_that_can_not_be_made_is_told_with_its_fix(tmp_path: Path) -> None:
+def test_a_folder_that_can_not_be_created_is_reported_with_its_fix(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StorageUnavailableError, match=r"outbox\.db.*Fix: "):
         SqliteOutbox(str(tmp_path / "file" / "outbox.db"))
@@ -145,7 +145,7 @@ def test_a_database_of_something_else_is_refused_and_left_alone(path: Path) -> N
         assert db.execute("SELECT name FROM sqlite_master").fetchall() == [("notes",)]
 
 
-def test_overwritten_pages_are_told_as_damage(outbox: SqliteOutbox, path: Path) -> None:
+def test_overwritten_pages_are_reported_as_damage(outbox: SqliteOutbox, path: Path) -> None:
     outbox.register_writes([memory(f"n{number}") for number in range(200)], ANA)
     outbox.close()
     whole = path.read_bytes()
@@ -207,9 +207,7 @@ def test_a_disk_that_can_share_no_log_is_refused(
         SqliteOutbox(str(path))
 
 
-def test_tables_that_could_not_all_be_made_are_not_made_at_all(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_tables_are_created_or_none(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, *_ = TABLES.statements
     spoiled = TABLES._replace(statements=(first, "no statement"))
     monkeypatch.setattr(index_outbox, "TABLES", spoiled)
@@ -221,14 +219,14 @@ def test_tables_that_could_not_all_be_made_are_not_made_at_all(
         assert pending(outbox) == []
 
 
-def test_a_file_that_can_not_be_written_is_told(outbox: SqliteOutbox) -> None:
+def test_a_file_that_can_not_be_written_is_reported(outbox: SqliteOutbox) -> None:
     with outbox._file.connection() as db:
         db.execute("PRAGMA query_only = ON")
     with pytest.raises(AccessRefusedError, match="Fix: give its file and folder back"):
         written(outbox)
 
 
-def test_a_disk_that_fails_in_another_way_is_told(outbox: SqliteOutbox) -> None:
+def test_another_fault_of_the_disk_is_reported(outbox: SqliteOutbox) -> None:
     with outbox._file.connection() as db:
         db.set_progress_handler(lambda: 1, 1)
     with pytest.raises(StorageFaultError, match="Fix: check its disk"):
@@ -237,7 +235,7 @@ def test_a_disk_that_fails_in_another_way_is_told(outbox: SqliteOutbox) -> None:
         db.set_progress_handler(None, 1)
 
 
-def test_a_full_disk_is_told_and_nothing_is_half_registered(outbox: SqliteOutbox) -> None:
+def test_a_full_disk_is_reported_and_nothing_is_half_registered(outbox: SqliteOutbox) -> None:
     written(outbox)
     with outbox._file.connection() as db:
         db.execute("PRAGMA max_page_count = 10")
@@ -250,7 +248,7 @@ def test_a_full_disk_is_told_and_nothing_is_half_registered(outbox: SqliteOutbox
 # ---------------------------------------------------------------- others at the same file
 
 
-def test_a_file_in_use_is_told_after_a_while_and_nothing_is_changed(path: Path) -> None:
+def test_a_busy_file_is_reported_after_a_while_and_nothing_is_changed(path: Path) -> None:
     with closing(impatient(path)) as outbox:
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
@@ -262,7 +260,7 @@ def test_a_file_in_use_is_told_after_a_while_and_nothing_is_changed(path: Path) 
         written(outbox)
 
 
-def test_a_thread_that_keeps_the_file_is_told_after_a_while(path: Path) -> None:
+def test_a_thread_that_holds_the_file_is_reported_after_a_while(path: Path) -> None:
     with closing(impatient(path)) as outbox, outbox._file.connection():
         found: list[str] = []
 
@@ -277,7 +275,7 @@ def test_a_thread_that_keeps_the_file_is_told_after_a_while(path: Path) -> None:
         assert found == ["told"]
 
 
-def test_a_reader_who_keeps_deleted_bytes_is_told(path: Path) -> None:
+def test_a_reader_of_deleted_bytes_is_reported(path: Path) -> None:
     with closing(impatient(path)) as outbox, closing(sqlite3.connect(path)) as reader:
         written(outbox)
         reader.execute("BEGIN")
@@ -290,7 +288,7 @@ def test_a_reader_who_keeps_deleted_bytes_is_told(path: Path) -> None:
         assert outbox.delete_account_data(ACCOUNT) == 0
 
 
-def test_an_interrupted_change_does_not_stand_in_the_way(outbox: SqliteOutbox) -> None:
+def test_an_interrupted_change_blocks_nothing(outbox: SqliteOutbox) -> None:
     event = written(outbox)
 
     def interrupted() -> None:
@@ -386,7 +384,7 @@ def test_a_fork_waits_for_the_threads_that_are_at_the_file(outbox: SqliteOutbox)
     assert codes == [0] * 5
 
 
-def test_a_fork_that_nobody_told_of_is_refused(outbox: SqliteOutbox) -> None:
+def test_a_fork_without_the_hooks_of_python_is_refused(outbox: SqliteOutbox) -> None:
     outbox._file._pid += 1
     with pytest.raises(StorageUnavailableError, match="forked without"):
         written(outbox)
@@ -414,12 +412,12 @@ for number in range(1000000):
 
 @requirement("003-outbox-durable")
 def test_a_worker_killed_between_acquire_and_done_loses_nothing(path: Path) -> None:
-    for turn in range(3):
+    for lock in range(3):
         worker = subprocess.Popen(
             (sys.executable, "-c", WORKER, str(path)), stdout=subprocess.PIPE, text=True
         )
         assert worker.stdout is not None
-        lines = [worker.stdout.readline() for _ in range(40 + turn)]
+        lines = [worker.stdout.readline() for _ in range(40 + lock)]
         worker.send_signal(signal.SIGKILL)
         lines += worker.stdout.read().splitlines()
         worker.stdout.close()

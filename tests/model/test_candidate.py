@@ -15,12 +15,12 @@ NEXT = NEW.revised(content="Tabs, always.")
 
 
 def candidate(**fields: Any) -> CandidateMemory:  # noqa: ANN401 - the fields' own types
-    said = {"category": "event", "slug": "rain", "content": "It rained.", "owner_space": "user:ana"}
-    return CandidateMemory(**{**said, **fields})
+    text = {"category": "event", "slug": "rain", "content": "It rained.", "owner_space": "user:ana"}
+    return CandidateMemory(**{**text, **fields})
 
 
 class TestCandidateMemory:
-    def test_only_what_and_whose_must_be_said(self) -> None:
+    def test_only_content_and_owner_are_required(self) -> None:
         found = candidate()
 
         assert (found.when, found.who, found.where, found.quote) == (None, (), "", "")
@@ -114,7 +114,7 @@ class TestWritePlan:
         ],
         ids=lambda each: ascii(each)[:20],
     )
-    def test_no_other_plan_can_be_made(self, action: Any, node: Any) -> None:  # noqa: ANN401 - anything
+    def test_no_other_plan_is_valid(self, action: Any, node: Any) -> None:  # noqa: ANN401 - anything
         with pytest.raises(InvalidValueError, match="Fix: "):
             WritePlan(action=action, uri=TABS, reason="because", node=node)
 

@@ -234,7 +234,7 @@ class _Nowhere(tzinfo):
 
 
 class TestMoment:
-    def test_a_time_is_told_in_utc(self) -> None:
+    def test_a_time_is_shown_in_utc(self) -> None:
         east = NOON.astimezone(timezone(timedelta(hours=9)))
 
         assert utc_time(east, "time") == NOON
@@ -262,33 +262,33 @@ class TestFrozen:
         deep: dict[str, JSON] = {"b": inner}
         given_: dict[str, JSON] = {"a": deep, "list": inner}
 
-        kept = frozen(given_, "metadata")
+        result = frozen(given_, "metadata")
         inner.append("more")
         deep["c"] = 1
         given_["d"] = 2
 
-        assert plain(kept) == {"a": {"b": ["a"]}, "list": ["a"]}
+        assert plain(result) == {"a": {"b": ["a"]}, "list": ["a"]}
 
     def test_a_view_of_something_that_changes_is_copied_too(self) -> None:
         behind: dict[str, JSON] = {"a": 1}
 
-        kept = frozen(MappingProxyType(behind), "metadata")
+        result = frozen(MappingProxyType(behind), "metadata")
         behind["a"] = 2
 
-        assert kept == {"a": 1}
+        assert result == {"a": 1}
 
     @pytest.mark.parametrize("verb", ["update", "pop", "clear", "setdefault", "popitem", "__ior__"])
     def test_every_verb_that_would_change_it_is_refused(self, verb: str) -> None:
-        kept = frozen(NESTED, "metadata")
+        result = frozen(NESTED, "metadata")
 
         with pytest.raises(TypeError, match=r"Fix: create another mapping\."):
-            getattr(kept, verb)({"new": 1})
-        assert kept == frozen(NESTED, "metadata")
+            getattr(result, verb)({"new": 1})
+        assert result == frozen(NESTED, "metadata")
 
     def test_nothing_in_it_can_be_set_or_deleted(self) -> None:
-        kept: Any = frozen(NESTED, "metadata")
+        result: Any = frozen(NESTED, "metadata")
 
-        for part in (kept, kept["tags"], kept["tags"][1], kept["tags"][1]["deep"]):
+        for part in (result, result["tags"], result["tags"][1], result["tags"][1]["deep"]):
             key = 0 if isinstance(part, tuple) else next(iter(part))
             with pytest.raises(TypeError):
                 part[key] = 1
@@ -296,42 +296,47 @@ class TestFrozen:
                 del part[key]
         for name in ("_entries", "new"):
             with pytest.raises(AttributeError):
-                setattr(kept, name, {})
+                setattr(result, name, {})
 
     def test_it_reads_like_any_mapping(self) -> None:
-        kept = frozen({"a": 1, "b": {"c": 2}}, "metadata")
+        result = frozen({"a": 1, "b": {"c": 2}}, "metadata")
 
-        assert (kept["a"], kept.get("x"), "b" in kept, "x" in kept) == (1, None, True, False)
-        assert (list(kept), len(kept), {**kept}) == (["a", "b"], 2, {"a": 1, "b": {"c": 2}})
-        assert repr(kept) == "{'a': 1, 'b': {'c': 2}}"
+        assert (result["a"], result.get("x"), "b" in result, "x" in result) == (
+            1,
+            None,
+            True,
+            False,
+        )
+        assert (list(result), len(result), {**result}) == (["a", "b"], 2, {"a": 1, "b": {"c": 2}})
+        assert repr(result) == "{'a': 1, 'b': {'c': 2}}"
         with pytest.raises(KeyError):
-            kept["x"]
+            result["x"]
 
     def test_it_equals_what_says_the_same(self) -> None:
-        kept = frozen({"a": 1, "b": {"c": 2}}, "metadata")
+        result = frozen({"a": 1, "b": {"c": 2}}, "metadata")
 
-        assert kept == frozen({"b": {"c": 2}, "a": 1}, "metadata")
-        assert hash(kept) == hash(frozen({"b": {"c": 2}, "a": 1}, "metadata"))
-        assert kept == {"a": 1, "b": {"c": 2}} == kept
-        assert kept != {"a": 1, "b": {"c": 3}}
-        assert kept != frozen({"a": 1}, "metadata")
-        assert kept != object()
+        assert result == frozen({"b": {"c": 2}, "a": 1}, "metadata")
+        assert hash(result) == hash(frozen({"b": {"c": 2}, "a": 1}, "metadata"))
+        assert result == {"a": 1, "b": {"c": 2}} == result
+        assert result != {"a": 1, "b": {"c": 3}}
+        assert result != frozen({"a": 1}, "metadata")
+        assert result != object()
 
     def test_what_is_frozen_is_not_copied_again(self) -> None:
-        kept = frozen(NESTED, "metadata")
+        result = frozen(NESTED, "metadata")
 
-        assert frozen(kept, "metadata") is kept
+        assert frozen(result, "metadata") is result
         assert frozen({}, "metadata") is frozen({}, "payload")
 
     @settings(deadline=None, max_examples=examples(100))
     @given(OBJECTS)
     def test_it_says_the_same_in_json(self, value: dict[str, JSON]) -> None:
-        kept = frozen(value, "metadata")
-        said = json.dumps(plain(kept))
+        result = frozen(value, "metadata")
+        encoded = json.dumps(plain(result))
 
-        assert json.loads(said) == value
-        assert frozen(json.loads(said), "metadata") == kept
-        assert pickle.loads(pickle.dumps(kept)) == kept == copy.deepcopy(kept)  # noqa: S301 - our own
+        assert json.loads(encoded) == value
+        assert frozen(json.loads(encoded), "metadata") == result
+        assert pickle.loads(pickle.dumps(result)) == result == copy.deepcopy(result)  # noqa: S301 - our own
 
     @pytest.mark.parametrize(
         "wrong",
@@ -378,9 +383,9 @@ class TestFrozen:
         class Degrees(float):
             pass
 
-        kept = frozen({Colour.RED: [Colour.RED, Size.BIG, Degrees(2.5)]}, "metadata")
+        result = frozen({Colour.RED: [Colour.RED, Size.BIG, Degrees(2.5)]}, "metadata")
 
-        assert repr(kept) == "{'red': ('red', 3, 2.5)}"
+        assert repr(result) == "{'red': ('red', 3, 2.5)}"
 
 
 class TestShown:

@@ -13,10 +13,10 @@ from tests.vault.machines import Machine
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
-    made = Machine(tmp_path)
-    monkeypatch.setenv("PERDURE_HOME", str(made.home))
-    yield made
-    made.memory.close()
+    created = Machine(tmp_path)
+    monkeypatch.setenv("PERDURE_HOME", str(created.home))
+    yield created
+    created.memory.close()
 
 
 def grow(path: Path) -> None:

@@ -61,7 +61,7 @@ class TestAScreen:
     def test_all_messages_are_private_until_the_mode_ends(self) -> None:
         screen = PrivacyFilter()
 
-        said = [
+        text = [
             screen.public("user", "Before."),
             screen.public("user", "/private on"),
             screen.public("user", "Secret."),
@@ -71,7 +71,7 @@ class TestAScreen:
             screen.public("user", "After."),
         ]
 
-        assert [each for each in said if each] == ["Before.", "After."]
+        assert [each for each in text if each] == ["Before.", "After."]
 
     def test_an_agent_does_not_switch(self) -> None:
         screen = PrivacyFilter()
@@ -118,7 +118,7 @@ class TestAScreen:
             "Ask [private] about [private]."
         )
 
-    def test_earlier_messages_stay_as_they_were_kept(self) -> None:
+    def test_earlier_messages_stay_as_they_were_stored(self) -> None:
         messages = [
             "The code name is blue walrus.",
             "<private>the code name is blue walrus</private>",
@@ -130,8 +130,8 @@ class TestAScreen:
 
     def test_words_of_private_mode_that_an_agent_repeats_later_are_private(self) -> None:
         screen = PrivacyFilter()
-        for said in ("/private on", "We call it blue walrus until the launch.", "/private off"):
-            screen.public("user", said)
+        for text in ("/private on", "We call it blue walrus until the launch.", "/private off"):
+            screen.public("user", text)
 
         assert screen.public("assistant", "So: we call it blue walrus until the launch") == (
             "So: [private]"
@@ -161,9 +161,9 @@ class TestAScreen:
             ]
         )
 
-        said = [screen.public("user", f"At {n}.", START + n * minute) for n in range(5)]
+        text = [screen.public("user", f"At {n}.", START + n * minute) for n in range(5)]
 
-        assert said == ["At 0.", "", "", "At 3.", "At 4."]
+        assert text == ["At 0.", "", "", "At 3.", "At 4."]
 
     def test_a_message_without_a_time_is_private_if_the_session_ever_was(self) -> None:
         assert PrivacyFilter([PrivacySwitch(START, is_on=True)]).public("user", "When?") == ""

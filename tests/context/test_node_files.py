@@ -61,7 +61,7 @@ def test_a_meta_has_a_line_for_each_thing_that_it_says() -> None:
     assert len(lines) == len(json.loads(META.text())) + 2
 
 
-def test_a_meta_without_parts_names_only_what_is_not_the_default() -> None:
+def test_a_meta_without_cids_names_only_what_is_not_the_default() -> None:
     meta = Meta(NodeStatus.ACTIVE, 1, "", NOW, NOW, {}, {}, "5891b5b522d5")
 
     assert json.loads(meta.text()) == {
@@ -89,8 +89,8 @@ def test_edges_are_read_as_they_were_written(edges: list[RelationEdge]) -> None:
     assert parse_relations(relations_text(tuple(edges)), START) == tuple(edges)
 
 
-def changed(**said: object) -> str:
-    return json.dumps({**json.loads(META.text()), **said})
+def changed(**raw: object) -> str:
+    return json.dumps({**json.loads(META.text()), **raw})
 
 
 HOSTILE_JSON = (
@@ -153,9 +153,9 @@ def test_a_hostile_meta_is_refused(text: str) -> None:
     assert len(str(refusal.value)) < 500
 
 
-def one(**said: object) -> str:
+def one(**raw: object) -> str:
     edge = {"to": TARGET, "type": "related", "weight": 0.5, "created_at": "2026-03-02T10:00:00Z"}
-    return json.dumps([{**edge, **said}])
+    return json.dumps([{**edge, **raw}])
 
 
 HOSTILE_EDGES = (
@@ -194,8 +194,8 @@ def test_hostile_edges_are_refused(text: str) -> None:
 
 
 def test_an_edge_may_leave_out_what_is_usual() -> None:
-    said = f'[{{"to": "{TARGET}", "type": "related", "created_at": "2026-03-02T11:00:00+01:00"}}]'
-    (edge,) = parse_relations(said, START)
+    raw = f'[{{"to": "{TARGET}", "type": "related", "created_at": "2026-03-02T11:00:00+01:00"}}]'
+    (edge,) = parse_relations(raw, START)
 
     assert (edge.weight, edge.reason) == (1.0, "")
     assert edge.created_at == datetime(2026, 3, 2, 10, tzinfo=UTC)
