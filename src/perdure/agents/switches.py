@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from perdure.dataclass import dataclass, replace
 from perdure.engine.session_notes import SessionNotes
-from perdure.model.trust import PASTED, AgentSettings, RefusalReason, origin_of, resolved_folder
+from perdure.model.trust import PASTED, AgentSettings, OptOut, origin_of, resolved_folder
 
 if TYPE_CHECKING:
     from perdure.agents.hook_input import HookInput
@@ -32,31 +32,31 @@ def is_off(environ: Mapping[str, str]) -> bool:
 
 def use_refusal(
     home: Path, environ: Mapping[str, str], cwd: str, session_id: str = ""
-) -> RefusalReason | None:
+) -> OptOut | None:
     """Return why a session in a folder may not use memory; None if it may."""
     if is_off(environ):
-        return RefusalReason.OFF
+        return OptOut.OFF
     settings, folders = settings_at(home, environ), _folders(cwd)
     if any(map(settings.excludes, folders)):
-        return RefusalReason.EXCLUDED
+        return OptOut.EXCLUDED
     if session_id and SessionNotes(home).get(session_id).is_private:
-        return RefusalReason.PRIVATE
+        return OptOut.PRIVATE
     choice = _says(environ, USE)
     is_used = all(map(settings.uses, folders)) if choice is None else choice
-    return None if is_used else RefusalReason.NO_USE
+    return None if is_used else OptOut.NO_USE
 
 
-def contribute_refusal(home: Path, environ: Mapping[str, str], cwd: str) -> RefusalReason | None:
+def contribute_refusal(home: Path, environ: Mapping[str, str], cwd: str) -> OptOut | None:
     """Return why a session in a folder may not contribute to memory; None if it may.
 
     Private mode is no such reason: a session may have public parts, and the reader of its
     transcript leaves out the others.
     """
     if is_off(environ):
-        return RefusalReason.OFF
+        return OptOut.OFF
     choice = _says(environ, CONTRIBUTE)
     if choice is False:
-        return RefusalReason.NO_CONTRIBUTION
+        return OptOut.NO_CONTRIBUTION
     settings = settings_at(home, environ)
     found = (
         settings.refusal(each, is_headless=is_headless(environ), is_named=choice is True)
@@ -67,22 +67,22 @@ def contribute_refusal(home: Path, environ: Mapping[str, str], cwd: str) -> Refu
 
 def tool_refusal(
     home: Path, environ: Mapping[str, str], cwd: str, *, writes: bool
-) -> RefusalReason | None:
+) -> OptOut | None:
     """Return why an agent in a folder may not call a tool; None if it may.
 
     A server knows its folder only. So a private session there counts for all that run there.
     """
     refusal = use_refusal(home, environ, cwd)
-    if writes and refusal in {None, RefusalReason.NO_USE}:
+    if writes and refusal in {None, OptOut.NO_USE}:
         refusal = contribute_refusal(home, environ, cwd)
     if refusal is not None:
         return refusal
     recent = SessionNotes(home).recent(cwd)
     if any(each.is_private and not each.ended for each in recent):
-        return RefusalReason.PRIVATE
+        return OptOut.PRIVATE
     is_headless_now = bool(recent) and recent[-1].headless and not is_allowed(environ)
     allowed = settings_at(home, environ).contributes_headless(cwd)
-    return RefusalReason.HEADLESS if writes and is_headless_now and not allowed else None
+    return OptOut.HEADLESS if writes and is_headless_now and not allowed else None
 
 
 def foreign_origins(home: Path, cwd: str, text: str, *, is_fact: bool) -> tuple[str, ...]:
@@ -125,14 +125,14 @@ def admitted_call(
     A prompt loses what is private in it. Noted is where the session works, and what it read.
     """
     refusal = use_refusal(home, environ, given.cwd, given.session_id)
-    if refusal in {RefusalReason.OFF, RefusalReason.EXCLUDED}:
+    if refusal in {OptOut.OFF, OptOut.EXCLUDED}:
         return None
     is_prompt = event == _PROMPT
     if is_prompt and note_prompt(home, given):
         return None
     with suppress(OSError):  # on a read-only disk nothing is noted
         if given.session_id and home.is_dir():
-            _note(event, home, environ, given, is_private=refusal is RefusalReason.PRIVATE)
+            _note(event, home, environ, given, is_private=refusal is OptOut.PRIVATE)
     if refusal is not None:
         return None
     if not is_prompt:
@@ -207,8 +207,8 @@ class Switches:
     """What holds for sessions in a folder now; None where nothing stands against it."""
 
     private: bool
-    use: RefusalReason | None
-    contribute: RefusalReason | None
+    use: OptOut | None
+    contribute: OptOut | None
 
 
 def switches_at(home: Path, environ: Mapping[str, str], folder: str, session_id: str) -> Switches:
@@ -216,8 +216,8 @@ def switches_at(home: Path, environ: Mapping[str, str], folder: str, session_id:
     notes = SessionNotes(home)
     note = notes.get(session_id) if session_id else notes.newest(folder)
     is_private = note is not None and note.is_private
-    use = RefusalReason.PRIVATE if is_private else use_refusal(home, environ, folder)
-    contribute = RefusalReason.PRIVATE if is_private else contribute_refusal(home, environ, folder)
+    use = OptOut.PRIVATE if is_private else use_refusal(home, environ, folder)
+    contribute = OptOut.PRIVATE if is_private else contribute_refusal(home, environ, folder)
     return Switches(is_private, use, contribute)
 
 

@@ -5,7 +5,7 @@ the node, and nothing out of the caller's reach gets into an event.
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 
@@ -93,7 +93,12 @@ def of_directory(
     folder = _place_of(node, ctx).parent
     others = (pair for pair in siblings(node, ctx) if pair[0] != node.uri)
     listed = [(node.uri, node.abstract), *islice(others, MAX_SIBLINGS - 1)]
-    _check_in_folder(folder, [uri for uri, _ in listed])
+    for uri, _ in listed:
+        if Uri.parse(uri).parent != folder:
+            raise InvalidValueError(
+                f"{uri!a} is not in the folder {str(folder)!a}. "
+                "Fix: let `siblings` return the nodes of that folder only."
+            )
     payload = directory_payload(folder, node.owner_space, listed)
     return _event(EventType.UPSERT_DIRECTORY, str(folder), node.owner_space, payload, now)
 
@@ -189,15 +194,6 @@ def _node_place(uri: str) -> Uri:
     if not place.is_node:
         raise InvalidValueError(f"{uri!a} is a folder of nodes. Fix: name a node in it.")
     return place
-
-
-def _check_in_folder(folder: Uri, uris: Sequence[str]) -> None:
-    for uri in uris:
-        if Uri.parse(uri).parent != folder:
-            raise InvalidValueError(
-                f"{uri!a} is not in the folder {str(folder)!a}. "
-                "Fix: let `siblings` return the nodes of that folder only."
-            )
 
 
 def lease_end(now: int, timeout_seconds: int) -> int:

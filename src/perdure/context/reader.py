@@ -323,25 +323,25 @@ class NodeReader:
 
     def _loaded(self, place: Uri, files: NoteTexts) -> StoredNode | None:
         """Return a node; it is parsed only if its files changed since it was last parsed."""
-        key = place.key
-        raw: object
+        key, path = place.key, ""
+        texts: Files = {}
+        raw: object = files.get(key)
         if self._layout is None:
             raw = texts = self.backend.read_all(self.folder(place), _META_FIRST)
-        elif (note := files.get(key)) is None:
+        elif raw is None:
             return None
-        else:
-            raw, texts = note, {}
         known = self._parsed.get(key)
         if known is not None and known[0] == raw:
             return known[1]
-        path = ""
         if self._layout is not None:
             path, real = files[key]
             split = self._layout.texts_in(key, path, real) if isinstance(real, str) else None
-            found: Files = {n: real if split is None else split.get(n) for n in _META_FIRST}
+            texts = {n: real if split is None else split.get(n) for n in _META_FIRST}
+        if len(texts) < len(_META_FIRST):  # to know which are missing, and why
+            read = self._read_files(self.folder(place), self.backend.read)
         else:
-            found = texts
-        read = self._node_files(place, found)
+            meta = self._meta(self.folder(place), texts[META])
+            read = None if meta is None else NodeFiles.of(meta, texts)
         if read is None:
             return None
         is_whole = read.is_whole
@@ -364,12 +364,8 @@ class NodeReader:
 
         What another machine saved, and a sync client brought, states its version itself.
         """
-        place, meta = stored.node.place, stored.meta
-        if (
-            self._layout is None
-            or stored.edited_files
-            or self._layout.is_ours(self.folder(place).key)
-        ):
+        place, meta, layout = stored.node.place, stored.meta, self._layout
+        if layout is None or stored.edited_files or layout.is_ours(self.folder(place).key):
             return stored
         content, saved = (self.backend.saved(self.file(place, name)) for name in (CONTENT, META))
         is_same = content in {None, stored.files[CONTENT]}
@@ -382,12 +378,6 @@ class NodeReader:
         if self._layout is None:
             return {}
         return self._layout.files_of([place.key for place in places])
-
-    def _node_files(self, place: Uri, texts: Files) -> NodeFiles | None:
-        if len(texts) < len(_META_FIRST):  # to know which are missing, and why
-            return self._read_files(self.folder(place), self.backend.read)
-        meta = self._meta(self.folder(place), texts[META])
-        return None if meta is None else NodeFiles.of(meta, texts)
 
     def _settled(self, folder: Locator, committed: Read) -> NodeFiles | None:
         """Read past commits that are under way, until the files agree or stay as they are.

@@ -34,8 +34,6 @@ else:
     )
 
 __all__ = ["MENTIONS", "SUPERSEDED_BY", "ContextNode", "ContextType", "NodeStatus", "RelationEdge"]
-__all__ += ["CandidateMemory", "WriteAction", "WritePlan"]
-__all__ += ["EventStatus", "EventType", "OutboxEvent"]
-__all__ += ["IndexRecord", "Level", "SeedHit"]
-__all__ += ["RequestContext", "Role", "check_owner_space"]
-__all__ += ["Uri", "check_slug", "slugify"]
+__all__ += ["EventStatus", "EventType", "IndexRecord", "Level", "OutboxEvent", "SeedHit"]
+__all__ += ["CandidateMemory", "RequestContext", "Role", "WriteAction", "WritePlan"]
+__all__ += ["Uri", "check_owner_space", "check_slug", "slugify"]

@@ -7,7 +7,7 @@ message is parsed by itself, so that the same input always gives the same messag
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from perdure.dataclass import dataclass
@@ -342,12 +342,8 @@ def _no(value: object) -> bool:
 
 def _joined(texts: Iterable[str]) -> str:
     """Join texts as paragraphs, except where a sentence continues, as cited texts do."""
-    return "".join(_spaced(text for text in texts if text))
-
-
-def _spaced(texts: Iterable[str]) -> Iterator[str]:
-    last = ""
-    for text in texts:
-        goes_on = last[-1:].isspace() or text[:1].isspace() or text[:1] in _GOES_ON
-        yield text if not last or goes_on else f"\n\n{text}"
-        last = text
+    joined = ""
+    for text in filter(None, texts):
+        goes_on = joined[-1:].isspace() or text[:1].isspace() or text[:1] in _GOES_ON
+        joined += text if not joined or goes_on else f"\n\n{text}"
+    return joined

@@ -57,7 +57,7 @@ class PrivacySwitch(NamedTuple):
     is_on: bool
 
 
-class RefusalReason(Enum):
+class OptOut(Enum):
     OFF = "PERDURE_OFF is set"
     EXCLUDED = "its folder is excluded in the config"
     NO_USE = "use is switched off"
@@ -67,14 +67,12 @@ class RefusalReason(Enum):
 
 
 FIXES = {
-    RefusalReason.OFF: "unset PERDURE_OFF",
-    RefusalReason.EXCLUDED: "change exclude in [agents] of the config",
-    RefusalReason.NO_USE: "set use in [agents] of the config, or PERDURE_USE=1",
-    RefusalReason.NO_CONTRIBUTION: "set contribute in [agents] of the config, or "
-    "PERDURE_CONTRIBUTE=1",
-    RefusalReason.HEADLESS: "set headless = true in [agents] of the config, or "
-    "PERDURE_CONTRIBUTE=1",
-    RefusalReason.PRIVATE: "the user ends that with `/private off` or `perdure private off`",
+    OptOut.OFF: "unset PERDURE_OFF",
+    OptOut.EXCLUDED: "change exclude in [agents] of the config",
+    OptOut.NO_USE: "set use in [agents] of the config, or PERDURE_USE=1",
+    OptOut.NO_CONTRIBUTION: "set contribute in [agents] of the config, or PERDURE_CONTRIBUTE=1",
+    OptOut.HEADLESS: "set headless = true in [agents] of the config, or PERDURE_CONTRIBUTE=1",
+    OptOut.PRIVATE: "the user ends that with `/private off` or `perdure private off`",
 }
 
 
@@ -116,21 +114,19 @@ class AgentSettings:
         value = getattr(found, name) if found else None
         return default if value is None else value
 
-    def refusal(
-        self, folder: str, *, is_headless: bool, is_named: bool = False
-    ) -> RefusalReason | None:
+    def refusal(self, folder: str, *, is_headless: bool, is_named: bool = False) -> OptOut | None:
         """Return why a session may not contribute; None if it may.
 
         One that the user named, or allowed for the run, is refused only if its folder is excluded.
         """
         if self.excludes(folder):
-            return RefusalReason.EXCLUDED
+            return OptOut.EXCLUDED
         if is_named:
             return None
         if not self.contributes(folder):
-            return RefusalReason.NO_CONTRIBUTION
+            return OptOut.NO_CONTRIBUTION
         if is_headless and not self.contributes_headless(folder):
-            return RefusalReason.HEADLESS
+            return OptOut.HEADLESS
         return None
 
 

@@ -157,16 +157,11 @@ class NoteTree:
     def is_note(self, path: str) -> bool:
         """Whether a file is a memory or a note in place, by its name."""
         name = path.rpartition("/")[2]
-        return (
-            (is_markdown(name) or is_state(path))
-            and not name.startswith(".")
-            and name != ABOUT
-            and (
-                marked_original(name) is None
-                or path.startswith(f"{self._folder.child(SYSTEM).key}/")
-            )
-            and not self._is_ignored(path)
-        )
+        if not (is_markdown(name) or is_state(path)) or name.startswith(".") or name == ABOUT:
+            return False
+        system = f"{self._folder.child(SYSTEM).key}/"
+        is_copy = marked_original(name) is not None and not path.startswith(system)
+        return not is_copy and not self._is_ignored(path)
 
     def _is_too_long(self, path: str, real: str) -> bool:
         return len(real) > MAX_NOTE and not self._is_memory(path)
@@ -256,13 +251,8 @@ class NoteTree:
             has_id = isinstance(file.value(notefile.ID), str)
             version = file.value("version") if has_id else None
             age = -version if isinstance(version, int) else 0
-            return (
-                not has_id,
-                age,
-                self._place_of(row.path) != row.place,
-                len(row.path),
-                row.path,
-            )
+            is_elsewhere = self._place_of(row.path) != row.place
+            return not has_id, age, is_elsewhere, len(row.path), row.path
         return True, 0, True, len(row.path), row.path
 
     # ------------------------------------------------------------ which files are there

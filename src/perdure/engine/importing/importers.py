@@ -47,7 +47,7 @@ from perdure.model.anchors import SessionOrigin
 from perdure.model.messages import read_messages, time_in
 from perdure.model.privacy import PrivacyFilter
 from perdure.model.transcript import Message
-from perdure.model.trust import PASTED, AgentSettings, RefusalReason, resolved_folder
+from perdure.model.trust import PASTED, AgentSettings, OptOut, resolved_folder
 from perdure.model.uri import stable_name, stable_slug
 from perdure.model.values import (
     JSON,
@@ -98,7 +98,7 @@ class Admission:
     is_named: bool = False
     """Whether the user named the one session, or allowed the run."""
 
-    def admit(self, item: Conversation, session_id: str = "") -> Admitted | RefusalReason:
+    def admit(self, item: Conversation, session_id: str = "") -> Admitted | OptOut:
         for folder in dict.fromkeys((item.cwd, resolved_folder(item.cwd))):
             if folder or item.headless:
                 refusal = self.settings.refusal(
@@ -109,7 +109,7 @@ class Admission:
         screen = PrivacyFilter(self.notes.switches(item.source_id, session_id))
         messages, heard = _public(item, screen)
         if screen.is_used and not messages:
-            return RefusalReason.PRIVATE
+            return OptOut.PRIVATE
         public = replace(
             item, messages=messages, heard=(), title="" if screen.is_used else item.title
         )

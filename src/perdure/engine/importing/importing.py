@@ -46,7 +46,7 @@ from perdure.engine.importing.sources import Source
 from perdure.engine.session_notes import SessionNotes
 from perdure.errors import ContextError, NodeExistsError, UnreadableSourceError
 from perdure.model import Uri
-from perdure.model.trust import AgentSettings, RefusalReason
+from perdure.model.trust import AgentSettings, OptOut
 from perdure.plugins import PluginGroup, create, offered
 from perdure.safety.secrets import SecretPolicy
 from perdure.safety.texts import refuse_secrets
@@ -319,7 +319,7 @@ class Importing:
         if isinstance(found, Admitted) and found.item.messages:
             return found
         what, fix = "nothing was said in it", "nothing"
-        if isinstance(found, RefusalReason):
+        if isinstance(found, OptOut):
             what, fix = f"it was left out: {found.value}", "nothing, or see [agents] in the config"
         report.tell(_KINDS[Conversation], item.finding(what, fix, refused=False))
         return None

@@ -8,7 +8,7 @@ import click
 from perdure.agents.hooks import home_of
 from perdure.agents.switches import set_private, switches_at, terminal_session
 from perdure.errors import ConfigError, NodeNotFoundError
-from perdure.model.trust import RefusalReason
+from perdure.model.trust import OptOut
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import as_json
 
@@ -37,11 +37,11 @@ def private_command(action: str, *, session: str, as_json: bool) -> None:
         return
     out.line("private: nothing of this session is kept" if found.private else "not private")
     for reason, what in ((found.use, "use memory"), (found.contribute, "contribute to it")):
-        if reason not in {None, RefusalReason.PRIVATE}:
+        if reason not in {None, OptOut.PRIVATE}:
             out.line(f"sessions here do not {what}: {_reason(reason)}")
 
 
-def _reason(reason: RefusalReason | None) -> str | None:
+def _reason(reason: OptOut | None) -> str | None:
     return None if reason is None else reason.value
 
 
