@@ -28,8 +28,8 @@ from conversations import Asked, Corpus, Turn, locomo, longmemeval
 from perdure.engine.memory import Memory
 from perdure.engine.recall.planning import plan
 from perdure.index.contract import Embedder
-from perdure.index.embedders.minilm import MiniLM
-from perdure.index.models.installed import demand
+from perdure.index.embedders.minilm import MiniLMEmbedder
+from perdure.index.embedders.model_files import require_model
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -198,7 +198,7 @@ def _kinds(rows: dict[str, list[Row]]) -> set[str]:
 
 
 def _embedder(models: Path) -> Embedder:
-    return MiniLM(demand(models))
+    return MiniLMEmbedder(require_model(models))
 
 
 def compared(corpus: Corpus, models: Path | None) -> dict[str, list[Row]]:

@@ -17,10 +17,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from perdure.safety.instructions import instructions_in
+from perdure.safety.injection import instructions_in
 from perdure.safety.passwords import BEGINS
 from perdure.safety.secrets import SecretPolicy, secrets_in
-from perdure.safety.texts import cleaned
+from perdure.safety.validation import clean
 from tests.support.validate.scoring import Score, labelled, score
 
 DATA = Path(__file__).parents[1] / "tests" / "data"
@@ -39,7 +39,7 @@ def measured(name: str, half: str) -> Score:
 
 def seconds(text: str) -> float:
     begun = time.perf_counter()
-    cleaned(text, "content", SecretPolicy.MASK)
+    clean(text, "content", SecretPolicy.MASK)
     return time.perf_counter() - begun
 
 

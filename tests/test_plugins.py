@@ -14,7 +14,7 @@ from perdure.config import load_config
 from perdure.engine.importing.contract import Format
 from perdure.engine.index_folders import kept_settings
 from perdure.errors import ConfigError, PluginError
-from perdure.index.contract import Embedder, KeptIndex
+from perdure.index.contract import Embedder, NodeIndex
 from perdure.llm.contract import Completer
 from perdure.plugins import Group, create, offered
 from tests.support.packages import Install, installing
@@ -28,9 +28,9 @@ class Acme(DeviceLocalBackend):
 """
 
 EMBEDDER = """
-from perdure.index.embedders.hashing import Hashing
+from perdure.index.embedders.hashing import HashingEmbedder
 
-class Acme(Hashing):
+class Acme(HashingEmbedder):
     def __init__(self, settings):
         super().__init__(settings.dimension)
         self.settings = settings
@@ -99,7 +99,7 @@ SETTINGS = {
 
 KINDS: dict[Group, type] = {
     Group.EMBEDDER: Embedder,
-    Group.INDEX: KeptIndex,
+    Group.INDEX: NodeIndex,
     Group.LLM: Completer,
     Group.IMPORTER: Format,
 }

@@ -26,7 +26,7 @@ from examples.demo.stage import NotShownError, Say, Stage
 from examples.demo.talks import OWNER, made_up_key
 from perdure.config import load_config
 from perdure.errors import ConfigError, PerdureError
-from perdure.index.models.installed import find
+from perdure.index.embedders.model_files import find_model
 from perdure.surfaces import out
 from perdure.surfaces.cli import cli
 from perdure.surfaces.lazy import INTERRUPTED, PIPE_CLOSED, forget_output
@@ -136,7 +136,7 @@ def _borrow_model(home: Path) -> bool:
         models = load_config(os.environ).home / "models"
     except ConfigError:  # of a user whose config is none of the demo's business
         return False
-    if find(models) is None:
+    if find_model(models) is None:
         return False
     (home / "models").symlink_to(models)
     return True

@@ -79,7 +79,7 @@ if TYPE_CHECKING:
     from perdure.model.anchors import Anchors, Origin, Verdict
     from perdure.model.messages import LeftOut
     from perdure.proofs.proof import Proven
-    from perdure.safety.texts import Note, presentable
+    from perdure.safety.validation import Note, presentable
     from perdure.storage.history import BlamedLine, Event, Version
     from perdure.storage.sweep import Edits
 else:
@@ -115,7 +115,7 @@ else:
             "engine.restore": "Fate RewindStep Rewound",
             "engine.saving.saving": "Outcome Planned SessionCommit",
             "engine.sessions": "SessionInfo",
-            "safety.texts": "Note presentable",
+            "safety.validation": "Note presentable",
             "engine.provenance": "Claim Former Merged Provenance Quote Said",
             "engine.recomposition": "LineState ShownEmission ShownLine",
             "engine.versions": "Garbage Log Proof Verified check_proof",

@@ -12,7 +12,7 @@ from perdure.context.links import ScannedLinks
 from perdure.context.nodes import Nodes
 from perdure.context.relations import RelationReader, Relations
 from perdure.errors import ContextError, DamageError, ModelNotInstalledError, StorageError
-from perdure.index.stores.sqlite import SqliteIndex
+from perdure.index.sqlite.sqlite_index import SqliteIndex
 from perdure.model import RelationEdge, Uri
 from perdure.storage import Locator
 from perdure.storage.backends.memory import MemoryBackend
@@ -173,7 +173,7 @@ def test_where_the_index_can_not_be_had_every_node_is_read(
     def refused(*_: object, **__: object) -> None:
         raise error("it can't be read. Fix: mend it.")
 
-    monkeypatch.setattr(SqliteIndex, "leading_to", refused)
+    monkeypatch.setattr(SqliteIndex, "uris_linking_to", refused)
     kept.compare()
 
 

@@ -42,12 +42,12 @@ from perdure.engine.upkeep import Upkeep
 from perdure.engine.worker import Round, Worker
 from perdure.errors import PerdureError
 from perdure.index import memo, records
-from perdure.index.contract import Embedder, KeptIndex
-from perdure.index.embedders.hashing import Hashing
-from perdure.index.stores.sqlite import SqliteIndex
+from perdure.index.contract import Embedder, NodeIndex
+from perdure.index.embedders.hashing import HashingEmbedder
+from perdure.index.sqlite.sqlite_index import SqliteIndex
 from perdure.model import IndexRecord, Level, RequestContext, Role, Uri
 from perdure.model.record import ACCOUNT, OWNER_SPACE, VALID_AT, record_id
-from perdure.safety import texts
+from perdure.safety import validation
 from perdure.storage.history import History
 from perdure.storage.wrappers.view import View
 
@@ -95,7 +95,7 @@ def asks_nobody_for_reach(patch: Patch) -> None:
 def _filtering(patch: Patch, change: Any) -> None:  # noqa: ANN401 - whatever it does to filters
     filters = recalling._filters
 
-    def changed(index: KeptIndex, question: Question, ctx: RequestContext) -> dict[str, Any]:
+    def changed(index: NodeIndex, question: Question, ctx: RequestContext) -> dict[str, Any]:
         found: dict[str, Any] = filters(index, question, ctx)
         change(index, question, ctx, found)
         return found
@@ -104,7 +104,7 @@ def _filtering(patch: Patch, change: Any) -> None:  # noqa: ANN401 - whatever it
 
 
 def leaves_the_owners_out(patch: Patch) -> None:
-    def change(index: KeptIndex, _: object, ctx: RequestContext, found: dict[str, Any]) -> None:
+    def change(index: NodeIndex, _: object, ctx: RequestContext, found: dict[str, Any]) -> None:
         found[OWNER_SPACE] = tuple(index.owner_spaces(ctx.account_id)) or "user:x"
 
     _filtering(patch, change)
@@ -364,7 +364,7 @@ def demotes_whatever_the_filter_says(patch: Patch) -> None:
 
 
 def packs_what_was_remembered_to_the_letter(patch: Patch) -> None:
-    patch.setattr(texts, "presentable", str)
+    patch.setattr(validation, "presentable", str)
 
 
 # ---------------------------------------------------------------- keeping up
@@ -535,8 +535,10 @@ def takes_any_model_for_the_old_one(patch: Patch) -> None:
     named = indexes.index_name
 
     def whichever(embedder: Embedder | None, provider: str) -> str:
-        is_own = memo.embedder_id(embedder or Hashing(8)) == memo.embedder_id(Hashing(128))
-        return named(Hashing(256) if is_own else embedder, provider)
+        is_own = memo.embedder_id(embedder or HashingEmbedder(8)) == memo.embedder_id(
+            HashingEmbedder(128)
+        )
+        return named(HashingEmbedder(256) if is_own else embedder, provider)
 
     patch.setattr(indexes, "index_name", whichever)
 
@@ -554,7 +556,7 @@ def asks_endpoints_that_were_left(patch: Patch) -> None:
 
 
 def builds_beside_others(patch: Patch) -> None:
-    patch.setattr(SqliteIndex, "making", lambda *_, **__: nullcontext(enter_result=True))
+    patch.setattr(SqliteIndex, "build_lock", lambda *_, **__: nullcontext(enter_result=True))
 
 
 def starts_over(patch: Patch) -> None:

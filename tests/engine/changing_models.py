@@ -9,7 +9,7 @@ from perdure.app import Context
 from perdure.engine import worker
 from perdure.engine.building import Caught
 from perdure.engine.worker import Worker
-from perdure.index.embedders.hashing import Hashing
+from perdure.index.embedders.hashing import HashingEmbedder
 from perdure.model import ContextNode
 from tests.engine.remembering import ANA, opened
 
@@ -22,7 +22,7 @@ OLD, NEW = 256, 512
 """Dimensions, by which two hashing embedders differ."""
 
 
-class Counting(Hashing):
+class Counting(HashingEmbedder):
     """Knows which texts it was asked for, and is out of order when told to be."""
 
     def __init__(self, dimension: int) -> None:
@@ -49,7 +49,7 @@ def rewrite(context: Context, slug: str, content: str) -> None:
 
 def have_many(home: Path) -> None:
     """Have a memory of more than 200 places, with an index of the old embedder."""
-    with opened(home, embedder=Hashing(OLD)) as context:
+    with opened(home, embedder=HashingEmbedder(OLD)) as context:
         write(
             context,
             **{f"n{number}": f"Number {number} is about a thing." for number in range(MANY)},
@@ -67,7 +67,7 @@ def have_a_copy(home: Path, many: Path) -> None:
 def made_by(context: Context) -> int:
     """Return how many vectors the embedder of a memory had to make."""
     assert context.indexes.memo is not None
-    return context.indexes.memo.made
+    return context.indexes.memo.embedded_count
 
 
 def go_on(

@@ -14,7 +14,7 @@ from perdure.context.files import CONTENT
 from perdure.engine.recall.planning import plan
 from perdure.engine.recall.result import RecallResult
 from perdure.errors import ContextError, EmbeddingError
-from perdure.index.embedders.hashing import Hashing
+from perdure.index.embedders.hashing import HashingEmbedder
 from perdure.model import ContextNode, RelationEdge, RequestContext, Role, Uri
 from tests.engine.remembering import of
 from tests.support.hints import texts_of
@@ -36,7 +36,7 @@ _SECRET = re.compile(r"zq\d+k")
 _NAMED = re.compile(r"ctx://[a-z0-9/_-]*[a-z0-9]")
 
 
-class Moody(Hashing):
+class Moody(HashingEmbedder):
     """Can't embed what is poisoned, so that its event waits."""
 
     def embed_texts(self, texts: Sequence[str]) -> list[list[float]]:

@@ -16,9 +16,9 @@ from perdure.app import Context, open_context
 from perdure.config import EmbeddingSettings
 from perdure.engine import index_folders
 from perdure.errors import ConcurrentModificationError, EmbeddingError
-from perdure.index.account.schema import FORMAT
-from perdure.index.embedders.hashing import Hashing
+from perdure.index.embedders.hashing import HashingEmbedder
 from perdure.index.memo import embedder_id
+from perdure.index.sqlite.schema import FORMAT
 from perdure.model import ContextNode, RequestContext
 from tests.engine.changing_models import (
     ANSWER,
@@ -66,13 +66,13 @@ def snippets(context: Context, question: str) -> list[str]:
 
 def folder_of(home: Path, dimension: int) -> Path:
     """Return the folder of the index of a hashing embedder."""
-    (index,) = home.glob(f".perdure/histories/*/index/{embedder_id(Hashing(dimension))}-*")
+    (index,) = home.glob(f".perdure/histories/*/index/{embedder_id(HashingEmbedder(dimension))}-*")
     return index
 
 
 # ---------------------------------------------------------------- who answers meanwhile
 def test_old_vectors_answer_until_the_new_ones_are_made(home: Path) -> None:
-    with opened(home, embedder=Hashing(NEW)) as context:
+    with opened(home, embedder=HashingEmbedder(NEW)) as context:
         result = of(context).recall(BY_MEANING)
 
         assert (result.semantic, result.index_lag) == (True, 0)
@@ -102,14 +102,14 @@ def test_an_edit_by_hand_is_found_meanwhile(home: Path) -> None:
     (file,) = home.glob(".perdure/memory/**/Leaf.md")
     file.write_text(file.read_text().replace(ANSWER, "Photosynthesised."))
 
-    with opened(home, embedder=Hashing(NEW)) as context:
+    with opened(home, embedder=HashingEmbedder(NEW)) as context:
         assert snippets(context, BY_MEANING)[0] == "Photosynthesised."
 
 
 def test_an_open_memory_switches_by_itself(home: Path) -> None:
-    with opened(home, embedder=Hashing(NEW)) as asking:
+    with opened(home, embedder=HashingEmbedder(NEW)) as asking:
         assert texts_of(of(asking).recall(BY_MEANING))
-        with opened(home, embedder=Hashing(NEW)) as working:
+        with opened(home, embedder=HashingEmbedder(NEW)) as working:
             go_on(working)
 
         result = of(asking).recall(BY_MEANING)
@@ -120,22 +120,22 @@ def test_an_open_memory_switches_by_itself(home: Path) -> None:
 
 
 def test_how_far_it_is_is_told(home: Path) -> None:
-    with opened(home, embedder=Hashing(NEW)) as context:
+    with opened(home, embedder=HashingEmbedder(NEW)) as context:
         go_on(context, after(1))
 
         assert "127 of 212 places are embedded" in texts_of(of(context).recall(BY_MEANING))[0]
 
 
 def test_the_newest_that_is_finished_answers(home: Path) -> None:
-    with opened(home, embedder=Hashing(128)) as context:
+    with opened(home, embedder=HashingEmbedder(128)) as context:
         context.indexes.upkeep.rebuild("local")
         write(context, newer="Something newer.")
         of(context).settle()
         newest = context.indexes.name
-    with opened(home, embedder=Hashing(64)) as context:
+    with opened(home, embedder=HashingEmbedder(64)) as context:
         go_on(context, after(1))  # is newer, and not finished
 
-    with opened(home, embedder=Hashing(NEW)) as context:
+    with opened(home, embedder=HashingEmbedder(NEW)) as context:
         assert newest.removesuffix(f"-{FORMAT}") in texts_of(of(context).recall(BY_MEANING))[0]
 
 
@@ -153,7 +153,7 @@ def test_old_vectors_that_are_far_behind_are_not_brought_up(home: Path) -> None:
     with opened(home, semantic=False) as context:
         write(context, **{f"more{number}": f"More {number}." for number in range(MANY)})
 
-    with opened(home, embedder=Hashing(NEW)) as context:
+    with opened(home, embedder=HashingEmbedder(NEW)) as context:
         result = of(context).recall(BY_MEANING)
 
         assert not result.semantic
@@ -166,7 +166,7 @@ def test_old_vectors_that_prove_damaged_leave_the_words(home: Path) -> None:
     file = folder_of(home, OLD) / "local.sqlite"
     file.write_bytes(file.read_bytes()[:40_960] + b"x" * 40_960)
 
-    with opened(home, embedder=Hashing(NEW)) as context:
+    with opened(home, embedder=HashingEmbedder(NEW)) as context:
         results = [of(context).recall("photosynthesis") for _ in range(2)]
 
         assert [result.hits[0].snippet for result in results] == [ANSWER] * 2
@@ -254,7 +254,7 @@ def test_settings_that_are_damaged_or_hostile_are_passed_over(besieged: Path, wh
     index_folders.keep_settings(file.parent, EmbeddingSettings("hashing", dimension=OLD))
     HOSTILE[what](file)
 
-    with opened(besieged, embedder=Hashing(NEW)) as context:
+    with opened(besieged, embedder=HashingEmbedder(NEW)) as context:
         result = of(context).recall("photosynthesis")
 
     assert not result.semantic
@@ -267,7 +267,7 @@ def test_what_was_damaged_is_written_again_by_who_has_the_model(home: Path) -> N
     file = folder_of(home, OLD) / index_folders.FILE
     _write(file, b"{}")
 
-    with opened(home, embedder=Hashing(OLD)) as context:
+    with opened(home, embedder=HashingEmbedder(OLD)) as context:
         of(context).recall("x")
 
     assert json.loads(file.read_text())["dimension"] == OLD
@@ -300,10 +300,10 @@ def test_each_text_is_embedded_once_for_each_model(home: Path) -> None:
 
 
 def test_who_goes_back_embeds_nothing(home: Path) -> None:
-    with opened(home, embedder=Hashing(NEW)) as context:
+    with opened(home, embedder=HashingEmbedder(NEW)) as context:
         go_on(context)
         context.indexes.prune()
-    with opened(home, embedder=Hashing(OLD)) as context:
+    with opened(home, embedder=HashingEmbedder(OLD)) as context:
         assert of(context).recall(BY_MEANING).semantic  # by the vectors of the other
         go_on(context)
 
@@ -328,7 +328,7 @@ def test_what_was_stopped_goes_on_and_embeds_nothing_twice(home: Path, steps: in
 
 
 def test_what_is_right_is_not_written_again(home: Path) -> None:
-    with opened(home, embedder=Hashing(NEW)) as context:
+    with opened(home, embedder=HashingEmbedder(NEW)) as context:
         go_on(context, after(1))
         before = context.indexes.upkeep.following.index.stamps("local")
         written: list[int] = []
@@ -357,7 +357,7 @@ def _everything_changes(context: Context) -> None:
 
 @pytest.mark.parametrize("step", [1, 2])
 def test_nodes_may_change_while_it_is_made(home: Path, step: int) -> None:
-    with opened(home, embedder=Hashing(NEW)) as context:
+    with opened(home, embedder=HashingEmbedder(NEW)) as context:
         go_on(context, at_step(step, lambda: _everything_changes(context)))
 
         assert texts_of(of(context).recall("x")) == ()
@@ -379,7 +379,7 @@ def test_what_comes_in_great_numbers_is_made_before_it_switches(home: Path) -> N
 
 
 def test_what_is_taken_out_meanwhile_is_put_back(home: Path) -> None:
-    with opened(home, embedder=Hashing(NEW)) as context:
+    with opened(home, embedder=HashingEmbedder(NEW)) as context:
         index = context.indexes.upkeep.following.index
 
         go_on(context, at_step(1, lambda: index.delete_account_data("local")))
@@ -393,7 +393,7 @@ def test_events_that_arrive_meanwhile_are_worked_on(home: Path) -> None:
     def ask() -> None:
         found.append(len(context.outbox.list_unfinished("local")))
 
-    with opened(home, embedder=Hashing(NEW)) as context:
+    with opened(home, embedder=HashingEmbedder(NEW)) as context:
         write(context, event="An event.")
         assert len(context.outbox.list_unfinished("local")) == 1
         go_on(context, at_step(1, ask))
@@ -453,7 +453,7 @@ def test_a_text_that_can_not_be_embedded_does_not_stop_the_rest(home: Path) -> N
 
 # ---------------------------------------------------------------- what may go
 def test_the_one_that_answers_is_never_removed(home: Path) -> None:
-    with opened(home, embedder=Hashing(NEW)) as context:
+    with opened(home, embedder=HashingEmbedder(NEW)) as context:
         go_on(context, after(1))
 
         assert context.indexes.prune() == []
@@ -471,14 +471,14 @@ def test_the_one_that_answers_is_never_removed(home: Path) -> None:
 
 
 def test_one_that_answers_for_another_account_is_never_removed(home: Path) -> None:
-    with opened(home, embedder=Hashing(NEW)) as context:
+    with opened(home, embedder=HashingEmbedder(NEW)) as context:
         go_on(context)
         used = context.indexes.name
-    with opened(home, embedder=Hashing(OLD)) as context:
+    with opened(home, embedder=HashingEmbedder(OLD)) as context:
         write_elsewhere(context)
         context.indexes.upkeep.rebuild("elsewhere")
         old = context.indexes.name
-    with opened(home, embedder=Hashing(NEW)) as context:
+    with opened(home, embedder=HashingEmbedder(NEW)) as context:
         assert context.indexes.present("elsewhere").meanwhile
 
         assert context.indexes.prune() == []
@@ -579,7 +579,7 @@ _WORK = """
 import os, sys
 from pathlib import Path
 from perdure.artifacts import ArtifactStore
-from perdure.index.stores.sqlite import SqliteIndex
+from perdure.index.sqlite.sqlite_index import SqliteIndex
 from tests.engine.changing_models import NEW, Counting, go_on
 from tests.engine.remembering import opened
 
@@ -655,7 +655,7 @@ def test_killed_at_any_point_it_loses_nothing_and_embeds_nothing_again(home: Pat
 
     assert deaths >= 4
     assert embedded_again(home / "embedded") == []
-    with opened(home, embedder=Hashing(NEW)) as context:
+    with opened(home, embedder=HashingEmbedder(NEW)) as context:
         assert texts_of(of(context).recall(BY_MEANING)) == ()
         assert context.indexes.upkeep.verify("local").holds
         assert made_by(context) == 0

@@ -24,7 +24,7 @@ from perdure.errors import (
 )
 from perdure.model import ContextNode, RequestContext, Role, Uri
 from perdure.model.transcript import Message, parse
-from perdure.safety.texts import common
+from perdure.safety.validation import shared_prefix
 from tests.support.validate.tokens import token
 
 ANA = RequestContext("local", "ana")
@@ -185,7 +185,7 @@ def test_whatever_is_appended_twice_is_there_once(
 
     assert appended(once, new, replace_last=replace_last) is once
     assert list(once[len(once) - len(new) :]) == new, "all that is given is there, at the end"
-    kept = common(before, once)
+    kept = shared_prefix(before, once)
     if replace_last is False:
         assert kept == len(before), "nothing is replaced"
     assert all(each.role != "user" for each in before[kept + 1 :]), "only the last exchange is"
@@ -201,7 +201,7 @@ def test_whatever_is_committed_changes_the_last_exchange_only(
     except NodeExistsError:
         return
 
-    kept = common(before, after)
+    kept = shared_prefix(before, after)
     assert all(each.role != "user" for each in before[kept + 1 :])
     assert kept or not before, "another conversation is refused"
     assert recommitted(after, said, place) is after

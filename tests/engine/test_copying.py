@@ -20,9 +20,9 @@ from perdure.engine.building import Made
 from perdure.engine.indexing import Indexer
 from perdure.engine.past import Copying, Moments
 from perdure.errors import EmbeddingError
-from perdure.index.embedders.hashing import Hashing
-from perdure.index.filters import root
-from perdure.index.stores.sqlite import SqliteIndex
+from perdure.index.embedders.hashing import HashingEmbedder
+from perdure.index.filters import root_digest
+from perdure.index.sqlite.sqlite_index import SqliteIndex
 from perdure.model import Uri
 from perdure.storage import Locator
 from tests.engine.histories import (
@@ -48,7 +48,7 @@ def told(context: Context, state: IndexState) -> tuple[object, ...]:
     found = answers(lambda q, who: of(context, who).recall(q, at=state).hits)
     index = context.indexes.pasts("local").at(state).index
     stamps = index.stamps("local")
-    return found, stamps, root(stamps), index.check("local"), index.owner_spaces("local")
+    return found, stamps, root_digest(stamps), index.check("local"), index.owner_spaces("local")
 
 
 def forget(context: Context) -> None:
@@ -148,7 +148,7 @@ def test_each_moment_is_made_out_of_any_other(tmp_path: Path, steps: list[Step])
             compare(context, *asked)
 
 
-class Moody(Hashing):
+class Moody(HashingEmbedder):
     """Can't embed what is about cats, until it can."""
 
     hates = "cat"

@@ -8,7 +8,7 @@ import pytest
 from perdure.app import open_context
 from perdure.engine.worker import Worker
 from perdure.errors import StorageFullError
-from perdure.index.stores.sqlite import SqliteIndex
+from perdure.index.sqlite.sqlite_index import SqliteIndex
 from perdure.storage.joint import Joint
 from tests.engine.remembering import ANA, of, opened, uris
 

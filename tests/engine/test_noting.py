@@ -13,8 +13,8 @@ from perdure.engine.lasting import with_lasting
 from perdure.engine.learn.review import id_of
 from perdure.engine.memory import Memory
 from perdure.errors import DamageError
-from perdure.index.account.schema import SHOWN_FILES, Notes, read_notes
-from perdure.index.stores.sqlite import SqliteIndex
+from perdure.index.sqlite.schema import SHOWN_FILES, BriefingRecords, read_briefing_records
+from perdure.index.sqlite.sqlite_index import SqliteIndex
 from perdure.model import ContextNode, IndexRecord
 from perdure.model.record import Level
 from perdure.model.values import JSON
@@ -35,8 +35,8 @@ def database(tmp_path: Path) -> Path:
     return path
 
 
-def notes(tmp_path: Path, project: str = "ours", most: int = 10) -> Notes:
-    found = read_notes(database(tmp_path), project, most)
+def notes(tmp_path: Path, project: str = "ours", most: int = 10) -> BriefingRecords:
+    found = read_briefing_records(database(tmp_path), project, most)
     assert found is not None
     return found
 
@@ -83,7 +83,7 @@ def test_a_note_that_is_none_any_more_is_gone(memory: Memory, tmp_path: Path) ->
         memory._parts.nodes.delete_node(f"{ME}/note/b", memory.caller)
         memory.settle()
 
-        assert notes(tmp_path) == Notes(notes(tmp_path).cursor, [], [])
+        assert notes(tmp_path) == BriefingRecords(notes(tmp_path).cursor, [], [])
 
 
 def test_only_the_newest_are_read(memory: Memory, tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_check_sees_notes_that_are_not_those_of_the_records(
 def test_what_is_no_index_has_no_notes(tmp_path: Path) -> None:
     (tmp_path / "x.sqlite").write_bytes(b"nonsense" * 999)
 
-    assert read_notes(tmp_path / "x.sqlite", "ours", 10) is None
+    assert read_briefing_records(tmp_path / "x.sqlite", "ours", 10) is None
 
 
 def test_what_may_last_is_the_same_whether_it_was_known_or_is_found_out(memory: Memory) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from perdure.errors import InvalidValueError
 from perdure.index import records
-from perdure.index.records import CHARACTERS, embedded, is_whole, records_of, whole_id
+from perdure.index.records import CHARACTERS, embedding_text, is_whole, records_of, whole_id
 from perdure.model import ContextNode, IndexRecord, Level
 from perdure.model.record import record_id
 from perdure.model.speech import Kind, speech_of
@@ -224,9 +224,9 @@ class TestSessions:
         (plain,) = passages_of(note("Light."))
         (headed,) = passages_of(note("# Colours\n\n## Night\n\nDark.\n"))
 
-        assert embedded(said) == "Ana: I adopted a cat."
-        assert embedded(plain) == "Light."
-        assert embedded(headed) == "Colours · Night: Dark."
+        assert embedding_text(said) == "Ana: I adopted a cat."
+        assert embedding_text(plain) == "Light."
+        assert embedding_text(headed) == "Colours · Night: Dark."
 
     @pytest.mark.parametrize(
         "heading",

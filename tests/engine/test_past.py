@@ -16,7 +16,7 @@ from perdure.app import Context
 from perdure.artifacts import IndexState
 from perdure.engine.briefing import Briefing, Scope, brief
 from perdure.engine.past import KEPT
-from perdure.index.embedders.hashing import Hashing
+from perdure.index.embedders.hashing import HashingEmbedder
 from perdure.storage import Locator, walk
 from perdure.storage.wrappers.view import View
 from tests.engine.histories import STEPS, Step, answers, done
@@ -149,7 +149,7 @@ def thrown_away(home: Path) -> None:
 
 
 # ---------------------------------------------------------------- examples
-class Counting(Hashing):
+class Counting(HashingEmbedder):
     def __init__(self) -> None:
         super().__init__()
         self.asked = 0

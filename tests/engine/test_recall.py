@@ -12,7 +12,7 @@ import perdure
 from perdure.app import Context
 from perdure.engine.recall.packing import tokens_in
 from perdure.errors import InvalidValueError
-from perdure.index.embedders.hashing import Hashing
+from perdure.index.embedders.hashing import HashingEmbedder
 from perdure.model import ContextNode
 from perdure.testing.requirement import requirement
 from tests.engine.remembering import ADMIN, ANA, BOB, EVE, of, opened, save_all, uris
@@ -315,7 +315,7 @@ def test_with_a_model_meaning_takes_part(tmp_path: Path) -> None:
     assert "meaning" in result.hits[0].parts
 
 
-class Broken(Hashing):
+class Broken(HashingEmbedder):
     """Fails when it is asked for one text, as recall does."""
 
     def embed_texts(self, texts: object) -> list[list[float]]:
@@ -337,7 +337,7 @@ def test_a_question_that_can_not_be_embedded_is_answered_by_words(
 ) -> None:
     with opened(tmp_path) as context:
         save_all(of(context))
-        monkeypatch.setattr(Hashing, "embed_texts", Broken.embed_texts)
+        monkeypatch.setattr(HashingEmbedder, "embed_texts", Broken.embed_texts)
         result = of(context).recall("tabs or spaces")
 
     assert (result.hits[0].uri, result.semantic, result.index_lag) == (TABS, False, 0)
@@ -424,7 +424,7 @@ def test_a_damaged_memo_is_thrown_away_and_made_again(tmp_path: Path) -> None:
     assert result.hits == before
 
 
-class Foreign(Hashing):
+class Foreign(HashingEmbedder):
     """Raises what none of our errors is, for one text."""
 
     def embed_texts(self, texts: Sequence[str]) -> list[list[float]]:

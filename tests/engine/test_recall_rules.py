@@ -11,7 +11,7 @@ from perdure.engine.building import Made
 from perdure.engine.indexing import Following, Indexer, Told
 from perdure.engine.lasting import KnownRecords
 from perdure.engine.summaries import Beginning
-from perdure.index.embedders.hashing import Hashing
+from perdure.index.embedders.hashing import HashingEmbedder
 from perdure.index.memo import VectorMemo
 from perdure.model import ContextNode, Uri
 from tests.engine.remembering import ANA, BOB, of, opened, save_all, uris
@@ -24,7 +24,7 @@ TALK = [
 ]
 
 
-class Meaningful(Hashing):
+class Meaningful(HashingEmbedder):
     """Knows that a cat is a feline: what speaks of either is near, and all else is far."""
 
     def embed_texts(self, texts: Sequence[str]) -> list[list[float]]:
@@ -179,7 +179,7 @@ def test_who_read_before_somebody_else_wrote_looks_again(tmp_path: Path) -> None
 
 
 # ---------------------------------------------------------------- vectors
-class Counting(Hashing):
+class Counting(HashingEmbedder):
     def __init__(self, dimension: int = 64) -> None:
         super().__init__(dimension)
         self.asked: list[str] = []

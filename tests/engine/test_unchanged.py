@@ -15,7 +15,7 @@ from perdure.context.nodes import Nodes
 from perdure.engine import exporting
 from perdure.engine.upkeep import Kind
 from perdure.errors import ArchiveError, FileInTheWayError
-from perdure.index.stores.sqlite import SqliteIndex
+from perdure.index.sqlite.sqlite_index import SqliteIndex
 from tests.engine.carrying.memories import Machine, fill
 
 TABS = "ctx://local/users/ana/memories/preference/tabs"

@@ -52,7 +52,7 @@ def test_every_folder_above_a_node_is_summed_up(context: Context, *, rebuilt: bo
 
     memories = record_id("ctx://local/users/ana/memories", Level.ABSTRACT)
     filters = {ACCOUNT: "local", OWNER_SPACE: "user:ana"}
-    found = context.indexes.upkeep.following.index.look([memories], filters)
+    found = context.indexes.upkeep.following.index.hits_by_id([memories], filters)
     assert [hit.text for hit in found] == ["memories: event, preference"]
 
 

@@ -18,7 +18,7 @@ from perdure.context.reading import Stored
 from perdure.engine.building import Caught, Made
 from perdure.engine.worker import Round, Worker
 from perdure.errors import ConcurrentModificationError, EmbeddingError, NodeNotFoundError
-from perdure.index.embedders.hashing import Hashing
+from perdure.index.embedders.hashing import HashingEmbedder
 from perdure.model import ContextNode, EventStatus, EventType, OutboxEvent, RelationEdge, Uri
 from perdure.testing.requirement import requirement
 from tests.engine.remembering import ANA, of, opened, save_all, uris
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("agfs")
 FOLDER = "ctx://local/users/ana/memories/preference"
 
 
-class Moving(Hashing):
+class Moving(HashingEmbedder):
     """Poisoned by one text, and out of order on some days."""
 
     def __init__(self) -> None:
@@ -306,7 +306,7 @@ def test_two_who_index_at_once_do_not_undo_each_other(context: Context) -> None:
 _WORK = """
 import os, sys
 from pathlib import Path
-from perdure.index.stores import sqlite
+from perdure.index.sqlite import sqlite_index
 from perdure.engine.outbox import OutboxStore
 from tests.engine.remembering import opened
 from perdure.engine.worker import Worker
@@ -327,7 +327,7 @@ def dying(owner, name):
         return result
     setattr(owner, name, run)
 
-dying(sqlite.SqliteIndex, "replace")
+dying(sqlite_index.SqliteIndex, "replace")
 for name in ("try_acquire", "mark_done", "release"):
     dying(OutboxStore, name)
 with opened(Path(sys.argv[1])) as context:

@@ -10,14 +10,21 @@ from pathlib import Path
 from typing import Any
 
 from perdure.errors import InvalidValueError
-from perdure.index.account.rows import last_change
 from perdure.index.contract import Filters
-from perdure.index.filters import NAMED, Filing, Sought, check_cursor, sought, stamp
-from perdure.index.stores.sqlite import SqliteIndex
+from perdure.index.filters import (
+    TEXT_FILTERS,
+    ParsedFilters,
+    RecordFilters,
+    check_cursor,
+    parse_filters,
+    stamp,
+)
+from perdure.index.sqlite.rows import last_change
+from perdure.index.sqlite.sqlite_index import SqliteIndex
 from perdure.model import IndexRecord, Level, SeedHit, Uri, check_owner_space
 from perdure.model.record import ACCOUNT, OWNER_SPACE
 from perdure.testing.index import reference as plain
-from perdure.testing.index.reference import Kept, MemoryIndex
+from perdure.testing.index.reference import MemoryIndex, ReferenceRecord
 
 Hits = list[SeedHit]
 A_MOMENT = 0.002
@@ -65,10 +72,10 @@ class Asking(MemoryIndex):
 class Admitting(MemoryIndex):
     """Lets something else through; what, a subclass says."""
 
-    def sought(self, wanted: Sought) -> Sought:
+    def sought(self, wanted: ParsedFilters) -> ParsedFilters:
         raise NotImplementedError
 
-    def _admitted(self, wanted: Sought) -> list[Kept]:
+    def _admitted(self, wanted: ParsedFilters) -> list[ReferenceRecord]:
         return super()._admitted(self.sought(wanted))
 
 
@@ -114,7 +121,7 @@ class FoldingAccounts(MemoryIndex):
             account = self.folded(str(kept.record.filters[ACCOUNT]))
             self._accounts.setdefault(account, {})[kept.record.id] = kept
 
-    def _admitted(self, wanted: Sought) -> list[Kept]:
+    def _admitted(self, wanted: ParsedFilters) -> list[ReferenceRecord]:
         return super()._admitted(replace(wanted, account=self.folded(wanted.account)))
 
 
@@ -195,7 +202,7 @@ class DeletesTheWholeNode(MemoryIndex):
             self._forget(account, partial(self._is_of, uris))
 
     @staticmethod
-    def _is_of(uris: set[str], kept: Kept) -> bool:
+    def _is_of(uris: set[str], kept: ReferenceRecord) -> bool:
         return kept.record.uri in uris
 
 
@@ -320,7 +327,7 @@ class Finding(MemoryIndex):
     def search_children(
         self, parent_uri: str, query_vector: Sequence[float], filters: Filters, top_k: int
     ) -> Hits:
-        admitted = self._admitted(sought(filters))
+        admitted = self._admitted(parse_filters(filters))
         parent = Uri.parse(parent_uri)
         children = [kept for kept in admitted if self.is_below(kept.record, parent)]
         return self._nearest(query_vector, children, top_k)
@@ -493,13 +500,13 @@ class MatchesWithTheWorst(MemoryIndex):
 
 
 class DropsTheSession(Admitting):
-    def sought(self, wanted: Sought) -> Sought:
+    def sought(self, wanted: ParsedFilters) -> ParsedFilters:
         texts = {name: each for name, each in wanted.texts.items() if name != "session_id"}
         return replace(wanted, texts=texts)
 
 
 class FoldsValues(Admitting):
-    def sought(self, wanted: Sought) -> Sought:
+    def sought(self, wanted: ParsedFilters) -> ParsedFilters:
         texts = {
             name: each | {value.upper() for value in each} for name, each in wanted.texts.items()
         }
@@ -511,7 +518,7 @@ class TakesAbsentForEmpty(MemoryIndex):
         names = ("context_type", "category", "session_id", "parent_uri")
         empty = dict.fromkeys(names, "")
         for kept in fresh:
-            filed = Filing({**empty, **kept.filed.texts}, kept.filed.since, kept.filed.until)
+            filed = RecordFilters({**empty, **kept.filed.texts}, kept.filed.since, kept.filed.until)
             super()._put([replace(kept, filed=filed)])
 
 
@@ -529,18 +536,18 @@ class TakesAnEmptyListForAll(Filtering):
 
 
 class DropsTheLevel(Admitting):
-    def sought(self, wanted: Sought) -> Sought:
+    def sought(self, wanted: ParsedFilters) -> ParsedFilters:
         return replace(wanted, levels=None)
 
 
 class DropsTheUri(Admitting):
-    def sought(self, wanted: Sought) -> Sought:
+    def sought(self, wanted: ParsedFilters) -> ParsedFilters:
         texts = {name: each for name, each in wanted.texts.items() if name != "uri"}
         return replace(wanted, texts=texts)
 
 
 class AppliesOneFilterOnly(Admitting):
-    def sought(self, wanted: Sought) -> Sought:
+    def sought(self, wanted: ParsedFilters) -> ParsedFilters:
         names = [OWNER_SPACE, *sorted(wanted.texts.keys() - {OWNER_SPACE})[:1]]
         return replace(wanted, texts={name: wanted.texts[name] for name in names})
 
@@ -549,7 +556,7 @@ class FiltersAfterTheLimit(MemoryIndex):
     def search_by_vector(self, query_vector: Sequence[float], filters: Filters, top_k: int) -> Hits:
         less = {name: value for name, value in filters.items() if name in {ACCOUNT, OWNER_SPACE}}
         best = super().search_by_vector(query_vector, less, top_k)
-        admitted = {kept.record.id for kept in self._admitted(sought(filters))}
+        admitted = {kept.record.id for kept in self._admitted(parse_filters(filters))}
         return [hit for hit in best if hit.id in admitted]
 
 
@@ -559,18 +566,18 @@ class FiltersTextsAfterTheLimit(MemoryIndex):
     ) -> Hits:
         less = {name: value for name, value in filters.items() if name in {ACCOUNT, OWNER_SPACE}}
         best = super().search_by_text(words, less, top_k, context_weight=context_weight)
-        admitted = {kept.record.id for kept in self._admitted(sought(filters))}
+        admitted = {kept.record.id for kept in self._admitted(parse_filters(filters))}
         return [hit for hit in best if hit.id in admitted]
 
 
 class DropsTheOwner(Admitting):
-    def sought(self, wanted: Sought) -> Sought:
+    def sought(self, wanted: ParsedFilters) -> ParsedFilters:
         texts = {name: each for name, each in wanted.texts.items() if name != OWNER_SPACE}
         return replace(wanted, texts=texts)
 
 
 class IgnoresTime(Admitting):
-    def sought(self, wanted: Sought) -> Sought:
+    def sought(self, wanted: ParsedFilters) -> ParsedFilters:
         return replace(wanted, times=None)
 
 
@@ -590,7 +597,7 @@ class PassesOverTheZone(Filtering):
 
 class PassesOverWhatItDoesNotKnow(Filtering):
     def filters(self, filters: Filters) -> Filters:
-        known = (*NAMED, ACCOUNT, "uri", "level", "valid_at")
+        known = (*TEXT_FILTERS, ACCOUNT, "uri", "level", "valid_at")
         return {name: value for name, value in filters.items() if name in known}
 
 
@@ -674,7 +681,7 @@ class RefusesDeletedAccounts(MemoryIndex):
         self._deleted.add(account_id)
         return super().delete_account_data(account_id)
 
-    def _admitted(self, wanted: Sought) -> list[Kept]:
+    def _admitted(self, wanted: ParsedFilters) -> list[ReferenceRecord]:
         return [] if wanted.account in self._deleted else super()._admitted(wanted)
 
 
@@ -965,42 +972,48 @@ class SuspectsEverything(MemoryIndex):
 
 
 class LooksWithoutFilters(MemoryIndex):
-    def look(self, ids: Sequence[str], filters: Filters) -> Hits:
+    def hits_by_id(self, ids: Sequence[str], filters: Filters) -> Hits:
         everyone = {ACCOUNT: filters[ACCOUNT], OWNER_SPACE: [*self.owner_spaces("acme")]}
-        return super().look(ids, everyone)
+        return super().hits_by_id(ids, everyone)
 
 
 class LooksInTheOrderAsked(MemoryIndex):
-    def look(self, ids: Sequence[str], filters: Filters) -> Hits:
-        return sorted(super().look(ids, filters), key=lambda hit: list(ids).index(hit.id))
+    def hits_by_id(self, ids: Sequence[str], filters: Filters) -> Hits:
+        return sorted(super().hits_by_id(ids, filters), key=lambda hit: list(ids).index(hit.id))
 
 
 class NotesTheOldestFirst(MemoryIndex):
-    def noted(self, filters: Filters, top_k: int, names: Collection[str] | None = None) -> Hits:
-        return super().noted(filters, 1000, names)[::-1][:top_k]
+    def briefing_hits(
+        self, filters: Filters, top_k: int, names: Collection[str] | None = None
+    ) -> Hits:
+        return super().briefing_hits(filters, 1000, names)[::-1][:top_k]
 
 
 class NotesForEverybody(MemoryIndex):
-    def noted(self, filters: Filters, top_k: int, names: Collection[str] | None = None) -> Hits:
-        return super().noted({**filters, "owner_space": "user:ana"}, top_k, names)
+    def briefing_hits(
+        self, filters: Filters, top_k: int, names: Collection[str] | None = None
+    ) -> Hits:
+        return super().briefing_hits({**filters, "owner_space": "user:ana"}, top_k, names)
 
 
 class NotesWhateverIsNamed(MemoryIndex):
-    def noted(self, filters: Filters, top_k: int, names: Collection[str] | None = None) -> Hits:
+    def briefing_hits(
+        self, filters: Filters, top_k: int, names: Collection[str] | None = None
+    ) -> Hits:
         del names
-        return super().noted(filters, top_k)
+        return super().briefing_hits(filters, top_k)
 
 
 class LeadsByAnyName(MemoryIndex):
-    def leading_to(self, account_id: str, names: Collection[str]) -> list[str]:
+    def uris_linking_to(self, account_id: str, names: Collection[str]) -> list[str]:
         every = [kept.record for kept in self._all_of(account_id)]
         return sorted({r.uri for r in every if any(name in str(r.payload) for name in names)})
 
 
 class LeadsFromWhatIsGone(MemoryIndex):
-    def leading_to(self, account_id: str, names: Collection[str]) -> list[str]:
+    def uris_linking_to(self, account_id: str, names: Collection[str]) -> list[str]:
         found: dict[str, list[str]] = self.__dict__.setdefault("found", {})
-        return found.setdefault(str(names), super().leading_to(account_id, names))
+        return found.setdefault(str(names), super().uris_linking_to(account_id, names))
 
 
 # ---------------------------------------------------------------- together
@@ -1052,7 +1065,7 @@ class GivesWayToOthers(SqliteIndex):
     _written = 0
 
     def upsert(self, records: Sequence[IndexRecord]) -> None:
-        file = self._files._opened(str(records[0].filters[ACCOUNT]))
+        file = self._databases._opened(str(records[0].filters[ACCOUNT]))
         with file.reading() as db:
             is_alone = last_change(db, file.account).seq == self._written
         if is_alone:

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 from typing import Any
 
-from perdure.index.embedders.hashing import Hashing
+from perdure.index.embedders.hashing import HashingEmbedder
 
 DIMENSION = 64
 
@@ -65,7 +65,7 @@ class Handler(BaseHTTPRequestHandler):
 
 def rows_for(texts: list[str]) -> list[dict[str, Any]]:
     # Not of unit length, as few are.
-    vectors = Hashing(DIMENSION).embed_texts(texts)
+    vectors = HashingEmbedder(DIMENSION).embed_texts(texts)
     return [
         {"object": "embedding", "index": at, "embedding": [3 * number for number in vector]}
         for at, vector in enumerate(vectors)

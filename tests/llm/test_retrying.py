@@ -9,12 +9,12 @@ from perdure.errors import (
     RequestRefusedError,
     ServiceUnreachableError,
 )
-from perdure.llm.asking import Asking
-from perdure.llm.contract import Answer, Message, Request
-from perdure.llm.wire import OpenAICompatible
-from tests.llm.services import USAGE, Server, breaks_off, fails, says, serving
+from perdure.llm.client import LLMClient
+from perdure.llm.contract import Answer, ChatMessage, Request
+from perdure.llm.services import OpenAICompleter
+from tests.llm.fake_services import USAGE, Server, breaks_off, fails, says, serving
 
-HELLO = Request((Message("user", "Hello."),))
+HELLO = Request((ChatMessage("user", "Hello."),))
 
 
 class Time:
@@ -44,20 +44,22 @@ def time() -> Time:
 
 
 @pytest.fixture
-def asking(server: Server, time: Time) -> Asking:
-    return Asking(OpenAICompatible(server.openai()), sleep=time.sleep, clock=time.clock)
+def asking(server: Server, time: Time) -> LLMClient:
+    return LLMClient(OpenAICompleter(server.openai()), sleep=time.sleep, clock=time.clock)
 
 
-def test_a_failure_that_passes_is_not_noticed(server: Server, asking: Asking, time: Time) -> None:
+def test_a_failure_that_passes_is_not_noticed(
+    server: Server, asking: LLMClient, time: Time
+) -> None:
     server.acts.extend([fails(500), breaks_off])
-    server.script.say(Answer("Hi."))
+    server.script.add(Answer("Hi."))
 
     assert asking.ask(HELLO) == Answer("Hi.", usage=USAGE)
     assert len(time.slept) == 2
 
 
 def test_after_five_attempts_the_failure_is_told(
-    server: Server, asking: Asking, time: Time
+    server: Server, asking: LLMClient, time: Time
 ) -> None:
     server.acts.extend([fails(500)] * 9)
 
@@ -69,21 +71,21 @@ def test_after_five_attempts_the_failure_is_told(
 
 
 def test_waits_differ_so_that_not_all_come_back_at_once(
-    server: Server, asking: Asking, time: Time
+    server: Server, asking: LLMClient, time: Time
 ) -> None:
     for _ in range(3):
         server.acts.append(fails(500))
-        server.script.say(Answer("Hi."))
+        server.script.add(Answer("Hi."))
         asking.ask(HELLO)
 
     assert len(set(time.slept)) == 3
 
 
 def test_a_service_is_left_alone_for_as_long_as_it_asks(
-    server: Server, asking: Asking, time: Time
+    server: Server, asking: LLMClient, time: Time
 ) -> None:
     server.acts.append(fails(429, Retry_After="77"))
-    server.script.say(Answer("Hi."))
+    server.script.add(Answer("Hi."))
 
     asking.ask(HELLO)
 
@@ -91,7 +93,7 @@ def test_a_service_is_left_alone_for_as_long_as_it_asks(
 
 
 def test_a_wait_past_the_end_of_the_time_is_not_begun(
-    server: Server, asking: Asking, time: Time
+    server: Server, asking: LLMClient, time: Time
 ) -> None:
     server.acts.append(fails(429, Retry_After="301"))
 
@@ -102,17 +104,17 @@ def test_a_wait_past_the_end_of_the_time_is_not_begun(
 
 def test_all_attempts_together_have_the_time_of_one_call(server: Server, time: Time) -> None:
     server.acts.extend([fails(500)] * 9)
-    completer = OpenAICompatible(server.openai())
+    completer = OpenAICompleter(server.openai())
 
     with pytest.raises(ServiceUnreachableError):
-        Asking(completer, seconds=4, sleep=time.sleep, clock=time.clock).ask(HELLO)
+        LLMClient(completer, seconds=4, sleep=time.sleep, clock=time.clock).ask(HELLO)
     assert time.now < 4
     assert len(server.asked) in {2, 3}  # for the waits vary
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
 def test_what_can_not_succeed_is_not_tried_again(
-    server: Server, asking: Asking, time: Time, status: int
+    server: Server, asking: LLMClient, time: Time, status: int
 ) -> None:
     server.acts.append(fails(status, Retry_After="1"))
 
@@ -121,7 +123,7 @@ def test_what_can_not_succeed_is_not_tried_again(
     assert (time.slept, len(server.asked)) == ([], 1)
 
 
-def test_an_answer_that_is_none_is_not_paid_for_again(server: Server, asking: Asking) -> None:
+def test_an_answer_that_is_none_is_not_paid_for_again(server: Server, asking: LLMClient) -> None:
     server.acts.append(says(b"oops"))
 
     with pytest.raises(AnswerMalformedError):

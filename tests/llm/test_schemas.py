@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from perdure.errors import InvalidValueError
-from perdure.llm.contract import check_schema, fault_in, is_closed
+from perdure.llm.contract import check_schema, find_fault, is_closed
 
 FITS: tuple[tuple[dict[str, Any], Any], ...] = (
     ({}, None),
@@ -49,7 +49,7 @@ REFUSED: dict[str, Any] = {
 def test_what_fits_has_no_fault(schema: dict[str, Any], value: Any) -> None:  # noqa: ANN401 - JSON
     check_schema({"type": "object", "properties": {"it": schema}}, "it")
 
-    assert fault_in(value, schema) is None
+    assert find_fault(value, schema) is None
 
 
 @pytest.mark.parametrize(("schema", "value", "place"), MISFITS)
@@ -60,7 +60,7 @@ def test_what_does_not_fit_is_told_with_its_place(
 ) -> None:
     check_schema({"type": "object", "properties": {"it": schema}}, "it")
 
-    found = fault_in(value, schema)
+    found = find_fault(value, schema)
 
     assert found is not None
     assert found[0] == place

@@ -15,30 +15,32 @@ from perdure.errors import (
     RequestRefusedError,
     ServiceUnreachableError,
 )
-from perdure.llm import wire
+from perdure.llm import services
 from perdure.llm.contract import (
     Answer,
-    Call,
+    ChatMessage,
     Completer,
-    Message,
     Refusal,
     Request,
-    Tool,
+    ToolCall,
+    ToolDefinition,
     Truncation,
     Usage,
 )
-from perdure.llm.wire import Anthropic, OpenAICompatible, Service
-from tests.llm import services
-from tests.llm.services import KEY, MODEL, USAGE, Act, Server, fails, replies, says, serving
+from perdure.llm.services import AnthropicCompleter, OpenAICompleter, Service
+from tests.llm import fake_services
+from tests.llm.fake_services import KEY, MODEL, USAGE, Act, Server, fails, replies, says, serving
 
 Open = Callable[..., Completer]
 
-HELLO = Request((Message("user", "Hello."),))
+HELLO = Request((ChatMessage("user", "Hello."),))
 SOON = 0.2
 """Seconds after which a service that never answers is given up."""
 LATER = 30.0
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string"}}}
-WANTS_JSON = Request((Message("system", "Be brief."), Message("user", "Hello.")), schema=SCHEMA)
+WANTS_JSON = Request(
+    (ChatMessage("system", "Be brief."), ChatMessage("user", "Hello.")), schema=SCHEMA
+)
 
 
 @pytest.fixture
@@ -52,7 +54,7 @@ def protocol(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-ADAPTERS: dict[str, Any] = {"openai": OpenAICompatible, "anthropic": Anthropic}
+ADAPTERS: dict[str, Any] = {"openai": OpenAICompleter, "anthropic": AnthropicCompleter}
 
 
 @pytest.fixture
@@ -73,7 +75,7 @@ def completer(open_: Open) -> Completer:
 
 # ---------------------------------------------------------------- asking
 def test_the_key_and_the_limit_are_sent(server: Server, completer: Completer) -> None:
-    server.script.say(Answer("Hi."))
+    server.script.add(Answer("Hi."))
 
     assert completer.complete(HELLO, seconds=LATER) == Answer("Hi.", usage=USAGE)
     assert server.asked[0]["model"] == MODEL
@@ -90,7 +92,7 @@ def test_nothing_in_the_environment_is_told_to_the_service(
     for name in ("OPENAI", "ANTHROPIC"):
         headers = "X-Secret: ambient\nAuthorization: Bearer ambient\nX-Api-Key: ambient"
         monkeypatch.setenv(f"{name}_CUSTOM_HEADERS", headers)
-    server.script.say(Answer("Hi."))
+    server.script.add(Answer("Hi."))
 
     open_().complete(HELLO, seconds=LATER)
 
@@ -105,9 +107,9 @@ def test_a_service_without_a_key_is_told_none(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "ambient")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer ambient\nX-Api-Key: ambient")
-    server.script.say(Answer("Hi."))
+    server.script.add(Answer("Hi."))
 
-    completer = OpenAICompatible(server.openai(api_key=""))
+    completer = OpenAICompleter(server.openai(api_key=""))
     completer.complete(HELLO, seconds=LATER)
 
     assert not {"authorization", "x-api-key"} & set(server.headers[0])
@@ -115,14 +117,14 @@ def test_a_service_without_a_key_is_told_none(
 
 def test_anthropic_is_not_asked_without_a_key(server: Server) -> None:
     with pytest.raises(InvalidValueError, match="Fix: set api_key_variable"):
-        Anthropic(server.anthropic(api_key=""))
+        AnthropicCompleter(server.anthropic(api_key=""))
 
 
 def test_the_limit_is_called_as_the_endpoint_calls_it(server: Server) -> None:
-    server.script.say(Answer("Hi."))
+    server.script.add(Answer("Hi."))
     service = server.openai(limit_name="max_completion_tokens", max_output_tokens=7)
 
-    completer = OpenAICompatible(service)
+    completer = OpenAICompleter(service)
     completer.complete(HELLO, seconds=LATER)
 
     assert server.asked[0]["max_completion_tokens"] == 7
@@ -136,7 +138,7 @@ def test_json_is_asked_for_in_the_one_configured_way(
 ) -> None:
     reply = Answer('{"a": "b"}')
     server.acts.append(
-        replies(services.as_the_tool_answer(reply) if structured == "tool" else reply)
+        replies(fake_services.as_the_tool_answer(reply) if structured == "tool" else reply)
     )
 
     answer = open_(structured=structured).complete(WANTS_JSON, seconds=LATER)
@@ -152,9 +154,9 @@ def test_json_is_asked_for_in_the_one_configured_way(
 
 def test_a_closed_schema_is_held_to_strictly(server: Server) -> None:
     closed = {**SCHEMA, "required": ["a"], "additionalProperties": False}
-    server.script.say(Answer("{}"), Answer("{}"))
+    server.script.add(Answer("{}"), Answer("{}"))
 
-    completer = OpenAICompatible(server.openai())
+    completer = OpenAICompleter(server.openai())
     completer.complete(Request(HELLO.messages, schema=closed), seconds=LATER)
     completer.complete(WANTS_JSON, seconds=LATER)
 
@@ -179,8 +181,8 @@ def test_a_fence_is_taken_off_where_the_model_was_only_told_to_write_json(
     "reply",
     [
         Answer("I won't."),
-        Answer(calls=(Call("other", "{}"),)),
-        Answer(calls=(Call("answer", "{}"), Call("answer", "{}"))),
+        Answer(calls=(ToolCall("other", "{}"),)),
+        Answer(calls=(ToolCall("answer", "{}"), ToolCall("answer", "{}"))),
     ],
 )
 def test_a_service_that_does_not_use_the_tool_for_its_answer_has_none(
@@ -193,35 +195,35 @@ def test_a_service_that_does_not_use_the_tool_for_its_answer_has_none(
 
 # ---------------------------------------------------------------- replies
 def test_refusals_and_truncations_tell_what_they_cost(server: Server, completer: Completer) -> None:
-    server.script.say(Refusal(Usage(7, 1)), Truncation(Usage(8, 2)))
+    server.script.add(Refusal(Usage(7, 1)), Truncation(Usage(8, 2)))
 
     assert completer.complete(HELLO, seconds=LATER) == Refusal(Usage(7, 1))
     assert completer.complete(HELLO, seconds=LATER) == Truncation(Usage(8, 2))
 
 
 def test_a_filter_of_the_service_is_a_refusal(server: Server) -> None:
-    told = services.openai(Answer(""))
+    told = fake_services.openai(Answer(""))
     told["choices"][0]["finish_reason"] = "content_filter"
     server.acts.append(says(json.dumps(told).encode()))
 
-    completer = OpenAICompatible(server.openai())
+    completer = OpenAICompleter(server.openai())
     assert completer.complete(HELLO, seconds=LATER) == Refusal(USAGE)
 
 
 def test_a_full_window_is_a_truncation(server: Server) -> None:
-    told = services.anthropic(Answer("")) | {"stop_reason": "model_context_window_exceeded"}
+    told = fake_services.anthropic(Answer("")) | {"stop_reason": "model_context_window_exceeded"}
     server.acts.append(says(json.dumps(told).encode()))
 
-    completer = Anthropic(server.anthropic())
+    completer = AnthropicCompleter(server.anthropic())
     assert completer.complete(HELLO, seconds=LATER) == Truncation(USAGE)
 
 
 def test_tokens_that_were_read_from_a_cache_or_put_there_count_as_read(server: Server) -> None:
-    told = services.anthropic(Answer("Hi."))
+    told = fake_services.anthropic(Answer("Hi."))
     told["usage"] |= {"cache_creation_input_tokens": 30, "cache_read_input_tokens": 4}
     server.acts.append(says(json.dumps(told).encode()))
 
-    completer = Anthropic(server.anthropic())
+    completer = AnthropicCompleter(server.anthropic())
     assert completer.complete(HELLO, seconds=LATER).usage == Usage(134, 20)
 
 
@@ -234,7 +236,7 @@ def test_a_service_that_does_not_say_what_it_used_is_not_believed_to_have_used_n
     protocol: str,
     usage: Any,  # noqa: ANN401 - JSON
 ) -> None:
-    write = services.openai if protocol == "openai" else services.anthropic
+    write = fake_services.openai if protocol == "openai" else fake_services.anthropic
     told: dict[str, Any] = {**write(Answer("Hi.")), "usage": usage}
     server.acts.append(says(json.dumps(told).encode()))
 
@@ -244,8 +246,8 @@ def test_a_service_that_does_not_say_what_it_used_is_not_believed_to_have_used_n
 def test_tools_are_called_with_arguments_as_the_model_wrote_them(
     server: Server, completer: Completer
 ) -> None:
-    server.script.say(Answer("Well.", (Call("save", '{"a": "é"}'), Call("other", "[1]"))))
-    request = Request(HELLO.messages, (Tool("save", "Save.", SCHEMA),))
+    server.script.add(Answer("Well.", (ToolCall("save", '{"a": "é"}'), ToolCall("other", "[1]"))))
+    request = Request(HELLO.messages, (ToolDefinition("save", "Save.", SCHEMA),))
 
     reply = completer.complete(request, seconds=LATER)
 
@@ -355,7 +357,7 @@ def test_a_date_to_wait_for_is_told_in_seconds(server: Server, completer: Comple
     assert caught.value.wait > 1_000_000_000
 
 
-@pytest.mark.parametrize("act", [services.never, services.stalls])
+@pytest.mark.parametrize("act", [fake_services.never, fake_services.stalls])
 def test_a_service_that_falls_silent_is_given_up(
     server: Server, completer: Completer, act: Act
 ) -> None:
@@ -369,7 +371,7 @@ def test_a_service_that_falls_silent_is_given_up(
 def test_a_service_that_drips_is_given_up(
     server: Server, protocol: str, open_service: Open
 ) -> None:
-    server.acts.append(services.drips)
+    server.acts.append(fake_services.drips)
     ticks = count()
     completer = open_service(getattr(server, protocol)(clock=lambda: next(ticks)))
 
@@ -378,7 +380,7 @@ def test_a_service_that_drips_is_given_up(
     assert 30 < next(ticks) < 100
 
 
-@pytest.mark.parametrize("act", [services.breaks_off, services.hangs_up])
+@pytest.mark.parametrize("act", [fake_services.breaks_off, fake_services.hangs_up])
 def test_an_answer_that_breaks_off_may_have_been_paid(
     server: Server, completer: Completer, act: Act
 ) -> None:
@@ -390,7 +392,7 @@ def test_an_answer_that_breaks_off_may_have_been_paid(
 
 
 def test_the_body_of_an_error_is_not_read(server: Server, completer: Completer) -> None:
-    server.acts.append(services.floods_with_an_error)
+    server.acts.append(fake_services.floods_with_an_error)
 
     with pytest.raises(RequestRefusedError, match="status 400"):
         completer.complete(HELLO, seconds=LATER)
@@ -399,8 +401,8 @@ def test_the_body_of_an_error_is_not_read(server: Server, completer: Completer) 
 def test_of_a_flood_no_more_is_read_than_an_answer_can_be_long(
     server: Server, completer: Completer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wire, "MAX_ANSWER", 2_000_000)
-    server.acts.append(services.floods)
+    monkeypatch.setattr(services, "MAX_ANSWER", 2_000_000)
+    server.acts.append(fake_services.floods)
 
     with pytest.raises(AnswerMalformedError, match="longer than 2 MB"):
         completer.complete(HELLO, seconds=LATER)

@@ -17,7 +17,7 @@ import perdure.process
 from perdure.app.reading import open_to_read
 from perdure.context.layouts.notes import ABOUT
 from perdure.errors import AccessRefusedError, StorageUnavailableError
-from perdure.index.account import schema
+from perdure.index.sqlite import schema
 from perdure.process import offer_save_here, recall_here, state_path
 from perdure.process.searching import open_index
 from perdure.sqlite import DatabaseFile, ReadOnlyFile

@@ -80,7 +80,7 @@ def test_the_list_is_looked_at(here: Here) -> None:
     found = loaded(here, "recall-here", "--query", "SQLite")
 
     assert {name for name in found if name.startswith("perdure")} - ours()
-    assert "perdure.safety.texts" in found
+    assert "perdure.safety.validation" in found
 
 
 @pytest.mark.parametrize("arguments", [("recall-here",), ("state-path", "plan")])
@@ -89,5 +89,5 @@ def test_where_nothing_was_remembered_less_is_loaded(
 ) -> None:
     found = loaded(here, *arguments)
 
-    assert "perdure.safety.texts" not in found
+    assert "perdure.safety.validation" not in found
     assert not found & SLOW

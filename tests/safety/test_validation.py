@@ -12,9 +12,9 @@ from perdure.engine.learn.evidence import check_evidence, cid_of
 from perdure.errors import InvalidValueError, SecretRefusedError
 from perdure.model import CandidateMemory
 from perdure.model.transcript import Message
-from perdure.safety import instructions, secrets, texts
+from perdure.safety import injection, secrets, validation
 from perdure.safety.characters import visible
-from perdure.safety.instructions import INLINE_LABEL, LABEL
+from perdure.safety.injection import INLINE_LABEL, LABEL
 from perdure.safety.markup import inert
 from perdure.safety.secrets import Secret, SecretPolicy
 from perdure.testing.suite import examples
@@ -190,24 +190,24 @@ def unquoted(text: str) -> str:
     lines: list[str] = []
     after = False
     for line in text.split("\n"):
-        if line.startswith(instructions.LABEL):
-            quoted = line.removeprefix(instructions.LABEL)
-            lines.append(instructions._TEMPLATE.sub(lambda m: m[1] + m[2][1:], quoted))
-        elif not (after and line == instructions.END):
+        if line.startswith(injection.LABEL):
+            quoted = line.removeprefix(injection.LABEL)
+            lines.append(injection._TEMPLATE.sub(lambda m: m[1] + m[2][1:], quoted))
+        elif not (after and line == injection.END):
             lines.append(line)
-        after = line.startswith(instructions.LABEL)
+        after = line.startswith(injection.LABEL)
     return "\n".join(lines)
 
 
 class TestValidation:
     neutralised = staticmethod(neutralised)
     secrets_in = staticmethod(secrets.secrets_in)
-    masked = staticmethod(secrets.masked)
-    instructions_in = staticmethod(instructions.instructions_in)
-    quoted = staticmethod(instructions.quoted)
+    masked = staticmethod(secrets.mask)
+    instructions_in = staticmethod(injection.instructions_in)
+    quoted = staticmethod(injection.mark_quoted)
     unquoted = staticmethod(unquoted)
-    cleaned = staticmethod(texts.cleaned)
-    validated = staticmethod(texts.validated)
+    cleaned = staticmethod(validation.clean)
+    validated = staticmethod(validation.validate)
 
     # ------------------------------------------------------------ neutralised
     @pytest.mark.parametrize("text", PLAIN)
@@ -427,7 +427,7 @@ class TestValidation:
 
         check_evidence(clean, [Message.from_mapping({"role": "user", "content": said})])
         assert clean.content == f"{LABEL}I like tea. {ORDER} &lt;script>"
-        assert texts.presentable(clean.quote) == clean.content
+        assert validation.presentable(clean.quote) == clean.content
 
     def test_evidence_with_a_secret_is_refused_even_if_secrets_are_masked(self) -> None:
         said = f"my key is {GITHUB}"

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure.safety import instructions, passwords, secrets
+from perdure.safety import injection, passwords, secrets
 from perdure.testing.suite import examples
 from tests.support.validate.scoring import labelled
 
-ORDERS = [(needed, each) for needed, patterns in instructions._orders() for _, each in patterns]
+ORDERS = [(needed, each) for needed, patterns in injection._orders() for _, each in patterns]
 TEXTS = [each.text for each in labelled(Path(__file__).parents[1] / "data" / "secrets.json")]
 
 
@@ -34,7 +34,7 @@ def test_a_pattern_finds_the_same_from_where_its_words_begin(name: str) -> None:
     @given(text=st.lists(st.from_regex(pattern) | st.sampled_from(TEXTS), max_size=3).map("".join))
     @settings(max_examples=examples(20), deadline=None)
     def check(text: str) -> None:
-        found = [each.span() for each in passwords.named(text).matches(name)]
+        found = [each.span() for each in passwords.find_names(text).matches(name)]
         assert found == [each.span() for each in pattern.finditer(text)]
 
     check()
@@ -48,7 +48,9 @@ def test_words_are_found_in_every_letter_that_a_pattern_takes_for_theirs() -> No
         word = next(each for each in sorted(passwords._WORDS) if small in each)
         for letter in letters:
             if re.fullmatch(re.escape(small), letter, re.IGNORECASE):
-                assert passwords.named("\u00e9 " + word.replace(small, letter)).words[word] == [2]
+                assert passwords.find_names("\u00e9 " + word.replace(small, letter)).words[
+                    word
+                ] == [2]
 
 
 @pytest.mark.parametrize("number", range(len(secrets._services())))

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from perdure.safety.instructions import instructions_in
-from perdure.safety.secrets import Secret, masked, secrets_in
+from perdure.safety.injection import instructions_in
+from perdure.safety.secrets import Secret, mask, secrets_in
 from tests.support.validate.scoring import Score, labelled, score
 from tests.support.validate.tokens import token
 
@@ -32,7 +32,7 @@ def test_instructions_are_found_and_little_else(half: str) -> None:
 @pytest.mark.parametrize("text", labelled(SECRETS), ids=lambda each: each.name)
 def test_no_part_of_a_secret_that_was_found_is_left(text: object) -> None:
     given = text.text  # type: ignore[attr-defined]
-    result, found = masked(given)
+    result, found = mask(given)
 
     for each in found:
         assert given[each.start : each.end] not in result

@@ -8,7 +8,7 @@ import pytest
 
 from perdure.app import open_context
 from perdure.errors import AccessDeniedError, DamageError
-from perdure.index.embedders.hashing import Hashing
+from perdure.index.embedders.hashing import HashingEmbedder
 from perdure.model.values import JSON
 from tests.surfaces.nodes import MEMORIES, TABS, lines, one, perdure, refusal, told
 from tests.surfaces.terminals import at_a_terminal
@@ -19,7 +19,7 @@ pytestmark = [
 ]
 
 
-class CalledLong(Hashing):
+class CalledLong(HashingEmbedder):
     """Has a name that a folder can't have as it is, and that is wider than a column."""
 
     @property
@@ -142,7 +142,7 @@ class TestPrune:
 
     def test_the_index_of_another_model_goes_and_its_vectors_stay(self, indexed: Path) -> None:
         home = Path(os.environ["HOME"], ".perdure")
-        with open_context(os.environ, embedder=Hashing()) as context:
+        with open_context(os.environ, embedder=HashingEmbedder()) as context:
             context.memory.recall("tabs")
             context.memory.at("2100-01-01").recall("tabs")
             name = context.indexes.name
@@ -154,13 +154,13 @@ class TestPrune:
         (left,) = listed_indexes()
         assert left["answers"] is True
         assert list(home.glob("histories/*/past/*")) == []
-        with open_context(os.environ, embedder=Hashing()) as context:
+        with open_context(os.environ, embedder=HashingEmbedder()) as context:
             assert context.memory.recall("tabs").semantic
             assert context.indexes.memo is not None
-            assert context.indexes.memo.made == 0
+            assert context.indexes.memo.embedded_count == 0
 
     def test_one_who_has_it_open_makes_it_again(self, indexed: Path) -> None:
-        with open_context(os.environ, embedder=Hashing()) as context:
+        with open_context(os.environ, embedder=HashingEmbedder()) as context:
             before = context.memory.recall("tabs")
             told("index", "prune")
 

@@ -33,9 +33,9 @@ PYTHONS_OWN = {
 }
 NOT_THIS_QUESTION = {
     "perdure.engine.recall.times",
-    "perdure.safety.texts",
+    "perdure.safety.validation",
     "perdure.index.embedders.minilm",
-    "perdure.index.account.matrix",
+    "perdure.index.sqlite.matrix",
     "numpy",
 }
 WRITING = {

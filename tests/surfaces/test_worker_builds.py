@@ -13,8 +13,8 @@ import pytest
 
 from perdure.app import open_context
 from perdure.engine import building
-from perdure.index.embedders.hashing import Hashing
-from perdure.index.stores.sqlite import SqliteIndex
+from perdure.index.embedders.hashing import HashingEmbedder
+from perdure.index.sqlite.sqlite_index import SqliteIndex
 from perdure.model import ContextNode
 from tests.index.endpoints import Handler, Server, embeddings, says, serving
 from tests.surfaces.nodes import MEMORIES, one, perdure, told
@@ -28,7 +28,7 @@ MANY = 210
 @pytest.fixture
 def server(memory: Path) -> Iterator[Server]:
     """Have many memories, indexed by one model, and an endpoint that is to be the next one."""
-    with open_context(os.environ, embedder=Hashing()) as context:
+    with open_context(os.environ, embedder=HashingEmbedder()) as context:
         nodes = [
             ContextNode(uri=f"{MEMORIES}/event/n{number}", content=f"Number {number}, a thing.")
             for number in range(MANY)

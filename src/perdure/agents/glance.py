@@ -16,7 +16,7 @@ from perdure.context.files import FORGOTTEN, found_at
 from perdure.dataclass import replace
 from perdure.errors import DamageError, StorageError
 from perdure.harness.projects import identity_at, top_of
-from perdure.index.account.schema import LEXICAL, read_naming
+from perdure.index.sqlite.schema import LEXICAL, read_payloads_naming
 from perdure.model.aliases import Identity
 from perdure.sqlite import ReadOnlyFile
 from perdure.storage.contract import Layout
@@ -83,7 +83,7 @@ def at_a_glance(
     from perdure.app import caller_for
     from perdure.context.reading import NodeReader
     from perdure.engine.briefing import Scope
-    from perdure.index.stores.sqlite import SqliteIndex
+    from perdure.index.sqlite.sqlite_index import SqliteIndex
 
     reading = open_to_read(os.environ)
     databases, caller = reading.databases(), caller_for(os.environ, role="member")
@@ -97,7 +97,7 @@ def at_a_glance(
     project = aliases.project(identity) if identity.slug else ""
     opened = SqliteIndex(str(folder), kind=ReadOnlyFile)
     with suppress(DamageError, StorageError), closing(opened) as index:
-        hints = _edits(reading, index.places(caller.account_id))
+        hints = _edits(reading, index.count_uris(caller.account_id))
         if hints is None:
             return None
         names = (project, *aliases.names(project)) if project else ("",)
@@ -161,7 +161,7 @@ def _payloads(reading: Reading, cwd: str, names: Collection[str]) -> "list[dict[
     databases = reading.databases()
     if len(databases) != 1:  # a new model's index is being made, or there is none
         return None
-    return read_naming(databases[0], projects, names, _MOST)
+    return read_payloads_naming(databases[0], projects, names, _MOST)
 
 
 def _stated(payload: "Mapping[str, JSON]") -> Iterator[tuple[str, str, bool]]:

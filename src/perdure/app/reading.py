@@ -9,7 +9,12 @@ from perdure.app.opening import ACCOUNT, laid_out
 from perdure.artifacts.named import names_since
 from perdure.config import SQLITE, Config, load_config
 from perdure.context.aliases import read_aliases
-from perdure.index.account.schema import FORMAT, Notes, read_failed, read_notes
+from perdure.index.sqlite.schema import (
+    FORMAT,
+    BriefingRecords,
+    read_briefing_records,
+    read_failed_uris,
+)
 from perdure.model.aliases import Aliases
 from perdure.model.uri import Uri
 from perdure.storage import StorageBackend, select_backend
@@ -38,9 +43,9 @@ class Reading(NamedTuple):
     def aliases(self) -> Aliases:
         return read_aliases(self.backend, ACCOUNT, self.user)
 
-    def notes(self, project: str, most: int) -> Notes | None:
+    def notes(self, project: str, most: int) -> BriefingRecords | None:
         """Return the notes for a project, of the index that is furthest; None without an index."""
-        found = (read_notes(path, project, most) for path in self.databases())
+        found = (read_briefing_records(path, project, most) for path in self.databases())
         best = max(filter(None, found), key=lambda notes: notes.cursor, default=None)
         return best if best is not None and best.cursor else None
 
@@ -58,7 +63,7 @@ class Reading(NamedTuple):
         These are what the log names past the index that is furthest, and what that one failed to
         take in.
         """
-        found = [told for path in self.databases() if (told := read_failed(path, most))]
+        found = [told for path in self.databases() if (told := read_failed_uris(path, most))]
         if not found:  # nobody asks an index that is not there
             return [] if self.config.index == SQLITE else None
         cursor, failed = max(found, key=lambda told: told[0])

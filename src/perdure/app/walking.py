@@ -10,7 +10,7 @@ from perdure.engine.noting import is_noted, note_of
 from perdure.engine.recall.packing import entry
 from perdure.engine.recall.result import hit_of
 from perdure.errors import BrokenNodeError, ContextError, StorageError
-from perdure.index.account.schema import Note, Notes
+from perdure.index.sqlite.schema import BriefingRecord, BriefingRecords
 from perdure.model import Uri
 from perdure.model.record import NOTED
 
@@ -19,7 +19,7 @@ MOST_WALKED = 5_000
 _NO_INDEX = "there is no index yet. Fix: run `perdure index rebuild`"
 
 
-def walked(reading: Reading, project: str) -> tuple[Notes, str]:
+def walked(reading: Reading, project: str) -> tuple[BriefingRecords, str]:
     """Return the notes for a project without any index, and what to do about that."""
     reader = NodeReader(reading.backend)
     places = list(islice(_places(reader, reading.user, project), MOST_WALKED + 1))
@@ -29,17 +29,17 @@ def walked(reading: Reading, project: str) -> tuple[Notes, str]:
     return notes, f"only {MOST_WALKED:,} nodes were looked at, because {_NO_INDEX}."
 
 
-def notes_at(reading: Reading, project: str, uris: Iterable[str]) -> Notes:
+def notes_at(reading: Reading, project: str, uris: Iterable[str]) -> BriefingRecords:
     """Return the notes for a project among some nodes, the newest first."""
     reader = NodeReader(reading.backend)
     found = [stored for uri in uris if (stored := _stored(reader, uri)) is not None]
     found.sort(key=lambda stored: stored.node.updated_at, reverse=True)
-    always, of_project = list[Note](), list[Note]()
+    always, of_project = list[BriefingRecord](), list[BriefingRecord]()
     for stored in found:
         told = note_of(stored) if is_noted(stored.node) else {}
         if told.get(NOTED) == project or (told.get(NOTED) == "" and told["always"]):
-            (always if told["always"] else of_project).append(Note(stored.node.uri, told))
-    return Notes(0, always, of_project)
+            (always if told["always"] else of_project).append(BriefingRecord(stored.node.uri, told))
+    return BriefingRecords(0, always, of_project)
 
 
 def entry_of(reading: Reading, project: str, uri: str) -> str | None:

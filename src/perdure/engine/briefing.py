@@ -13,7 +13,7 @@ from perdure.engine.recall.confirming import Confirming
 from perdure.engine.recall.packing import tokens_in
 from perdure.engine.recall.result import Hint
 from perdure.errors import InvalidValueError
-from perdure.index.contract import Filters, KeptIndex
+from perdure.index.contract import Filters, NodeIndex
 from perdure.model import ContextNode, RequestContext, SeedHit, Uri
 from perdure.model.anchors import (
     FIRST_NODE,
@@ -130,7 +130,7 @@ class Scope:
     """Whose memories are looked at: those of a project by its names, and of the person."""
 
     reader: NodeReader
-    index: KeptIndex
+    index: NodeIndex
     ctx: RequestContext
     names: Sequence[str]
     checkout: "Checkout | None" = None
@@ -141,7 +141,9 @@ class Scope:
         return tuple(dict.fromkeys((*self.names, "")))
 
     def noted(self, most: int, names: Collection[str] | None = None) -> list[SeedHit]:
-        return self.index.noted(filters_for(self.index, self.ctx, self.projects), most, names)
+        return self.index.briefing_hits(
+            filters_for(self.index, self.ctx, self.projects), most, names
+        )
 
     def confirming(self) -> Confirming:
         return Confirming(self.reader, self.ctx, self.projects)
@@ -272,14 +274,14 @@ def gathered(
 def learned(scope: Scope) -> Iterator[ContextNode]:
     names = tuple(scope.names)
     confirming = Confirming(scope.reader, scope.ctx, names)
-    for hit in scope.index.noted(filters_for(scope.index, scope.ctx, names), _MOST_NAMED):
+    for hit in scope.index.briefing_hits(filters_for(scope.index, scope.ctx, names), _MOST_NAMED):
         stored = None if "message" in hit.payload else confirming.confirmed(hit)
         if stored is not None:
             yield stored.node
 
 
 def filters_for(
-    index: KeptIndex, ctx: RequestContext, projects: tuple[str, ...] | None = None
+    index: NodeIndex, ctx: RequestContext, projects: tuple[str, ...] | None = None
 ) -> Filters:
     spaces = sorted(space for space in index.owner_spaces(ctx.account_id) if ctx.reaches(space))
     owners = tuple(spaces) or f"user:{ctx.user_id}"
@@ -522,7 +524,7 @@ def _written(items: Sequence[BriefingItem], last: str, now: datetime) -> str:
 
 @lru_cache(maxsize=64)
 def _presentable(text: str) -> str:
-    from perdure.safety.texts import presentable_line  # noqa: PLC0415 - if a line is shown
+    from perdure.safety.validation import presentable_line  # noqa: PLC0415 - if a line is shown
 
     return presentable_line(text)
 
@@ -561,10 +563,10 @@ def short_id(uri: str, message: int | None) -> str:
     return "~" + "".join(_LETTERS[bits >> shift & 31] for shift in (15, 10, 5, 0))
 
 
-def named(id_: str, index: KeptIndex, ctx: RequestContext) -> set[str]:
+def named(id_: str, index: NodeIndex, ctx: RequestContext) -> set[str]:
     """Return what a short id of a briefing names: URIs, of a message with its index."""
     found = set()
-    for hit in index.noted(filters_for(index, ctx), _MOST_NAMED):
+    for hit in index.briefing_hits(filters_for(index, ctx), _MOST_NAMED):
         message = hit.payload.get("message")
         message = message if isinstance(message, int) else None
         if short_id(hit.uri, message) == id_:

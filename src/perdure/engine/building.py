@@ -13,7 +13,7 @@ from perdure.context.files import FILES, META, OWNER, Files
 from perdure.context.reading import NodeReader
 from perdure.dataclass import dataclass, field
 from perdure.errors import PerdureError
-from perdure.index.contract import KeptIndex
+from perdure.index.contract import NodeIndex
 from perdure.index.filters import stamp
 from perdure.model import IndexRecord, Uri
 from perdure.model.uri import name_of
@@ -177,7 +177,7 @@ class Building:
     `position` is the newest up to which all of it was looked at, and the log is compared as of it.
     """
 
-    def __init__(self, index: KeptIndex, account_id: str, steps: Steps, logged: Logged) -> None:
+    def __init__(self, index: NodeIndex, account_id: str, steps: Steps, logged: Logged) -> None:
         self.position = 0
         self._index = index
         self._account = account_id

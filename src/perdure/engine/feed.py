@@ -15,7 +15,7 @@ from perdure.dataclass import replace
 from perdure.engine.building import Logged
 from perdure.engine.summaries import Summaries
 from perdure.errors import PerdureError
-from perdure.index.account.failures import OF_LOG
+from perdure.index.sqlite.schema import LOG_EVENT_PREFIX
 from perdure.model import EventType, NodeStatus, OutboxEvent, Uri
 from perdure.model.values import JSON
 from perdure.storage.history import MOVED_FROM, UNDONE, Event, History
@@ -176,11 +176,11 @@ def _is_about_edges(before: Stored, after: Stored) -> bool:
 
 
 def log_id(commit: int, uri: str) -> str:
-    return f"{OF_LOG}{commit:012x}-{sha256(uri.encode()).hexdigest()[:18]}"
+    return f"{LOG_EVENT_PREFIX}{commit:012x}-{sha256(uri.encode()).hexdigest()[:18]}"
 
 
 def position_of(event_id: str) -> int | None:
     """Return the commit of an event of the log; None for one that was registered."""
-    if not event_id.startswith(OF_LOG):
+    if not event_id.startswith(LOG_EVENT_PREFIX):
         return None
-    return int(event_id.removeprefix(OF_LOG).partition("-")[0], 16)
+    return int(event_id.removeprefix(LOG_EVENT_PREFIX).partition("-")[0], 16)

@@ -12,10 +12,9 @@ from perdure.config import SQLITE, EmbeddingSettings
 from perdure.context.reading import Reach
 from perdure.errors import DamageError, NotTextError, PluginError
 from perdure.files import Way, write_whole
-from perdure.index.account.failures import EventTable
-from perdure.index.account.schema import FORMAT
-from perdure.index.contract import KeptIndex
-from perdure.index.stores.sqlite import SqliteIndex
+from perdure.index.contract import NodeIndex
+from perdure.index.sqlite.schema import FORMAT, EventTable
+from perdure.index.sqlite.sqlite_index import SqliteIndex
 from perdure.model import IndexRecord, Uri
 from perdure.model.uri import name_of, segment_of
 from perdure.plugins import Group, create, offered
@@ -106,17 +105,17 @@ def open_installed(provider: str, folder: Path) -> "OpenIndex":
     """Open the index of an installed package; `PluginError` if it can't be used."""
     own = folder / "installed"
     own.mkdir(mode=0o700, parents=True, exist_ok=True)
-    index = create(Group.INDEX, provider, KeptIndex, str(own))  # type: ignore[type-abstract] # only for isinstance
+    index = create(Group.INDEX, provider, NodeIndex, str(own))  # type: ignore[type-abstract] # only for isinstance
     return cast("OpenIndex", _Installed(index, folder))
 
 
-class OpenIndex(KeptIndex, EventTable, Protocol):
+class OpenIndex(NodeIndex, EventTable, Protocol):
     """What a memory asks of its index besides the contract."""
 
-    def making(self, account_id: str, *, wait: bool) -> AbstractContextManager[bool]:
+    def build_lock(self, account_id: str, *, wait: bool) -> AbstractContextManager[bool]:
         """Let one process or thread at a time make the index; say whether it is this one."""
 
-    def places(self, account_id: str) -> int:
+    def count_uris(self, account_id: str) -> int:
         """Return how many URIs have records."""
 
     def size(self, account_id: str) -> int:
@@ -135,12 +134,12 @@ class _Installed:
     What it fails to take in is noted in a built-in one, with no records in it.
     """
 
-    def __init__(self, index: KeptIndex, folder: Path) -> None:
+    def __init__(self, index: NodeIndex, folder: Path) -> None:
         self._index = index
         self._folder = folder
         self._events = events = SqliteIndex(str(folder))
-        self.look_at_events, self.change_events = events.look_at_events, events.change_events
-        self.wipe_events, self.making = events.wipe_events, events.making
+        self.read_events, self.change_events = events.read_events, events.change_events
+        self.wipe_events, self.build_lock = events.wipe_events, events.build_lock
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the verbs of the contract
         return getattr(self._index, name)
@@ -153,7 +152,7 @@ class _Installed:
         self._events.delete_account_data(account_id)
         return self._index.delete_account_data(account_id)
 
-    def places(self, account_id: str) -> int:
+    def count_uris(self, account_id: str) -> int:
         return len(self._index.stamps(account_id))
 
     def size(self, account_id: str) -> int:
@@ -191,7 +190,7 @@ class Shelf:
     def every(self) -> list[OpenIndex]:
         return [self.open(name) for name in self.names()]
 
-    def name_of(self, index: KeptIndex) -> str:
+    def name_of(self, index: NodeIndex) -> str:
         return next(name for name, each in self._open.items() if each is index)
 
     def remove(self, name: str) -> int:
@@ -255,7 +254,7 @@ class Abstracts:
 class EveryIndex:
     """The indexes of all embedders; those that are there when somebody is to be forgotten."""
 
-    def __init__(self, every: Callable[[], Sequence[KeptIndex]]) -> None:
+    def __init__(self, every: Callable[[], Sequence[NodeIndex]]) -> None:
         self._every = every
 
     def delete_account_data(self, account_id: str) -> int:

@@ -29,10 +29,9 @@ from perdure.engine.recall.result import NO_MODEL, Hint, HintKind, Sources, quar
 from perdure.engine.summaries import Summaries
 from perdure.errors import DamageError, EmbeddingError, PerdureError
 from perdure.files import Way
-from perdure.index.account.failures import EventTable
-from perdure.index.account.schema import LEXICAL
 from perdure.index.contract import Embedder
-from perdure.index.memo import MemoData, VectorMemo, embedder_id
+from perdure.index.memo import MemoFolders, VectorMemo, embedder_id
+from perdure.index.sqlite.schema import LEXICAL, EventTable
 from perdure.model.uri import Uri, name_of
 from perdure.sqlite import discard
 from perdure.storage.wrappers.recorded import Recorded
@@ -146,7 +145,7 @@ class Indexes:
         """Whether an index has many places of an account: then nobody need walk through them."""
         with suppress(DamageError):
             name = self._shelf.name_of(present.following.index)
-            return self._shelf.open(name).places(account_id) > FEW
+            return self._shelf.open(name).count_uris(account_id) > FEW
         return False
 
     def _meanwhile(self, account_id: str) -> Present:
@@ -210,9 +209,9 @@ class Indexes:
         return self._made(account_id, self._shelf.name_of(answering))
 
     def _made(self, account_id: str, answering: str) -> tuple[int, int]:
-        places = self._shelf.open(answering).places(account_id)
+        places = self._shelf.open(answering).count_uris(account_id)
         with suppress(DamageError):
-            return min(self._shelf.open(self.name).places(account_id), places), places
+            return min(self._shelf.open(self.name).count_uris(account_id), places), places
         return 0, places
 
     @property
@@ -235,7 +234,7 @@ class Indexes:
         if name not in self._presents:
             index = self._shelf.open(name)
             sources = Sources(self._reader, index, why_words=_NOT_YET)
-            self._presents[name] = self._answering(sources, None, index.making)
+            self._presents[name] = self._answering(sources, None, index.build_lock)
         return self._presents[name]
 
     def _earlier(self, name: str) -> Present:
@@ -247,14 +246,14 @@ class Indexes:
             memo = VectorMemo(self.memo_folder, embedder, self.way)
             self._memos.append(memo)
             sources = Sources(self._reader, index, embedder)
-            self._presents[name] = self._answering(sources, memo, index.making)
+            self._presents[name] = self._answering(sources, memo, index.build_lock)
         return self._presents[name]
 
     @contextmanager
     def _making(self, account_id: str, *, wait: bool) -> Iterator[bool]:
         """Keep beside an index what it is made with, before it is made."""
         self._keep_settings()
-        with self._shelf.open(self.name).making(account_id, wait=wait) as ours:
+        with self._shelf.open(self.name).build_lock(account_id, wait=wait) as ours:
             yield ours
 
     def _keep_settings(self) -> None:
@@ -309,7 +308,7 @@ class Indexes:
     def tenant_data(self) -> Mapping[str, TenantData]:
         return {
             "index": EveryIndex(self._shelf.every),
-            "vectors": MemoData(self.memo_folder),
+            "vectors": MemoFolders(self.memo_folder),
             "abstracts": AbstractsData(self._folder / "abstracts", self._reader.reach),
             "past indexes": PastData(self._folder / "past", self._forget_past),
         }
@@ -344,16 +343,16 @@ class Indexes:
 
     def refill(self, account_id: str, owners: Iterable[str]) -> None:
         """Give memos that were removed the vectors of the answering index; none is made twice."""
-        from perdure.index.records import embedded
+        from perdure.index.records import embedding_text
 
         name = self._shelf.name_of(self.present(account_id).following.index)
         memo, index = self._sources[name][0], self._shelf.open(name)
         if memo is None:
             return
         for owner in owners:
-            kept = {embedded(r): vector for r, vector in index.vectors(account_id, owner)}
+            kept = {embedding_text(r): vector for r, vector in index.vectors(account_id, owner)}
             if kept:
-                memo.keep(account_id, owner, kept)
+                memo.store(account_id, owner, kept)
 
     # ------------------------------------------------------------ what there is, and may go
     def listed(self, account_id: str) -> "list[ListedIndex]":
@@ -366,7 +365,7 @@ class Indexes:
             if size := index.size(account_id):
                 places = position = 0
                 with suppress(DamageError):
-                    places, position = index.places(account_id), index.cursor(account_id)
+                    places, position = index.count_uris(account_id), index.cursor(account_id)
                 answers = index is answering
                 found.append(ListedIndex(name, places, position, size, answers=answers))
         return found

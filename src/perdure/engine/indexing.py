@@ -38,9 +38,9 @@ from perdure.errors import (
     PerdureError,
     StorageError,
 )
-from perdure.index.account import failures
-from perdure.index.contract import KeptIndex
+from perdure.index.contract import NodeIndex
 from perdure.index.memo import VectorMemo
+from perdure.index.sqlite import schema
 from perdure.model import IndexRecord, Uri
 from perdure.model.record import LINKS, OWNER_SPACE
 from perdure.storage.history import History
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from perdure.context.reading import RealFiles
     from perdure.engine.lasting import KnownRecords
-    from perdure.index.account.failures import EventTable
+    from perdure.index.sqlite.schema import EventTable
     from perdure.model.values import JSON
 
 FEW = 200
@@ -76,7 +76,7 @@ class Alone(Protocol):
 
 
 def _any_event(db: "sqlite3.Connection") -> bool:
-    return db.execute(failures.ANY).fetchone() is not None
+    return db.execute(schema.ANY_EVENT).fetchone() is not None
 
 
 def _nobody_else(account_id: str, *, wait: bool) -> AbstractContextManager[bool]:
@@ -92,7 +92,7 @@ class Indexer:
         self._memo = memo
         self._summaries = summaries or Summaries(reader)
 
-    def firsts(self, index: KeptIndex) -> Firsts:
+    def firsts(self, index: NodeIndex) -> Firsts:
         """Return who remembers how the folders begin that an index has records of."""
         return Firsts(self._summaries, index)
 
@@ -104,7 +104,7 @@ class Indexer:
     def demand_model(self) -> None:
         """Refuse to go on if texts should be embedded, and none can be now."""
         if self._memo is not None:
-            self._memo.demand()
+            self._memo.check_embedder()
 
     def make(
         self,
@@ -216,7 +216,7 @@ class Indexer:
         doubts, outage = _DOUBTS, False
         for uri, records in list(made.records.items()):
             if doubts == _DOUBTS:
-                doubts, outage = 0, not memo.answers()
+                doubts, outage = 0, not memo.is_available()
             if outage:
                 made.failed[uri] = made.outage = _outage(why)
                 continue
@@ -251,7 +251,7 @@ def _portions(records: Records) -> Iterator[list[str]]:
 
 
 def _embedded(records: Records, memo: VectorMemo) -> Records:
-    from perdure.index.records import embedded, is_whole  # noqa: PLC0415 - as before
+    from perdure.index.records import embedding_text, is_whole  # noqa: PLC0415 - as before
 
     spots: dict[tuple[str, str], list[tuple[str, int]]] = defaultdict(list)
     for uri, of_uri in records.items():
@@ -260,7 +260,7 @@ def _embedded(records: Records, memo: VectorMemo) -> Records:
                 spots[Uri.parse(uri).account, str(record.filters[OWNER_SPACE])].append((uri, at))
     done = {uri: list(of_uri) for uri, of_uri in records.items()}
     for (account, owner), of_owner in spots.items():
-        texts = [embedded(records[uri][at]) for uri, at in of_owner]
+        texts = [embedding_text(records[uri][at]) for uri, at in of_owner]
         vectors = memo.vectors(account, owner, texts)
         for (uri, at), vector in zip(of_owner, vectors, strict=True):
             done[uri][at] = records[uri][at].with_vector(vector)
@@ -275,7 +275,7 @@ class Following:
     """
 
     def __init__(
-        self, history: History, index: KeptIndex, indexer: Indexer, alone: Alone = _nobody_else
+        self, history: History, index: NodeIndex, indexer: Indexer, alone: Alone = _nobody_else
     ) -> None:
         self._history = history
         self.index = index
@@ -304,12 +304,12 @@ class Following:
     def has_events(self, account_id: str) -> bool:
         """Whether the table of the index has events that failed, were claimed or registered."""
         table = cast("EventTable", self.index)
-        return table.look_at_events(account_id, _any_event, absent=False)
+        return table.read_events(account_id, _any_event, absent=False)
 
     def look(self, account_id: str) -> tuple[int, bool, frozenset[str] | None]:
         """Return the cursor, whether events failed, and what was indexed too early, if known."""
         index = self.index
-        return index.at_once(
+        return index.read_snapshot(
             account_id,
             lambda: (
                 index.cursor(account_id),
@@ -328,7 +328,9 @@ class Following:
         account, reader = place.account, self.indexer.reader
         try:
             fresh = {*self.behind(account), *self.early(account, None, Caught(0))}
-            kept = set(map(Uri.parse, self.index.leading_to(account, names_for(place, called))))
+            kept = set(
+                map(Uri.parse, self.index.uris_linking_to(account, names_for(place, called)))
+            )
         except (DamageError, StorageError):
             fresh, kept = set(reader.walk(Uri(account))), set()
         scanned = ScannedLinks(reader, fresh).leading_to(place, called)

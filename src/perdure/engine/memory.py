@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from perdure.engine.watch import WatchReport
     from perdure.engine.worker import Worked, WorkReport
     from perdure.engine.write import Saved, Written
-    from perdure.index.contract import KeptIndex
+    from perdure.index.contract import NodeIndex
     from perdure.llm.ledger import Cost
     from perdure.model import RelationEdge
     from perdure.model.anchors import Anchors, Checkout, Origin, Verdict
@@ -836,9 +836,9 @@ class Memory(Readable):
         until the user accepts it. A secret in it is refused (`SecretRefusedError`).
         """
         from perdure.safety.secrets import SecretPolicy
-        from perdure.safety.texts import safe
+        from perdure.safety.validation import make_safe
 
-        clean = safe(" ".join(text.split()), {}, SecretPolicy.REFUSE).content
+        clean = make_safe(" ".join(text.split()), {}, SecretPolicy.REFUSE).content
         return self._review.propose(clean, self._of(project), tuple(origins))
 
     def candidates(self, *, limit: int = 20) -> "tuple[Pending, ...]":
@@ -1473,7 +1473,7 @@ class PastMemory(Readable):
         What was forgotten since is left out; what was shown and never used is not.
         """
 
-        def ask(reader: "NodeReader", index: "KeptIndex", now: datetime) -> "Briefing":
+        def ask(reader: "NodeReader", index: "NodeIndex", now: datetime) -> "Briefing":
             names, hidden = self._names(self.project), self._forgotten
             return engine.briefing.brief(
                 engine.briefing.Scope(reader, index, self.caller, names),

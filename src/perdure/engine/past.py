@@ -24,10 +24,10 @@ from perdure.engine.recall.recalling import Question
 from perdure.engine.recall.result import NO_MODEL, Hint, HintKind, RecallResult, Sources, rebuilt
 from perdure.errors import DamageError, PerdureError, StorageError
 from perdure.files import Way
-from perdure.index.contract import Embedder, KeptIndex
+from perdure.index.contract import Embedder, NodeIndex
 from perdure.index.filters import stamp
 from perdure.index.memo import VectorMemo
-from perdure.index.stores.sqlite import SqliteIndex
+from perdure.index.sqlite.sqlite_index import SqliteIndex
 from perdure.model import RequestContext, Uri
 from perdure.storage.history import History
 from perdure.storage.wrappers.view import View
@@ -60,7 +60,7 @@ class Moments:
         self._present = present
         self._way = way or Way(folder)
 
-    def open(self, position: int) -> KeptIndex:
+    def open(self, position: int) -> NodeIndex:
         """Open the index of a moment, and throw away those that nobody asked for in a while.
 
         Of an account that it was not finished for, its cursor is 0.
@@ -73,7 +73,7 @@ class Moments:
             return open_installed(self._provider, folder)
         return SqliteIndex(str(folder), self._way)
 
-    def unkept(self) -> KeptIndex:
+    def unkept(self) -> NodeIndex:
         """Return an empty index that lasts as long as the process, for want of a better place."""
         return SqliteIndex.in_memory()
 
@@ -167,10 +167,10 @@ class Copying:
             if places is None or unlogged is None:
                 raise _UnlikeError
             nodes = [place for place in places if place.is_node]
-            if len(nodes) > _MUCH * (index.places(account_id) - len(nodes)):
+            if len(nodes) > _MUCH * (index.count_uris(account_id) - len(nodes)):
                 raise _UnlikeError
             gone = following.logged.absent(nodes, position)
-            also = self._folders(index.folders(account_id)) if origin.is_present else ()
+            also = self._folders(index.folder_stamps(account_id)) if origin.is_present else ()
             every = dict.fromkeys((*places, *with_folders(map(Uri.parse, unlogged)), *also))
             following.update(account_id, list(every), (cursor, position), gone=gone)
 
@@ -250,7 +250,7 @@ class Pasts:
 
         return Past(state, kept, unkept, copying, self.quarantined)
 
-    def _answering(self, state: IndexState, indexer: Indexer, index: KeptIndex) -> "_Answering":
+    def _answering(self, state: IndexState, indexer: Indexer, index: NodeIndex) -> "_Answering":
         time = self.history.store.catalogue.commit_at(state.position)[1]
         # a commit is timed in whole milliseconds: whatever it says of "now" is no later than this
         moment = _EPOCH + timedelta(milliseconds=time, microseconds=999)
@@ -287,7 +287,7 @@ class Past:
         self._quarantined = quarantined
 
     @property
-    def index(self) -> KeptIndex:
+    def index(self) -> NodeIndex:
         return self._kept.following.index
 
     def close(self) -> None:
@@ -309,7 +309,7 @@ class Past:
         return replace(result, hints=tuple(filter(None, hints)))
 
     def ask(
-        self, account_id: str, question: Callable[[NodeReader, KeptIndex, datetime], Answer]
+        self, account_id: str, question: Callable[[NodeReader, NodeIndex, datetime], Answer]
     ) -> Answer:
         """Ask the texts and the index of an account as of then, and the time that it was."""
 

@@ -14,7 +14,7 @@ from perdure.model.anchors import UNCHECKED, Verdict, hedged
 from perdure.model.uri import Uri, kind_of
 from perdure.model.values import shortened, words_key
 from perdure.patterns import later
-from perdure.safety.texts import presentable_line
+from perdure.safety.validation import presentable_line
 
 if TYPE_CHECKING:
     from perdure.engine.briefing import BriefingItem

@@ -26,7 +26,7 @@ from perdure.model import ContextNode, RequestContext, Uri
 from perdure.model.transcript import HIDDEN, parse
 from perdure.model.uri import stable_name
 from perdure.model.values import shortened
-from perdure.safety.texts import presentable_line
+from perdure.safety.validation import presentable_line
 from perdure.storage.history import History
 from perdure.storage.wrappers.view import View
 

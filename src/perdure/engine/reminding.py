@@ -28,7 +28,7 @@ from perdure.model import ContextNode, SeedHit
 from perdure.model.uri import KIND_TITLES, kind_of
 from perdure.model.values import JSON, shortened
 from perdure.patterns import later
-from perdure.safety.texts import presentable_line
+from perdure.safety.validation import presentable_line
 from perdure.times import read_moment
 
 MOST_TOKENS = 60
@@ -241,7 +241,7 @@ def fix_for(scope: Scope, command: str, output: str) -> Fix | None:
     names, index = tuple(scope.names), scope.index
     confirming = Confirming(scope.reader, scope.ctx, names)
     filters = filters_for(index, scope.ctx, names)
-    for hit in index.noted(filters, _LOOKED_AT, [fix_name(name)]):
+    for hit in index.briefing_hits(filters, _LOOKED_AT, [fix_name(name)]):
         if confirming.confirmed(hit) is not None and (found := _fix_in(hit, name, command)):
             return found
     return None

@@ -11,7 +11,7 @@ from perdure.engine.occasions import FEWEST_STEPS, LONGEST_STEPS, condition_in
 from perdure.model.speech import Kind, speech_of
 from perdure.model.values import JSON, words_key
 from perdure.patterns import later
-from perdure.safety.instructions import instructions_in
+from perdure.safety.injection import instructions_in
 
 _FEWEST, _LONGEST = 4, 240
 """Words and characters of a sentence that is worth repeating."""

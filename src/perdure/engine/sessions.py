@@ -39,13 +39,13 @@ from perdure.model.transcript import (
 )
 from perdure.model.values import JSON, MAX_ABSTRACT, encodable, shortened
 from perdure.safety.secrets import SecretPolicy
-from perdure.safety.texts import (
+from perdure.safety.validation import (
     CleanText,
-    Masked,
-    cleaned_line,
-    common,
-    kept,
+    MaskedMessage,
+    clean_line,
+    mask_message,
     refuse_secrets,
+    shared_prefix,
 )
 
 _NAME = "messages"
@@ -96,7 +96,7 @@ class Archived:
     uris: tuple[str, ...]
     learned: int
     """From how many, counted from the first, memories were made already."""
-    masked: tuple[Masked, ...] = ()
+    masked: tuple[MaskedMessage, ...] = ()
     replaced: int = 0
     project: str = ""
     left_out: tuple[LeftOut, ...] = ()
@@ -184,7 +184,7 @@ class Sessions:
             done = replace(done, said=hidden.said, learned=hidden.learned)
         first, offset = len(done.said) - done.added, len(done.said) - len(given.messages)
         masked = tuple(
-            Masked(at + offset, kinds)
+            MaskedMessage(at + offset, kinds)
             for at, kinds in sorted(clean.kinds.items())
             if done.added and at + offset >= first
         )
@@ -249,7 +249,7 @@ class Sessions:
         known = list(_nodes_of(self._nodes, place, ctx))
         before = said_in(known)
         after = join(before)
-        same = len(before) if after is before else common(before, after)
+        same = len(before) if after is before else shared_prefix(before, after)
         replaced = len(before) - same
         parts = list(_filled(place, pieces(after), "")) if after else []
         gone = known[len(parts) :] if after is not before else []
@@ -318,7 +318,7 @@ def screened(
         if at < len(before) and before[at] == each:
             messages.append(each)
             continue
-        found = kept(each)
+        found = mask_message(each)
         said = forgotten.masked(found.message.content)
         is_same = said.text == found.message.content
         messages.append(found.message if is_same else replace(found.message, content=said.text))
@@ -374,7 +374,7 @@ def recommitted(
     before: Sequence[Message], said: Sequence[Message], place: Uri
 ) -> Sequence[Message]:
     """Return what a session has after all its messages are given; the last answer may differ."""
-    same = common(before, said)
+    same = shared_prefix(before, said)
     if same == len(said):
         return before
     if same == len(before) or _is_last_exchange(before, said, same):
@@ -508,10 +508,10 @@ def _derived_title(said: Sequence[Message]) -> str:
 def clean_title(given: str) -> CleanText:
     """Return what a session is called, as it may be kept: on one line, and without secrets."""
     given = shortened(" ".join(encodable(given, "title").split()), MAX_ABSTRACT)
-    clean = cleaned_line(given, "title", SecretPolicy.MASK)
+    clean = clean_line(given, "title", SecretPolicy.MASK)
     while len(clean.text) > MAX_ABSTRACT:  # cut before it is clean: a cut can open something
         given = shortened(given, len(given) * 3 // 4)
-        clean = cleaned_line(given, "title", SecretPolicy.MASK)
+        clean = clean_line(given, "title", SecretPolicy.MASK)
     return clean
 
 

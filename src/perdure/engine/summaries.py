@@ -14,7 +14,7 @@ from perdure.context.outbox import directory_payload
 from perdure.context.reading import NodeReader, abstract_at
 from perdure.dataclass import dataclass
 from perdure.engine.building import Records
-from perdure.index.contract import KeptIndex
+from perdure.index.contract import NodeIndex
 from perdure.model import IndexRecord, Level, RequestContext, Role, Uri
 from perdure.model.record import ACCOUNT, OWNER_SPACE, record_id
 from perdure.model.values import JSON, MAX_ABSTRACT, MAX_OVERVIEW, shortened
@@ -174,7 +174,7 @@ class Firsts:
     large folder may not show until it is listed again. Small ones are listed each time.
     """
 
-    def __init__(self, summaries: Summaries, index: KeptIndex) -> None:
+    def __init__(self, summaries: Summaries, index: NodeIndex) -> None:
         self._summaries = summaries
         self._index = index
         self._known: dict[Uri, _Known] = {}

@@ -15,8 +15,8 @@ from perdure.engine.building import (
 from perdure.engine.indexing import Following
 from perdure.engine.recall.result import Hint
 from perdure.errors import DamageError
-from perdure.index.contract import KeptIndex
-from perdure.index.filters import root, stamp
+from perdure.index.contract import NodeIndex
+from perdure.index.filters import root_digest, stamp
 from perdure.model import IndexRecord
 from perdure.model.values import JSON
 from perdure.storage import StoragePreview
@@ -149,7 +149,7 @@ class Upkeep:
         self.following = following
 
     @property
-    def _index(self) -> KeptIndex:
+    def _index(self) -> NodeIndex:
         return self.following.index
 
     def verify(
@@ -228,4 +228,4 @@ class _Found:
 
     def proof(self) -> IndexProof:
         found = tuple(self._differences), tuple(self.failed)
-        return IndexProof(root(self._expected), self._places, self._records, *found)
+        return IndexProof(root_digest(self._expected), self._places, self._records, *found)

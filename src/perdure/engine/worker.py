@@ -23,7 +23,7 @@ from perdure.errors import (
     NodeNotFoundError,
     PerdureError,
 )
-from perdure.index.account.failures import OF_LOG
+from perdure.index.sqlite.schema import LOG_EVENT_PREFIX
 from perdure.model import OutboxEvent, RequestContext, Uri
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ class Worker:
         told = {  # what was registered by others need not tell of the whole folder
             event.uri: event.payload
             for _, event in leased
-            if event.event_id.startswith(OF_LOG) and "directory" in event.payload
+            if event.event_id.startswith(LOG_EVENT_PREFIX) and "directory" in event.payload
         }
         more = self._following.catch_up(account_id, also=rest, told=told)
         return Caught(more.position, caught.places | more.places, {**caught.failed, **more.failed})

@@ -31,7 +31,7 @@ from perdure.model.record import PROJECT
 from perdure.model.uri import PROFILE
 from perdure.model.values import JSON, encodable, shortened
 from perdure.safety.secrets import SecretPolicy, secrets_in
-from perdure.safety.texts import Note, Owned, Safe, refuse_secrets, safe
+from perdure.safety.validation import Note, SafeText, SecretFilter, make_safe, refuse_secrets
 
 _ATTEMPTS_TO_SAVE = 10
 _RENAME = "choose another name."
@@ -86,7 +86,7 @@ def save(  # noqa: PLR0913 - as `Memory.save`
     refuse_secrets(slug, "slug", _RENAME)
     is_moved = PROJECT in metadata
     named = {PROJECT: project, **metadata} if project else metadata
-    clean = safe(content, named, SecretPolicy.MASK if mask else SecretPolicy.REFUSE)
+    clean = make_safe(content, named, SecretPolicy.MASK if mask else SecretPolicy.REFUSE)
     place = _place(caller, category, slug, clean.content)
     attempts = _ATTEMPTS_TO_SAVE
     while True:
@@ -128,7 +128,7 @@ def _next(  # noqa: PLR0913 - who, where and what
     nodes: Nodes,
     caller: RequestContext,
     place: Uri,
-    clean: Safe,
+    clean: SafeText,
     project: str | None,
     *,
     replace_learned: bool,
@@ -208,7 +208,7 @@ class Fields:
     def cut_in(self, node: ContextNode) -> tuple[str, ...]:
         return tuple(name for name, text in self._texts().items() if getattr(node, name) != text)
 
-    def without_secrets(self, owned: Owned) -> "Fields":
+    def without_secrets(self, owned: SecretFilter) -> "Fields":
         texts = {name: owned.text(text, name) for name, text in self._texts().items()}
         return replace(self, **texts, metadata=owned.metadata(self.metadata or {}))
 
@@ -244,7 +244,7 @@ def write(  # noqa: PLR0913 - what, where, and under which conditions
 ) -> Written:
     """Write a node, or its next version. An existing one is replaced only under `conditions`."""
     place = browser.node_place(name)
-    owned = Owned(SecretPolicy.MASK if conditions.mask_secrets else SecretPolicy.REFUSE)
+    owned = SecretFilter(SecretPolicy.MASK if conditions.mask_secrets else SecretPolicy.REFUSE)
     if not conditions.as_is:
         owned.name(name, "name of the node")
         reason = owned.text(reason, "reason")

@@ -1,8 +1,8 @@
-"""Vectors that were made before: the same text is never embedded twice by the same model.
+"""Stored vectors: no model embeds the same text twice.
 
-Each vector is the result of a derived artifact: the operation `embed`, all that the embedder
-depends on, and the text. Every owner has a store of their own, so that what is forgotten of one is
-forgotten wholly, and nobody can find out from it what others wrote.
+Each vector is the result of a derived artifact: the operation `embed`, the parameters of the
+embedder, and the text. Every owner has a separate store, so that it can be deleted whole and shows
+nothing of what others wrote.
 """
 
 from collections import OrderedDict
@@ -16,7 +16,7 @@ from perdure.artifacts.artifact import sid_of
 from perdure.errors import DamageError, EmbeddingError, PerdureError, StaleIndexError
 from perdure.files import Way
 from perdure.index.contract import Embedder
-from perdure.index.vectors import quantised
+from perdure.index.vectors import quantise
 from perdure.model.uri import segment_of
 from perdure.model.values import plain
 
@@ -25,40 +25,40 @@ if TYPE_CHECKING:
 
 _OPERATION = ("embed", "1")
 _BATCH = 256
-_PLAIN = "a text that nobody could object to"
+_SAMPLE = "a text that nobody could object to"
 _MOST_OPEN = 8
 
 
 class VectorMemo:
-    """Gives texts their vectors, as whole numbers of the same direction."""
+    """Returns the quantised vectors of texts, stored or embedded now."""
 
-    def __init__(self, folder: Path, embedder: Embedder, way: Way | None = None) -> None:
+    def __init__(self, folder: Path, embedder: Embedder, quarantine: Way | None = None) -> None:
         self._folder = folder
-        self._way = way or Way(folder)
+        self._way = quarantine or Way(folder)
         self._open: OrderedDict[Path, ArtifactStore] = OrderedDict()
         self._embedder = embedder
         self._parameters = _parameters(embedder)
-        self.made = 0
-        """How many were embedded here, because nobody had before."""
+        self.embedded_count = 0
+        """The number of texts that were embedded here because they were not stored."""
 
     def vectors(self, account_id: str, owner_space: str, texts: Sequence[str]) -> list[bytes]:
-        """Return the vector of each text, made and kept if new; a damaged memo is made again."""
+        """Return the vector of each text; new ones are stored, a damaged store is replaced."""
         folder = memo_folder(self._folder, account_id, owner_space)
         try:
-            return self._known_or_made(folder, texts)
+            return self._look_up(folder, texts)
         except (DamageError, StaleIndexError):
             self._discard(folder)
-            return self._known_or_made(folder, texts)
+            return self._look_up(folder, texts)
 
-    def keep(self, account_id: str, owner_space: str, made: Mapping[str, bytes]) -> None:
-        """Keep vectors that were made before, by this embedder, and are somewhere else too."""
+    def store(self, account_id: str, owner_space: str, vectors: Mapping[str, bytes]) -> None:
+        """Store vectors that this embedder computed earlier."""
         store = self._store(memo_folder(self._folder, account_id, owner_space))
-        pairs = list(made.items())
+        pairs = list(vectors.items())
         for start in range(0, len(pairs), _BATCH):
             some = pairs[start : start + _BATCH]
             store.remember((self._artifact(text), vector) for text, vector in some)
 
-    def _known_or_made(self, folder: Path, texts: Sequence[str]) -> list[bytes]:
+    def _look_up(self, folder: Path, texts: Sequence[str]) -> list[bytes]:
         wanted, store = list(dict.fromkeys(texts)), self._store(folder)
         found: dict[str, bytes] = {}
         for start in range(0, len(wanted), _BATCH):
@@ -72,31 +72,30 @@ class VectorMemo:
         _remove(folder)
 
     def close(self) -> None:
-        """Let go of what is open; it is opened again when it is needed."""
+        """Close all stores; they are opened again on demand."""
         while self._open:
             self._open.popitem()[1].close()
 
-    def answers(self) -> bool:
+    def is_available(self) -> bool:
         try:
-            self.demand()
+            self.check_embedder()
         except PerdureError:
             return False
         return True
 
-    def demand(self) -> None:
-        """Embed something, and raise what the embedder raises."""
-        embed(self._embedder, [_PLAIN])
+    def check_embedder(self) -> None:
+        """Embed a sample text; raises what the embedder raises."""
+        embed(self._embedder, [_SAMPLE])
 
     def _batch(self, store: "ArtifactStore", texts: Sequence[str]) -> dict[str, bytes]:
         artifacts = [self._artifact(text) for text in texts]
         known = store.remembered([sid_of(each) for each in artifacts])
         missing = [at for at, vector in enumerate(known) if vector is None]
         if missing:
-            made = embed(self._embedder, [texts[at] for at in missing])
-            vectors = [quantised(vector) for vector in made]
-            pairs = [artifacts[at] for at in missing]
-            store.remember(zip(pairs, vectors, strict=True))
-            self.made += len(missing)
+            fresh = embed(self._embedder, [texts[at] for at in missing])
+            vectors = [quantise(vector) for vector in fresh]
+            store.remember(zip([artifacts[at] for at in missing], vectors, strict=True))
+            self.embedded_count += len(missing)
             for at, vector in zip(missing, vectors, strict=True):
                 known[at] = vector
         return {
@@ -107,8 +106,8 @@ class VectorMemo:
         return Derived(*_OPERATION, (Literal(text.encode()),), self._parameters)
 
     def _store(self, folder: Path) -> "ArtifactStore":
-        """Return the store of an owner; the last few stay open. One that was removed is new."""
-        from perdure.artifacts import ArtifactStore  # noqa: PLC0415 - who makes vectors pays
+        """Return the store in a folder; the last few used stay open. A removed one is created."""
+        from perdure.artifacts import ArtifactStore  # noqa: PLC0415 - only embedding needs it
 
         store = self._open.pop(folder, None)
         if store is not None and not folder.is_dir():
@@ -122,19 +121,19 @@ class VectorMemo:
 
 
 def embed(embedder: Embedder, texts: Sequence[str]) -> list[list[float]]:
-    """Embed texts; whatever an embedder raises that is none of our errors is `EmbeddingError`."""
+    """Embed texts; any error of an embedder that is not a `PerdureError` is `EmbeddingError`."""
     try:
         return embedder.embed_texts(texts)
     except PerdureError:
         raise
-    except Exception as error:  # somebody else's code, whatever it raises
+    except Exception as error:  # a plug-in may raise anything
         raise EmbeddingError(
-            f"the embedder failed: {type(error).__name__}: {error}. Fix: mend it, or use another."
+            f"the embedder failed: {type(error).__name__}: {error}. Fix: repair it, or use another."
         ) from error
 
 
-class MemoData:
-    """What a memo holds of tenants, so that it can be forgotten."""
+class MemoFolders:
+    """The stores of tenants, for deletion."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -151,7 +150,7 @@ def memo_folder(folder: Path, account_id: str, owner_space: str) -> Path:
 
 
 def embedder_id(embedder: Embedder) -> str:
-    """Return a name that no other embedder has: what it is called, and a digest of what it is."""
+    """Return a unique name of an embedder: its model, and a digest of its parameters."""
     digest = sha256(canonical.encode(_parameters(embedder))).hexdigest()[:16]
     return f"{segment_of(str(embedder.parameters.get('model', 'model')))}-{digest}"
 
@@ -163,7 +162,7 @@ def _parameters(embedder: Embedder) -> Mapping[str, canonical.Value]:
 def _remove(folder: Path) -> int:
     if not folder.is_dir():
         return 0
-    from shutil import rmtree  # noqa: PLC0415 - 2 ms that who only reads needs not
+    from shutil import rmtree  # noqa: PLC0415 - 2 ms that readers save
 
     rmtree(folder)
     return 1

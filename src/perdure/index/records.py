@@ -65,7 +65,7 @@ def passages(text: str) -> list[Passage]:
     return found
 
 
-def cut(text: str, first_line: int = 1) -> list[Passage]:
+def split_text(text: str, first_line: int = 1) -> list[Passage]:
     """Return plain text in passages, without regard to headings; at least one, be it empty."""
     return list(_cut(text, first_line)) or [Passage(text, first_line, first_line)]
 
@@ -194,7 +194,7 @@ def is_whole(record: IndexRecord) -> bool:
     return record.id == whole_id(record.uri)
 
 
-def embedded(record: IndexRecord) -> str:
+def embedding_text(record: IndexRecord) -> str:
     """Return the text that stands for a record before an embedder: who says it, or under what."""
     said = record.payload.get("speaker") or record.payload.get("under")
     return f"{said}: {record.text}" if said else record.text
@@ -207,7 +207,7 @@ def _pieces(node: ContextNode, called: Sequence[str]) -> Iterator[Piece]:
         return
     date = read_moment(node.metadata.get("date"))
     has_content = node.content.strip() or not node.metadata.get("in_place")
-    for passage in passages(node.content) if has_content else cut(node.frontmatter or ""):
+    for passage in passages(node.content) if has_content else split_text(node.frontmatter or ""):
         yield Piece(
             passage.text,
             passage.first_line,
@@ -225,7 +225,7 @@ def _turns(said: Sequence[Said]) -> Iterator[Piece]:
     for each, text, line in spoken:
         message = each.message
         length = _length(text)
-        for passage in cut(text, line):
+        for passage in split_text(text, line):
             lines = passage.first_line, passage.last_line
             yield Piece(
                 passage.text,

@@ -1,8 +1,8 @@
-"""Vectors as whole numbers, so that their scores are the same on every machine.
+"""Vectors of 8-bit integers, so that scores are the same on every machine.
 
-No component is beyond 127, and no vector longer than 4,095. Then whatever part of the products of
-two vectors is added up, the sum is a whole number below 2**24, which even a float of 32 bits holds
-exactly: in whatever order a machine adds, and however many at once, it comes to the same.
+No component exceeds 127, and no vector is longer than 4,095. So any partial sum of the products of
+two vectors is an integer below 2**24, which a 32-bit float represents exactly: the order in which a
+machine adds, and its vector width, do not matter.
 """
 
 import math
@@ -15,26 +15,25 @@ from perdure.model.values import shown
 
 LARGEST = 127
 _SQUARES = [number * number for number in (*range(128), *range(-128, 0))]
-"""Of each byte, taken as a signed number."""
+"""The square of each byte, as a signed number."""
 LONGEST = 4095
 MAX_DIMENSION = 65_536
-_NO_ROOM = 1.5 * 2**52
+_NO_FRACTION = 1.5 * 2**52
 _NEVER_TOO_LONG = (LONGEST // LARGEST) ** 2
-"""Up to this dimension no vector can be too long, be all of its components the largest."""
+"""Up to this dimension no vector can be too long."""
 
 
-def quantised(vector: Sequence[float] | bytes) -> bytes:
-    """Return the direction of a vector as one signed byte for each component.
+def quantise(vector: Sequence[float] | bytes) -> bytes:
+    """Return the direction of a vector, one signed byte per component.
 
-    What is of such whole numbers already stays as it is. A vector of zeros has no direction, and so
-    no bytes.
+    A vector of such integers stays as it is. A vector of zeros has no direction: it is empty.
     """
     if type(vector) is tuple and not vector:
         return b""
     if isinstance(vector, bytes):
-        if squared(vector) > LONGEST**2:
+        if squared_length(vector) > LONGEST**2:
             raise InvalidValueError(
-                f"the vector is longer than {LONGEST:,}. Fix: let `quantised` make it of numbers."
+                f"the vector is longer than {LONGEST:,}. Fix: quantise it from floats."
             )
         return vector
     numbers = _finite(vector)
@@ -49,12 +48,12 @@ def quantised(vector: Sequence[float] | bytes) -> bytes:
     return _rounded([number / largest * scale for number in numbers])
 
 
-def whole(kept: bytes) -> tuple[float, ...]:
-    return tuple(map(float, array("b", kept)))
+def components(vector: bytes) -> tuple[float, ...]:
+    return tuple(map(float, array("b", vector)))
 
 
-def squared(kept: bytes) -> int:
-    return sum(map(_SQUARES.__getitem__, kept))
+def squared_length(vector: bytes) -> int:
+    return sum(map(_SQUARES.__getitem__, vector))
 
 
 def _finite(vector: Sequence[float]) -> list[float]:
@@ -64,26 +63,25 @@ def _finite(vector: Sequence[float]) -> list[float]:
         numbers = [math.nan]
     if len(numbers) > MAX_DIMENSION or not all(map(math.isfinite, numbers)):
         raise InvalidValueError(
-            f"{shown(vector)} is no vector. Fix: give at most {MAX_DIMENSION:,} finite numbers."
+            f"{shown(vector)} is not a vector. Fix: give at most {MAX_DIMENSION:,} finite numbers."
         )
     return numbers
 
 
 def _rounded(numbers: list[float]) -> bytes:
-    """Round each to the nearest whole number, half to even, and return its lowest byte.
+    """Round each number to the nearest integer, half to even, and return its lowest byte.
 
-    So large a number is added that the floats have no room for fractions: the processor rounds, and
-    what is left at the end of each float is the whole number, negative ones as bytes have them.
+    Adding a number so large that a float has no bits for a fraction lets the processor round; the
+    lowest bits of the sum are the integer in two's complement.
     """
-    rounded = array("d", [number + _NO_ROOM for number in numbers]).tobytes()
+    rounded = array("d", [number + _NO_FRACTION for number in numbers]).tobytes()
     return rounded[0 if sys.byteorder == "little" else 7 :: 8]
 
 
 def _scale(numbers: list[float], largest: float) -> float:
-    """Return what the largest becomes, so that the length is within bounds also when rounded.
+    """Return the target of the largest component, so that the rounded vector is not too long.
 
-    To round moves each component by at most a half, and so the whole by half the square root of
-    their number.
+    Rounding moves each component by at most 1/2, so the length by half the root of their number.
     """
     if len(numbers) <= _NEVER_TOO_LONG:
         return LARGEST
@@ -96,5 +94,5 @@ def _is_short(numbers: list[float]) -> bool:
 
 
 def _length(numbers: list[float]) -> float:
-    """Return a length; the sum is exact before it is rounded, and so the same everywhere."""
+    """Return the length; the sum is rounded once, so it is the same on every machine."""
     return math.sqrt(math.fsum([number * number for number in numbers]))

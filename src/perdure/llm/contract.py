@@ -23,7 +23,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 _DEEPEST = 32
 
 Schema = Mapping[str, Any]
-Fault = tuple[str, str]
+SchemaFault = tuple[str, str]
 
 
 # ---------------------------------------------------------------- schemas
@@ -96,12 +96,12 @@ def is_closed(schema: Schema) -> bool:
 
 
 # ---------------------------------------------------------------- answers
-def fault_in(value: JSON, schema: Schema) -> Fault | None:
+def find_fault(value: JSON, schema: Schema) -> SchemaFault | None:
     """Return where a value does not fit a schema that was checked; None if it does."""
     return next(_faults(value, schema, "$"), None)
 
 
-def _faults(value: Any, schema: Schema, at: str) -> Iterator[Fault]:  # noqa: ANN401 - JSON
+def _faults(value: Any, schema: Schema, at: str) -> Iterator[SchemaFault]:  # noqa: ANN401 - JSON
     if "type" in schema and not any(_is_a(value, name) for name in _types(schema)):
         yield at, f"it is no {' or '.join(_types(schema))}"
         return
@@ -114,7 +114,7 @@ def _faults(value: Any, schema: Schema, at: str) -> Iterator[Fault]:  # noqa: AN
             yield from _faults(each, schema["items"], f"{at}[{place}]")
 
 
-def _faults_of_object(value: dict[str, Any], schema: Schema, at: str) -> Iterator[Fault]:
+def _faults_of_object(value: dict[str, Any], schema: Schema, at: str) -> Iterator[SchemaFault]:
     properties = schema.get("properties", {})
     others = schema.get("additionalProperties", True)
     for name in schema.get("required", ()):
@@ -148,7 +148,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ChatMessage:
     role: str
     content: str
 
@@ -162,7 +162,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class ToolDefinition:
     name: str
     description: str
     input_schema: Mapping[str, JSON]
@@ -183,15 +183,15 @@ class Tool:
         object.__setattr__(self, "input_schema", kept)
 
 
-_Part = TypeVar("_Part", Message, Tool)
+_Part = TypeVar("_Part", ChatMessage, ToolDefinition)
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """Messages, and either tools or a schema that the answer has to fit, or neither."""
 
-    messages: tuple[Message, ...]
-    tools: tuple[Tool, ...] = ()
+    messages: tuple[ChatMessage, ...]
+    tools: tuple[ToolDefinition, ...] = ()
     tool_choice: str = "auto"
     schema: Mapping[str, JSON] | None = None
 
@@ -213,8 +213,8 @@ class Request:
         tool_choice: str,
     ) -> Self:
         return cls(
-            tuple(_made(Message, each) for each in _listed(messages, "messages")),
-            tuple(_made(Tool, each) for each in _listed(tools or (), "tools")),
+            tuple(_made(ChatMessage, each) for each in _listed(messages, "messages")),
+            tuple(_made(ToolDefinition, each) for each in _listed(tools or (), "tools")),
             tool_choice,
         )
 
@@ -284,7 +284,7 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ToolCall:
     tool: str
     arguments: str
     """Meant to be a JSON object; nobody has looked yet."""
@@ -293,7 +293,7 @@ class Call:
 @dataclass(frozen=True, slots=True)
 class Answer:
     text: str = ""
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
     usage: Usage | None = None
     """None if the service does not tell."""
 
@@ -371,6 +371,6 @@ class Completer(Protocol):
         """
 
 
-def no_number(name: str) -> NoReturn:
+def refuse_constant(name: str) -> NoReturn:
     """Refuse NaN and infinities, which Python reads as JSON and no service means."""
     raise ValueError(name)

@@ -45,7 +45,7 @@ class Budget:
         counted(self.runs, "limit of runs")
 
 
-def most_used(request: Request, max_output_tokens: int) -> Usage:
+def max_usage(request: Request, max_output_tokens: int) -> Usage:
     """Return what a call may come to: more than it will, but for texts that nobody writes.
 
     Three letters or spaces are counted as a token, every other byte as one of its own. Models make
@@ -178,7 +178,7 @@ def costs(home: Path, by: str, since: datetime | None = None) -> tuple[Cost, ...
         return tuple(ledger.totals(by, since))
 
 
-class Metered:
+class MeteredCompleter:
     """A completer that asks only what the budget allows; every attempt counts as a call.
 
     What a call comes to is known from the service. If it does not tell, or no answer comes that
@@ -192,7 +192,7 @@ class Metered:
         self.model, self.max_output_tokens = inner.model, inner.max_output_tokens
 
     def complete(self, request: Request, *, seconds: float) -> Reply:
-        most = most_used(request, self.max_output_tokens)
+        most = max_usage(request, self.max_output_tokens)
         number = self._ledger.reserve(self.model, most, self._budget)
         try:
             reply = self._inner.complete(request, seconds=seconds)

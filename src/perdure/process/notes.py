@@ -8,7 +8,7 @@ from typing import NamedTuple
 from perdure.app.reading import Reading
 from perdure.engine.recall.packing import RULES, Tier
 from perdure.errors import InvalidLocatorError
-from perdure.index.account.schema import SHOWN_FILES, Note, Notes
+from perdure.index.sqlite.schema import SHOWN_FILES, BriefingRecord, BriefingRecords
 from perdure.storage import Locator
 
 DEFAULT = "work"
@@ -68,7 +68,7 @@ class Scope(NamedTuple):
     budget: int
 
 
-def notes_for(scope: Scope) -> tuple[Notes, str]:
+def notes_for(scope: Scope) -> tuple[BriefingRecords, str]:
     """Return the notes for a project, with those that no index knows of, and what is missing."""
     reading = scope.reading
     waiting = reading.waiting(MOST_WAITING + 1)
@@ -86,7 +86,7 @@ def notes_for(scope: Scope) -> tuple[Notes, str]:
         [*new, *(note for note in old if note.uri not in known)]
         for new, old in zip(fresh[1:], notes[1:], strict=True)
     )
-    return Notes(notes.cursor, always, of_project), lag(waiting)
+    return BriefingRecords(notes.cursor, always, of_project), lag(waiting)
 
 
 def lag(waiting: list[str] | None) -> str:
@@ -97,31 +97,31 @@ def lag(waiting: list[str] | None) -> str:
     return f"{many} changes are not in the index yet. Fix: run `perdure worker --once`."
 
 
-def tiers_of(notes: Notes, scope: Scope) -> list[Tier[Note]]:
+def tiers_of(notes: BriefingRecords, scope: Scope) -> list[Tier[BriefingRecord]]:
     """Return the notes to show, the newest first, of all writers."""
     now, owners = datetime.now(UTC).isoformat(), scope.reading.owners
 
-    def wanted(given: Iterable[Note]) -> Iterator[Note]:
+    def wanted(given: Iterable[BriefingRecord]) -> Iterator[BriefingRecord]:
         for note in given:
-            until = note.told.get("until")
-            if note.told.get("owner") in owners and (until is None or str(until) > now):
+            until = note.payload.get("until")
+            if note.payload.get("owner") in owners and (until is None or str(until) > now):
                 yield note
 
     fits = scope.phase.fits
     of_project = [
         note
         for note in wanted(notes.of_project)
-        if fits(str(note.told.get("category") or ""), note.told.get("phases"))
+        if fits(str(note.payload.get("category") or ""), note.payload.get("phases"))
     ]
     return [Tier(_ALWAYS, list(wanted(notes.always))), Tier(_OF_PROJECT, of_project)]
 
 
 # ---------------------------------------------------------------- showing them
-def shown_by(scope: Scope) -> Callable[[Note], str | None]:
+def shown_by(scope: Scope) -> Callable[[BriefingRecord], str | None]:
     """Return what shows a note, if it is still there, and as it is now."""
 
-    def shown(note: Note) -> str | None:
-        if note.told.get("rules") == RULES and _is_same(scope.reading, note):
+    def shown(note: BriefingRecord) -> str | None:
+        if note.payload.get("rules") == RULES and _is_same(scope.reading, note):
             return note.snippet
         from perdure.app.walking import entry_of  # noqa: PLC0415 - who meets an edit pays
 
@@ -130,12 +130,12 @@ def shown_by(scope: Scope) -> Callable[[Note], str | None]:
     return shown
 
 
-def _is_same(reading: Reading, note: Note) -> bool:
+def _is_same(reading: Reading, note: BriefingRecord) -> bool:
     """Whether a note is in use, and its file what it was when it was made presentable."""
     try:
-        place = Locator(str(note.told.get("key")))
+        place = Locator(str(note.payload.get("key")))
     except InvalidLocatorError:  # the index is damaged; the node itself is asked then
         return False
     files = reading.backend.read_all(place, SHOWN_FILES)
     shown = "\0".join(files.get(name, "") for name in SHOWN_FILES)
-    return sha256(shown.encode()).hexdigest() == note.told.get("sha256")
+    return sha256(shown.encode()).hexdigest() == note.payload.get("sha256")

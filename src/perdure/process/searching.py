@@ -12,10 +12,10 @@ from perdure.engine.recall.packing import Tier, entry, packed, tokens_in
 from perdure.engine.recall.recalling import Question, recall
 from perdure.engine.recall.result import Hit, Sources
 from perdure.errors import DamageError, PerdureError, StorageError
-from perdure.index.account.schema import FORMAT, LEXICAL, Note
 from perdure.index.contract import Embedder
 from perdure.index.memo import embedder_id
-from perdure.index.stores.sqlite import SqliteIndex
+from perdure.index.sqlite.schema import FORMAT, LEXICAL, BriefingRecord
+from perdure.index.sqlite.sqlite_index import SqliteIndex
 from perdure.model import RequestContext, Uri
 from perdure.process.notes import MOST_WAITING, Recalled, Scope, notes_for, shown_by, tiers_of
 from perdure.sqlite import ReadOnlyFile
@@ -30,15 +30,15 @@ def searched(scope: Scope, query: str) -> Recalled:
     hits, reasons = _hits(scope, query)
     notes, reason = notes_for(scope)
     always, _ = tiers_of(notes, scope)
-    tiers: list[Tier[Note | Hit]] = [
+    tiers: list[Tier[BriefingRecord | Hit]] = [
         Tier(always.heading, list(always.hits)),
         Tier(_OF_PROJECT, [hit for hit in hits if hit.project]),
         Tier(_REMEMBERED, [hit for hit in hits if not hit.project]),
     ]
     show_note = shown_by(scope)
 
-    def shown(item: Note | Hit) -> str | None:
-        return show_note(item) if isinstance(item, Note) else entry(item)
+    def shown(item: BriefingRecord | Hit) -> str | None:
+        return show_note(item) if isinstance(item, BriefingRecord) else entry(item)
 
     why = " ".join(dict.fromkeys(filter(None, (*reasons, reason))))
     after = f"\n({why})\n" if why else ""

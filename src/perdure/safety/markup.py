@@ -1,8 +1,8 @@
-"""HTML and links that a Markdown viewer would run, or load from elsewhere, as mere text.
+"""Escapes HTML and links that a Markdown viewer would run or load from elsewhere.
 
-Nothing is taken away: a tag is shown instead of obeyed, an image from elsewhere is a link to it.
-Code stays as it is where all viewers take it for code: between fences that begin a line, and
-between ticks in one line. They disagree about the rest, so there a tag is shown too.
+Nothing is removed: a tag is displayed, and a remote image becomes a link. Code is left as it is
+where all viewers agree that it is code: between fences at the start of a line, and between ticks in
+one line. Viewers disagree about the rest, so tags are escaped there too.
 """
 
 import re
@@ -13,7 +13,7 @@ from perdure.patterns import later
 
 Span = tuple[int, int]
 Edit = tuple[int, str]
-"""What is put in front of a character; for `<`, in place of it."""
+"""A position, and what is inserted there; a `<` is replaced."""
 
 _FENCE = later(r"(`{3,}|~{3,})(.*)", re.DOTALL)
 _TAG_FIRST = later(r"^[ \t>*+\d.):~\[\]^-]*<[A-Za-z/!?]", re.MULTILINE)
@@ -28,7 +28,7 @@ _DENIED = frozenset(
         *("fencedframe", "isindex", "animate", "set", "foreignobject"),
     }
 )
-"""What runs, loads, or changes how all that follows is read."""
+"""Elements that run, load, or change how the following text is parsed."""
 _OPENING = later(r"<(?:[!?]|/?(?P<name>[A-Za-z][A-Za-z0-9-]*)(?P<next>[\s/>:]|$)|/?[A-Za-z])")
 _HIDES = later(r"(?i)\shidden\b")
 _LONGEST = 2_000
@@ -38,7 +38,7 @@ _IMAGE = later(
     rf"(?<!\\)!(?=\[(?:\[{_WORDS}\]\](?![(\[:])"
     rf"|{_WORDS}\](?:\(\s{{0,20}}<?(?P<address>[^\s<>]*))?|(?P<other>)))"
 )
-"""An image by its own address, by one that stands elsewhere, or with brackets in its words."""
+"""An image with an address, by reference, or with brackets in its text."""
 _GAP = later(r"\n[ \t\r]*\n")
 _SCHEME = later(r"[a-z][a-z0-9+.-]*:")
 _SCRIPTS = ("javascript:", "vbscript:", "livescript:", "data:")
@@ -47,22 +47,22 @@ _BLANKS = later(r"[\x00-\x20\\]")
 
 
 def inert(text: str) -> str:
-    """Return the text with nothing in it that a viewer would run, or load from elsewhere."""
+    """Return the text with nothing that a viewer would run or load from elsewhere."""
     if "<" not in text and "](" not in text and "]:" not in text and "![" not in text:
         return text
     code = list(_code(text))
     edits = sorted({*_tags(text, code), *_links(text, code)})
-    parts: list[str] = []
+    pieces: list[str] = []
     at = 0
     for place, put in edits:
-        parts += [text[at:place], put]
+        pieces += [text[at:place], put]
         at = place + (text[place] == "<")
-    return "".join([*parts, text[at:]])
+    return "".join([*pieces, text[at:]])
 
 
 # ---------------------------------------------------------------- code
 def _code(text: str) -> Iterator[Span]:
-    """Yield where code is, in order; after a fence in doubt nothing is."""
+    """Yield the spans of code, in order; none after a fence that viewers may disagree on."""
     fence, is_open, start = "", True, 0
     for line in text.split("\n"):
         end = start + len(line) + 1
@@ -74,7 +74,7 @@ def _code(text: str) -> Iterator[Span]:
             fence = "" if is_end else fence
             is_open = True
         elif opening and not (opening[1][0] == "`" and "`" in opening[2]):
-            if not is_open:  # HTML or code of the lines before may go on
+            if not is_open:  # HTML or code of earlier lines may continue
                 return
             fence = opening[1]
             yield start, end
@@ -90,7 +90,7 @@ def _code(text: str) -> Iterator[Span]:
 
 
 def _spans(line: str, start: int) -> Generator[Span, None, bool]:
-    """Yield the code of one line; return whether none of it may go on in the next line."""
+    """Yield the code of one line; return whether none of it may continue in the next line."""
     at, in_tag = 0, False
     while found := _SPECIAL.search(line, at):
         at = found.end()
@@ -126,7 +126,7 @@ def _tags(text: str, code: list[Span]) -> Iterator[Edit]:
         head = text[start : _next(begins, start + 1, end)]
         is_raw = _within(raw, start)
         if not is_raw and start + len(head) < end and not {*"\"'="} & {*head}:
-            continue  # another tag begins where an attribute's name would, so this is none
+            continue  # another tag starts before this one ends, so this is not a tag
         if _acts(match, text[start : min(end, start + _LONGEST) + 1], is_raw=is_raw):
             yield start, "&lt;"
 
@@ -144,7 +144,7 @@ def _next(places: list[int], start: int, end: int) -> int:
 
 
 def _acts(match: re.Match[str], tag: str, *, is_raw: bool) -> bool:
-    """Whether a tag does anything when a viewer shows it; with a value, it may do anything."""
+    """Whether a tag has an effect when displayed; with an attribute value, it may."""
     name = match["name"]
     if name is None:
         return match[0][1] in "!?" or (is_raw and "=" in tag)
@@ -155,10 +155,10 @@ def _acts(match: re.Match[str], tag: str, *, is_raw: bool) -> bool:
 
 # ---------------------------------------------------------------- links
 def _links(text: str, code: list[Span]) -> Iterator[Edit]:
-    """Yield what keeps links from running, and images from loading.
+    """Yield the edits that stop links from running and images from loading.
 
-    Viewers pair brackets differently. So an image with others inside is a link if any address of
-    its paragraph loads something, and if an address that loads stands alone in the text.
+    Viewers pair brackets differently. So an image with brackets inside becomes a link if any
+    address in its paragraph is remote, or if a reference definition in the text is.
     """
     found = [each for each in _TARGET.finditer(text) if not _within(code, each.start())]
     yield from ((each.start() + 1, "\\") for each in found if _runs(each["address"]))
@@ -189,7 +189,7 @@ def _runs(address: str) -> bool:
 
 
 def _loads(address: str) -> bool:
-    """Whether an image of this address comes from elsewhere than from beside the text."""
+    """Whether an image at this address is loaded from outside the folder of the text."""
     plain = _plain(address)
     if _PICTURE.match(plain):
         return False

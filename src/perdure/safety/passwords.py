@@ -1,8 +1,8 @@
-"""Secrets that are known only by what stands around them: `api_key: …`, "my password is …".
+"""Secrets that only their context identifies: `api_key: …`, "my password is …".
 
-As people say them, nothing but the place tells them from other words, so they must look the part:
-a password mixes letters, digits and marks, a PIN has its digits, the words of a wallet are no
-sentence. Examples, masks, references and hashes are no secrets.
+In prose only the position separates them from other words, so the value must look like one: a
+password mixes letters, digits and symbols, a PIN has digits, the words of a wallet do not form a
+sentence. Examples, masks, references and hashes are not secrets.
 """
 
 import math
@@ -20,14 +20,14 @@ _PATTERNS = table(__file__, "secrets.txt")
 _TELLS = later(_PATTERNS["TELLS"])
 _REFERS = later(_PATTERNS["REFERS"])
 _DEFAULTS = frozenset(_PATTERNS["DEFAULTS"].split())
-"""What everybody writes where a password would stand."""
+"""Common placeholders for a password."""
 _RUN = later(r"(.)\1{4}")
 _HASHED = later(r"\$(?:2[abxy]?|argon2\w*|[156]|scrypt|pbkdf2[\w-]*)\$.*|pbkdf2_.*|\{SSHA\}.*")
 _FEW = 4
 
 
-def stands_for_one(value: str) -> bool:
-    """Whether this is an example, a mask, a reference or a hash, and no secret itself."""
+def is_placeholder(value: str) -> bool:
+    """Whether a value is an example, a mask, a reference or a hash, and not a secret."""
     return (
         value.casefold() in _DEFAULTS
         or len(set(value)) <= _FEW
@@ -37,8 +37,8 @@ def stands_for_one(value: str) -> bool:
     )
 
 
-def refers(value: str) -> bool:
-    """Whether this is a name, a path or code from which a value would come."""
+def is_expression(value: str) -> bool:
+    """Whether a value is a name, a path or code that evaluates to the secret."""
     return _REFERS.fullmatch(value) is not None
 
 
@@ -77,19 +77,19 @@ BEGINS = {
 PATTERNS = {name: later(_PATTERNS[name]) for name in BEGINS}
 _WORDS = frozenset[str]().union(*BEGINS.values())
 _SMALL = {"\u0130": "i", "\u0131": "i", "\u017f": "s", "\u212a": "k", "\u1c82": "\u043e"}
-"""What a pattern takes for a small letter, and `str.lower` does not, or makes longer."""
+"""Characters that a pattern matches as lower case, but `str.lower` does not, or expands."""
 _FOREIGN = later(f"(?i)[{''.join({*_SMALL, *''.join(_WORDS)} - set(map(chr, range(0x80))))}]")
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """A text, and where words are in it with which the naming of a secret begins."""
+class NamePlaces:
+    """A text, and the positions of words that may start the name of a secret."""
 
     text: str
     words: dict[str, list[int]]
 
     def matches(self, name: str) -> Iterator[re.Match[str]]:
-        """Yield what `finditer` of a pattern does, from a hundredth of the places."""
+        """Yield what `finditer` of a pattern yields, but try a hundredth of the positions."""
         words = BEGINS[name].intersection(self.words)
         end = 0
         for start in sorted({at for word in words for at in self.words[word]}):
@@ -98,7 +98,7 @@ class Named:
                 end = match.end()
 
 
-def named(text: str) -> Named:
+def find_names(text: str) -> NamePlaces:
     small = text
     if _FOREIGN.search(without_plain(text)):
         for letter, plain in _SMALL.items():
@@ -107,17 +107,19 @@ def named(text: str) -> Named:
         small = text.encode("ascii", "replace").decode("ascii")  # 4x faster to search
     small = small.lower()
     places = {word: re.finditer(word, small) for word in _WORDS if word in small}
-    return Named(text, {word: [each.start() for each in found] for word, found in places.items()})
+    return NamePlaces(
+        text, {word: [each.start() for each in found] for word, found in places.items()}
+    )
 
 
-def assigned_in(text: Named) -> Iterator[Place]:
-    """Yield the kind and place of each value that its name makes a secret."""
+def assigned_in(text: NamePlaces) -> Iterator[Place]:
+    """Yield the kind and place of each value whose name shows that it is a secret."""
     for name in ("ASSIGNED", "PROSE", "OPTION"):
         for match in text.matches(name):
             secret = PASSWORD if match["password"] else TOKEN
-            yield from _judged(match, secret, is_prose=name == "PROSE")
+            yield from _values_in(match, secret, is_prose=name == "PROSE")
     for match in text.matches("USER_OPTION"):
-        yield from _judged(match, PASSWORD)
+        yield from _values_in(match, PASSWORD)
 
 
 def in_urls(text: str) -> Iterator[Place]:
@@ -126,32 +128,32 @@ def in_urls(text: str) -> Iterator[Place]:
         if (
             "&lt;" not in match[0]
             and value != match["user"]
-            and not stands_for_one(value)
-            and not refers(value)
+            and not is_placeholder(value)
+            and not is_expression(value)
         ):
             yield "password in an address", *match.span("bare")
 
 
-def _judged(match: re.Match[str], kind: str, *, is_prose: bool = False) -> Iterator[Place]:
+def _values_in(match: re.Match[str], kind: str, *, is_prose: bool = False) -> Iterator[Place]:
     group = match.lastgroup or "bare"
     start, value = match.start(group), match[group]
     if group == "bare":
-        value = trimmed(value)
+        value = trim(value)
     plain = value.replace("&lt;", "<")
-    if is_reference(plain) or (is_prose and _ENCODED.fullmatch(value)):
+    if holds_no_value(plain) or (is_prose and _ENCODED.fullmatch(value)):
         return
     phrase = is_prose and _PHRASE.fullmatch(plain) is not None
     if (phrase or looks_like_a_password(plain)) if kind == PASSWORD else looks_like_a_token(plain):
         yield kind, start, start + len(value)
 
 
-def is_reference(value: str) -> bool:
-    """Whether this is an example, a mask, a hash, or where a value would come from."""
-    return stands_for_one(value) or refers(value)
+def holds_no_value(value: str) -> bool:
+    """Whether a value is an example, a mask, a hash, or an expression."""
+    return is_placeholder(value) or is_expression(value)
 
 
-def trimmed(value: str) -> str:
-    """Return the value without what goes on behind it, in an address, a list or a sentence."""
+def trim(value: str) -> str:
+    """Return a value without what follows it in an address, a list or a sentence."""
     rest = _GOES_ON.search(value)
     return (value[: rest.start()] if rest else value).rstrip(_ENDINGS)
 
@@ -184,7 +186,7 @@ PIN, CARD_CODE, SEED = "PIN", "card code", "wallet seed phrase"
 _WHOSE = later(r"(?i)\b(?:my|our|her|his|card|sim|phone|bank|door|alarm|safe|debit|credit)\b")
 _NOBODYS = later(r"(?i)\b(?:default|factory|example|gpio)\b")
 _POSTAL = 6
-"""Digits from which on a PIN may be that of a place; the text must name that place."""
+"""From this many digits on a PIN may be a postal code; the text must say whose it is."""
 _NEAR = 40
 _SENTENCE = later(_PATTERNS["SENTENCE"])
 _MARK = later(r"[!#$%&*+?@~^§€]")
@@ -197,11 +199,11 @@ _DIGITS = 2
 Judge = Callable[[str], bool]
 
 
-def spoken_in(text: Named) -> Iterator[Place]:
-    yield from _judged_by("BESIDE_A_KEY", text, TOKEN, _is_token)
-    yield from _judged_by("BESIDE_A_PASSWORD", text, PASSWORD, _is_strong)
-    yield from _judged_by("LOGIN", text, PASSWORD, _is_strong)
-    yield from _judged_by("IN_THE_EAST", text, PASSWORD, looks_like_a_password)
+def phrased_in(text: NamePlaces) -> Iterator[Place]:
+    yield from _values_of("BESIDE_A_KEY", text, TOKEN, _is_token)
+    yield from _values_of("BESIDE_A_PASSWORD", text, PASSWORD, _is_strong)
+    yield from _values_of("LOGIN", text, PASSWORD, _is_strong)
+    yield from _values_of("IN_THE_EAST", text, PASSWORD, looks_like_a_password)
     yield from _pins(text)
     for match in text.matches("CARD_CODE"):
         yield CARD_CODE, *match.span("value")
@@ -210,14 +212,14 @@ def spoken_in(text: Named) -> Iterator[Place]:
             yield SEED, *match.span("value")
 
 
-def _judged_by(name: str, text: Named, kind: str, judge: Judge) -> Iterator[Place]:
+def _values_of(name: str, text: NamePlaces, kind: str, judge: Judge) -> Iterator[Place]:
     for match in text.matches(name):
-        value = trimmed(match["value"])
-        if not is_reference(value) and judge(value):
+        value = trim(match["value"])
+        if not holds_no_value(value) and judge(value):
             yield kind, match.start("value"), match.start("value") + len(value)
 
 
-def _pins(text: Named) -> Iterator[Place]:
+def _pins(text: NamePlaces) -> Iterator[Place]:
     for match in text.matches("CODES"):
         yield PIN, *match.span("value")
     for match in text.matches("PINS"):

@@ -1,7 +1,7 @@
-"""Which parts of a text are secrets: keys, tokens, passwords, numbers of cards and accounts.
+"""Finds secrets in a text: keys, tokens, passwords, numbers of cards and accounts.
 
-What a service's token looks like is in `services.txt`; a value that only its surroundings tell, in
-`passwords`. Hashes, identifiers, examples and placeholders are no secrets.
+The formats of services' tokens are in `services.txt`; values that only their context identifies are
+found by `passwords`. Hashes, identifiers, examples and placeholders are not secrets.
 """
 
 import base64
@@ -14,30 +14,30 @@ from pathlib import Path
 
 from perdure.dataclass import dataclass
 from perdure.patterns import later
-from perdure.safety.characters import bare
+from perdure.safety.characters import bare_text
 from perdure.safety.passwords import (
     Place,
     assigned_in,
     classes,
+    find_names,
     in_urls,
-    named,
-    spoken_in,
-    stands_for_one,
+    is_placeholder,
+    phrased_in,
 )
 from perdure.tables import table
 
 _ROUNDS = 4
 _MIXED = 3
-"""Small and capital letters and digits; a hash has only two of them."""
+"""Lower case, upper case and digits; a hash has only two of them."""
 _LONG = later(r"(?<!\S)\S{20,}")
 _KEY_BODY = later(r"[A-Za-z0-9+/=]{16}")
 _EXAMPLE_JWT = "eyJzdWIiOiIxMjM0NTY3ODkwIiwi"
-"""How the claims begin that every manual shows: subject 1234567890."""
+"""The start of the claims that every manual shows: subject 1234567890."""
 
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A part of a text that must not be stored. It never holds the value itself."""
+    """A part of a text that must not be stored. It never contains the value itself."""
 
     kind: str
     start: int
@@ -50,13 +50,13 @@ class SecretPolicy(Enum):
 
 
 def secrets_in(text: str) -> list[Secret]:
-    """Return the secrets of a text, in their order; no two overlap.
+    """Return the secrets of a text in order, without overlaps.
 
-    Hidden characters hide none: a key that they take apart is found, and they are a part of it.
+    A key with hidden characters in it is found too, including those characters.
     """
     places = [*_places(text)]
-    if (read := bare(text)) is not None:
-        places += ((kind, *read.place(start, end)) for kind, start, end in _places(read.text))
+    if (bare := bare_text(text)) is not None:
+        places += ((kind, *bare.place(start, end)) for kind, start, end in _places(bare.text))
     return _joined(places)
 
 
@@ -66,21 +66,21 @@ def _places(text: str) -> Iterator[Place]:
         yield from in_urls(text)
     yield from (("card number", *place) for place in _cards_in(text))
     yield from (("IBAN", *place) for place in _ibans_in(text))
-    if (names := named(text)).words:
-        yield from spoken_in(names)
+    if (names := find_names(text)).words:
+        yield from phrased_in(names)
         yield from assigned_in(names)
 
 
-def masked(text: str) -> tuple[str, list[Secret]]:
-    """Return the text with each secret's kind in its place, and where they were.
+def mask(text: str) -> tuple[str, list[Secret]]:
+    """Return the text with each secret replaced by its kind, and where the secrets were.
 
-    Neither a value nor its length is left.
+    Neither a value nor its length remains.
     """
     found = secrets_in(text) if text else []
     if not found:
         return text, found
     result = _without(text, found)
-    for _ in range(_ROUNDS):  # what stood beside a secret may be one without it
+    for _ in range(_ROUNDS):  # the text beside a masked secret may match now
         again = secrets_in(result)
         if not again:
             break
@@ -89,12 +89,12 @@ def masked(text: str) -> tuple[str, list[Secret]]:
 
 
 def _without(text: str, secrets: Iterable[Secret]) -> str:
-    parts: list[str] = []
+    pieces: list[str] = []
     at = 0
     for each in secrets:
-        parts += [text[at : each.start], f"[secret: {each.kind}]"]
+        pieces += [text[at : each.start], f"[secret: {each.kind}]"]
         at = each.end
-    return "".join([*parts, text[at:]])
+    return "".join([*pieces, text[at:]])
 
 
 @cache
@@ -102,10 +102,10 @@ def _services() -> list[tuple[str, tuple[str, ...], str, bool]]:
     found: list[tuple[str, tuple[str, ...], str, bool]] = []
     for line in Path(__file__).with_name("services.txt").read_text("utf-8").splitlines():
         if line and not line.startswith("#"):
-            stands, kind, hints, pattern = line.split(" | ", 3)
-            if stands == "alone":
+            bounds, kind, hints, pattern = line.split(" | ", 3)
+            if bounds == "alone":
                 pattern = rf"(?<![A-Za-z0-9])(?:{pattern})(?![A-Za-z0-9_])"
-            found.append((kind, tuple(hints.split()), pattern, stands == "space"))
+            found.append((kind, tuple(hints.split()), pattern, bounds == "space"))
     return found
 
 
@@ -113,18 +113,18 @@ def _of_services(text: str) -> Iterator[Place]:
     words = [(each.start(), each[0]) for each in _LONG.finditer(text)]
     long = " ".join([word for _, word in words])
     for kind, hints, looks_like, spaced in _services():
-        looked_in = text if spaced else long
-        if not looked_in or not any(map(looked_in.__contains__, hints)):
+        searched = text if spaced else long
+        if not searched or not any(map(searched.__contains__, hints)):
             continue
-        pattern = re.compile(looks_like)  # most processes meet none of them
+        pattern = re.compile(looks_like)  # here, because most processes need none
         group = "value" if "value" in pattern.groupindex else 0
         for at, part in [(0, text)] if spaced else words:
             for match in pattern.finditer(part):
-                if _is_one(kind, match, match[group]):
+                if _is_secret(kind, match, match[group]):
                     yield kind, at + match.start(group), at + match.end(group)
 
 
-def _is_one(kind: str, match: re.Match[str], value: str) -> bool:
+def _is_secret(kind: str, match: re.Match[str], value: str) -> bool:
     if kind == "private key":
         return _KEY_BODY.search(value.replace("PRIVATE", "")) is not None
     if kind == "AWS secret key":
@@ -133,11 +133,11 @@ def _is_one(kind: str, match: re.Match[str], value: str) -> bool:
         return _EXAMPLE_JWT not in value
     if kind == "authorization header":
         return _authorises(value, basic="asic" in match[0][: match.start("value") - match.start()])
-    return not stands_for_one(value) and _random(value)
+    return not is_placeholder(value) and _is_random(value)
 
 
-def _random(value: str) -> bool:
-    """Whether letters are mixed as chance does it, and not as words are."""
+def _is_random(value: str) -> bool:
+    """Whether the end of a value looks random, unlike a word."""
     tail = value[-20:]
     return any(map(str.isdigit, tail)) or (tail != tail.lower() and tail != tail.upper())
 
@@ -148,12 +148,12 @@ def _authorises(value: str, *, basic: bool) -> bool:
             user, colon, password = base64.b64decode(value, validate=True).partition(b":")
         except binascii.Error:
             return False
-        return bool(colon) and user != password and not stands_for_one(password.decode("latin-1"))
-    return not stands_for_one(value) and any(map(str.isdigit, value))
+        return bool(colon) and user != password and not is_placeholder(password.decode("latin-1"))
+    return not is_placeholder(value) and any(map(str.isdigit, value))
 
 
 def _joined(places: list[Place]) -> list[Secret]:
-    """Return secrets that don't overlap; of those that do, the first found gives the kind."""
+    """Merge places that overlap; the first found gives the kind."""
     found: list[tuple[int, Secret]] = []
     ranked = sorted(enumerate(places), key=lambda each: (each[1][1], -each[1][2], each[0]))
     for rank, (kind, start, end) in ranked:
@@ -173,7 +173,7 @@ _GROUPED = later(r"\d{4}([ -])\d{4}\1\d{4}\1\d{4}|3\d{3}([ -])\d{6}\2\d{5}")
 _CARD_WORDS = later(_NUMBERS["CARD_WORDS"])
 _NEAR = 60
 _KNOWN_CARDS = frozenset(_NUMBERS["KNOWN_CARDS"].split())
-"""Of the manuals; nobody pays with them."""
+"""Test numbers from manuals."""
 _IBAN = later(r"[A-Z](?<![A-Za-z0-9].)[A-Z]\d\d(?: ?[A-Z0-9]){11,30}(?![A-Za-z0-9])")
 _IBAN_LENGTHS = {each[:2]: int(each[2:]) for each in _NUMBERS["IBAN_LENGTHS"].split()}
 _KNOWN_IBANS = frozenset(_NUMBERS["KNOWN_IBANS"].split())
@@ -208,5 +208,5 @@ def _luhn(digits: str) -> bool:
 
 
 def _mod97(number: str) -> bool:
-    turned = number[4:] + number[:4]
-    return int("".join(str(int(each, 36)) for each in turned)) % 97 == 1
+    rotated = number[4:] + number[:4]
+    return int("".join(str(int(each, 36)) for each in rotated)) % 97 == 1

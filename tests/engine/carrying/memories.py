@@ -7,7 +7,7 @@ from pathlib import Path
 
 from perdure.app import Context, import_memory, open_context
 from perdure.engine.arriving import Arrived
-from perdure.index.embedders.hashing import Hashing
+from perdure.index.embedders.hashing import HashingEmbedder
 from perdure.model import RequestContext, Role
 from perdure.storage.locator import STORE_NOTE
 from tests.engine.remembering import ANA, BOB, of
@@ -32,7 +32,7 @@ class Machine:
 
     @contextmanager
     def opened(self) -> Iterator[Context]:
-        with open_context(self.environ, embedder=Hashing()) as context:
+        with open_context(self.environ, embedder=HashingEmbedder()) as context:
             yield context
 
     def take_in(self, folder: Path) -> Arrived:

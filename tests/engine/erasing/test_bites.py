@@ -13,7 +13,7 @@ from perdure.engine.erasing.planning import Tasks
 from perdure.engine.erasing.tracing import Lineage
 from perdure.engine.indexes import Indexes
 from perdure.engine.outbox import OutboxStore
-from perdure.index.stores.sqlite import SqliteIndex
+from perdure.index.sqlite.sqlite_index import SqliteIndex
 from perdure.model import Uri
 from tests.bites import FAILED
 from tests.engine.erasing import test_anything, test_crashes, test_erasing

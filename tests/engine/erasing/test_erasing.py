@@ -23,7 +23,7 @@ from perdure.errors import (
     NodeNotFoundError,
     ProofError,
 )
-from perdure.index.embedders.hashing import Hashing
+from perdure.index.embedders.hashing import HashingEmbedder
 from perdure.index.memo import memo_folder
 from perdure.model import RelationEdge, RequestContext, Role, Uri
 from perdure.proofs.keys import SigningKey
@@ -314,9 +314,9 @@ def test_a_dry_run_changes_nothing_and_says_what_would_go(context: Context, home
 
 def test_the_vectors_and_indexes_of_other_models_go_too(home: Path) -> None:
     for dimension in (64, 32):
-        with opened(home, embedder=Hashing(dimension)) as context:
+        with opened(home, embedder=HashingEmbedder(dimension)) as context:
             save_secret(context)
-    with opened(home, embedder=Hashing(32)) as context:
+    with opened(home, embedder=HashingEmbedder(32)) as context:
         folder = memo_folder(context.indexes.memo_folder, "local", "user:ana")
         before = {path.stat().st_ino for path in folder.glob("segment-*")}
         root(context).forget(ODD, erase=True)
@@ -327,15 +327,15 @@ def test_the_vectors_and_indexes_of_other_models_go_too(home: Path) -> None:
 
 
 def test_nothing_of_what_stays_is_embedded_again(home: Path) -> None:
-    with opened(home, embedder=Hashing()) as context:
+    with opened(home, embedder=HashingEmbedder()) as context:
         uri = save_secret(context)
         root(context).save("Resources are shared.", category="event", slug="shared")
         root(context).forget(uri, erase=True)
         memo = context.indexes.memo
         assert memo is not None
-        made = memo.made
+        made = memo.embedded_count
         context.indexes.upkeep.rebuild("local")
-        assert memo.made == made
+        assert memo.embedded_count == made
         assert uris(root(context), "tabs") == [f"{FOLDER}/indentation"]
     assert leaks(home) == {}
 

@@ -26,7 +26,7 @@ from perdure.engine.prompts import relevant_lines
 from perdure.engine.recomposition import Recomposition
 from perdure.engine.uses import count_uses, emitted
 from perdure.errors import ForgottenError, NodeExistsError, NodeNotFoundError
-from perdure.safety import texts
+from perdure.safety import validation
 from tests.bites import FAILED
 from tests.engine.erasing.homes import leaks, root
 from tests.engine.importing.samples import code_line, mem0, used
@@ -202,19 +202,19 @@ class Play:
 
     def seen(self, word: str) -> str:
         """Return all that an agent gets to see: unasked, asked for the words, and in lists."""
-        texts = [self.memory.briefing().text, self.memory.briefing(at=self.then or 1).text]
-        texts += [line.text for each in self.memory.shown() for line in each.lines]
+        validation = [self.memory.briefing().text, self.memory.briefing(at=self.then or 1).text]
+        validation += [line.text for each in self.memory.shown() for line in each.lines]
         for question in (SAID[word], word):
             result = self.memory.recall(question, budget_tokens=2000, top_k=24)
-            texts += [result.context, *(hit.snippet for hit in result.hits)]
+            validation += [result.context, *(hit.snippet for hit in result.hits)]
             lines = relevant_lines(result.hits, result.words, lambda _: False)
-            texts += [line.text for line in lines]
-        texts += [each.text for each in self.memory.candidates()]
-        texts += [each.title for each in self.memory.sessions()]
-        texts += [each.node.content for each in self._nodes() if each.node]
+            validation += [line.text for line in lines]
+        validation += [each.text for each in self.memory.candidates()]
+        validation += [each.title for each in self.memory.sessions()]
+        validation += [each.node.content for each in self._nodes() if each.node]
         for session in self.memory.sessions():
-            texts += [each.node.content for each in self.memory.list(session.uri) if each.node]
-        return "\n".join(texts)
+            validation += [each.node.content for each in self.memory.list(session.uri) if each.node]
+        return "\n".join(validation)
 
 
 @pytest.fixture(autouse=True)
@@ -295,7 +295,7 @@ BROKEN: dict[str, tuple[list[tuple[object, str]], object, Sequence[str]]] = {
         ("learn", "remember", "forget"),
     ),
     "a session with something hidden is taken for another": (
-        [(sessions, "is_hidden_form"), (texts, "is_hidden_form")],
+        [(sessions, "is_hidden_form"), (validation, "is_hidden_form")],
         lambda *_: False,
         ("keep", "remember", "forget", "remember", "resume"),
     ),

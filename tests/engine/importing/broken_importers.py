@@ -10,7 +10,7 @@ from perdure.engine.importing.importers import Admitted, DocumentImporter, Sessi
 from perdure.engine.importing.importing import Imported, Importing, Wishes
 from perdure.engine.importing.sources import Source
 from perdure.engine.saving.saving import SessionCommit
-from perdure.safety.texts import CleanText
+from perdure.safety.validation import CleanText
 
 
 class WritesOnADryRun(Importing):

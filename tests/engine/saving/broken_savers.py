@@ -15,8 +15,8 @@ from perdure.engine.saving import saving
 from perdure.engine.saving.saving import Ahead, Saving, Window
 from perdure.engine.sessions import Sessions
 from perdure.model import ContextNode, RequestContext
-from perdure.safety import secrets, texts
-from perdure.safety.texts import Safe
+from perdure.safety import secrets, validation
+from perdure.safety.validation import SafeText
 
 Patch = pytest.MonkeyPatch
 
@@ -68,12 +68,12 @@ def writes_one_memory_after_the_other(patch: Patch) -> None:
 
 
 def keeps_secrets(patch: Patch) -> None:
-    patch.setattr(texts, "masked", lambda text: (text, []))
+    patch.setattr(validation, "mask", lambda text: (text, []))
 
 
 def keeps_names(patch: Patch) -> None:
-    whole = secrets.masked
-    patch.setattr(texts, "masked", lambda text: whole(text) if " " in text else (text, []))
+    whole = secrets.mask
+    patch.setattr(validation, "mask", lambda text: whole(text) if " " in text else (text, []))
 
 
 def compares_to_the_letter(patch: Patch) -> None:
@@ -89,7 +89,7 @@ def trusts_slugs(patch: Patch) -> None:
 
 
 def saves_whatever_it_is_given(patch: Patch) -> None:
-    patch.setattr(write, "safe", lambda content, told, _policy: Safe(content, dict(told), ()))
+    patch.setattr(write, "safe", lambda content, told, _policy: SafeText(content, dict(told), ()))
 
 
 def believes_what_nobody_said(patch: Patch) -> None:

@@ -23,7 +23,7 @@ from perdure.errors import (
     SecretRefusedError,
 )
 from perdure.model import CandidateMemory, RequestContext, Uri
-from perdure.safety.texts import Masked
+from perdure.safety.validation import MaskedMessage
 from tests.engine.saving.sessions import (
     ANA,
     COFFEE,
@@ -215,7 +215,7 @@ def test_a_name_and_hidden_characters_keep_no_secret(context: Context, memory: M
 
     done = memory.commit_session(talk, session_id="s")
 
-    assert (done.masked, done.masked_messages) == (2, (Masked(0, ("GitHub token",) * 2),))
+    assert (done.masked, done.masked_messages) == (2, (MaskedMessage(0, ("GitHub token",) * 2),))
     history = context.recorded.history
     texts = [history.text(each) for each in history.changes() if not each.unbound]
     assert any("## [secret: GitHub token] (user)" in text for text in texts)
@@ -228,7 +228,7 @@ def test_a_session_that_was_kept_when_fewer_secrets_were_known_goes_on(
 ) -> None:
     talk = said("My PIN is 4711.", "I prefer tabs over spaces.")
     with monkeypatch.context() as before:
-        before.setattr("perdure.safety.texts.masked", lambda text: (text, []))
+        before.setattr("perdure.safety.validation.mask", lambda text: (text, []))
         memory.commit_session(talk, session_id="s", extract=False)
 
     done = memory.commit_session([*talk, *said("Thanks.")], session_id="s", extract=False)

@@ -12,9 +12,8 @@ from perdure.engine.feed import LogFeed
 from perdure.engine.indexing import Following, Indexer
 from perdure.engine.outbox import OutboxStore
 from perdure.files import Closing
-from perdure.index.account.failures import Answer
-from perdure.index.account.schema import EVENTS
-from perdure.index.stores.sqlite import SqliteIndex
+from perdure.index.sqlite.schema import EVENT_TABLE, Answer
+from perdure.index.sqlite.sqlite_index import SqliteIndex
 from perdure.model import NodeStatus, RequestContext
 from perdure.model.values import JSON
 from perdure.sqlite import DatabaseFile, Tables
@@ -25,7 +24,7 @@ VERSION = 1
 TABLES = Tables(
     name="the table of failures",
     version=VERSION,
-    statements=(*EVENTS, f"PRAGMA user_version = {VERSION}"),
+    statements=(*EVENT_TABLE, f"PRAGMA user_version = {VERSION}"),
     without="the index follows the log, so no change is lost",
 )
 
@@ -53,7 +52,7 @@ class SqliteOutbox(Closing, OutboxStore):
     def close(self) -> None:
         self._file.close()
 
-    def look_at_events(
+    def read_events(
         self, account_id: str, question: Callable[[sqlite3.Connection], Answer], absent: Answer
     ) -> Answer:
         del account_id, absent

@@ -43,7 +43,7 @@ from perdure.errors import (
 from perdure.files import write_whole
 from perdure.model import ContextNode, RequestContext, Role, Uri
 from perdure.model.uri import MESSAGE
-from perdure.safety.texts import strings_in
+from perdure.safety.validation import strings_in
 from perdure.storage.history import Event, History
 
 LEAST = 12

@@ -7,7 +7,7 @@ from perdure.dataclass import dataclass, field
 from perdure.engine.importing.sources import Entry, Source
 from perdure.errors import InvalidValueError
 from perdure.model.values import JSON
-from perdure.safety.secrets import masked
+from perdure.safety.secrets import mask
 
 Said = Mapping[str, str]
 """A message: role and content, perhaps name and time."""
@@ -26,7 +26,7 @@ class Finding:
 
     def masked(self) -> "Finding":
         texts = self.file, self.where, self.what, self.fix
-        file, where, what, fix = (masked(each)[0] for each in texts)
+        file, where, what, fix = (mask(each)[0] for each in texts)
         return Finding(file, where, what, fix, self.refused)
 
     def __str__(self) -> str:

@@ -59,12 +59,12 @@ from perdure.model.values import (
     words_key,
 )
 from perdure.safety.secrets import SecretPolicy, secrets_in
-from perdure.safety.texts import (
-    cleaned_line,
+from perdure.safety.validation import (
+    clean_line,
     count_masked,
+    is_continuation,
+    make_safe,
     refuse_secrets,
-    safe,
-    same,
     without_secrets,
 )
 from perdure.times import read_moment
@@ -230,7 +230,7 @@ def known_at(nodes: Nodes, place: Uri, ctx: RequestContext) -> ContextNode | Non
 def _ids(item: Item) -> Iterator[JSON]:
     """Yield the id of an item, and what a node keeps of it: nothing that can't be seen."""
     yield item.source_id
-    yield safe("-", {SOURCE_ID: item.source_id}, SecretPolicy.MASK).metadata.get(SOURCE_ID)
+    yield make_safe("-", {SOURCE_ID: item.source_id}, SecretPolicy.MASK).metadata.get(SOURCE_ID)
 
 
 def stand(item: Item, content: str, known: ContextNode | None) -> State:
@@ -444,7 +444,7 @@ class MemoryImporter:
         *,
         dry_run: bool,
     ) -> State:
-        clean = safe(content, metadata, self._secrets)
+        clean = make_safe(content, metadata, self._secrets)
         forgotten = of_caller(self._nodes, self._memory.caller)
         if forgotten.is_all(clean.content):
             return State.FORGOTTEN
@@ -503,7 +503,7 @@ class MemoryImporter:
 def _reason(kind: str) -> str:
     """Return how the source calls a relation, on one line that does nothing."""
     line = shortened(" ".join(kind.split()), MAX_ABSTRACT // 2)
-    return shortened(cleaned_line(line, "relation").text, MAX_ABSTRACT)
+    return shortened(clean_line(line, "relation").text, MAX_ABSTRACT)
 
 
 def _is_newer(node: ContextNode, item: Statement) -> bool:
@@ -543,7 +543,7 @@ _FIRST = "messages"
 
 
 def _origin(item: Conversation) -> Origin | None:
-    branch = cleaned_line(item.branch[:MAX_ABSTRACT], "branch", SecretPolicy.MASK).text
+    branch = clean_line(item.branch[:MAX_ABSTRACT], "branch", SecretPolicy.MASK).text
     return Origin(item.cwd, branch, item.commit) if item.cwd else None
 
 
@@ -618,7 +618,7 @@ class SessionImporter:
         if not before and not forgotten.entries:  # screened when it is kept
             return State.NEW
         said = screened(read_messages(item.messages).messages, forgotten, before).messages
-        if not same(before, said):
+        if not is_continuation(before, said):
             raise NodeExistsError(
                 f"the session {place.name[:80]!a} is there with other messages. It was left alone. "
                 "Fix: move or delete it, and import again."
@@ -641,11 +641,11 @@ class SessionImporter:
             SOURCE_ID: item.source_id[:MAX_CONTENT],
             "title": of_caller(self._nodes, ctx).masked(title.text).text,
             "source_created_at": item.created_at,
-            "cwd": cleaned_line(item.cwd[:MAX_OVERVIEW], "folder", SecretPolicy.MASK).text,
+            "cwd": clean_line(item.cwd[:MAX_OVERVIEW], "folder", SecretPolicy.MASK).text,
             "branch": first.metadata.get("branch")
-            or cleaned_line(item.branch[:MAX_ABSTRACT], "branch", SecretPolicy.MASK).text,
+            or clean_line(item.branch[:MAX_ABSTRACT], "branch", SecretPolicy.MASK).text,
             "commit": first.metadata.get("commit")
-            or cleaned_line(item.commit[:MAX_ABSTRACT], "commit", SecretPolicy.MASK).text,
+            or clean_line(item.commit[:MAX_ABSTRACT], "commit", SecretPolicy.MASK).text,
         }
         told = first.metadata
         if admitted.origins:

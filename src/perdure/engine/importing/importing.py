@@ -49,7 +49,7 @@ from perdure.model import Uri
 from perdure.model.trust import AgentSettings, Reason
 from perdure.plugins import Group, create, offered
 from perdure.safety.secrets import SecretPolicy
-from perdure.safety.texts import refuse_secrets
+from perdure.safety.validation import refuse_secrets
 
 _EVERY: tuple[Format, ...] = (
     ChatGpt(),

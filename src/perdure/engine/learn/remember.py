@@ -26,7 +26,7 @@ from perdure.model.anchors import Anchors
 from perdure.model.uri import KINDS, OF_THE_PERSON, PROFILE
 from perdure.model.values import JSON, encodable, shown
 from perdure.safety.secrets import SecretPolicy
-from perdure.safety.texts import validated
+from perdure.safety.validation import validate
 
 _CATEGORIES = KINDS | {"person": PROFILE}
 SPEAKERS = ("user", "agent")
@@ -97,7 +97,7 @@ def remember(
     """Keep a statement by the category of its kind, once; `also` is done in the same commit."""
     now = datetime.now(UTC)
     made = _candidate(known.nodes, statement, now, ctx)
-    candidate = with_anchors(validated(made, SecretPolicy.REFUSE).candidate, statement.anchors)
+    candidate = with_anchors(validate(made, SecretPolicy.REFUSE).candidate, statement.anchors)
     for _ in range(_ATTEMPTS):
         ahead = Ahead(known)
         plan = policy_for(candidate.category, ahead, lambda: now).plan(candidate, ctx)

@@ -101,7 +101,7 @@ def _without_controls(text: str) -> str:
 
 
 def entry(hit: "Hit") -> str:
-    from perdure.safety.texts import presentable, presentable_line  # noqa: PLC0415 - who packs pays
+    from perdure.safety.validation import presentable, presentable_line  # noqa: PLC0415 - who packs pays
 
     about = " · ".join(map(presentable_line, hit.told))
     said = f"{about}\n{presentable(hit.snippet)}"

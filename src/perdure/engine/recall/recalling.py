@@ -17,7 +17,7 @@ from perdure.errors import (
     InvalidValueError,
     PerdureError,
 )
-from perdure.index.contract import Embedder, Filters, KeptIndex
+from perdure.index.contract import Embedder, Filters, NodeIndex
 from perdure.index.memo import embed
 from perdure.index.words import stems
 from perdure.model import SUPERSEDED_BY, ContextType, RequestContext, SeedHit, Uri
@@ -98,7 +98,7 @@ def recall(sources: Sources, question: Question, ctx: RequestContext) -> RecallR
             retriever.gather(asked, found, embedding.vector, filters, project),
         )
 
-    filters, found, gathered = sources.index.at_once(ctx.account_id, gather)
+    filters, found, gathered = sources.index.read_snapshot(ctx.account_id, gather)
     if gathered is None:
         gathered = retriever.gather(asked, found, embedding.vector, filters, project)
     confirming = ConfirmedHits(sources.reader, ctx, question.projects, together=question.top_k)
@@ -147,7 +147,7 @@ def _packed(
     return compose(tiers, budget)
 
 
-def _filters(index: KeptIndex, question: Question, ctx: RequestContext) -> dict[str, JSON]:
+def _filters(index: NodeIndex, question: Question, ctx: RequestContext) -> dict[str, JSON]:
     spaces = index.owner_spaces(ctx.account_id)
     seen = sorted(space for space in spaces if ctx.reaches(space))
     filters: dict[str, JSON] = {

@@ -10,7 +10,7 @@ from perdure.errors import DamageError
 
 if TYPE_CHECKING:
     from perdure.context.reading import NodeReader, Stored
-    from perdure.index.contract import Embedder, KeptIndex
+    from perdure.index.contract import Embedder, NodeIndex
 
 _WORDS_OF_AN_INSTRUCTION = 3
 
@@ -66,7 +66,7 @@ class Hit:
         """
         if len(self.speaker.split()) < _WORDS_OF_AN_INSTRUCTION:
             return " · ".join(self.told)
-        from perdure.safety.texts import presentable_line  # noqa: PLC0415 - only a long name needs it
+        from perdure.safety.validation import presentable_line  # noqa: PLC0415 - only a long name needs it
 
         return " · ".join(map(presentable_line, self.told))
 
@@ -207,7 +207,7 @@ class Sources:
     """What a recall searches and confirms with."""
 
     reader: "NodeReader"
-    index: "KeptIndex"
+    index: "NodeIndex"
     embedder: "Embedder | None" = None
     why_words: Hint | None = NO_MODEL
     """Why only words are compared, if there is no embedder; None if that is as it should be."""

@@ -12,7 +12,7 @@ from perdure.engine.recall.confirming import Confirming
 from perdure.engine.recall.planning import Plan, content_words
 from perdure.engine.recall.result import Step
 from perdure.engine.recall.scoring import Candidate, Candidates, RetrievalConfig
-from perdure.index.contract import Filters, KeptIndex
+from perdure.index.contract import Filters, NodeIndex
 from perdure.index.words import stems
 from perdure.model import Level, SeedHit
 from perdure.model.record import ACCOUNT, record_id
@@ -39,7 +39,7 @@ class Gathered(NamedTuple):
 class Retriever:
     """Ranks what an index has to say to a question. What it finds is not confirmed yet."""
 
-    def __init__(self, index: KeptIndex, reader: NodeReader, config: RetrievalConfig) -> None:
+    def __init__(self, index: NodeIndex, reader: NodeReader, config: RetrievalConfig) -> None:
         self._index = index
         self._reader = reader
         self._config = config
@@ -63,7 +63,7 @@ class Retriever:
             self._add_neighbours(found, filters, lenders)
             return self._wholes(plan, every, filters) if trusted else {}
 
-        wholes = self._index.at_once(str(filters[ACCOUNT]), around)
+        wholes = self._index.read_snapshot(str(filters[ACCOUNT]), around)
         scoring.by_neighbours(every, config)
         if trusted:
             scoring.by_whole(every, wholes, best / trusted, config)
@@ -96,7 +96,7 @@ class Retriever:
 
     def passage(self, uri: str, text: str, filters: Filters) -> Candidate | None:
         """Return the passage of a node that is most like a text; None if filters leave it out."""
-        first = self._index.look([record_id(uri, Level.CONTENT)], filters)
+        first = self._index.hits_by_id([record_id(uri, Level.CONTENT)], filters)
         if not first:
             return None
         words = content_words(text)[:_MOST_WORDS]
@@ -188,7 +188,7 @@ class Retriever:
             for _, _, candidate in best[:lenders]
             for number in candidate.told.near
         }
-        for hit in self._index.look(sorted(wanted), filters) if wanted else ():
+        for hit in self._index.hits_by_id(sorted(wanted), filters) if wanted else ():
             found.add(hit)
 
     def _by_relations(
@@ -214,7 +214,7 @@ class Retriever:
 
     def _first(self, uri: str, found: Candidates, filters: Filters) -> list[Candidate]:
         first = [record_id(uri, Level.CONTENT)]
-        return [found.add(hit) for hit in self._index.look(first, filters)]
+        return [found.add(hit) for hit in self._index.hits_by_id(first, filters)]
 
 
 def _as_asked_by_themselves(question: str, found: Collection[Candidate]) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from perdure.dataclass import dataclass
 from perdure.engine.recall.planning import Plan
 from perdure.errors import DamageError
-from perdure.index.account.rows import Payload
+from perdure.index.sqlite.rows import LazyPayload
 from perdure.model import SeedHit
 from perdure.model.values import JSON
 
@@ -176,7 +176,7 @@ def _lines(value: JSON) -> tuple[int, int] | None:
 
 def facts_of(payload: Mapping[str, JSON]) -> Facts:
     """Return what a payload says; one that an index keeps remembers it."""
-    if type(payload) is not Payload:
+    if type(payload) is not LazyPayload:
         return _facts(payload)
     if not isinstance(payload.derived, Facts):
         payload.derived = _facts(payload)

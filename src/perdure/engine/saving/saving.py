@@ -71,7 +71,7 @@ from perdure.model.transcript import Message
 from perdure.model.trust import ORIGINS
 from perdure.model.uri import OF_THE_PERSON
 from perdure.safety.secrets import SecretPolicy
-from perdure.safety.texts import Masked, validated
+from perdure.safety.validation import MaskedMessage, validate
 
 if TYPE_CHECKING:
     from perdure.engine.learn.merging import Known
@@ -147,7 +147,7 @@ class SessionCommit:
     """What became of each candidate, in the order in which they were said."""
     changes: tuple[Change, ...] = ()
     """The nodes that changed, or would."""
-    masked_messages: tuple[Masked, ...] = ()
+    masked_messages: tuple[MaskedMessage, ...] = ()
     """Those of the new messages that held secrets, which are masked."""
     replaced: int = 0
     """How many messages of a last answer the new ones replaced; history keeps them."""
@@ -554,7 +554,7 @@ class Saving:
                 unfit.append(Planned(candidate, Outcome.FILTERED, reason))
                 continue
             try:
-                fit_one = self._timed(validated(candidate, SecretPolicy.MASK).candidate)
+                fit_one = self._timed(validate(candidate, SecretPolicy.MASK).candidate)
                 anchors = self._wishes.anchored(fit_one.content, fit_one.when)
                 sure.append(with_anchors(self._of_project(fit_one), anchors))
             except ContextError as error:

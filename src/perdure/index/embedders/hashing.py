@@ -19,7 +19,7 @@ _TRIGRAM = 3
 _TRIGRAM_WEIGHT = 0.25
 
 
-class Hashing:
+class HashingEmbedder:
     """Deterministic and without a model: texts are near if they share stems or trigrams."""
 
     def __init__(self, dimension: int = 256) -> None:

@@ -7,20 +7,20 @@ from functools import cached_property
 from threading import Lock
 
 from perdure.errors import InvalidValueError
-from perdure.index.models.installed import (
+from perdure.index.embedders.model_files import (
     DIMENSION,
     GRAPH,
     MAX_CHARACTERS,
     MAX_TOKENS,
     TOKENIZER,
     InstalledModel,
-    Runtime,
+    ModelRuntime,
 )
 from perdure.index.words import check_texts
 from perdure.model.values import JSON
 
 
-class MiniLM:
+class MiniLMEmbedder:
     """Loads the model with the first text, and keeps it.
 
     Each text is computed alone and in one thread, so that its vector depends on nothing else;
@@ -70,13 +70,13 @@ class MiniLM:
         vector: list[float] = self._runtime().embed(text).tolist()
         return vector
 
-    def _runtime(self) -> Runtime:
+    def _runtime(self) -> ModelRuntime:
         with self._loading:
             return self._loaded
 
     @cached_property
-    def _loaded(self) -> Runtime:
-        return Runtime(self._model.read(GRAPH), self._model.read(TOKENIZER))
+    def _loaded(self) -> ModelRuntime:
+        return ModelRuntime(self._model.read(GRAPH), self._model.read(TOKENIZER))
 
 
 def _processors() -> int:

@@ -58,11 +58,11 @@ class Endpoint:
                 return post(url, asked, key, Bounds(seconds, MAX_ANSWER, self.clock))
             except ExchangeError as error:
                 if wait is None or not error.passing:
-                    raise self.wrong(str(error), _fix(error)) from None
+                    raise self.error(str(error), _fix(error)) from None
                 self.sleep(min(error.wait or wait, _LONGEST_WAIT))
         raise AssertionError(verb)
 
-    def wrong(
+    def error(
         self, what: str, fix: str = "check that the base URL and the model are right"
     ) -> EndpointError:
         return EndpointError(f"{self.base_url}: {what}. Fix: {fix}.")
@@ -77,7 +77,7 @@ def _fix(error: ExchangeError) -> str:
     return _FIXES.get(error.status, otherwise)
 
 
-class OpenAICompatible:
+class OpenAIEmbedder:
     """Asks `{base_url}/embeddings` for vectors, `batch` texts at a time.
 
     Give a `dimension` only where the endpoint can shorten its vectors: it is asked to. Otherwise it
@@ -141,23 +141,23 @@ class OpenAICompatible:
         """Return what was answered for each text, wherever in the answer it stands."""
         rows = answer.get("data") if isinstance(answer, dict) else None
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-            raise self._endpoint.wrong("the answer is no list of embeddings")
+            raise self._endpoint.error("the answer is no list of embeddings")
         by_index = {row.get("index"): row.get("embedding") for row in rows if _counts(row)}
         if len(rows) != count or set(by_index) != set(range(count)):
-            raise self._endpoint.wrong(f"the answer is not one embedding for each of {count} texts")
+            raise self._endpoint.error(f"the answer is not one embedding for each of {count} texts")
         return [by_index[place] for place in range(count)]
 
     def _unit(self, numbers: object) -> list[float]:
         vector = _floats(numbers)
         length = math.hypot(*vector)
         if not vector or not 0 < length < math.inf:  # also if it is no number
-            raise self._endpoint.wrong("an embedding is no vector of finite numbers")
+            raise self._endpoint.error("an embedding is no vector of finite numbers")
         return [number / length for number in vector]
 
     def _check_dimension(self, told: set[int]) -> None:
         """Refuse vectors of another length than those before; the first say what it is."""
         if len(told | {self._known or max(told)}) > 1:
-            raise self._endpoint.wrong(
+            raise self._endpoint.error(
                 f"embeddings have {sorted(told)} numbers where {self._known or 'as many'} "
                 "are expected"
             )

@@ -9,17 +9,17 @@ from perdure.dataclass import dataclass, replace
 from perdure.index.contract import Answer, Filters
 from perdure.index.filters import (
     URI,
-    Filing,
-    Sought,
-    above,
+    ParsedFilters,
+    RecordFilters,
     check_cursor,
     check_nodes,
     check_unlogged,
-    filing,
-    sought,
+    parent_uri,
+    parse_filters,
+    parse_record_filters,
     stamp,
 )
-from perdure.index.vectors import quantised, squared, whole
+from perdure.index.vectors import components, quantise, squared_length
 from perdure.index.words import check_weight, check_words, idf, stems
 from perdure.model import IndexRecord, Level, SeedHit, Uri, check_owner_space
 from perdure.model.record import ACCOUNT, OWNER_SPACE
@@ -36,9 +36,9 @@ _K1, _B = 1.2, 0.75
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ReferenceRecord:
     record: IndexRecord
-    filed: Filing
+    filed: RecordFilters
     vector: bytes
 
     @property
@@ -47,10 +47,10 @@ class Kept:
 
 
 class MemoryIndex:
-    """A `KeptIndex` in memory. Any number of threads may use it."""
+    """A `NodeIndex` in memory. Any number of threads may use it."""
 
     def __init__(self) -> None:
-        self._accounts: dict[str, dict[str, Kept]] = {}
+        self._accounts: dict[str, dict[str, ReferenceRecord]] = {}
         self._cursors: dict[str, int] = {}
         self._unlogged: dict[str, set[str]] = {}
         self._untold: set[str] = set()
@@ -118,12 +118,12 @@ class MemoryIndex:
         if marked - there:
             self._untold.add(account)
 
-    def _put(self, fresh: Iterable[Kept]) -> None:
+    def _put(self, fresh: Iterable[ReferenceRecord]) -> None:
         for kept in fresh:
             account = str(kept.record.filters[ACCOUNT])
             self._accounts.setdefault(account, {})[kept.record.id] = kept
 
-    def _forget(self, account: str, which: Callable[[Kept], bool]) -> int:
+    def _forget(self, account: str, which: Callable[[ReferenceRecord], bool]) -> int:
         records = self._accounts.get(account, {})
         gone = [id_ for id_, kept in records.items() if which(kept)]
         for id_ in gone:
@@ -134,13 +134,13 @@ class MemoryIndex:
     def search_by_vector(
         self, query_vector: Sequence[float], filters: Filters, top_k: int
     ) -> list[SeedHit]:
-        return self._nearest(query_vector, self._admitted(sought(filters)), top_k)
+        return self._nearest(query_vector, self._admitted(parse_filters(filters)), top_k)
 
     def search_children(
         self, parent_uri: str, query_vector: Sequence[float], filters: Filters, top_k: int
     ) -> list[SeedHit]:
         parent = str(Uri.parse(parent_uri))
-        admitted = self._admitted(sought(filters))
+        admitted = self._admitted(parse_filters(filters))
         children = [kept for kept in admitted if _above(kept.record) == parent]
         return self._nearest(query_vector, children, top_k)
 
@@ -148,7 +148,7 @@ class MemoryIndex:
         self, words: Sequence[str], filters: Filters, top_k: int, *, context_weight: float = 1.0
     ) -> list[SeedHit]:
         phrases = [stems(word) for word in check_words(words)]
-        wanted, weight = sought(filters), check_weight(context_weight)
+        wanted, weight = parse_filters(filters), check_weight(context_weight)
         with self._lock:
             told = [phrase for phrase in phrases if phrase]
             found = {
@@ -169,15 +169,15 @@ class MemoryIndex:
             best.setdefault(hit.uri, hit.score)
         return best
 
-    def _admitted(self, wanted: Sought) -> list[Kept]:
+    def _admitted(self, wanted: ParsedFilters) -> list[ReferenceRecord]:
         with self._lock:
             records = list(self._accounts.get(wanted.account, {}).values())
         return [kept for kept in records if admits(wanted, kept.record, kept.filed)]
 
     def _nearest(
-        self, query_vector: Sequence[float], among: Iterable[Kept], top_k: int
+        self, query_vector: Sequence[float], among: Iterable[ReferenceRecord], top_k: int
     ) -> list[SeedHit]:
-        query = quantised(query_vector)
+        query = quantise(query_vector)
         alike = [kept for kept in among if query and len(kept.vector) == len(query)]
         return _best([(cosine(query, kept.vector), kept) for kept in alike], top_k)
 
@@ -219,29 +219,31 @@ class MemoryIndex:
     def cursor(self, account_id: str) -> int:
         return self._cursors.get(check_id(account_id, "account"), 0)
 
-    def at_once(self, account_id: str, question: Callable[[], Answer]) -> Answer:
+    def read_snapshot(self, account_id: str, question: Callable[[], Answer]) -> Answer:
         check_id(account_id, "account")
         return question()
 
     def owner_spaces(self, account_id: str) -> frozenset[str]:
         return frozenset(kept.filed.texts[OWNER_SPACE] for kept in self._all_of(account_id))
 
-    def look(self, ids: Sequence[str], filters: Filters) -> list[SeedHit]:
+    def hits_by_id(self, ids: Sequence[str], filters: Filters) -> list[SeedHit]:
         chosen = set(ids)
-        found = [kept for kept in self._admitted(sought(filters)) if kept.record.id in chosen]
+        found = [
+            kept for kept in self._admitted(parse_filters(filters)) if kept.record.id in chosen
+        ]
         return _best([(0.0, kept) for kept in found], len(found))
 
-    def noted(
+    def briefing_hits(
         self, filters: Filters, top_k: int, names: Collection[str] | None = None
     ) -> list[SeedHit]:
-        found = [k for k in self._admitted(sought(filters)) if "noted" in k.record.payload]
+        found = [k for k in self._admitted(parse_filters(filters)) if "noted" in k.record.payload]
         if names is not None:
             found = [k for k in found if set(names).intersection(_names(k.record.payload))]
         found.sort(key=lambda kept: kept.record.id)
         found.sort(key=lambda kept: str(kept.record.payload.get("updated_at", "")), reverse=True)
         return [_hit(0.0, kept.record) for kept in found[:top_k]]
 
-    def leading_to(self, account_id: str, names: Collection[str]) -> list[str]:
+    def uris_linking_to(self, account_id: str, names: Collection[str]) -> list[str]:
         every = [kept.record for kept in self._all_of(account_id)]
         found = (each for each in every if {*names}.intersection(_names(each.payload, "links")))
         return sorted({each.uri for each in found})
@@ -268,21 +270,23 @@ class MemoryIndex:
         check_id(account_id, "account")
         return []  # what is kept in memory has no bytes that could spoil
 
-    def _all_of(self, account_id: str) -> list[Kept]:
+    def _all_of(self, account_id: str) -> list[ReferenceRecord]:
         with self._lock:
             return list(self._accounts.get(check_id(account_id, "account"), {}).values())
 
 
-def _kept(record: IndexRecord) -> Kept:
-    vector = quantised(record.vector)
-    return Kept(replace(record, vector=whole(vector)), filing(record), vector)
+def _kept(record: IndexRecord) -> ReferenceRecord:
+    vector = quantise(record.vector)
+    return ReferenceRecord(
+        replace(record, vector=components(vector)), parse_record_filters(record), vector
+    )
 
 
 def _above(record: IndexRecord) -> str:
-    return above(record.uri, record.level)
+    return parent_uri(record.uri, record.level)
 
 
-def admits(wanted: Sought, record: IndexRecord, filed: Filing) -> bool:
+def admits(wanted: ParsedFilters, record: IndexRecord, filed: RecordFilters) -> bool:
     texts = {**filed.texts, URI: record.uri}
     return (
         all(texts.get(name) in values for name, values in wanted.texts.items())
@@ -291,14 +295,14 @@ def admits(wanted: Sought, record: IndexRecord, filed: Filing) -> bool:
     )
 
 
-def _held(filed: Filing, first: int, last: int) -> bool:
+def _held(filed: RecordFilters, first: int, last: int) -> bool:
     return filed.since <= last and first < filed.until and filed.since < filed.until
 
 
 def cosine(one: bytes, other: bytes) -> float:
     """Return how near two vectors of one dimension are, from -1 to 1."""
     dot = sum(a * b for a, b in zip(array("b", one), array("b", other), strict=True))
-    return dot / math.sqrt(squared(one) * squared(other))
+    return dot / math.sqrt(squared_length(one) * squared_length(other))
 
 
 def _having(phrase: tuple[str, ...], fields: Mapping[str, Fields]) -> dict[str, tuple[int, int]]:
@@ -316,7 +320,7 @@ def _count(phrase: tuple[str, ...], field: tuple[str, ...]) -> int:
     return sum(field[at : at + size] == phrase for at in range(len(field) - size + 1))
 
 
-def _best(scored: Iterable[tuple[float, Kept]], top_k: int) -> list[SeedHit]:
+def _best(scored: Iterable[tuple[float, ReferenceRecord]], top_k: int) -> list[SeedHit]:
     most = counted(top_k, "number of hits")
     ordered = sorted(scored, key=lambda each: (-each[0], each[1].record.id))
     return [_hit(score, kept.record) for score, kept in ordered[:most]]

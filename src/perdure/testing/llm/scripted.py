@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from perdure.errors import LanguageModelError
-from perdure.llm.asking import Asking
-from perdure.llm.contract import LLM, Answer, Call, Reply, Request
+from perdure.llm.client import LLMClient
+from perdure.llm.contract import LLM, Answer, Reply, Request, ToolCall
 from perdure.model.values import JSON
 
 
@@ -16,14 +16,14 @@ class Script:
 
     def __init__(self, *replies: Reply) -> None:
         self._replies = deque(replies)
-        self.asked: list[dict[str, Any]] = []
+        self.requests: list[dict[str, Any]] = []
         """Each request as `Request.as_json` has it."""
 
-    def say(self, *replies: Reply) -> None:
+    def add(self, *replies: Reply) -> None:
         self._replies.extend(replies)
 
-    def reply_to(self, asked: Mapping[str, Any]) -> Reply:
-        self.asked.append(dict(asked))
+    def reply_to(self, request: Mapping[str, Any]) -> Reply:
+        self.requests.append(dict(request))
         if not self._replies:
             raise LanguageModelError(
                 "the script has no reply to a further request. Fix: give it one for each."
@@ -31,7 +31,7 @@ class Script:
         return self._replies.popleft()
 
 
-class Scripted:
+class ScriptedCompleter:
     """Speaks to nobody: the script is the model."""
 
     model = "scripted"
@@ -47,14 +47,14 @@ class Scripted:
 
 def scripted_llm(script: Script) -> LLM:
     """Return a language model that plays the script; what it says is checked as any other's."""
-    return Asking(Scripted(script), attempts=1)
+    return LLMClient(ScriptedCompleter(script), attempts=1)
 
 
-def says_json(value: JSON) -> Answer:
+def json_answer(value: JSON) -> Answer:
     """Return the reply that is this value, written as JSON."""
     return Answer(json.dumps(value))
 
 
-def calls_tools(*calls: tuple[str, JSON], text: str = "") -> Answer:
+def tool_answer(*calls: tuple[str, JSON], text: str = "") -> Answer:
     """Return the reply that calls these tools with these inputs."""
-    return Answer(text, tuple(Call(tool, json.dumps(value)) for tool, value in calls))
+    return Answer(text, tuple(ToolCall(tool, json.dumps(value)) for tool, value in calls))

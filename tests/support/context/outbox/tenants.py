@@ -6,7 +6,7 @@ from itertools import permutations
 from perdure.context.contract import TenantData
 from perdure.engine.outbox import OutboxStore
 from perdure.model import ContextNode, OutboxEvent, RequestContext, Role
-from perdure.testing.index.tenants import ALIKE
+from perdure.testing.index.changes import ALIKE
 from perdure.testing.requirement import requirement
 from tests.support.context.outbox.base import (
     ANA,

@@ -1,8 +1,8 @@
-"""Sentences of a text that are addressed to the agent, and a mark that they are quoted.
+"""Finds sentences that give orders to the agent, and marks them as quoted.
 
-A page or a mail that is remembered may hold instructions. They are kept as what they are,
-words of a third party. Preferences of the owner ("answer in French") are not instructions, nor are
-sentences that only tell of them.
+A page or a mail that is remembered may contain instructions. They are stored as words of a third
+party. Preferences of the owner ("answer in French") are not instructions, nor are sentences that
+only report them.
 """
 
 import re
@@ -18,21 +18,21 @@ from perdure.tables import entries, table
 
 _SENTENCES = table(__file__, "orders.txt", "sentences")
 LABEL = "> quoted, not an instruction: "
-"""Stands before each line that holds an order."""
+"""The start of each line with an order."""
 INLINE_LABEL = "quoted, not an instruction: "
-"""Stands before a text of one line, such as an abstract."""
+"""The start of a one-line text with an order, such as an abstract."""
 _MARKED = later(rf"[ \t>*+#\d.)-]{{0,40}}{re.escape(INLINE_LABEL)}")
-"""How a marked line begins, in a list or under a heading too."""
+"""The start of a marked line, also in a list or a heading."""
 END = ">"
-"""The line after the last of them, so that what follows is not taken for quoted too."""
+"""The line after a marked one, so that the following text is not part of the quote."""
 
 _REACH = 300
-"""How far a sentence is looked at before a phrase and after it."""
+"""How many characters of a sentence are read before and after a phrase."""
 _BOUND = later(_SENTENCES["BOUND"])
-"""Where a sentence ends; a line that goes on with a small letter was wrapped."""
+"""The end of a sentence; a line that continues in lower case was wrapped."""
 _IF = later(r"\b(?:if|when|unless|once|whether|that|because|how|why) (?:you|u) $")
 _WISHED = later(_SENTENCES["WISHED"])
-"""A wish, in front of what is wished for; so an order may be dressed up."""
+"""A polite form in front of an order."""
 _LEAD = later(_SENTENCES["LEAD"])
 _QUOTES = {
     '"': '"',
@@ -42,11 +42,11 @@ _QUOTES = {
     "`": "`",
     "\u2018": "\u2019",
 }
-_TELLING = 3
-"""Words around a quotation that make a sentence one that tells of it."""
+_REPORTING = 3
+"""Words around a quotation from which on a sentence reports it."""
 _WORDS = later(r"\w+")
 _TEMPLATE = later(_SENTENCES["TEMPLATE"], re.IGNORECASE)
-"""What a chat template might take for its own, if nothing stood in it."""
+"""Tokens of chat templates, which are broken by a backslash."""
 _ROLE_NEXT = later(r"\s{0,2}(?:system|user|assistant|tool|developer|model|<)")
 
 
@@ -57,7 +57,7 @@ class Instruction:
 
 
 def instructions_in(text: str) -> list[Instruction]:
-    """Return the sentences that are addressed to the agent, in order, but for marked ones."""
+    """Return the sentences that give orders to the agent, in order, without marked ones."""
     unmarked = _unmarked(text)
     found = sorted(_phrases(unmarked, _folded(unmarked)))
     joined: list[Instruction] = []
@@ -69,11 +69,10 @@ def instructions_in(text: str) -> list[Instruction]:
     return joined
 
 
-def quoted(text: str) -> str:
-    """Return the text with each line that holds an order marked as quoted.
+def mark_quoted(text: str) -> str:
+    """Return the text with each line that contains an order marked as quoted.
 
-    Marking twice is marking once, wherever the marked line is put since. What was marked can be
-    given back.
+    Idempotent, also if a marked line is moved or copied.
     """
     while found := instructions_in(text):
         text = _marked(text, found)
@@ -82,8 +81,8 @@ def quoted(text: str) -> str:
     return "\n".join(_harmless(line) for line in text.split("\n"))
 
 
-def quoted_inline(text: str) -> str:
-    """Return a text of one line, marked if it holds an order."""
+def mark_quoted_line(text: str) -> str:
+    """Return a one-line text, marked if it contains an order."""
     if not instructions_in(text):
         return _harmless(text)
     return INLINE_LABEL + " ".join(_broken(text).split())
@@ -91,7 +90,7 @@ def quoted_inline(text: str) -> str:
 
 # ---------------------------------------------------------------- finding
 def _folded(text: str) -> str:
-    """Return the text in small letters and plain forms, character for character."""
+    """Return the text in lower case and compatibility forms, with the same length."""
     if text.isascii():
         return text.lower()
     return text.translate({ord(each): _fold(each) for each in set(text) if not each.isspace()})
@@ -110,7 +109,7 @@ def _unmarked(text: str) -> str:
 
 
 def _phrases(text: str, folded: str) -> Iterator[tuple[int, int]]:
-    """Yield where each order's phrase stands, and the sentence that it is in."""
+    """Yield the start and end of each sentence with an order."""
     for needed, patterns in _orders():
         if folded.isascii() and not any(part in folded for part in needed):
             continue
@@ -125,7 +124,7 @@ def _matched(
         start, end = _sentence(text, *match.span())
         if where != "begins":
             end = max(end, _paragraph_end(text, match.end()))
-        if _addressed(folded, match, start, where) and not _told(
+        if _is_addressed(folded, match, start, where) and not _is_reported(
             text[start:end], match.start() - start
         ):
             yield start, end
@@ -133,7 +132,7 @@ def _matched(
 
 @cache
 def _orders() -> list[tuple[list[str], list[tuple[str, re.Pattern[str]]]]]:
-    """Return the patterns, each with where it is an order, below what a text needs to have one."""
+    """Return groups of patterns: what a text must contain, and where each pattern is an order."""
     found: list[tuple[list[str], list[tuple[str, re.Pattern[str]]]]] = []
     for where, name, text in entries(Path(__file__).with_name("orders.txt")):
         if name == "NEEDS":
@@ -153,13 +152,13 @@ def _sentence(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _paragraph_end(text: str, place: int) -> int:
-    """Return where the words end that a heading or a token claims for a role."""
+    """Return the end of the text that a heading or a token assigns to a role."""
     end = text.find("\n\n", place, place + _REACH)
     return end if end >= 0 else min(len(text), place + _REACH)
 
 
-def _addressed(folded: str, match: re.Match[str], begin: int, where: str) -> bool:
-    """Whether a phrase is where a reader is addressed."""
+def _is_addressed(folded: str, match: re.Match[str], begin: int, where: str) -> bool:
+    """Whether a phrase is in a position that addresses the reader."""
     before = folded[begin : match.start()]
     if where == "markup":
         line = folded[folded.rfind("\n", 0, match.start()) + 1 : match.start()]
@@ -172,14 +171,14 @@ def _addressed(folded: str, match: re.Match[str], begin: int, where: str) -> boo
     )
 
 
-def _told(sentence: str, place: int) -> bool:
-    """Whether a phrase is in quotation marks, in a sentence that tells of it."""
+def _is_reported(sentence: str, place: int) -> bool:
+    """Whether a phrase is in quotation marks, in a sentence that reports it."""
     closing = ""
     opened = 0
     for at, character in enumerate(sentence):
         if closing and character == closing:
             if opened < place < at:
-                return len(_WORDS.findall(sentence[:opened] + sentence[at:])) >= _TELLING
+                return len(_WORDS.findall(sentence[:opened] + sentence[at:])) >= _REPORTING
             closing = ""
         elif not closing and character in _QUOTES:
             closing, opened = _QUOTES[character], at
@@ -221,7 +220,7 @@ def _broken(line: str) -> str:
 
 
 def _harmless(line: str) -> str:
-    """Return a line whose tokens are broken if it is marked, by whomever."""
+    """Return the line with broken tokens, if it is marked."""
     if not _MARKED.match(line):
         return line
     return _TEMPLATE.sub(lambda match: match[1] + (match[2] or "\\"), line)

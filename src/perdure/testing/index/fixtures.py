@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from perdure.index.contract import Filters, KeptIndex, VectorIndex
+from perdure.index.contract import Filters, NodeIndex, VectorIndex
 from perdure.model import IndexRecord, Level, SeedHit, Uri
 from perdure.model.values import JSON
 from perdure.testing.suite import Suite
@@ -31,7 +31,7 @@ class IndexBase(Suite):
     known_promises = frozenset({SURVIVES_REOPENING, CONCURRENT_PROCESSES})
 
     @staticmethod
-    def open_index(place: Path) -> KeptIndex:
+    def open_index(place: Path) -> NodeIndex:
         """Open the index under test, in the empty folder `place` or in something of its own.
 
         The same place opened again, also in another process, is the same index, if that is
@@ -44,7 +44,7 @@ class IndexBase(Suite):
         return tmp_path
 
     @pytest.fixture
-    def index(self, place: Path) -> Iterator[KeptIndex]:
+    def index(self, place: Path) -> Iterator[NodeIndex]:
         with closing(self.open_index(place)) as index:
             yield index
 
@@ -85,7 +85,7 @@ def near(index: VectorIndex, top_k: int = 100, **filters: JSON) -> list[str]:
     return ids(index.search_by_vector(EAST, EVERYONE | filters, top_k))
 
 
-def said(index: VectorIndex, *words: str, top_k: int = 100, **filters: JSON) -> list[str]:
+def matching(index: VectorIndex, *words: str, top_k: int = 100, **filters: JSON) -> list[str]:
     """Return the ids of what has one of the words."""
     return ids(index.search_by_text(words, EVERYONE | filters, top_k))
 
@@ -108,5 +108,5 @@ def put(index: VectorIndex, *ids_: str, **more: Any) -> None:  # noqa: ANN401 - 
     index.upsert([record(id_, **more) for id_ in ids_])
 
 
-def texts_of(index: KeptIndex, ids_: Sequence[str]) -> dict[str, str]:
+def texts_of(index: NodeIndex, ids_: Sequence[str]) -> dict[str, str]:
     return {id_: each.text for id_, each in index.read(ACCOUNT, ids_).items()}

@@ -19,11 +19,11 @@ from perdure.http import Bounds, ExchangeError, check_service, post
 from perdure.llm.contract import (
     CHOICES,
     Answer,
-    Call,
     Refusal,
     Reply,
     Request,
-    Tool,
+    ToolCall,
+    ToolDefinition,
     Truncation,
     Usage,
     is_closed,
@@ -76,7 +76,7 @@ class Service:
         counted(self.max_output_tokens, "most tokens of an answer", 1)
 
 
-class Adapter(ABC):
+class HTTPCompleter(ABC):
     """A `Completer` over HTTP: what both protocols have in common. It tries nothing twice."""
 
     path: ClassVar[str]
@@ -95,7 +95,7 @@ class Adapter(ABC):
             only = [each.tool for each in reply.calls] == [ANSWER]
             text = reply.calls[0].arguments if only else ""
         elif self._service.structured == "text":
-            text = unfenced(text)
+            text = strip_fence(text)
         return Answer(text, usage=reply.usage)
 
     def _post(self, asked: Mapping[str, object], seconds: float) -> dict[str, Any]:
@@ -142,9 +142,9 @@ class Adapter(ABC):
         if self._service.structured == "json_schema":
             return self._formatted(schema)
         if self._service.structured == "tool":
-            tool = Tool(ANSWER, "Give the answer.", schema)
+            tool = ToolDefinition(ANSWER, "Give the answer.", schema)
             return {"tools": [self._tool(tool)], "tool_choice": self._choice(ANSWER)}
-        last = {"role": "user", "content": f"{messages[-1]['content']}\n\n{in_words(schema)}"}
+        last = {"role": "user", "content": f"{messages[-1]['content']}\n\n{schema_prompt(schema)}"}
         return {"messages": [*messages[:-1], last]}
 
     @abstractmethod
@@ -156,7 +156,7 @@ class Adapter(ABC):
         """Return how the service's own feature is asked for JSON that fits."""
 
     @abstractmethod
-    def _tool(self, tool: Tool) -> dict[str, Any]: ...
+    def _tool(self, tool: ToolDefinition) -> dict[str, Any]: ...
 
     @abstractmethod
     def _choice(self, choice: str) -> str | dict[str, Any]: ...
@@ -166,19 +166,19 @@ class Adapter(ABC):
         """Return the reply of the service, unchecked."""
 
 
-def in_words(schema: Any) -> str:  # noqa: ANN401 - JSON
+def schema_prompt(schema: Any) -> str:  # noqa: ANN401 - JSON
     return (
         "Answer with one JSON object that fits this JSON Schema, and with nothing else:\n"
         f"{json.dumps(schema, ensure_ascii=False)}"
     )
 
 
-def unfenced(text: str) -> str:
+def strip_fence(text: str) -> str:
     fenced = _FENCED.fullmatch(text)
     return fenced[1] if fenced else text
 
 
-def usage_of(counts_of: object, read: Sequence[str], written: str) -> Usage | None:
+def parse_usage(counts_of: object, read: Sequence[str], written: str) -> Usage | None:
     """Return the tokens that a service says it used, under its names for them; None if not all."""
     counts = _count_of(counts_of, *read), _count_of(counts_of, written)
     return None if counts[0] is None or counts[1] is None else Usage(counts[0], counts[1])
@@ -206,7 +206,7 @@ _DONE = frozenset({"end_turn", "stop_sequence", "tool_use"})
 _CHOICES = {"auto": {"type": "auto"}, "required": {"type": "any"}, "none": {"type": "none"}}
 
 
-class Anthropic(Adapter):
+class AnthropicCompleter(HTTPCompleter):
     path = "v1/messages"
     headers: ClassVar[Mapping[str, str]] = {"anthropic-version": "2023-06-01"}
 
@@ -239,7 +239,7 @@ class Anthropic(Adapter):
     def _formatted(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
         return {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
 
-    def _tool(self, tool: Tool) -> dict[str, Any]:
+    def _tool(self, tool: ToolDefinition) -> dict[str, Any]:
         return {
             "name": tool.name,
             "description": tool.description,
@@ -250,7 +250,10 @@ class Anthropic(Adapter):
         return _CHOICES.get(choice, {"type": "tool", "name": choice})
 
     def _reply(self, reply: dict[str, Any]) -> Reply:
-        usage, stop = usage_of(reply.get("usage"), _READ, "output_tokens"), reply.get("stop_reason")
+        usage, stop = (
+            parse_usage(reply.get("usage"), _READ, "output_tokens"),
+            reply.get("stop_reason"),
+        )
         blocks = reply.get("content")
         if stop == "refusal":
             return Refusal(usage)
@@ -268,10 +271,10 @@ class Anthropic(Adapter):
             raise self._wrong("a text in it is none")
         return str(block["text"])
 
-    def _call(self, block: dict[str, Any]) -> Call:
+    def _call(self, block: dict[str, Any]) -> ToolCall:
         match block:
             case {"name": str(name), "input": given}:
-                return Call(name, json.dumps(given))
+                return ToolCall(name, json.dumps(given))
         raise self._wrong("a call of a tool in it names no tool, or has no input")
 
 
@@ -279,7 +282,7 @@ def _is(block: object, kind: str) -> bool:
     return isinstance(block, dict) and block.get("type") == kind
 
 
-class OpenAICompatible(Adapter):
+class OpenAICompleter(HTTPCompleter):
     path = "chat/completions"
 
     def _said(self, request: Request) -> dict[str, Any]:
@@ -293,7 +296,7 @@ class OpenAICompatible(Adapter):
         described = {"name": ANSWER, "schema": schema, "strict": is_closed(schema)}
         return {"response_format": {"type": "json_schema", "json_schema": described}}
 
-    def _tool(self, tool: Tool) -> dict[str, Any]:
+    def _tool(self, tool: ToolDefinition) -> dict[str, Any]:
         described = {
             "name": tool.name,
             "description": tool.description,
@@ -310,7 +313,7 @@ class OpenAICompatible(Adapter):
                 pass
             case _:
                 raise self._wrong("it holds no message")
-        usage = usage_of(reply.get("usage"), ["prompt_tokens"], "completion_tokens")
+        usage = parse_usage(reply.get("usage"), ["prompt_tokens"], "completion_tokens")
         if message.get("refusal") or finish == "content_filter":
             return Refusal(usage)
         if finish == "length":
@@ -320,8 +323,8 @@ class OpenAICompatible(Adapter):
             raise self._wrong("its message is no text, and no calls of tools")
         return Answer(text, tuple(self._call(each) for each in calls), usage)
 
-    def _call(self, call: object) -> Call:
+    def _call(self, call: object) -> ToolCall:
         match call:
             case {"function": {"name": str(name), "arguments": str(arguments)}}:
-                return Call(name, arguments)
+                return ToolCall(name, arguments)
         raise self._wrong("a call of a tool in it names no tool, or has no arguments")

@@ -8,8 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 from typing import Any
 
-from perdure.llm.contract import Answer, Call, Refusal, Reply, Truncation, Usage
-from perdure.llm.wire import Service
+from perdure.llm.contract import Answer, Refusal, Reply, ToolCall, Truncation, Usage
+from perdure.llm.services import Service
 from perdure.testing.llm import Script
 
 USAGE = Usage(100, 20)
@@ -176,7 +176,7 @@ def _loaded(arguments: str) -> object:
 def as_the_tool_answer(reply: Reply) -> Reply:
     """Return a reply in JSON as a service gives it that was asked by way of a tool."""
     if isinstance(reply, Answer) and reply.text and not reply.calls:
-        return Answer(calls=(Call("answer", reply.text),), usage=reply.usage)
+        return Answer(calls=(ToolCall("answer", reply.text),), usage=reply.usage)
     return reply
 
 

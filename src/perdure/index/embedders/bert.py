@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from perdure.index.models.installed import DIMENSION, HEADS, LAYERS, MAX_TOKENS
+from perdure.index.embedders.model_files import DIMENSION, HEADS, LAYERS, MAX_TOKENS
 
 Array = NDArray[Any]
 Attribute = int | float

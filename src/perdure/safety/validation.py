@@ -1,4 +1,4 @@
-"""Single texts on their way into memory, and on their way to who reads them."""
+"""Makes texts safe to store and to show: no secrets, hidden characters, orders or active HTML."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
@@ -16,9 +16,9 @@ from perdure.model.values import (
     shown,
 )
 from perdure.safety.characters import visible
-from perdure.safety.instructions import Instruction, instructions_in, quoted, quoted_inline
+from perdure.safety.injection import Instruction, instructions_in, mark_quoted, mark_quoted_line
 from perdure.safety.markup import inert
-from perdure.safety.secrets import Secret, SecretPolicy, masked, secrets_in
+from perdure.safety.secrets import Secret, SecretPolicy, mask, secrets_in
 
 HIDDEN = "hidden and control characters are gone or shown"
 INERT = "HTML or a link does nothing any more"
@@ -28,7 +28,7 @@ MASKED = "masked: "
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What validation changed, and where. It never tells a secret."""
+    """What validation changed, and where. It never contains a secret."""
 
     where: str
     what: str
@@ -36,7 +36,7 @@ class Note:
 
     @property
     def secret(self) -> str:
-        """The kind of the secret that was masked; empty if something else was changed."""
+        """The kind of the masked secret; empty if something else was changed."""
         return self.what.removeprefix(MASKED) if self.what.startswith(MASKED) else ""
 
 
@@ -50,35 +50,34 @@ def count_masked(notes: Iterable[Note]) -> int:
     return sum(each.what.startswith(MASKED) for each in notes)
 
 
-def cleaned(text: str, where: str, policy: SecretPolicy = SecretPolicy.REFUSE) -> CleanText:
+def clean(text: str, where: str, policy: SecretPolicy = SecretPolicy.REFUSE) -> CleanText:
     """Return a text of any length as it may be stored, and what was changed in it.
 
-    With a secret in it, it is masked or refused (`SecretRefusedError`), as the policy says.
-    Cleaning twice is cleaning once.
+    A secret is masked or refused (`SecretRefusedError`), as the policy says. Idempotent.
     """
-    return _cleaned(text, where, policy, one_line=False)
+    return _clean(text, where, policy, one_line=False)
 
 
-def cleaned_line(text: str, where: str, policy: SecretPolicy = SecretPolicy.REFUSE) -> CleanText:
+def clean_line(text: str, where: str, policy: SecretPolicy = SecretPolicy.REFUSE) -> CleanText:
     """Return a short text, such as an abstract or a name, as it may be stored."""
-    return _cleaned(text, where, policy, one_line=True)
+    return _clean(text, where, policy, one_line=True)
 
 
 def presentable(text: str) -> str:
-    """Return a text for who reads it, if it is stored to the letter, such as a quote."""
-    return inert(quoted(masked(visible(text))[0]))
+    """Return a text that is stored verbatim, such as a quote, as it may be shown."""
+    return inert(mark_quoted(mask(visible(text))[0]))
 
 
 def presentable_line(text: str) -> str:
-    """Return a name or a title as `presentable`, and on one line."""
+    """Return a name or a title as it may be shown, on one line."""
     line = " ".join(visible(text).split())
-    return inert(quoted_inline(masked(line)[0]))
+    return inert(mark_quoted_line(mask(line)[0]))
 
 
 def without_secrets(text: str, where: str, policy: SecretPolicy, fix: str) -> str:
-    """Return a text that is kept to the letter but for its secrets, masked or refused."""
+    """Return a text verbatim except for its secrets, which are masked or refused."""
     if policy is SecretPolicy.MASK:
-        return masked(text)[0]
+        return mask(text)[0]
     refuse_secrets(text, where, fix)
     return text
 
@@ -86,7 +85,7 @@ def without_secrets(text: str, where: str, policy: SecretPolicy, fix: str) -> st
 def refuse_secrets(
     text: str, where: str, fix: str = "leave it out", *, options: Sequence[str] = ()
 ) -> None:
-    """Raise `SecretRefusedError` for a secret, without its value; `options` would allow it."""
+    """Raise `SecretRefusedError` if a text holds a secret; `options` name what would allow it."""
     found = secrets_in(visible(text))
     if found:
         first = found[0]
@@ -99,8 +98,8 @@ def refuse_secrets(
 
 
 def with_article(kind: str) -> str:
-    spoken = kind[0] in "AEIOUaeiou" and not kind.startswith("one")
-    return f"{'an' if spoken else 'a'} {kind}"
+    starts_with_vowel = kind[0] in "AEIOUaeiou" and not kind.startswith("one")
+    return f"{'an' if starts_with_vowel else 'a'} {kind}"
 
 
 def strings_in(value: JSON) -> Iterator[str]:
@@ -111,12 +110,12 @@ def strings_in(value: JSON) -> Iterator[str]:
             yield from strings_in(each)
 
 
-def _cleaned(text: str, where: str, policy: SecretPolicy, *, one_line: bool) -> CleanText:
+def _clean(text: str, where: str, policy: SecretPolicy, *, one_line: bool) -> CleanText:
     seen = visible(text)
     if policy is SecretPolicy.REFUSE:
         refuse_secrets(seen, where, options=("mask_secrets",))
-    plain, secrets = masked(seen) if policy is SecretPolicy.MASK else (seen, [])
-    marked = quoted_inline(plain) if one_line else quoted(plain)
+    plain, secrets = mask(seen) if policy is SecretPolicy.MASK else (seen, [])
+    marked = mark_quoted_line(plain) if one_line else mark_quoted(plain)
     result = inert(marked)
     notes = [Note(where, HIDDEN)] * (seen != text)
     notes += _lines(where, seen, ((MASKED + each.kind, each) for each in secrets))
@@ -140,93 +139,90 @@ _UNMASKABLE = "mask secrets in the messages before they are read."
 
 
 @dataclass(frozen=True, slots=True)
-class Validated:
+class ValidatedCandidate:
     candidate: CandidateMemory
     notes: tuple[Note, ...]
-    """What was changed, in no text's own words."""
 
 
-def validated(candidate: CandidateMemory, policy: SecretPolicy = SecretPolicy.REFUSE) -> Validated:
+def validate(
+    candidate: CandidateMemory, policy: SecretPolicy = SecretPolicy.REFUSE
+) -> ValidatedCandidate:
     """Return a candidate as it may be stored, and what was changed in it.
 
-    `SecretRefusedError` if it holds a secret that may not be masked; `InvalidValueError` if it is
-    too long once it is clean. Validating twice is validating once.
+    `SecretRefusedError` if it holds a secret that may not be masked; `InvalidValueError` if the
+    clean content is too long. Idempotent.
     """
-    found = _Cleaning(policy)
-    metadata = found.metadata(candidate.metadata)
+    cleaner = _Cleaner(policy)
+    metadata = cleaner.metadata(candidate.metadata)
     refuse_secrets(candidate.slug, "slug", "choose another name.")
     if EVIDENCE in candidate.metadata:
-        quote, speaker = _proof(candidate)
+        quote, speaker = candidate.quote, candidate.speaker
+        refuse_secrets(quote, "quote", _UNMASKABLE)
+        refuse_secrets(speaker, "name of the speaker", _UNMASKABLE)
     else:
-        quote = found.block(candidate.quote, "quote")
-        speaker = found.line(candidate.speaker, "name of the speaker", MAX_ABSTRACT)
-    clean = replace(
+        quote = cleaner.block(candidate.quote, "quote")
+        speaker = cleaner.line(candidate.speaker, "name of the speaker")
+    valid = replace(
         candidate,
-        content=found.content(candidate.content),
-        abstract=found.line(candidate.abstract, "abstract", MAX_ABSTRACT),
-        overview=found.block(candidate.overview, "overview"),
-        where=found.line(candidate.where, "place", MAX_ABSTRACT),
-        who=tuple(found.line(each, "name", MAX_ABSTRACT) for each in candidate.who),
+        content=cleaner.content(candidate.content),
+        abstract=cleaner.line(candidate.abstract, "abstract"),
+        overview=cleaner.block(candidate.overview, "overview"),
+        where=cleaner.line(candidate.where, "place"),
+        who=tuple(cleaner.line(each, "name") for each in candidate.who),
         metadata=metadata,
         quote=quote,
         speaker=speaker,
     )
-    return Validated(clean, tuple(found.notes))
+    return ValidatedCandidate(valid, tuple(cleaner.notes))
 
 
 @dataclass(frozen=True, slots=True)
-class Safe:
+class SafeText:
     content: str
     metadata: dict[str, JSON]
     notes: tuple[Note, ...]
 
 
-def safe(
+def make_safe(
     content: str, metadata: Mapping[str, JSON], policy: SecretPolicy = SecretPolicy.REFUSE
-) -> Safe:
-    """Return a text and the metadata of a memory as they may be stored; refused as candidates."""
-    found = _Cleaning(policy)
-    clean = found.content(content), found.metadata(metadata)
-    return Safe(*clean, tuple(found.notes))
-
-
-def _proof(candidate: CandidateMemory) -> tuple[str, str]:
-    refuse_secrets(candidate.quote, "quote", _UNMASKABLE)
-    refuse_secrets(candidate.speaker, "name of the speaker", _UNMASKABLE)
-    return candidate.quote, candidate.speaker
+) -> SafeText:
+    """Return the content and metadata of a memory as they may be stored; raises as `validate`."""
+    cleaner = _Cleaner(policy)
+    checked = cleaner.content(content), cleaner.metadata(metadata)
+    return SafeText(*checked, tuple(cleaner.notes))
 
 
 @dataclass(slots=True)
-class _Cleaning:
+class _Cleaner:
+    """Cleans the fields of one memory, and collects the notes."""
+
     policy: SecretPolicy
     notes: list[Note] = field(default_factory=list)
 
     def content(self, text: str) -> str:
-        clean = cleaned(text, "content", self.policy)
-        if len(clean.text) > MAX_CONTENT:
+        result = clean(text, "content", self.policy)
+        if len(result.text) > MAX_CONTENT:
             raise InvalidValueError(
-                f"the content has {len(clean.text):,} characters once it is made safe to show; "
-                f"{MAX_CONTENT:,} are the most. Fix: shorten it, or split it into several."
+                f"the content has {len(result.text):,} characters once it is made safe to show; "
+                f"{MAX_CONTENT:,} are allowed. Fix: shorten it, or split it into several."
             )
-        return self._noted(clean)
+        return self._noted(result)
 
     def block(self, text: str, where: str) -> str:
-        return self._fitted(text, MAX_OVERVIEW, lambda part: cleaned(part, where, self.policy))
+        return self._fitted(text, where, clean, MAX_OVERVIEW)
 
-    def line(self, text: str, where: str, limit: int) -> str:
-        return self._fitted(text, limit, lambda part: cleaned_line(part, where, self.policy))
+    def line(self, text: str, where: str) -> str:
+        return self._fitted(text, where, clean_line, MAX_ABSTRACT)
 
     def metadata(self, given: Mapping[str, JSON]) -> dict[str, JSON]:
-        clean: dict[str, JSON] = {}
+        result: dict[str, JSON] = {}
         for key, value in given.items():
             self._check_key(key)
             if key == EVIDENCE:
                 for each in strings_in(value):
                     refuse_secrets(each, "evidence", _UNMASKABLE)
-                clean[key] = value
-            else:
-                clean[key] = self._value(key, value)
-        return clean
+            result[key] = value if key == EVIDENCE else self._value(key, value)
+        return result
 
     def _value(self, key: str, value: JSON) -> JSON:
         if isinstance(value, str):
@@ -238,14 +234,14 @@ class _Cleaning:
         return value
 
     def _named(self, key: str, value: str) -> str:
-        """Return a text of the metadata; its key tells whether it is a secret."""
-        beginning = f"{key}: "
-        clean = cleaned_line(beginning + value, f"metadata {key}", self.policy)
-        alone = cleaned_line(value, f"metadata {key}", self.policy)
-        named = clean.text.removeprefix(beginning)
-        if named == alone.text or not clean.text.startswith(beginning):
+        """Clean a text of the metadata; its key may show that it is a secret."""
+        prefix = f"{key}: "
+        with_key = clean_line(prefix + value, f"metadata {key}", self.policy)
+        alone = clean_line(value, f"metadata {key}", self.policy)
+        text = with_key.text.removeprefix(prefix)
+        if text == alone.text or not with_key.text.startswith(prefix):
             return self._noted(alone)
-        return self._noted(CleanText(named, clean.notes))
+        return self._noted(CleanText(text, with_key.notes))
 
     def _check_key(self, key: str) -> str:
         refuse_secrets(key, "key of the metadata", "choose another name.")
@@ -255,34 +251,40 @@ class _Cleaning:
             )
         return key
 
-    def _fitted(self, text: str, limit: int, clean: Callable[[str], CleanText]) -> str:
-        result = clean(text)
+    def _fitted(
+        self,
+        text: str,
+        where: str,
+        cleaning: Callable[[str, str, SecretPolicy], CleanText],
+        limit: int,
+    ) -> str:
+        result = cleaning(text, where, self.policy)
         while len(result.text) > limit:
             text = shortened(text, len(text) * 3 // 4)
-            result = clean(text)
+            result = cleaning(text, where, self.policy)
         return self._noted(result)
 
-    def _noted(self, clean: CleanText) -> str:
-        self.notes += clean.notes
-        return clean.text
+    def _noted(self, result: CleanText) -> str:
+        self.notes += result.notes
+        return result.text
 
 
 _ALLOWING = ("mask_secrets", "as_is")
 
 
 @dataclass(slots=True)
-class Owned:
-    """Looks at text after text for secrets, which are refused or masked; keeps the notes."""
+class SecretFilter:
+    """Refuses or masks the secrets of a user's own texts, and collects the notes."""
 
     policy: SecretPolicy
     notes: list[Note] = field(default_factory=list)
 
     def text(self, text: str, where: str) -> str:
-        """Return a text without its secrets; `SecretRefusedError` if they may not be masked."""
+        """Mask the secrets of a text; `SecretRefusedError` if the policy refuses them."""
         return self._named("", text, where)
 
     def name(self, text: str, where: str) -> None:
-        """Let a name pass that holds no secret; one that is masked would name something else."""
+        """Raise `SecretRefusedError` for a name with a secret; a masked one would be another."""
         refuse_secrets(text, where, "choose another name.")
 
     def metadata(self, given: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -300,55 +302,57 @@ class Owned:
         return value
 
     def _named(self, name: str, text: str, where: str) -> str:
-        """Return a text without its secrets, which its name may tell too."""
+        """Return a text with its secrets masked; its name may show that it is one."""
         if self.policy is SecretPolicy.REFUSE:
             refuse_secrets(name + text, where, options=_ALLOWING)
             refuse_secrets(text, where, options=_ALLOWING)
             return text
-        clean, found = masked(name + text)
+        masked, found = mask(name + text)
         for each in found:
             line = (name + text).count("\n", 0, each.start) + 1
             self.notes.append(Note(where, MASKED + each.kind, line))
-        return clean.removeprefix(name) if clean.startswith(name) else masked(text)[0]
+        return masked.removeprefix(name) if masked.startswith(name) else mask(text)[0]
 
 
 @dataclass(frozen=True, slots=True)
-class Masked:
+class MaskedMessage:
+    """The index of a message, and the kinds of the secrets that were masked in it."""
+
     message: int
     kinds: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A message as it may be kept, and the kinds of the secrets that were masked in it."""
+class SafeMessage:
+    """A message without secrets, and the kinds of those that were masked in it."""
 
     message: Message
     kinds: tuple[str, ...]
 
 
-def kept(message: Message) -> Kept:
-    """Return a message without its secrets. Masking twice is masking once."""
-    content, found = masked(message.content)
-    name, in_name = masked(message.name)
+def mask_message(message: Message) -> SafeMessage:
+    """Return a message with its secrets masked. Idempotent."""
+    content, found = mask(message.content)
+    name, in_name = mask(message.name)
     if not found and not in_name:
-        return Kept(message, ())
-    clean = replace(message, content=content, name=shortened(name, MAX_SHOWN))
-    return Kept(clean, tuple(each.kind for each in (*in_name, *found)))
+        return SafeMessage(message, ())
+    masked = replace(message, content=content, name=shortened(name, MAX_SHOWN))
+    return SafeMessage(masked, tuple(each.kind for each in (*in_name, *found)))
 
 
-def common(before: Sequence[Message], now: Sequence[Message]) -> int:
+def shared_prefix(before: Sequence[Message], now: Sequence[Message]) -> int:
     """Return how many messages are the same in both, counted from the first.
 
-    What was kept when fewer secrets were known counts as if it were masked today; so does what
-    is hidden in a kept message, because its user forgot it.
+    A message that was stored when fewer secrets were recognised counts as if it were masked today.
+    One in which the user forgot sentences, which are hidden, counts as the same.
     """
     count = 0
     for old, new in zip(before, now, strict=False):
-        if old != new and not is_hidden_form(old, new) and kept(old).message != new:
+        if old != new and not is_hidden_form(old, new) and mask_message(old).message != new:
             break
         count += 1
     return count
 
 
-def same(before: Sequence[Message], now: Sequence[Message]) -> bool:
-    return common(before, now) == min(len(before), len(now))
+def is_continuation(before: Sequence[Message], now: Sequence[Message]) -> bool:
+    return shared_prefix(before, now) == min(len(before), len(now))

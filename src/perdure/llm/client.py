@@ -19,15 +19,15 @@ from perdure.errors import (
 from perdure.llm.contract import (
     CHOICES,
     Answer,
+    ChatMessage,
     Completer,
-    Message,
     Refusal,
     Reply,
     Request,
     Schema,
     Truncation,
-    fault_in,
-    no_number,
+    find_fault,
+    refuse_constant,
 )
 from perdure.model.values import JSON, shown
 
@@ -38,7 +38,7 @@ FIRST_WAIT, LONGEST_WAIT = 1.0, 30.0
 """Seconds. The wait doubles each time, and has a random part, so that not all come back at once."""
 
 
-class Asking:
+class LLMClient:
     """An `LLM`.
 
     A completer that is busy, failing, slow or gone is asked up to five times. It waits ever longer,
@@ -65,8 +65,8 @@ class Asking:
     def complete_json(self, prompt: str, schema: Mapping[str, JSON]) -> dict[str, Any]:
         if schema is None:
             raise InvalidValueError("there is no schema. Fix: give one of an object.")
-        answer = self.ask(Request((Message("user", prompt),), schema=schema))
-        return object_in(answer.text, schema, self._completer.model)
+        answer = self.ask(Request((ChatMessage("user", prompt),), schema=schema))
+        return parse_object(answer.text, schema, self._completer.model)
 
     def complete_with_tools(
         self, prompt: str, tools: Sequence[Mapping[str, JSON]], tool_choice: str = "auto"
@@ -96,11 +96,11 @@ class Asking:
                 self._sleep(pause)
                 wait *= 2
             else:
-                return checked(request, reply, self._completer.model)
+                return check_reply(request, reply, self._completer.model)
         raise AssertionError(self._attempts)
 
 
-def checked(request: Request, reply: Reply, model: str) -> Answer:
+def check_reply(request: Request, reply: Reply, model: str) -> Answer:
     if isinstance(reply, Refusal):
         raise AnswerRefusedError(
             f"{model} declined to answer. Fix: look at what it was asked, or ask another model."
@@ -111,7 +111,7 @@ def checked(request: Request, reply: Reply, model: str) -> Answer:
             "Fix: raise max_output_tokens in [llm], or ask for less."
         )
     if request.schema is not None:
-        object_in(reply.text, request.schema, model)
+        parse_object(reply.text, request.schema, model)
     else:
         _check_calls(request, reply, model)
     return reply
@@ -123,7 +123,7 @@ def _check_calls(request: Request, answer: Answer, model: str) -> None:
     for call in answer.calls:
         if call.tool not in tools:
             _malformed(model, f"it calls {shown(call.tool)}, which is no tool that it has")
-        object_in(call.arguments, tools[call.tool], model)
+        parse_object(call.arguments, tools[call.tool], model)
     choice = request.tool_choice
     if choice == "none" and called:
         _malformed(model, "it calls a tool, though no tool was to be called")
@@ -133,14 +133,14 @@ def _check_calls(request: Request, answer: Answer, model: str) -> None:
         _malformed(model, f"it calls another tool than {choice!a}")
 
 
-def object_in(text: str, schema: Schema, model: str) -> dict[str, Any]:
+def parse_object(text: str, schema: Schema, model: str) -> dict[str, Any]:
     try:
-        value = json.loads(text, parse_constant=no_number, object_pairs_hook=_object)
+        value = json.loads(text, parse_constant=refuse_constant, object_pairs_hook=_object)
         text.encode()
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()  # as \ud800, or 1e999
     except (ValueError, RecursionError):
         _malformed(model, "it is no JSON")
-    fault = fault_in(value, schema)
+    fault = find_fault(value, schema)
     if fault is not None:
         place, what = fault
         _malformed(model, f"at {shown(place)} {what}")

@@ -24,8 +24,8 @@ from perdure.errors import (
     AnswerTruncatedError,
     InvalidValueError,
 )
-from perdure.llm.contract import LLM, Answer, Call, Refusal, Reply, Truncation
-from perdure.testing.llm.scripted import Script, calls_tools, says_json
+from perdure.llm.contract import LLM, Answer, Refusal, Reply, ToolCall, Truncation
+from perdure.testing.llm.scripted import Script, json_answer, tool_answer
 from perdure.testing.requirement import requirement
 from perdure.testing.suite import Suite
 
@@ -78,18 +78,18 @@ TALK = [
     {"role": "user", "content": "That I like tabs."},
 ]
 BAD_CALLS = {
-    "no such tool": Answer(calls=(Call("erase", "{}"),)),
-    "no JSON": Answer(calls=(Call("save", '{"text": '),)),
-    "no object": Answer(calls=(Call("save", '["text"]'),)),
-    "no input that fits": Answer(calls=(Call("save", '{"text": 1}'),)),
-    "one good, one bad": Answer(calls=(Call("skip", "{}"), Call("save", "{}"))),
+    "no such tool": Answer(calls=(ToolCall("erase", "{}"),)),
+    "no JSON": Answer(calls=(ToolCall("save", '{"text": '),)),
+    "no object": Answer(calls=(ToolCall("save", '["text"]'),)),
+    "no input that fits": Answer(calls=(ToolCall("save", '{"text": 1}'),)),
+    "one good, one bad": Answer(calls=(ToolCall("skip", "{}"), ToolCall("save", "{}"))),
 }
 DISOBEDIENT = {
     "none, though told to": ("required", Answer("I won't.")),
     "none of that name": ("save", Answer("I won't.")),
-    "another one": ("save", calls_tools(("skip", {}))),
-    "another one too": ("save", calls_tools(("save", {"text": "a"}), ("skip", {}))),
-    "one, though told not to": ("none", calls_tools(("skip", {}))),
+    "another one": ("save", tool_answer(("skip", {}))),
+    "another one too": ("save", tool_answer(("save", {"text": "a"}), ("skip", {}))),
+    "one, though told not to": ("none", tool_answer(("skip", {}))),
 }
 BAD_MESSAGES: dict[str, Any] = {
     "none": [],
@@ -156,17 +156,17 @@ class LLMSuite(Suite):
     def test_an_answer_in_json_is_the_dict_that_the_model_said(
         self, llm: LLM, script: Script
     ) -> None:
-        script.say(says_json(FITS))
+        script.add(json_answer(FITS))
 
         assert llm.complete_json(PROMPT, SCHEMA) == FITS
 
     @requirement("003-llm-schema-format")
     def test_the_model_is_told_the_prompt_and_the_schema(self, llm: LLM, script: Script) -> None:
-        script.say(says_json(FITS))
+        script.add(json_answer(FITS))
 
         llm.complete_json(PROMPT, SCHEMA)
 
-        (asked,) = script.asked
+        (asked,) = script.requests
         assert asked["messages"] == [{"role": "user", "content": PROMPT}]
         assert asked["schema"] == SCHEMA
         assert asked["tools"] == []
@@ -174,7 +174,7 @@ class LLMSuite(Suite):
     @pytest.mark.parametrize("text", MISFITS.values(), ids=MISFITS)
     @requirement("003-llm-complete-json")
     def test_an_answer_that_does_not_fit_is_none(self, llm: LLM, script: Script, text: str) -> None:
-        script.say(Answer(text))
+        script.add(Answer(text))
 
         with pytest.raises(AnswerMalformedError, match="Fix: "):
             llm.complete_json(PROMPT, SCHEMA)
@@ -184,16 +184,16 @@ class LLMSuite(Suite):
     def test_a_schema_that_answers_are_not_checked_for_is_refused_unasked(
         self, llm: LLM, script: Script, schema: dict[str, Any]
     ) -> None:
-        script.say(says_json(FITS))
+        script.add(json_answer(FITS))
 
         with pytest.raises(InvalidValueError, match="Fix: "):
             llm.complete_json(PROMPT, schema)
-        assert script.asked == []
+        assert script.requests == []
 
     # ---------------------------------------------------------------- tools
     @requirement("003-llm-tools-invocations")
     def test_every_call_of_a_tool_is_returned_in_order(self, llm: LLM, script: Script) -> None:
-        script.say(calls_tools(("skip", {}), ("save", {"text": "é"}), ("save", {"text": "b"})))
+        script.add(tool_answer(("skip", {}), ("save", {"text": "é"}), ("save", {"text": "b"})))
 
         assert llm.complete_with_tools(PROMPT, TOOLS) == [
             {"tool": "skip", "input": {}},
@@ -203,7 +203,7 @@ class LLMSuite(Suite):
 
     @requirement("003-llm-tools-none-called")
     def test_no_call_is_an_empty_list(self, llm: LLM, script: Script) -> None:
-        script.say(Answer("Nothing to keep."))
+        script.add(Answer("Nothing to keep."))
 
         assert llm.complete_with_tools(PROMPT, TOOLS) == []
 
@@ -211,11 +211,11 @@ class LLMSuite(Suite):
     def test_the_model_is_offered_the_tools_and_left_the_choice(
         self, llm: LLM, script: Script
     ) -> None:
-        script.say(Answer("No."))
+        script.add(Answer("No."))
 
         llm.complete_with_tools(PROMPT, TOOLS)
 
-        (asked,) = script.asked
+        (asked,) = script.requests
         assert asked["messages"] == [{"role": "user", "content": PROMPT}]
         assert asked["tools"] == TOOLS
         assert asked["tool_choice"] == "auto"
@@ -223,19 +223,19 @@ class LLMSuite(Suite):
     @pytest.mark.parametrize("choice", ["auto", "required", "none", "save"])
     @requirement("003-llm-tools-choice", "003-llm-messages-choice")
     def test_the_model_is_told_the_choice(self, llm: LLM, script: Script, choice: str) -> None:
-        reply = Answer("No.") if choice == "none" else calls_tools(("save", {"text": "a"}))
-        script.say(reply, reply)
+        reply = Answer("No.") if choice == "none" else tool_answer(("save", {"text": "a"}))
+        script.add(reply, reply)
 
         llm.complete_with_tools(PROMPT, TOOLS, choice)
         llm.complete_with_tools_messages(TALK, TOOLS, choice)
 
-        assert [asked["tool_choice"] for asked in script.asked] == [choice, choice]
+        assert [asked["tool_choice"] for asked in script.requests] == [choice, choice]
 
     @pytest.mark.parametrize("reply", BAD_CALLS.values(), ids=BAD_CALLS)
     def test_a_call_that_can_not_be_made_is_no_answer(
         self, llm: LLM, script: Script, reply: Reply
     ) -> None:
-        script.say(reply)
+        script.add(reply)
 
         with pytest.raises(AnswerMalformedError, match="Fix: "):
             llm.complete_with_tools(PROMPT, TOOLS)
@@ -245,7 +245,7 @@ class LLMSuite(Suite):
     def test_a_model_that_does_not_keep_to_the_choice_gives_no_answer(
         self, llm: LLM, script: Script, choice: str, reply: Reply
     ) -> None:
-        script.say(reply)
+        script.add(reply)
 
         with pytest.raises(AnswerMalformedError, match="Fix: "):
             llm.complete_with_tools(PROMPT, TOOLS, choice)
@@ -258,11 +258,11 @@ class LLMSuite(Suite):
         script: Script,
         tools: Any,  # noqa: ANN401 - anything
     ) -> None:
-        script.say(Answer("No."))
+        script.add(Answer("No."))
 
         with pytest.raises(InvalidValueError, match="Fix: "):
             llm.complete_with_tools(PROMPT, tools)
-        assert script.asked == []
+        assert script.requests == []
 
     @pytest.mark.parametrize(
         ("tools", "choice"), [(TOOLS, "erase"), ([], "required"), ([], "save")]
@@ -270,24 +270,24 @@ class LLMSuite(Suite):
     def test_a_choice_that_there_is_not_is_refused_unasked(
         self, llm: LLM, script: Script, tools: list[dict[str, Any]], choice: str
     ) -> None:
-        script.say(Answer("No."))
+        script.add(Answer("No."))
 
         with pytest.raises(InvalidValueError, match="Fix: "):
             llm.complete_with_tools(PROMPT, tools, choice)
-        assert script.asked == []
+        assert script.requests == []
 
     # ---------------------------------------------------------------- conversations
     @requirement("003-llm-messages-history")
     def test_the_model_is_told_the_whole_conversation(self, llm: LLM, script: Script) -> None:
-        script.say(Answer("Kept."))
+        script.add(Answer("Kept."))
 
         llm.complete_with_tools_messages(TALK)
 
-        assert script.asked[0]["messages"] == TALK
+        assert script.requests[0]["messages"] == TALK
 
     @requirement("003-llm-messages-returns")
     def test_calls_and_text_are_returned_as_a_pair(self, llm: LLM, script: Script) -> None:
-        script.say(calls_tools(("save", {"text": "tabs"}), text="Keeping it."))
+        script.add(tool_answer(("save", {"text": "tabs"}), text="Keeping it."))
 
         assert llm.complete_with_tools_messages(TALK, TOOLS) == (
             [{"tool": "save", "input": {"text": "tabs"}}],
@@ -296,16 +296,16 @@ class LLMSuite(Suite):
 
     @requirement("003-llm-messages-empty-text")
     def test_the_text_is_empty_if_there_are_calls_only(self, llm: LLM, script: Script) -> None:
-        script.say(calls_tools(("skip", {})))
+        script.add(tool_answer(("skip", {})))
 
         assert llm.complete_with_tools_messages(TALK, TOOLS)[1] == ""
 
     @requirement("003-llm-messages-no-tools")
     def test_without_tools_the_model_is_offered_none(self, llm: LLM, script: Script) -> None:
-        script.say(Answer("Kept."))
+        script.add(Answer("Kept."))
 
         assert llm.complete_with_tools_messages(TALK) == ([], "Kept.")
-        assert script.asked[0]["tools"] == []
+        assert script.requests[0]["tools"] == []
 
     @pytest.mark.parametrize("messages", BAD_MESSAGES.values(), ids=BAD_MESSAGES)
     @requirement("003-llm-messages-history")
@@ -315,15 +315,15 @@ class LLMSuite(Suite):
         script: Script,
         messages: Any,  # noqa: ANN401 - anything
     ) -> None:
-        script.say(Answer("Kept."))
+        script.add(Answer("Kept."))
 
         with pytest.raises(InvalidValueError, match="Fix: "):
             llm.complete_with_tools_messages(messages)
-        assert script.asked == []
+        assert script.requests == []
 
     # ---------------------------------------------------------------- no answer
     def test_a_refusal_is_an_error_of_its_own(self, llm: LLM, script: Script) -> None:
-        script.say(Refusal(), Refusal(), Refusal())
+        script.add(Refusal(), Refusal(), Refusal())
 
         for ask in _ways_to_ask(llm):
             with pytest.raises(AnswerRefusedError, match="Fix: "):
@@ -332,7 +332,7 @@ class LLMSuite(Suite):
     def test_an_answer_that_was_cut_off_is_an_error_of_its_own(
         self, llm: LLM, script: Script
     ) -> None:
-        script.say(Truncation(), Truncation(), Truncation())
+        script.add(Truncation(), Truncation(), Truncation())
 
         for ask in _ways_to_ask(llm):
             with pytest.raises(AnswerTruncatedError, match="Fix: "):
@@ -341,7 +341,7 @@ class LLMSuite(Suite):
     # ---------------------------------------------------------------- callers
     def test_what_the_caller_gave_stays_as_it_was(self, llm: LLM, script: Script) -> None:
         given = copy.deepcopy((SCHEMA, TOOLS, TALK))
-        script.say(says_json(FITS), Answer("No."))
+        script.add(json_answer(FITS), Answer("No."))
 
         llm.complete_json(PROMPT, given[0])
         llm.complete_with_tools_messages(given[2], given[1])
@@ -349,14 +349,14 @@ class LLMSuite(Suite):
         assert given == (SCHEMA, TOOLS, TALK)
 
     def test_what_was_returned_is_the_caller_s_to_change(self, llm: LLM, script: Script) -> None:
-        script.say(says_json(FITS), says_json(FITS))
+        script.add(json_answer(FITS), json_answer(FITS))
 
         llm.complete_json(PROMPT, SCHEMA)["what"].append("spaces")
 
         assert llm.complete_json(PROMPT, SCHEMA) == FITS
 
     def test_threads_get_the_answers_to_their_own_questions(self, llm: LLM, script: Script) -> None:
-        script.say(*[says_json({**FITS, "who": str(number)}) for number in range(12)])
+        script.add(*[json_answer({**FITS, "who": str(number)}) for number in range(12)])
 
         def ask(_: int) -> str:
             return str(llm.complete_json(PROMPT, SCHEMA)["who"])

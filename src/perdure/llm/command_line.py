@@ -39,9 +39,9 @@ from perdure.llm.contract import (
     Truncation,
     Usage,
     is_closed,
-    no_number,
+    refuse_constant,
 )
-from perdure.llm.wire import MAX_ANSWER, in_words, unfenced, usage_of
+from perdure.llm.services import MAX_ANSWER, parse_usage, schema_prompt, strip_fence
 from perdure.model.trust import INTERNAL
 from perdure.model.values import JSON, plain, shortened, visible
 
@@ -90,7 +90,7 @@ _PASSED_ON = (
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ClientSettings:
     """Whose client is started, where it may write, and which model it asks."""
 
     folder: Path
@@ -105,7 +105,7 @@ class Settings:
     max_output_tokens: int = 4_096
 
 
-class CommandLine(ABC):
+class CommandLineCompleter(ABC):
     """A `Completer` that starts a client for each request, and never twice by itself."""
 
     protocol: ClassVar[str]
@@ -114,7 +114,7 @@ class CommandLine(ABC):
     """More variables that are passed on to this client, by name."""
     needed_prefixes: ClassVar[tuple[str, ...]]
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ClientSettings) -> None:
         self._settings = settings
         self.model = settings.model or self.protocol
         self.max_output_tokens = settings.max_output_tokens
@@ -130,7 +130,9 @@ class CommandLine(ABC):
             if lock is None:
                 raise self._unreachable("another run took all of the time", billed=False)
             reply = self._reply(self._run(request, until, lock))
-        return Answer(unfenced(reply.text), (), reply.usage) if isinstance(reply, Answer) else reply
+        return (
+            Answer(strip_fence(reply.text), (), reply.usage) if isinstance(reply, Answer) else reply
+        )
 
     def _run(self, request: Request, until: float, lock: int) -> bytes:
         """Return what the client printed; the folder of the run is gone afterwards."""
@@ -214,7 +216,7 @@ class CommandLine(ABC):
     def _reply(self, printed: bytes) -> Reply: ...
 
 
-class ClaudeCode(CommandLine):
+class ClaudeCode(CommandLineCompleter):
     """`claude -p`. It gets the user's access token and not the one that renews it.
 
     So the client can't renew the login, which would end that of the user.
@@ -271,7 +273,7 @@ class ClaudeCode(CommandLine):
         if result.get("type") != "result" or not isinstance(text := result.get("result"), str):
             raise self._wrong("it is not the JSON of a result")
         usage, stop = (
-            usage_of(result.get("usage"), _CLAUDE_READ, "output_tokens"),
+            parse_usage(result.get("usage"), _CLAUDE_READ, "output_tokens"),
             result.get("stop_reason"),
         )
         if stop == "max_tokens" or "output token maximum" in text:
@@ -283,7 +285,7 @@ class ClaudeCode(CommandLine):
         return Answer(text, usage=usage)
 
 
-class Codex(CommandLine):
+class Codex(CommandLineCompleter):
     """`codex exec`. The user's login is linked to, so that a renewed one is the user's as well."""
 
     protocol = "codex"
@@ -342,7 +344,7 @@ class Codex(CommandLine):
                 case {"type": "item.completed" | "item.started"}:
                     raise self._wrong("it used a tool")
                 case {"type": "turn.completed", "usage": used}:
-                    usage, failure = usage_of(used, ["input_tokens"], "output_tokens"), ""
+                    usage, failure = parse_usage(used, ["input_tokens"], "output_tokens"), ""
                 case {"type": "turn.failed", "error": {"message": str(message)}}:
                     failure = message
         if not events:
@@ -410,14 +412,14 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 def _question(request: Request) -> bytes:
     texts = [each.content for each in request.messages]
     if request.schema is not None:
-        texts.append(in_words(plain(request.schema)))
+        texts.append(schema_prompt(plain(request.schema)))
     return "\n\n".join(texts).encode()
 
 
 def _object(printed: bytes) -> dict[str, Any]:
     """Return a JSON object; an empty one for anything else."""
     try:
-        found = json.loads(printed, parse_constant=no_number)
+        found = json.loads(printed, parse_constant=refuse_constant)
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -1,23 +1,23 @@
-"""The tables of an account's index.
+"""The tables of an account's index, all SQL that uses them, and what hooks read of them.
 
-Whatever is filed under is a number in `records`, with its text in `names`: so a row that has to be
-looked at to filter is small, and 0 stands for what a record does not say. A row is never changed,
-and its number never used again; what takes its place is a new row.
+`records` has filters as numbers, whose texts are in `names`, so that rows are small; 0 stands for a
+filter that a record does not have. A row never changes, and its number is never used again.
 
-An id that begins with its URI is kept without it, and any other one behind a `=`. Payloads, but for
-those of notes, are compressed, with what most of them say and the text of their record as the
-dictionary: 90 bytes instead of 310. Names are found by a checksum, which takes a sixth of an index
-of the texts.
+An id that starts with the record's URI is stored without it, any other after a `=`. Payloads,
+except those of notes, are compressed with a dictionary of common keys and the record's text: 90
+bytes instead of 310. Names are found by a checksum, whose index has a sixth of the size.
+
+`events` has the outbox events that were claimed or failed: leases, retries and dead letters.
+Pending events are in the log; a row is written when an event is claimed, fails, or is done before
+the index has passed it, and for an event without a commit. Times are microseconds.
 """
-
-# ruff: noqa: S608 - the statements are put together from constants of this module only
 
 import json
 import sqlite3
 import zlib
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from perdure.index.words import TOKENIZER
 from perdure.sqlite import Tables, look
@@ -25,15 +25,14 @@ from perdure.sqlite import Tables, look
 if TYPE_CHECKING:
     from perdure.model.values import JSON
 
+# ruff: noqa: S608 - the statements are composed of constants of this module
 
 FORMAT = 9
-"""Changes when the same node would give other records."""
+"""Increased when the same node gets other records."""
 LEXICAL = "lexical"
-"""Begins the name of an index of words, without vectors."""
-
-
+"""The start of the name of an index without vectors."""
 VERSION = 8
-FILED = (
+RECORD_COLUMNS = (
     "level",
     "uri",
     "below",
@@ -48,16 +47,16 @@ FILED = (
 )
 """The columns of `records` after the number of the row."""
 KINDS = {"abstracts": (0, 0), "overviews": (1, 1), "passages": (2, 2)}
-"""What is compared with its like only, when words are counted; and of which levels it is."""
-_COLUMNS = ", ".join(f"{column} INTEGER NOT NULL" for column in FILED)
+"""The tables of words, with the levels of their records; each has its own word statistics."""
+_COLUMNS = ", ".join(f"{column} INTEGER NOT NULL" for column in RECORD_COLUMNS)
 _ROWS = "IN (SELECT value FROM json_each(:rows))"
 _OTHER = "id >= '=' AND id < '>'"
 _ID = "iif(substr(id, 1, 1) = '=', substr(id, 2), value || id)"
-"""The id of a record, where the name of its URI is at hand."""
+"""The id of a record, in a query that joins `names` on its URI."""
 
 
-def _searched(kind: str) -> tuple[str, str]:
-    """Return how to make what FTS5 searches, and the view that it looks its texts up in."""
+def _words_of(kind: str) -> tuple[str, str]:
+    """Return the statements for a view of texts, and for the FTS5 table that reads it."""
     view = (
         f"CREATE VIEW {kind}_said AS SELECT row, text, context FROM texts "
         f"JOIN records USING (row) WHERE level IN {KINDS[kind]}"
@@ -69,9 +68,9 @@ def _searched(kind: str) -> tuple[str, str]:
     return view, table
 
 
-# A lease without a worker is one of `mark_processing`. `position` is that of an event of the log;
-# `ready_at` follows from the rest: from then on the event can be worked on, if ever.
-EVENTS = (
+# A lease without a worker is from `mark_processing`. `position` is set for an event of the log.
+# `ready_at` is when the event can be claimed; NULL is never.
+EVENT_TABLE = (
     """CREATE TABLE events (
         seq INTEGER PRIMARY KEY,
         event_id TEXT NOT NULL UNIQUE,
@@ -92,7 +91,6 @@ EVENTS = (
             CASE state WHEN 0 THEN coalesce(lease_end, next_retry_at, 0) END) VIRTUAL)""",
     "CREATE INDEX events_waiting ON events (account, ready_at)",
 )
-"""The table of events that were claimed or failed, for `failures.py`."""
 _STATEMENTS = (
     f"CREATE TABLE records (row INTEGER PRIMARY KEY, {_COLUMNS})",
     "CREATE INDEX records_of ON records (uri)",
@@ -107,7 +105,7 @@ _STATEMENTS = (
         valid_until TEXT,
         digest BLOB NOT NULL)""",
     f"CREATE INDEX texts_of ON texts (id) WHERE {_OTHER}",
-    # What is shown unasked is found without a look at all else, the newest first.
+    # Records for briefings are found without reading others, newest first.
     """CREATE TABLE notes (
         row INTEGER PRIMARY KEY,
         noted TEXT NOT NULL,
@@ -115,8 +113,8 @@ _STATEMENTS = (
         updated TEXT NOT NULL)""",
     "CREATE INDEX notes_of ON notes (noted, always, updated)",
     "CREATE INDEX notes_newest ON notes (updated)",
-    # What a note names is found by the name: files, programs, failures; and so is what a node
-    # links to, with `LINK` in place of a project.
+    # What a note names (files, programs, failures) is found by name; so are the links of a node,
+    # with `LINK` in place of the project.
     """CREATE TABLE named (
         name TEXT NOT NULL,
         noted TEXT NOT NULL,
@@ -127,10 +125,10 @@ _STATEMENTS = (
     "CREATE TABLE names (name INTEGER PRIMARY KEY, sum INTEGER NOT NULL, value TEXT NOT NULL)",
     "CREATE INDEX names_of ON names (sum)",
     "CREATE TABLE stamps (uri INTEGER PRIMARY KEY, stamp BLOB NOT NULL)",
-    # Where 0 stands, nobody can tell any more which they are.
+    # A row with 0: which URIs are unlogged is no longer known.
     "CREATE TABLE unlogged (uri INTEGER PRIMARY KEY)",
-    # One row for each transaction. The last one is how things stand: how many rows there ever
-    # were, and the cursor. The others tell who has a copy of the vectors which rows went since.
+    # One row per transaction. The newest has the number of rows ever added, and the cursor; the
+    # others tell a process with cached vectors which rows were removed since.
     """CREATE TABLE changes (
         seq INTEGER PRIMARY KEY,
         token INTEGER NOT NULL,
@@ -138,8 +136,8 @@ _STATEMENTS = (
         cursor INTEGER NOT NULL,
         gone TEXT NOT NULL,
         seal BLOB NOT NULL)""",
-    *(view for kind in KINDS for view in _searched(kind)),
-    *EVENTS,
+    *(statement for kind in KINDS for statement in _words_of(kind)),
+    *EVENT_TABLE,
     f"PRAGMA user_version = {VERSION}",
 )
 
@@ -147,11 +145,11 @@ TABLES = Tables(
     name="the index",
     version=VERSION,
     statements=_STATEMENTS,
-    without="`perdure index rebuild` makes it again",
+    without="`perdure index rebuild` builds it again",
 )
 
 # ---------------------------------------------------------------- changes
-ADD_RECORD = f"INSERT INTO records VALUES (?{', ?' * len(FILED)})"
+ADD_RECORD = f"INSERT INTO records VALUES (?{', ?' * len(RECORD_COLUMNS)})"
 ADD_TEXT = "INSERT INTO texts VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 ADD_VECTOR = "INSERT INTO vectors VALUES (?, ?)"
 ADD_NOTE = "INSERT INTO notes VALUES (?, ?, ?, ?)"
@@ -164,7 +162,7 @@ DROP_STAMP = "DELETE FROM stamps WHERE uri = ?"
 ADD_CHANGE = "INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?)"
 DROP_CHANGES = "DELETE FROM changes WHERE seq <= ?"
 REMOVE = (
-    *(  # FTS5 must be told the text that it is to forget
+    *(  # FTS5 needs the text that it removes
         f"INSERT INTO {kind} ({kind}, rowid, text, context) "
         f"SELECT 'delete', row, text, context FROM {kind}_said WHERE row {_ROWS}"
         for kind in KINDS
@@ -190,13 +188,13 @@ REMOVE_ALL = (
 )
 DROP_UNUSED_NAMES = (
     "DELETE FROM names WHERE name NOT IN ("
-    + " UNION ALL ".join(f"SELECT {column} FROM records" for column in FILED[1:9])
+    + " UNION ALL ".join(f"SELECT {column} FROM records" for column in RECORD_COLUMNS[1:9])
     + " UNION ALL SELECT uri FROM unlogged)"
 )
 MARK_UNLOGGED = "INSERT OR IGNORE INTO unlogged VALUES (?)"
 DROP_UNLOGGED = "DELETE FROM unlogged WHERE uri = ?"
 _OF_NO_RECORD = "uri NOT IN (SELECT uri FROM records)"
-FORGET_UNLOGGED = (  # whose a place is of which there is no record, nobody knows
+FORGET_UNLOGGED = (  # the owner of a URI without records is not known
     f"INSERT OR IGNORE INTO unlogged SELECT 0 FROM unlogged WHERE {_OF_NO_RECORD}",
     f"DELETE FROM unlogged WHERE uri != 0 AND {_OF_NO_RECORD}",
 )
@@ -223,7 +221,7 @@ NAME = "SELECT value FROM names WHERE name = ?"
 UNLOGGED = "SELECT uri, value FROM unlogged LEFT JOIN names ON name = uri"
 ANY_UNLOGGED = "SELECT 1 FROM unlogged LIMIT 1"
 STAMPS = "SELECT value, lower(hex(stamp)) FROM stamps JOIN names ON name = uri"
-STAMPS_WITH_OVERVIEW = (  # of what has passages too, nothing is a folder
+STAMPS_WITH_OVERVIEW = (  # a folder has no passages
     f"{STAMPS} WHERE uri IN (SELECT uri FROM records WHERE level = 1 "
     "EXCEPT SELECT uri FROM records WHERE level = 2)"
 )
@@ -246,25 +244,27 @@ HITS_OF = (
     "JOIN records USING (row) JOIN names ON name = uri"
 )
 HITS = f"{HITS_OF} WHERE row {_ROWS}"
-THERE = f"SELECT row FROM records WHERE row {_ROWS} AND {{}}"
+ROWS_MATCHING = f"SELECT row FROM records WHERE row {_ROWS} AND {{}}"
 URIS = (
     f"SELECT row, {_ID}, value FROM texts JOIN records USING (row) JOIN names ON name = uri "
     f"WHERE row {_ROWS}"
 )
 FIRST_BY_ID = f"{URIS} ORDER BY {_ID} LIMIT :most"
 _URI = "(SELECT value FROM names WHERE name = uri)"
-_NAMED = ", ".join(f"(SELECT value FROM names WHERE name = {column})" for column in FILED[1:9])
-WHOLE = (
+_NAMED = ", ".join(
+    f"(SELECT value FROM names WHERE name = {column})" for column in RECORD_COLUMNS[1:9]
+)
+STORED_RECORDS = (
     f"SELECT row, {_ID.replace('value', _URI)}, text, context, payload, valid_from, valid_until, "
     f"digest, level, {_NAMED}, "
     "since, until, vector FROM texts JOIN records USING (row) LEFT JOIN vectors USING (row)"
 )
-WHOLE_OF = f"{WHOLE} WHERE row {_ROWS}"
-WHOLE_BY_OWNER = f"{WHOLE} WHERE owner_space = ? ORDER BY row"
-ID_OF_WHOLE, URI_OF_WHOLE = 1, 9
-"""Where id and URI stand in it."""
+STORED_RECORDS_OF_ROWS = f"{STORED_RECORDS} WHERE row {_ROWS}"
+STORED_RECORDS_OF_OWNER = f"{STORED_RECORDS} WHERE owner_space = ? ORDER BY row"
+ID_COLUMN, URI_COLUMN = 1, 9
+"""The positions of id and URI in a row of `STORED_RECORDS`."""
 VECTORS = (
-    f"SELECT row, {', '.join(FILED)}, vector FROM vectors JOIN records USING (row) "
+    f"SELECT row, {', '.join(RECORD_COLUMNS)}, vector FROM vectors JOIN records USING (row) "
     "WHERE row > ? AND length(vector) = ? ORDER BY row"
 )
 
@@ -274,12 +274,12 @@ NOTES = (
 )
 
 LINK = "[["
-"""In place of a project: the name is what a link says."""
+"""Stands for a project in `named`: the name is the target of a link."""
 NAMING = (
     "row IN (SELECT row FROM named WHERE name IN (SELECT value FROM json_each(:names)) "
     f"AND noted != '{LINK}')"
 )
-LEADING = (
+LINKING_URIS = (
     "SELECT DISTINCT value FROM names JOIN records ON names.name = uri JOIN named USING (row) "
     f"WHERE named.name IN (SELECT value FROM json_each(?)) AND noted = '{LINK}' ORDER BY value"
 )
@@ -290,8 +290,9 @@ NOTED_NAMING = (
 )
 _NEWEST = "ORDER BY updated DESC, 2"
 _BRIEF = "json_remove(payload, '$.entry', '$.key', '$.lines', '$.names', '$.near', '$.sha256')"
-"""A payload without the half that no briefing shows, which Python need not read."""
-NOTED = (  # the newest by their index, and those as new as the last: 600 of 10,000 in 4 ms, not 27
+"""A payload without the keys that no briefing shows."""
+# The newest by their index, with those as new as the last: 600 of 10,000 in 4 ms, not 27.
+BRIEFING_HITS = (
     f"{HITS_OF.replace('payload', _BRIEF)} JOIN notes USING (row) WHERE {{0}} "
     "AND updated >= (SELECT min(updated) FROM (SELECT updated FROM notes "
     "JOIN records USING (row) WHERE {0} ORDER BY updated DESC "
@@ -307,22 +308,21 @@ BEST_BY_WORDS_OF = (
     "ON records.row = {kind}.rowid WHERE {kind} MATCH :words AND {condition} "
     "ORDER BY score LIMIT :most"
 )
-"""As the other, but only of those to which a condition applies."""
 BEST_BY_WORDS_AMONG = BEST_BY_WORDS.replace("ORDER", "AND +rowid IN ({condition}) ORDER")
 ROWS_OF_LEVEL = "SELECT row FROM records WHERE {} AND level = ?"
-LOOK = f"{HITS_OF} WHERE row {_ROWS} AND {{}}"
+HITS_MATCHING = f"{HITS_OF} WHERE row {_ROWS} AND {{}}"
 
 # ---------------------------------------------------------------- checks
 CHECK_FILE = "PRAGMA integrity_check(1)"
 CHECK_WORDS = tuple(
     f"INSERT INTO {kind} ({kind}, rank) VALUES ('integrity-check', 1)" for kind in KINDS
 )
-TABLES_MADE = "SELECT type, name, sql FROM sqlite_master ORDER BY name"
+SCHEMA_ROWS = "SELECT type, name, sql FROM sqlite_master ORDER BY name"
 SETTINGS_OF_WORDS = " UNION ALL ".join(f"SELECT k, v FROM {kind}_config" for kind in KINDS)
-NOTES_KEPT = "SELECT row, noted, always, updated FROM notes ORDER BY row"
-NOTES_TOLD = "SELECT row, text, payload FROM texts ORDER BY row"
-NAMED_KEPT = "SELECT name, noted, row FROM named ORDER BY row, name"
-FAILED = "SELECT DISTINCT uri FROM events WHERE state != 2 LIMIT ?"
+NOTE_ROWS = "SELECT row, noted, always, updated FROM notes ORDER BY row"
+PAYLOADS = "SELECT row, text, payload FROM texts ORDER BY row"
+NAMED_ROWS = "SELECT name, noted, row FROM named ORDER BY row, name"
+FAILED_URIS = "SELECT DISTINCT uri FROM events WHERE state != 2 LIMIT ?"
 LAST_ROW = "SELECT max(row) FROM records"
 
 
@@ -342,15 +342,15 @@ def _dictionary(text: str) -> bytes:
     return text[:_MOST_OF_TEXT].encode() + _COMMON
 
 
-def packed(payload: str, text: str) -> bytes:
-    """Return a payload as it is kept beside a text."""
+def pack_payload(payload: str, text: str) -> bytes:
+    """Compress a payload for storage beside its text."""
     shrink = zlib.compressobj(6, zlib.DEFLATED, _WINDOW, 5, zdict=_dictionary(text))
     return shrink.compress(payload.encode()) + shrink.flush()
 
 
-def unpacked(data: bytes | str, text: str) -> str:
-    """Return the payload that is kept beside a text; `ValueError` if it is not what was kept."""
-    if isinstance(data, str):  # of a note, which SQLite reads
+def unpack_payload(data: bytes | str, text: str) -> str:
+    """Return the payload that is stored beside a text; `ValueError` if it is damaged."""
+    if isinstance(data, str):  # of a note, plain because SQLite queries it
         return data
     try:
         grow = zlib.decompressobj(_WINDOW, zdict=_dictionary(text))
@@ -358,43 +358,46 @@ def unpacked(data: bytes | str, text: str) -> str:
     except (zlib.error, TypeError) as error:
         raise ValueError(f"a payload can't be unpacked ({error})") from error
     if not grow.eof or grow.unused_data:
-        raise ValueError("a payload is cut off")
+        raise ValueError("a payload is truncated")
     return payload.decode()
 
 
 SHOWN_FILES = (".meta.json", "content.md")
-"""The files of a node that decide how it is shown."""
+"""The files of a node that its entry in a briefing depends on."""
 _CURSOR = 3
-"""Where it stands in a change."""
+"""The position of the cursor in `LAST_CHANGE`."""
 
 
-class Note(NamedTuple):
-    """A note, with what it takes to show it."""
+class BriefingRecord(NamedTuple):
+    """A record for briefings."""
 
     uri: str
-    told: "dict[str, JSON]"
+    payload: "dict[str, JSON]"
 
     @property
     def snippet(self) -> str:
-        """The note as it may be shown, if it was kept ready."""
-        entry = self.told.get("entry")
+        """The text to show, if it was prepared when the record was indexed."""
+        entry = self.payload.get("entry")
         return entry if isinstance(entry, str) else ""
 
 
-class Notes(NamedTuple):
+class BriefingRecords(NamedTuple):
     cursor: int
-    """Up to where in the log they are right; 0 if the index was never finished."""
-    always: list[Note]
-    of_project: list[Note]
+    """The log position up to which they are current; 0 if the index was never complete."""
+    always: list[BriefingRecord]
+    of_project: list[BriefingRecord]
 
 
-def read_notes(path: Path, project: str, most: int) -> Notes | None:
-    """Return the newest notes for a project, of each kind so many; None if they can't be had."""
+def read_briefing_records(path: Path, project: str, most: int) -> BriefingRecords | None:
+    """Return the newest records for briefings of a project; None if the file can't be read."""
 
-    def read(db: sqlite3.Connection) -> Notes:
-        def newest(of: str, *, always: bool) -> list[Note]:
+    def read(db: sqlite3.Connection) -> BriefingRecords:
+        def newest(of: str, *, always: bool) -> list[BriefingRecord]:
             rows = db.execute(NOTES, (of, int(always), most))
-            return [Note(uri, json.loads(unpacked(packed, text))) for uri, text, packed in rows]
+            return [
+                BriefingRecord(uri, json.loads(unpack_payload(packed, text)))
+                for uri, text, packed in rows
+            ]
 
         db.execute("BEGIN")
         last = db.execute(LAST_CHANGE).fetchone()
@@ -402,32 +405,127 @@ def read_notes(path: Path, project: str, most: int) -> Notes | None:
         always = [*own, *newest("", always=True)]
         of_project = newest(project, always=False) if project else []
         db.execute("ROLLBACK")
-        return Notes(last[_CURSOR] if last else 0, always, of_project)
+        return BriefingRecords(last[_CURSOR] if last else 0, always, of_project)
 
     return look(path, TABLES, read)
 
 
-def read_failed(path: Path, most: int) -> tuple[int, list[str]] | None:
-    """Return how far an index is, and so many URIs that it failed to take in; None if unknown."""
+def read_failed_uris(path: Path, most: int) -> tuple[int, list[str]] | None:
+    """Return the cursor, and URIs that could not be indexed; None if the file can't be read."""
 
     def read(db: sqlite3.Connection) -> tuple[int, list[str]]:
         db.execute("BEGIN")
         last = db.execute(LAST_CHANGE).fetchone()
-        failed = [uri for (uri,) in db.execute(FAILED, (most,))]
+        failed = [uri for (uri,) in db.execute(FAILED_URIS, (most,))]
         db.execute("ROLLBACK")
         return last[_CURSOR] if last else 0, failed
 
     return look(path, TABLES, read)
 
 
-def read_naming(
+def read_payloads_naming(
     path: Path, projects: Sequence[str], names: Collection[str], most: int
 ) -> "list[dict[str, JSON]] | None":
-    """Return the payloads of notes that name something; None if they can't be had."""
+    """Return the payloads of notes that have one of the names; None if the file can't be read."""
 
     def read(db: sqlite3.Connection) -> "list[dict[str, JSON]]":
-        asked = (json.dumps(sorted(names)), json.dumps(list(projects)), most)
-        rows = db.execute(NOTED_NAMING, asked)
-        return [json.loads(unpacked(payload, text)) for text, payload in rows]
+        values = (json.dumps(sorted(names)), json.dumps(list(projects)), most)
+        rows = db.execute(NOTED_NAMING, values)
+        return [json.loads(unpack_payload(payload, text)) for text, payload in rows]
 
     return look(path, TABLES, read)
+
+
+# ---------------------------------------------------------------- events
+
+Answer = TypeVar("Answer")
+DEAD, DONE = 1, 2
+"""Values of `state`; 0 is pending or leased."""
+LOG_EVENT_PREFIX = "log-"
+"""The start of the id of an event of the log; the commit follows, with leading zeros."""
+
+_EVENT = (
+    "event_id, type, uri, account, owner, payload, created_at, "
+    f"CASE WHEN state = {DEAD} THEN 'dead' WHEN lease_end > :now THEN 'processing' "
+    "ELSE 'pending' END, retry_count, next_retry_at, last_error"
+)
+# An event of the log that the index has passed is done, unless it failed.
+_OPEN = (
+    f"account = :account AND state != {DONE} AND (position IS NULL OR position > :cursor "
+    f"OR retry_count OR state = {DEAD})"
+)
+ADD_EVENT = (
+    "INSERT OR IGNORE INTO events "
+    "(event_id, type, uri, account, owner, payload, created_at, position) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
+PENDING_EVENTS = f"SELECT {_EVENT} FROM events WHERE {_OPEN} AND ready_at <= :now ORDER BY seq"
+UNFINISHED_EVENTS = f"SELECT {_EVENT} FROM events WHERE {_OPEN} ORDER BY seq"
+DEAD_EVENTS = (
+    f"SELECT {_EVENT} FROM events WHERE account = :account AND state = {DEAD} ORDER BY seq"
+)
+ANY_EVENT = "SELECT 1 FROM events LIMIT 1"
+_AHEAD = f"event_id > :passed AND event_id < '{LOG_EVENT_PREFIX}~'"
+"""Events of commits that the index has not passed; their ids are in the order of the log."""
+CLAIMED_EVENTS = f"SELECT event_id FROM events WHERE +account = :account AND {_AHEAD}"
+
+_THIS = " WHERE event_id = :id AND account = :account"
+_MINE = f"{_THIS} AND (:worker IS NULL OR coalesce(lease_end, 0) <= :now OR worker = :worker)"
+_END_LEASE = "worker = NULL, lease_end = NULL"
+
+EVENT_HELD_BY_ANOTHER = (
+    f"SELECT 1 FROM events{_THIS} AND state = 0 AND lease_end > :now AND worker IS NOT :worker"
+)
+ACQUIRE_EVENT = (
+    f"UPDATE events SET worker = :worker, lease_end = :end{_THIS} "
+    "AND (ready_at <= :now OR (state = 0 AND lease_end > :now AND worker = :worker))"
+)
+EXTEND_LEASE = (
+    f"UPDATE events SET lease_end = :end{_THIS} "
+    "AND state = 0 AND lease_end > :now AND worker = :worker"
+)
+MARK_PROCESSING = f"UPDATE events SET worker = NULL, lease_end = :end{_THIS} AND ready_at <= :now"
+RELEASE_EVENT = f"UPDATE events SET {_END_LEASE}{_MINE}"
+FINISH_EVENT = f"UPDATE events SET state = {DONE}, {_END_LEASE}{_MINE}"
+DROP_DONE_EVENTS = (
+    f"DELETE FROM events WHERE account = :account AND ready_at IS NULL AND state = {DONE} "
+    f"AND NOT ({_AHEAD})"
+)
+BURY_EVENT = f"UPDATE events SET state = {DEAD}, {_END_LEASE}{_MINE}"
+RETRY_EVENT = (
+    f"UPDATE events SET retry_count = retry_count + 1, next_retry_at = :later, "
+    f"last_error = :error, {_END_LEASE}{_MINE} AND state = 0"
+)
+_DEAD_OF = f" WHERE account = :account AND state = {DEAD}"
+REQUEUE_DEAD = (
+    f"UPDATE events SET state = 0, retry_count = 0, next_retry_at = NULL, last_error = '', "
+    f"position = NULL{_DEAD_OF}"
+)
+PURGE_DEAD = f"UPDATE events SET state = {DONE}{_DEAD_OF}"
+ONE_EVENT = " AND event_id = :id"
+DELETE_EVENTS = "DELETE FROM events WHERE account = :account"
+DELETE_EVENTS_OF_OWNER = f"{DELETE_EVENTS} AND owner = :owner"
+DELETE_EVENTS_NAMING = (
+    f"{DELETE_EVENTS} AND (uri = :uri OR instr(payload, :uri) OR instr(last_error, :uri))"
+)
+
+
+class EventTable(Protocol):
+    """A database with the table `events` of each account."""
+
+    def read_events(
+        self, account_id: str, question: Callable[[sqlite3.Connection], Answer], absent: Answer
+    ) -> Answer:
+        """Return what `question` returns; `absent` if the account has no database."""
+
+    def change_events(
+        self,
+        account_id: str,
+        action: Callable[[sqlite3.Connection], Answer],
+        *,
+        outlasts_power: bool = False,
+    ) -> Answer:
+        """Run `action` in one transaction."""
+
+    def wipe_events(self, account_id: str) -> None:
+        """Leave no byte of deleted events in the file."""
