@@ -662,12 +662,12 @@ def forgets_the_indexes_of_yesterday(patch: Patch) -> None:
 
 # ---------------------------------------------------------------- records, sessions, folders
 def _told_of_passages(patch: Patch, **told: object) -> None:
-    passage = records._passage
+    passage = records._passage_payload
 
     def changed(*args: Any) -> dict[str, Any]:  # noqa: ANN401 - as it has it
         return {**passage(*args), **told}
 
-    patch.setattr(records, "_passage", changed)
+    patch.setattr(records, "_passage_payload", changed)
 
 
 def miscounts_lines(patch: Patch) -> None:
@@ -699,18 +699,13 @@ def makes_a_whole_of_one(patch: Patch) -> None:
 
 
 def keeps_silence(patch: Patch) -> None:
-    def turns(said: Sequence[Any]) -> Iterator[records.Piece]:
-        for each in said:
-            yield records.Piece(
-                text=each.message.content,
-                first_line=each.first_line,
-                last_line=each.first_line,
-                context=(),
-                length=0,
-                said=each,
-            )
+    def passages(messages: Sequence[Any]) -> Iterator[records.IndexedPassage]:
+        for each in messages:
+            line = each.first_line
+            passage = records.Passage(each.message.content, line, line)
+            yield records.IndexedPassage(passage, context=(), length=0, message=each)
 
-    patch.setattr(records, "_turns", turns)
+    patch.setattr(records, "_message_passages", passages)
 
 
 def takes_any_text_for_a_time(patch: Patch) -> None:

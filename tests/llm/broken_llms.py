@@ -128,7 +128,7 @@ class ForgetsTheChoice(Honest):
         tools: Sequence[Mapping[str, JSON]] | None = None,
         tool_choice: str = "auto",
     ) -> tuple[list[dict[str, Any]], str]:
-        Request.read(messages, tools, tool_choice)
+        Request.parse(messages, tools, tool_choice)
         return super().complete_with_tools_messages(messages, tools)
 
 
@@ -170,7 +170,7 @@ class ForgetsTheTalk(Honest):
         tools: Sequence[Mapping[str, JSON]] | None = None,
         tool_choice: str = "auto",
     ) -> tuple[list[dict[str, Any]], str]:
-        Request.read(messages, tools, tool_choice)
+        Request.parse(messages, tools, tool_choice)
         return super().complete_with_tools_messages(messages[-1:], tools, tool_choice)
 
 

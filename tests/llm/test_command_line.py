@@ -163,7 +163,7 @@ def test_a_client_that_is_not_installed_is_named(fake: Fake) -> None:
 
 
 def test_tools_are_refused_before_anything_is_started(fake: Fake) -> None:
-    with pytest.raises(InvalidValueError, match="calls no tools"):
+    with pytest.raises(InvalidValueError, match="can't call tools"):
         adapter_of(fake).complete(
             Request(ASKED.messages, (ToolDefinition("t", "d", SCHEMA),)), seconds=1
         )

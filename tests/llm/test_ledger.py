@@ -80,7 +80,7 @@ def reserve(ledger: Ledger, budget: Budget = FREE) -> int:
 
 # ---------------------------------------------------------------- limits
 def test_a_call_that_may_come_to_more_than_is_left_is_not_made(ledger: Ledger) -> None:
-    with pytest.raises(OverBudgetError, match=r"may come to .* are left. Fix: "):
+    with pytest.raises(OverBudgetError, match=r"may use .* are left. Fix: "):
         reserve(ledger, Budget(tokens=99))
     assert rows(ledger) == []
 
@@ -180,6 +180,7 @@ def test_of_all_processes_that_want_the_last_of_a_budget_one_gets_it(path: str) 
 
 ASKER = """
 import sys
+from perdure.llm.services import Service
 from tests.llm.test_ledger import *
 with Ledger(sys.argv[1], clock=Clock()) as ledger:
     completer = OpenAICompleter(Service(sys.argv[2], "small", max_output_tokens=1_000))

@@ -130,4 +130,4 @@ def test_an_emptied_model_is_called_damaged(home: Path) -> None:
     done = told("list")
 
     assert "model.onnx of the model in " in done.stderr
-    assert "it is not all there. Fix: run `perdure models install`" in done.stderr
+    assert "it is not complete. Fix: run `perdure models install`" in done.stderr

@@ -1,7 +1,4 @@
-"""The three verbs of a language model, on top of a completer.
-
-Answers are checked, and what may pass in a moment is tried again.
-"""
+"""The three methods of a language model, on top of a completer, with checks and retries."""
 
 import json
 import random
@@ -32,19 +29,18 @@ from perdure.llm.contract import (
 from perdure.model.values import JSON, shown
 
 PATIENCE_SECONDS = 300.0
-"""For all attempts of one call together."""
+"""The limit of all attempts of one call together."""
 ATTEMPTS = 5
 FIRST_WAIT, LONGEST_WAIT = 1.0, 30.0
-"""Seconds. The wait doubles each time, and has a random part, so that not all come back at once."""
+"""Seconds. The wait doubles each time, with jitter, so that clients do not retry together."""
 
 
 class LLMClient:
     """An `LLM`.
 
-    A completer that is busy, failing, slow or gone is asked up to five times. It waits ever longer,
-    and for as long as the service wants to be left alone. No attempt begins that would have to wait
-    past the end of the time, and none has more time than is left. What can't succeed, as a wrong
-    key or a refusal, is not tried again.
+    If the service is busy, failing, slow or unreachable, a request is sent up to five times, after
+    increasing waits, or the wait that the service asks for. All attempts together stay within the
+    time limit. Errors that a retry can't solve, such as a wrong key or a refusal, are raised.
     """
 
     def __init__(
@@ -64,7 +60,7 @@ class LLMClient:
 
     def complete_json(self, prompt: str, schema: Mapping[str, JSON]) -> dict[str, Any]:
         if schema is None:
-            raise InvalidValueError("there is no schema. Fix: give one of an object.")
+            raise InvalidValueError("the schema is missing. Fix: give one of an object.")
         answer = self.ask(Request((ChatMessage("user", prompt),), schema=schema))
         return parse_object(answer.text, schema, self._completer.model)
 
@@ -80,7 +76,7 @@ class LLMClient:
         tools: Sequence[Mapping[str, JSON]] | None = None,
         tool_choice: str = "auto",
     ) -> tuple[list[dict[str, Any]], str]:
-        answer = self.ask(Request.read(messages, tools, tool_choice))
+        answer = self.ask(Request.parse(messages, tools, tool_choice))
         calls = [{"tool": each.tool, "input": json.loads(each.arguments)} for each in answer.calls]
         return calls, answer.text
 
@@ -103,11 +99,11 @@ class LLMClient:
 def check_reply(request: Request, reply: Reply, model: str) -> Answer:
     if isinstance(reply, Refusal):
         raise AnswerRefusedError(
-            f"{model} declined to answer. Fix: look at what it was asked, or ask another model."
+            f"{model} declined to answer. Fix: change the request, or use another model."
         )
     if isinstance(reply, Truncation):
         raise AnswerTruncatedError(
-            f"{model} was cut off before its answer was whole. "
+            f"the answer of {model} was cut off. "
             "Fix: raise max_output_tokens in [llm], or ask for less."
         )
     if request.schema is not None:
@@ -122,13 +118,13 @@ def _check_calls(request: Request, answer: Answer, model: str) -> None:
     called = [call.tool for call in answer.calls]
     for call in answer.calls:
         if call.tool not in tools:
-            _malformed(model, f"it calls {shown(call.tool)}, which is no tool that it has")
+            _malformed(model, f"it calls {shown(call.tool)}, which is not an offered tool")
         parse_object(call.arguments, tools[call.tool], model)
     choice = request.tool_choice
     if choice == "none" and called:
-        _malformed(model, "it calls a tool, though no tool was to be called")
+        _malformed(model, "it calls a tool, but none was allowed")
     if choice not in {"auto", "none"} and not called:
-        _malformed(model, "it calls no tool, though one was to be called")
+        _malformed(model, "it calls no tool, but one was required")
     if choice not in CHOICES and set(called) != {choice}:
         _malformed(model, f"it calls another tool than {choice!a}")
 
@@ -139,7 +135,7 @@ def parse_object(text: str, schema: Schema, model: str) -> dict[str, Any]:
         text.encode()
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()  # as \ud800, or 1e999
     except (ValueError, RecursionError):
-        _malformed(model, "it is no JSON")
+        _malformed(model, "it is not JSON")
     fault = find_fault(value, schema)
     if fault is not None:
         place, what = fault
@@ -148,14 +144,14 @@ def parse_object(text: str, schema: Schema, model: str) -> dict[str, Any]:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        raise ValueError("a name stands in it twice")
-    return made
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise ValueError("a name occurs twice")
+    return value
 
 
 def _malformed(model: str, what: str) -> NoReturn:
     raise AnswerMalformedError(
-        f"the answer of {model} is not what was asked for: {what}. "
-        "Fix: ask again in other words, or ask another model."
+        f"the answer of {model} is not valid: {what}. "
+        "Fix: ask again in other words, or use another model."
     )

@@ -1,9 +1,9 @@
-"""The user's own command-line clients, headless: Claude Code and Codex.
+"""The user's own command-line clients, run headless: Claude Code and Codex.
 
-Every run has a folder of its own: an empty working folder, a home and a config home, which are
-removed with all that the client writes there. Nothing of the user's config is read: no hooks,
-plug-ins, MCP servers, skills or instructions. No tool can be used. `PERDURE_INTERNAL` tells our own
-hooks to do nothing. What is asked goes through a file without a name, never through arguments.
+Every run has its own folder with an empty working folder, a home and a config home, and removes it
+afterwards. The client reads nothing of the user's config: no hooks, plug-ins, MCP servers, skills
+or instructions, and can use no tool. `PERDURE_INTERNAL` switches our own hooks off. The prompt is
+passed in an unnamed file, never in arguments.
 """
 
 import json
@@ -46,7 +46,7 @@ from perdure.model.trust import INTERNAL
 from perdure.model.values import JSON, plain, shortened, visible
 
 MOST_SECONDS = 120.0
-"""For one run, whatever more the caller has."""
+"""The limit of one run, even if the caller allows more."""
 _SYSTEM = "You answer one question in writing. You have no tools and need none."
 _FOLDERS = ("work", "home", "config", "tmp")
 _ALONE = ("-I", "-S", supervisor.__file__)
@@ -63,7 +63,7 @@ _CODEX_OFF = (
     *("shell_snapshot", "shell_tool", "skill_search", "sleep_tool", "tool_suggest"),
     *("unified_exec", "view_image", "workspace_dependencies", "api_key_model_discovery"),
 )
-"""Features that offer tools, start something, or ask other services."""
+"""Features that offer tools, start processes, or call other services."""
 _CODEX_CONFIG: dict[str, JSON] = {
     "analytics.enabled": False,
     "approval_policy": "never",
@@ -91,27 +91,27 @@ _PASSED_ON = (
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """Whose client is started, where it may write, and which model it asks."""
+    """Where a client may write, its environment, and the model."""
 
     folder: Path
-    """Where runs have their folder, one at a time."""
+    """The folder of runs, one at a time."""
     environ: Mapping[str, str] = field(repr=False)
-    """The user's environment; of it, only what the client needs is passed on."""
+    """The user's environment, of which the client gets only what it needs."""
     model: str = ""
-    """Empty for the client's own choice."""
+    """Empty for the client's default."""
     base_url: str = ""
     api_key: str = field(default="", repr=False)
-    """Empty for the login of the user's client."""
+    """Empty to use the login of the user's client."""
     max_output_tokens: int = 4_096
 
 
 class CommandLineCompleter(ABC):
-    """A `Completer` that starts a client for each request, and never twice by itself."""
+    """A `Completer` that runs a client for each request. It does not retry."""
 
     protocol: ClassVar[str]
     program: ClassVar[str]
     needed: ClassVar[frozenset[str]]
-    """More variables that are passed on to this client, by name."""
+    """Further variables that this client gets, by name."""
     needed_prefixes: ClassVar[tuple[str, ...]]
 
     def __init__(self, settings: ClientSettings) -> None:
@@ -122,29 +122,29 @@ class CommandLineCompleter(ABC):
     def complete(self, request: Request, *, seconds: float) -> Reply:
         if request.tools or any(each.role == "assistant" for each in request.messages):
             raise InvalidValueError(
-                f"{self.protocol} answers one question, and calls no tools. "
-                "Fix: use the provider openai or anthropic for that."
+                f"{self.protocol} answers a single prompt, and can't call tools. "
+                "Fix: use the provider openai or anthropic."
             )
         until = time.monotonic() + min(seconds, MOST_SECONDS)
         with locked(self._settings.folder / "run.lock", until - time.monotonic()) as lock:
             if lock is None:
-                raise self._unreachable("another run took all of the time", billed=False)
+                raise self._unreachable("another run used all of the time", billed=False)
             reply = self._reply(self._run(request, until, lock))
         return (
             Answer(strip_fence(reply.text), (), reply.usage) if isinstance(reply, Answer) else reply
         )
 
     def _run(self, request: Request, until: float, lock: int) -> bytes:
-        """Return what the client printed; the folder of the run is gone afterwards."""
+        """Return what the client printed, and remove the folder of the run."""
         folder = self._settings.folder / "run"
-        shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed with its supervisor
+        shutil.rmtree(folder, ignore_errors=True)  # left by a run whose supervisor was killed
         try:
             for name in _FOLDERS:
                 (folder / name).mkdir(mode=0o700, parents=True)
-            words = [self._path(), *self._words(request, folder)]
+            command = [self._path(), *self._arguments(request, folder)]
             environ = self._environ(folder, until - time.monotonic())
-            with _started(words, _question(request), environ, folder, (until, lock)) as process:
-                return self._printed(process, until)
+            with _started(command, _prompt(request), environ, folder, (until, lock)) as process:
+                return self._output(process, until)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -155,25 +155,25 @@ class CommandLineCompleter(ABC):
             raise self._unreachable(f"{self.program} is not in PATH", fix, billed=False)
         return found
 
-    def _printed(self, process: "subprocess.Popen[bytes]", until: float) -> bytes:
-        """Return all that a client prints until it ends, in bounds of time and size."""
+    def _output(self, process: "subprocess.Popen[bytes]", until: float) -> bytes:
+        """Return the output of a client, within limits of time and size."""
         assert process.stdout is not None  # noqa: S101 - it is a pipe
         pieces: list[bytes] = []
         size = 0
         while True:
             left = until - time.monotonic()
             if left <= 0 or not select.select([process.stdout], [], [], left)[0]:
-                raise self._unreachable("it did not answer in time, and was ended")
+                raise self._unreachable("it did not answer in time, and was killed")
             piece = os.read(process.stdout.fileno(), _PIECE)
             if not piece:
                 return b"".join(pieces)
             pieces.append(piece)
             size += len(piece)
             if size > MAX_ANSWER:
-                raise self._wrong(f"it is longer than {MAX_ANSWER // 1_000_000} MB")
+                raise self._malformed(f"it is longer than {MAX_ANSWER // 1_000_000} MB")
 
     def _environ(self, folder: Path, seconds: float) -> dict[str, str]:
-        """Return the environment of a run: what reaches the service, and folders of its own."""
+        """Return the environment of a run: variables to reach the service, and its own folders."""
         given = self._settings.environ
         passed = {
             name: value
@@ -184,9 +184,9 @@ class CommandLineCompleter(ABC):
         return {**passed, **own, **self._login(folder, seconds)}
 
     # ------------------------------------------------------------ errors
-    def _wrong(self, what: str) -> AnswerMalformedError:
+    def _malformed(self, what: str) -> AnswerMalformedError:
         return AnswerMalformedError(
-            f"what {self.program} printed is not an answer: {what}. "
+            f"the output of {self.program} is not valid: {what}. "
             f"Fix: run {self.program} once by hand, or update it."
         )
 
@@ -196,7 +196,7 @@ class CommandLineCompleter(ABC):
         return ServiceUnreachableError(f"{self.protocol}: {what}. Fix: {fix}.", billed=billed)
 
     def _failed(self, message: object, usage: Usage | None, status: object) -> LanguageModelError:
-        """Return the error for what the client reports; what used no tokens is not billed."""
+        """Return the error for a failure that the client reports; billed if it used tokens."""
         what = shortened(visible(" ".join(str(message).split())).rstrip("."), _LONGEST_MESSAGE)
         fix = f"run {self.program} once by hand"
         if status in _NOT_ALLOWED:
@@ -205,21 +205,21 @@ class CommandLineCompleter(ABC):
 
     # ------------------------------------------------------------ the client
     @abstractmethod
-    def _words(self, request: Request, folder: Path) -> list[str]:
-        """Return the arguments of a run; files for it may be written into its folder."""
+    def _arguments(self, request: Request, folder: Path) -> list[str]:
+        """Return the arguments of a run, and write files for it into its folder."""
 
     @abstractmethod
     def _login(self, folder: Path, seconds: float) -> dict[str, str]:
-        """Return the variables that let the client use the user's login for so many seconds."""
+        """Return variables with which the client can use the user's login for this many seconds."""
 
     @abstractmethod
-    def _reply(self, printed: bytes) -> Reply: ...
+    def _reply(self, output: bytes) -> Reply: ...
 
 
 class ClaudeCode(CommandLineCompleter):
-    """`claude -p`. It gets the user's access token and not the one that renews it.
+    """`claude -p`. It gets the user's access token without the refresh token.
 
-    So the client can't renew the login, which would end that of the user.
+    Refreshing the login here would end the user's own.
     """
 
     protocol = "claude-code"
@@ -227,7 +227,7 @@ class ClaudeCode(CommandLineCompleter):
     needed = frozenset({"CLAUDE_CODE_OAUTH_TOKEN", "CLOUD_ML_REGION"})
     needed_prefixes = ("ANTHROPIC_", "CLAUDE_CODE_USE_", "CLAUDE_CODE_SKIP_", "AWS_", "GOOGLE_")
 
-    def _words(self, request: Request, folder: Path) -> list[str]:
+    def _arguments(self, request: Request, folder: Path) -> list[str]:
         del request, folder
         words = ["-p", "--output-format", "json", "--no-session-persistence", "--safe-mode"]
         words += ["--setting-sources", "", "--strict-mcp-config", "--mcp-config", _NO_SERVERS]
@@ -268,10 +268,10 @@ class ClaudeCode(CommandLineCompleter):
                 return {"ANTHROPIC_API_KEY": key}
         return {}
 
-    def _reply(self, printed: bytes) -> Reply:
-        result = _object(printed)
+    def _reply(self, output: bytes) -> Reply:
+        result = _object(output)
         if result.get("type") != "result" or not isinstance(text := result.get("result"), str):
-            raise self._wrong("it is not the JSON of a result")
+            raise self._malformed("it is not the JSON of a result")
         usage, stop = (
             parse_usage(result.get("usage"), _CLAUDE_READ, "output_tokens"),
             result.get("stop_reason"),
@@ -286,14 +286,14 @@ class ClaudeCode(CommandLineCompleter):
 
 
 class Codex(CommandLineCompleter):
-    """`codex exec`. The user's login is linked to, so that a renewed one is the user's as well."""
+    """`codex exec`. It uses a link to the user's login, so that a refreshed login is the user's."""
 
     protocol = "codex"
     program = "codex"
     needed = frozenset({"CODEX_API_KEY", "CODEX_ACCESS_TOKEN", "CODEX_CA_CERTIFICATE"})
     needed_prefixes = ("OPENAI_",)
 
-    def _words(self, request: Request, folder: Path) -> list[str]:
+    def _arguments(self, request: Request, folder: Path) -> list[str]:
         instructions = folder / "instructions.md"
         instructions.write_text(_SYSTEM, encoding="utf-8")
         words = ["exec", "--json", "--ephemeral", "--ignore-user-config", "--ignore-rules"]
@@ -329,8 +329,8 @@ class Codex(CommandLineCompleter):
         key = {"CODEX_API_KEY": settings.api_key} if settings.api_key else {}
         return {"CODEX_HOME": str(home), **key}
 
-    def _reply(self, printed: bytes) -> Reply:
-        events = [_object(line) for line in printed.splitlines() if line.strip()]
+    def _reply(self, output: bytes) -> Reply:
+        events = [_object(line) for line in output.splitlines() if line.strip()]
         usage, texts, failure = None, [""], "it ended without an answer"
         for event in events:
             match event:
@@ -342,13 +342,13 @@ class Codex(CommandLineCompleter):
                 case {"type": "item.completed", "item": {"type": "reasoning" | "error"}}:
                     pass
                 case {"type": "item.completed" | "item.started"}:
-                    raise self._wrong("it used a tool")
+                    raise self._malformed("it used a tool")
                 case {"type": "turn.completed", "usage": used}:
                     usage, failure = parse_usage(used, ["input_tokens"], "output_tokens"), ""
                 case {"type": "turn.failed", "error": {"message": str(message)}}:
                     failure = message
         if not events:
-            raise self._wrong("it is not JSON")
+            raise self._malformed("it is not JSON")
         if failure:
             raise self._failed(failure, usage, None)
         return Answer(texts[-1], usage=usage)
@@ -357,28 +357,28 @@ class Codex(CommandLineCompleter):
 # ---------------------------------------------------------------- processes
 @contextmanager
 def _started(
-    words: list[str],
-    given: bytes,
+    command: list[str],
+    prompt: bytes,
     environ: Mapping[str, str],
     folder: Path,
-    held: tuple[float, int],
+    limits: tuple[float, int],
 ) -> "Iterator[subprocess.Popen[bytes]]":
-    """Start a client under its supervisor; at the end, no process of it is left.
+    """Start a client under its supervisor, and end all its processes at exit.
 
-    `held` is until when it may run, and the lock that lasts as long as the supervisor does.
+    `limits` are the time at which it must end, and the lock, which the supervisor holds on to.
     """
-    until, lock = held
+    until, lock = limits
     lifeline, ours = os.pipe()
     try:
-        seconds = str(max(0.0, until - time.monotonic()) + 1.0)  # we come first
-        with TemporaryFile(dir=folder) as question:
-            question.write(given)
-            question.seek(0)
+        seconds = str(max(0.0, until - time.monotonic()) + 1.0)  # our own limit is earlier
+        with TemporaryFile(dir=folder) as stdin:
+            stdin.write(prompt)
+            stdin.seek(0)
             process = subprocess.Popen(  # noqa: S603 - the user's own client, by an absolute path
-                [sys.executable, *_ALONE, str(lifeline), seconds, str(folder), *words],
+                [sys.executable, *_ALONE, str(lifeline), seconds, str(folder), *command],
                 cwd=folder / "work",
                 env=environ,
-                stdin=question,
+                stdin=stdin,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 pass_fds=(lifeline, lock),
@@ -397,9 +397,9 @@ def _started(
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """Wait until a supervisor has ended, and kill what is left of its group."""
+    """Wait for a supervisor to end, and kill the rest of its process group."""
     until = time.monotonic() + _GRACE_SECONDS
-    over = os.WEXITED | os.WNOWAIT | os.WNOHANG  # its number is not given to another before `wait`
+    over = os.WEXITED | os.WNOWAIT | os.WNOHANG  # its id is not reused before `wait`
     while os.waitid(os.P_PID, process.pid, over) is None and time.monotonic() < until:
         time.sleep(_PAUSE_SECONDS)
     with suppress(ProcessLookupError, PermissionError):
@@ -409,17 +409,17 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
         process.stdout.close()
 
 
-def _question(request: Request) -> bytes:
+def _prompt(request: Request) -> bytes:
     texts = [each.content for each in request.messages]
     if request.schema is not None:
         texts.append(schema_prompt(plain(request.schema)))
     return "\n\n".join(texts).encode()
 
 
-def _object(printed: bytes) -> dict[str, Any]:
+def _object(text: bytes) -> dict[str, Any]:
     """Return a JSON object; an empty one for anything else."""
     try:
-        found = json.loads(printed, parse_constant=refuse_constant)
+        found = json.loads(text, parse_constant=refuse_constant)
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -1,4 +1,4 @@
-"""Language models behind HTTP: services that speak as OpenAI's or as Anthropic's do."""
+"""Language models over HTTP: services with the protocol of OpenAI or of Anthropic."""
 
 import json
 import re
@@ -31,30 +31,30 @@ from perdure.llm.contract import (
 from perdure.model.values import counted, plain, shown
 
 STRUCTURES = ("json_schema", "tool", "text")
-"""How a service is made to answer in JSON: by its own feature, by a tool whose input is the answer,
-or by an instruction in the prompt."""
+"""How to get JSON from a service: by its own feature, by a tool whose input is the answer, or by an
+instruction in the prompt."""
 ANSWER = "answer"
-"""The tool whose input is the answer, and the name that a schema is given."""
+"""The name of that tool, and of a schema."""
 MAX_ANSWER = 16_000_000
-"""Bytes; of a longer answer no more is read."""
+"""Bytes of an answer that are read at most."""
 _MOST_SECONDS = 120.0
-"""For one attempt; models think before they write the first word."""
+"""For one attempt; models may think before they write the first word."""
 _FENCED = re.compile(r"\s*```(?:json)?[ \t]*\n(.*)\n```\s*", re.DOTALL)
 _FIXES = {
-    400: "check the model, and whether it knows what `structured` in [llm] says",
+    400: "check the model, and whether it supports the value of `structured` in [llm]",
     401: "check the API key",
-    402: "pay what is due, or choose another service",
+    402: "pay the bill, or choose another service",
     403: "check the API key, and whether it may use the model",
     404: "check base_url and model in [llm]",
     413: "ask for less at once",
-    422: "check the model, and whether it knows what `structured` in [llm] says",
+    422: "check the model, and whether it supports the value of `structured` in [llm]",
     429: "wait, or ask for a higher limit",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """One model behind one endpoint. The key goes to this endpoint only."""
+    """One model at one endpoint. The key is sent to this endpoint only."""
 
     base_url: str
     model: str
@@ -62,22 +62,22 @@ class Service:
     structured: str = "json_schema"
     max_output_tokens: int = 4_096
     limit_name: str = "max_tokens"
-    """What the endpoint calls the limit; only where it can be called otherwise."""
+    """The endpoint's name of the limit; only for the protocol of OpenAI."""
     clock: Callable[[], float] = field(default=time.monotonic, repr=False)
 
     def __post_init__(self) -> None:
         check_service(self.base_url, self.api_key, "language model")
         if not self.model:
-            raise InvalidValueError("there is no name of a model. Fix: set model in [llm].")
+            raise InvalidValueError("the model is not set. Fix: set model in [llm].")
         if self.structured not in STRUCTURES:
             raise InvalidValueError(
                 f"structured is {shown(self.structured)}. Fix: use {', '.join(STRUCTURES)}."
             )
-        counted(self.max_output_tokens, "most tokens of an answer", 1)
+        counted(self.max_output_tokens, "limit of tokens of an answer", 1)
 
 
 class HTTPCompleter(ABC):
-    """A `Completer` over HTTP: what both protocols have in common. It tries nothing twice."""
+    """A `Completer` over HTTP: the common part of both protocols. It does not retry."""
 
     path: ClassVar[str]
     headers: ClassVar[Mapping[str, str]] = {}
@@ -87,7 +87,7 @@ class HTTPCompleter(ABC):
         self.model, self.max_output_tokens = service.model, service.max_output_tokens
 
     def complete(self, request: Request, *, seconds: float) -> Reply:
-        reply = self._reply(self._post(self._asked(request), seconds))
+        reply = self._reply(self._post(self._body(request), seconds))
         if request.schema is None or not isinstance(reply, Answer):
             return reply
         text = reply.text
@@ -98,24 +98,24 @@ class HTTPCompleter(ABC):
             text = strip_fence(text)
         return Answer(text, usage=reply.usage)
 
-    def _post(self, asked: Mapping[str, object], seconds: float) -> dict[str, Any]:
+    def _post(self, body: Mapping[str, object], seconds: float) -> dict[str, Any]:
         service = self._service
         url = f"{service.base_url.rstrip('/')}/{self.path}"
         key = {"Authorization": f"Bearer {service.api_key}"} if service.api_key else {}
         bounds = Bounds(min(seconds, _MOST_SECONDS), MAX_ANSWER, service.clock)
         try:
-            answer = post(url, asked, {**self.headers, **key}, bounds)
+            answer = post(url, body, {**self.headers, **key}, bounds)
         except ExchangeError as error:
             raise self._failed(error) from None
         if not isinstance(answer, dict):
-            raise self._wrong("it is no JSON object")
+            raise self._malformed("it is not a JSON object")
         return answer
 
     def _failed(self, error: ExchangeError) -> LanguageModelError:
         if error.is_answer:
-            return self._wrong(str(error))
-        otherwise = "start it" if error.is_absent else "try again later, or check base_url in [llm]"
-        fix = _FIXES.get(error.status, otherwise)
+            return self._malformed(str(error))
+        default = "start it" if error.is_absent else "try again later, or check base_url in [llm]"
+        fix = _FIXES.get(error.status, default)
         what = f"{self.model} at {self._service.base_url}: {error}. Fix: {fix}."
         if error.status and not error.passing:
             return RequestRefusedError(what)
@@ -123,20 +123,20 @@ class HTTPCompleter(ABC):
             what, passing=error.passing, billed=error.billed, wait=error.wait
         )
 
-    def _wrong(self, what: str) -> AnswerMalformedError:
+    def _malformed(self, what: str) -> AnswerMalformedError:
         return AnswerMalformedError(
-            f"what {self.model} at {self._service.base_url} sent is no answer: {what}. "
+            f"the reply of {self.model} at {self._service.base_url} is not valid: {what}. "
             "Fix: check base_url in [llm]."
         )
 
-    def _asked(self, request: Request) -> dict[str, Any]:
-        asked = self._said(request)
+    def _body(self, request: Request) -> dict[str, Any]:
+        body = self._conversation(request)
         if request.schema is not None:
-            return asked | self._structured(asked["messages"], plain(request.schema))
+            return body | self._structured(body["messages"], plain(request.schema))
         if request.tools:
-            asked["tools"] = [self._tool(each) for each in request.tools]
-            asked["tool_choice"] = self._choice(request.tool_choice)
-        return asked
+            body["tools"] = [self._tool(each) for each in request.tools]
+            body["tool_choice"] = self._choice(request.tool_choice)
+        return body
 
     def _structured(self, messages: list[dict[str, str]], schema: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
         if self._service.structured == "json_schema":
@@ -148,12 +148,12 @@ class HTTPCompleter(ABC):
         return {"messages": [*messages[:-1], last]}
 
     @abstractmethod
-    def _said(self, request: Request) -> dict[str, Any]:
-        """Return the model, the messages and the limit, as the protocol says them."""
+    def _conversation(self, request: Request) -> dict[str, Any]:
+        """Return the part of the body with the model, the messages and the limit."""
 
     @abstractmethod
     def _formatted(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
-        """Return how the service's own feature is asked for JSON that fits."""
+        """Return the part of the body that uses the service's own feature for JSON."""
 
     @abstractmethod
     def _tool(self, tool: ToolDefinition) -> dict[str, Any]: ...
@@ -163,7 +163,7 @@ class HTTPCompleter(ABC):
 
     @abstractmethod
     def _reply(self, reply: dict[str, Any]) -> Reply:
-        """Return the reply of the service, unchecked."""
+        """Parse the reply of the service."""
 
 
 def schema_prompt(schema: Any) -> str:  # noqa: ANN401 - JSON
@@ -178,26 +178,17 @@ def strip_fence(text: str) -> str:
     return fenced[1] if fenced else text
 
 
-def parse_usage(counts_of: object, read: Sequence[str], written: str) -> Usage | None:
-    """Return the tokens that a service says it used, under its names for them; None if not all."""
-    counts = _count_of(counts_of, *read), _count_of(counts_of, written)
-    return None if counts[0] is None or counts[1] is None else Usage(counts[0], counts[1])
+def parse_usage(usage: object, read: Sequence[str], written: str) -> Usage | None:
+    """Return the tokens that a service reports, under these names; None if it does not.
 
-
-def _count_of(usage: object, *names: str) -> int | None:
-    if not isinstance(usage, Mapping):
+    Of `read`, all but the first may be missing.
+    """
+    if not isinstance(usage, Mapping) or usage.get(read[0]) is None or usage.get(written) is None:
         return None
-    counts = [usage.get(name) or 0 for name in names]
-    if any(type(count) is not int or count < 0 for count in counts) or usage.get(names[0]) is None:
+    counts = [usage.get(name) or 0 for name in (written, *read)]
+    if any(type(count) is not int or count < 0 for count in counts):
         return None
-    return sum(counts)
-
-
-def text_of(value: object) -> str | None:
-    """Return a text; the empty one for null; None if it is anything else."""
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else None
+    return Usage(sum(counts[1:]), counts[0])
 
 
 _READ = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
@@ -213,12 +204,12 @@ class AnthropicCompleter(HTTPCompleter):
     def __init__(self, service: Service) -> None:
         if not service.api_key:
             raise InvalidValueError(
-                "Anthropic is asked with an API key, and there is none. "
+                "Anthropic needs an API key, and none is set. "
                 "Fix: set api_key_variable in [llm] to the variable that holds it."
             )
         super().__init__(service)
 
-    def _said(self, request: Request) -> dict[str, Any]:
+    def _conversation(self, request: Request) -> dict[str, Any]:
         spoken = [
             {"role": each.role, "content": each.content}
             for each in request.messages
@@ -260,7 +251,7 @@ class AnthropicCompleter(HTTPCompleter):
         if stop in _CUT_OFF:
             return Truncation(usage)
         if stop not in _DONE or not isinstance(blocks, list):
-            raise self._wrong("it holds no finished message")
+            raise self._malformed("it has no complete message")
         text = "".join(self._text(each) for each in blocks if _is(each, "text"))
         return Answer(
             text, tuple(self._call(each) for each in blocks if _is(each, "tool_use")), usage
@@ -268,14 +259,14 @@ class AnthropicCompleter(HTTPCompleter):
 
     def _text(self, block: dict[str, Any]) -> str:
         if not isinstance(block.get("text"), str):
-            raise self._wrong("a text in it is none")
+            raise self._malformed("a text block has no text")
         return str(block["text"])
 
     def _call(self, block: dict[str, Any]) -> ToolCall:
         match block:
             case {"name": str(name), "input": given}:
                 return ToolCall(name, json.dumps(given))
-        raise self._wrong("a call of a tool in it names no tool, or has no input")
+        raise self._malformed("a tool call has no name or no input")
 
 
 def _is(block: object, kind: str) -> bool:
@@ -285,7 +276,7 @@ def _is(block: object, kind: str) -> bool:
 class OpenAICompleter(HTTPCompleter):
     path = "chat/completions"
 
-    def _said(self, request: Request) -> dict[str, Any]:
+    def _conversation(self, request: Request) -> dict[str, Any]:
         return {
             "model": self._service.model,
             "messages": [{"role": each.role, "content": each.content} for each in request.messages],
@@ -312,19 +303,19 @@ class OpenAICompleter(HTTPCompleter):
             case [{"message": dict(message), "finish_reason": str(finish)}, *_]:
                 pass
             case _:
-                raise self._wrong("it holds no message")
+                raise self._malformed("it has no message")
         usage = parse_usage(reply.get("usage"), ["prompt_tokens"], "completion_tokens")
         if message.get("refusal") or finish == "content_filter":
             return Refusal(usage)
         if finish == "length":
             return Truncation(usage)
-        text, calls = text_of(message.get("content")), message.get("tool_calls") or []
-        if text is None or not isinstance(calls, list):
-            raise self._wrong("its message is no text, and no calls of tools")
-        return Answer(text, tuple(self._call(each) for each in calls), usage)
+        text, calls = message.get("content"), message.get("tool_calls") or []
+        if not isinstance(text, str | None) or not isinstance(calls, list):
+            raise self._malformed("its message has neither text nor tool calls")
+        return Answer(text or "", tuple(self._call(each) for each in calls), usage)
 
     def _call(self, call: object) -> ToolCall:
         match call:
             case {"function": {"name": str(name), "arguments": str(arguments)}}:
                 return ToolCall(name, arguments)
-        raise self._wrong("a call of a tool in it names no tool, or has no arguments")
+        raise self._malformed("a tool call has no name or no arguments")

