@@ -26,7 +26,7 @@ from perdure.errors import (
     StorageFullError,
     StorageUnavailableError,
 )
-from perdure.index.sqlite import schema
+from perdure.index.sqlite import sql
 from perdure.model import ContextNode, RequestContext, Role
 from perdure.sqlite import DatabaseFile
 from perdure.testing.requirement import requirement
@@ -507,7 +507,7 @@ def plan_of(outbox: SqliteOutbox, query: str) -> str:
 def test_what_can_not_be_worked_on_is_not_looked_at_to_list_what_can(
     outbox: SqliteOutbox,
 ) -> None:
-    plan = plan_of(outbox, schema.PENDING_EVENTS)
+    plan = plan_of(outbox, sql.PENDING_EVENTS)
 
     assert "USING INDEX events_waiting (account=? AND ready_at<?)" in plan
     assert "SCAN" not in plan
@@ -517,10 +517,10 @@ def test_one_event_is_found_by_its_id(outbox: SqliteOutbox) -> None:
     values = dict.fromkeys(("id", "account", "worker", "now", "end"))
     with outbox._file.reading() as db:
         for statement in (
-            schema.ACQUIRE_EVENT,
-            schema.EXTEND_LEASE,
-            schema.FINISH_EVENT,
-            schema.RELEASE_EVENT,
+            sql.ACQUIRE_EVENT,
+            sql.EXTEND_LEASE,
+            sql.FINISH_EVENT,
+            sql.RELEASE_EVENT,
         ):
             ((_, _, _, step),) = db.execute(f"EXPLAIN QUERY PLAN {statement}", values).fetchall()
             assert "(event_id=?)" in step

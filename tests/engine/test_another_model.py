@@ -18,7 +18,7 @@ from perdure.engine import index_folders
 from perdure.errors import ConcurrentModificationError, EmbeddingError
 from perdure.index.embedders.hashing import HashingEmbedder
 from perdure.index.memo import embedder_id
-from perdure.index.sqlite.schema import FORMAT
+from perdure.index.sqlite.sql import FORMAT
 from perdure.model import ContextNode, RequestContext
 from tests.engine.changing_models import (
     ANSWER,

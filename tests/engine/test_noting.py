@@ -13,7 +13,7 @@ from perdure.engine.lasting import with_lasting
 from perdure.engine.learn.review import id_of
 from perdure.engine.memory import Memory
 from perdure.errors import DamageError
-from perdure.index.sqlite.schema import SHOWN_FILES, BriefingRecords, read_briefing_records
+from perdure.index.sqlite.sql import SHOWN_FILES, BriefingRecords, read_briefing_records
 from perdure.index.sqlite.sqlite_index import SqliteIndex
 from perdure.model import ContextNode, IndexRecord
 from perdure.model.record import Level

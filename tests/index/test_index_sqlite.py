@@ -24,7 +24,7 @@ from perdure.errors import (
 )
 from perdure.index.filters import parse_filters, stamp
 from perdure.index.sqlite import accounts as account_file
-from perdure.index.sqlite import matrix, schema
+from perdure.index.sqlite import matrix, sql
 from perdure.index.sqlite.accounts import copy_of
 from perdure.index.sqlite.rows import row_filter
 from perdure.index.sqlite.sqlite_index import SqliteIndex
@@ -422,7 +422,7 @@ def test_a_newer_schema_is_refused_and_left_alone(
     index.upsert([record("one")])
     index.close()
     with closing(sqlite3.connect(file)) as db:
-        db.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
+        db.execute(f"PRAGMA user_version = {sql.VERSION + 1}")
     with SqliteIndex(str(folder)) as again, pytest.raises(StorageUnavailableError, match="newer"):
         near(again)
 

@@ -17,7 +17,7 @@ import perdure.process
 from perdure.app.reading import open_to_read
 from perdure.context.layouts.notes import ABOUT
 from perdure.errors import AccessRefusedError, StorageUnavailableError
-from perdure.index.sqlite import schema
+from perdure.index.sqlite import sql
 from perdure.process import offer_save_here, recall_here, state_path
 from perdure.process.searching import open_index
 from perdure.sqlite import DatabaseFile, ReadOnlyFile
@@ -269,7 +269,7 @@ class TestDatabases:
             index.close()
 
     def test_where_there_is_none_it_is_empty(self, tmp_path: Path) -> None:
-        file = ReadOnlyFile(str(tmp_path / "none.sqlite"), schema.TABLES)
+        file = ReadOnlyFile(str(tmp_path / "none.sqlite"), sql.TABLES)
         with file.reading() as db:
             assert db.execute("SELECT count(*) FROM texts").fetchone() == (0,)
         file.close()
@@ -277,7 +277,7 @@ class TestDatabases:
 
     def test_one_that_changes_while_it_is_read_is_told_of(self, full: Here) -> None:
         (path,) = full.machine.home.rglob("index/*/local.sqlite")
-        file = ReadOnlyFile(str(path), schema.TABLES)
+        file = ReadOnlyFile(str(path), sql.TABLES)
         seen = [file.is_undisturbed]
 
         full.save("Another.", project=PROJECT)
@@ -291,7 +291,7 @@ class TestDatabases:
         path.with_name(f"{path.name}-shm").unlink()
 
         with pytest.raises(StorageUnavailableError, match="only a writer can take in"):
-            ReadOnlyFile(str(path), schema.TABLES)
+            ReadOnlyFile(str(path), sql.TABLES)
 
 
 WRITERS = {

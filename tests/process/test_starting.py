@@ -21,7 +21,7 @@ NEEDED = {
     "perdure.frontmatter": "",
     "perdure.harness": "projects",
     "perdure.artifacts": "named",
-    "perdure.index": "sqlite sqlite.schema words",
+    "perdure.index": "sqlite sqlite.sql words",
     "perdure.markdown": "",
     "perdure.model": "aliases anchors node request trust uri values",
     "perdure.patterns": "",

@@ -16,7 +16,7 @@ from perdure.context.files import FORGOTTEN, found_at
 from perdure.dataclass import replace
 from perdure.errors import DamageError, StorageError
 from perdure.harness.projects import identity_at, top_of
-from perdure.index.sqlite.schema import LEXICAL, read_payloads_naming
+from perdure.index.sqlite.sql import LEXICAL, read_payloads_naming
 from perdure.model.aliases import Identity
 from perdure.sqlite import ReadOnlyFile
 from perdure.storage.contract import Layout

@@ -45,7 +45,7 @@ from perdure.errors import (
     explain_reading,
 )
 from perdure.index.embedders.model_files import find_model
-from perdure.index.sqlite.schema import LEXICAL
+from perdure.index.sqlite.sql import LEXICAL
 from perdure.model import RequestContext, Uri
 from perdure.model.values import JSON
 from perdure.storage import Capabilities, StorageBackend, select_backend, storage_preview

@@ -9,7 +9,7 @@ from perdure.app.opening import ACCOUNT, laid_out
 from perdure.artifacts.named import names_since
 from perdure.config import SQLITE, Config, load_config
 from perdure.context.aliases import read_aliases
-from perdure.index.sqlite.schema import (
+from perdure.index.sqlite.sql import (
     FORMAT,
     BriefingRecords,
     read_briefing_records,

@@ -10,7 +10,7 @@ from perdure.engine.noting import is_noted, note_of
 from perdure.engine.recall.packing import entry
 from perdure.engine.recall.result import hit_of
 from perdure.errors import BrokenNodeError, ContextError, StorageError
-from perdure.index.sqlite.schema import BriefingRecord, BriefingRecords
+from perdure.index.sqlite.sql import BriefingRecord, BriefingRecords
 from perdure.model import Uri
 from perdure.model.record import NOTED
 

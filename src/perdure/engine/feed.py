@@ -15,7 +15,7 @@ from perdure.dataclass import replace
 from perdure.engine.building import Logged
 from perdure.engine.summaries import Summaries
 from perdure.errors import PerdureError
-from perdure.index.sqlite.schema import LOG_EVENT_PREFIX
+from perdure.index.sqlite.sql import LOG_EVENT_PREFIX
 from perdure.model import EventType, NodeStatus, OutboxEvent, Uri
 from perdure.model.values import JSON
 from perdure.storage.history import MOVED_FROM, UNDONE, Event, History

@@ -13,7 +13,7 @@ from perdure.context.reading import Reach
 from perdure.errors import DamageError, NotTextError, PluginError
 from perdure.files import Way, write_whole
 from perdure.index.contract import NodeIndex
-from perdure.index.sqlite.schema import FORMAT, EventTable
+from perdure.index.sqlite.sql import FORMAT, EventTable
 from perdure.index.sqlite.sqlite_index import SqliteIndex
 from perdure.model import IndexRecord, Uri
 from perdure.model.uri import name_of, segment_of

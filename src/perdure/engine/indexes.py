@@ -31,7 +31,7 @@ from perdure.errors import DamageError, EmbeddingError, PerdureError
 from perdure.files import Way
 from perdure.index.contract import Embedder
 from perdure.index.memo import MemoFolders, VectorMemo, embedder_id
-from perdure.index.sqlite.schema import LEXICAL, EventTable
+from perdure.index.sqlite.sql import LEXICAL, EventTable
 from perdure.model.uri import Uri, name_of
 from perdure.sqlite import discard
 from perdure.storage.wrappers.recorded import Recorded

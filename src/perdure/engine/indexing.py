@@ -40,7 +40,7 @@ from perdure.errors import (
 )
 from perdure.index.contract import NodeIndex
 from perdure.index.memo import VectorMemo
-from perdure.index.sqlite import schema
+from perdure.index.sqlite import sql
 from perdure.model import IndexRecord, Uri
 from perdure.model.record import LINKS, OWNER_SPACE
 from perdure.storage.history import History
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from perdure.context.reading import RealFiles
     from perdure.engine.lasting import KnownRecords
-    from perdure.index.sqlite.schema import EventTable
+    from perdure.index.sqlite.sql import EventTable
     from perdure.model.values import JSON
 
 FEW = 200
@@ -76,7 +76,7 @@ class Alone(Protocol):
 
 
 def _any_event(db: "sqlite3.Connection") -> bool:
-    return db.execute(schema.ANY_EVENT).fetchone() is not None
+    return db.execute(sql.ANY_EVENT).fetchone() is not None
 
 
 def _nobody_else(account_id: str, *, wait: bool) -> AbstractContextManager[bool]:

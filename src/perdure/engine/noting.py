@@ -10,7 +10,7 @@ from hashlib import sha256
 from perdure.context.reading import Stored
 from perdure.engine.recall.packing import RULES, entry
 from perdure.engine.recall.result import hit_of
-from perdure.index.sqlite.schema import SHOWN_FILES
+from perdure.index.sqlite.sql import SHOWN_FILES
 from perdure.model import ContextNode, IndexRecord
 from perdure.model.record import NOTED, VALID_UNTIL
 from perdure.model.uri import PROFILE

@@ -32,8 +32,8 @@ from perdure.context.outbox import (
     utc_now,
 )
 from perdure.engine.feed import LogFeed, log_id, position_of
-from perdure.index.sqlite import schema
-from perdure.index.sqlite.schema import LOG_EVENT_PREFIX, EventTable
+from perdure.index.sqlite import sql
+from perdure.index.sqlite.sql import LOG_EVENT_PREFIX, EventTable
 from perdure.model import (
     ContextNode,
     EventStatus,
@@ -139,7 +139,7 @@ class OutboxStore:
         rows = [_row(event) for event in events]
         for account in {event.account_id for event in events}:  # the caller's
             self._table(account).change_events(
-                account, lambda db: db.executemany(schema.ADD_EVENT, rows)
+                account, lambda db: db.executemany(sql.ADD_EVENT, rows)
             )
 
     # ------------------------------------------------------------ work
@@ -149,9 +149,7 @@ class OutboxStore:
         Left out are events that are leased, dead, or to be tried later.
         """
         cursor = self._cursor(check_id(account_id, "account"))
-        waiting = [
-            self._filled(event) for _, event in self._rows(schema.PENDING_EVENTS, account_id)
-        ]
+        waiting = [self._filled(event) for _, event in self._rows(sql.PENDING_EVENTS, account_id)]
         logged = [
             self._filled(event) for event in self._unclaimed(account_id, cursor, folders=True)
         ]
@@ -165,11 +163,11 @@ class OutboxStore:
 
     def list_failed(self, account_id: str) -> Listed:
         """Return the events that were claimed or failed, or that no commit tells of."""
-        return self._rows(schema.UNFINISHED_EVENTS, account_id)
+        return self._rows(sql.UNFINISHED_EVENTS, account_id)
 
     def list_due(self, account_id: str) -> Listed:
         """Return those of `list_failed` that can be worked on now, with what they tell."""
-        due = self._rows(schema.PENDING_EVENTS, account_id)
+        due = self._rows(sql.PENDING_EVENTS, account_id)
         return [(uri, self._filled(event)) for uri, event in due]
 
     def _unclaimed(
@@ -182,9 +180,7 @@ class OutboxStore:
 
     def _claimed(self, account_id: str, cursor: int) -> set[str]:
         def claimed(db: sqlite3.Connection) -> set[str]:
-            return {
-                id_ for (id_,) in db.execute(schema.CLAIMED_EVENTS, _passed(account_id, cursor))
-            }
+            return {id_ for (id_,) in db.execute(sql.CLAIMED_EVENTS, _passed(account_id, cursor))}
 
         none: set[str] = set()
         return self._table(account_id).read_events(account_id, claimed, none)
@@ -221,8 +217,8 @@ class OutboxStore:
 
         def note(db: sqlite3.Connection) -> None:
             for row, asked, later, error in rows:
-                db.execute(schema.ADD_EVENT, row)
-                db.execute(schema.RETRY_EVENT, {**asked, "later": later, "error": error})
+                db.execute(sql.ADD_EVENT, row)
+                db.execute(sql.RETRY_EVENT, {**asked, "later": later, "error": error})
 
         if rows:
             self._table(account_id).change_events(account_id, note)
@@ -239,7 +235,7 @@ class OutboxStore:
         False also if the event is done, dead, or to be tried later. The same worker that asks
         again has it still, and its time starts anew.
         """
-        return self._lease(schema.ACQUIRE_EVENT, event, node_uri, worker_id, timeout_seconds)
+        return self._lease(sql.ACQUIRE_EVENT, event, node_uri, worker_id, timeout_seconds)
 
     def extend(
         self,
@@ -249,19 +245,19 @@ class OutboxStore:
         timeout_seconds: int = LEASE_SECONDS,
     ) -> bool:
         """Let the lease of a worker last longer; False if it is not its own any more."""
-        return self._lease(schema.EXTEND_LEASE, event, node_uri, worker_id, timeout_seconds)
+        return self._lease(sql.EXTEND_LEASE, event, node_uri, worker_id, timeout_seconds)
 
     def release(self, event: OutboxEvent, node_uri: str, *, worker_id: str | None = None) -> None:
         """End a lease; the event waits for the next worker. None to end is no error."""
-        self._change(schema.RELEASE_EVENT, event, node_uri, worker_id)
+        self._change(sql.RELEASE_EVENT, event, node_uri, worker_id)
 
     def mark_processing(self, event: OutboxEvent, node_uri: str) -> None:
         """Note that an event is being worked on."""
-        self._lease(schema.MARK_PROCESSING, event, node_uri, None, LEASE_SECONDS)
+        self._lease(sql.MARK_PROCESSING, event, node_uri, None, LEASE_SECONDS)
 
     def mark_done(self, event: OutboxEvent, node_uri: str, *, worker_id: str | None = None) -> None:
         """Remove an event for good; one that is gone already is no error."""
-        self._change(schema.FINISH_EVENT, event, node_uri, worker_id)
+        self._change(sql.FINISH_EVENT, event, node_uri, worker_id)
 
     def increment_retry(
         self,
@@ -275,13 +271,13 @@ class OutboxStore:
         """Count one more failure, end the lease, and let the event wait until a time, if told."""
         later = None if next_retry_at is None else micros(moment(next_retry_at, "next attempt"))
         told = {"later": later, "error": kept_error(error)}
-        self._change(schema.RETRY_EVENT, event, node_uri, worker_id, **told)
+        self._change(sql.RETRY_EVENT, event, node_uri, worker_id, **told)
 
     def move_to_dlq(
         self, event: OutboxEvent, node_uri: str, *, worker_id: str | None = None
     ) -> None:
         """Put an event aside for an operator, and end its lease."""
-        self._change(schema.BURY_EVENT, event, node_uri, worker_id)
+        self._change(sql.BURY_EVENT, event, node_uri, worker_id)
 
     def _lease(
         self,
@@ -318,8 +314,8 @@ class OutboxStore:
             self._write_down(db, event, cursor)
             changed = db.execute(statement, values).rowcount
             if changed or worker_id is None:
-                db.execute(schema.DROP_DONE_EVENTS, _passed(event.account_id, cursor))
-            elif db.execute(schema.EVENT_HELD_BY_ANOTHER, values).fetchone():
+                db.execute(sql.DROP_DONE_EVENTS, _passed(event.account_id, cursor))
+            elif db.execute(sql.EVENT_HELD_BY_ANOTHER, values).fetchone():
                 raise lost(event, worker_id)
 
         cursor = self._cursor(event.account_id)
@@ -329,7 +325,7 @@ class OutboxStore:
         """Give an event of the log a row, if the index has not passed it."""
         position = position_of(event.event_id)
         if position is not None and position > cursor:
-            db.execute(schema.ADD_EVENT, _row(event))
+            db.execute(sql.ADD_EVENT, _row(event))
 
     def count(self, account_id: str) -> tuple[int, int, datetime | None]:
         """Return how many events are not done, how many of these are dead, and since when."""
@@ -346,15 +342,15 @@ class OutboxStore:
     # ------------------------------------------------------------ the dead
     def list_dead(self, account_id: str) -> Listed:
         """Return the dead-letter queue of an account, oldest first."""
-        return self._rows(schema.DEAD_EVENTS, account_id)
+        return self._rows(sql.DEAD_EVENTS, account_id)
 
     def requeue(self, account_id: str, event_ids: Iterable[str] | None = None) -> int:
         """Let dead events wait again, with no failure counted; all, unless told which."""
-        return self._of_dead(schema.REQUEUE_DEAD, account_id, event_ids)
+        return self._of_dead(sql.REQUEUE_DEAD, account_id, event_ids)
 
     def purge(self, account_id: str, event_ids: Iterable[str] | None = None) -> int:
         """Remove dead events for good; all, unless told which."""
-        return self._of_dead(schema.PURGE_DEAD, account_id, event_ids)
+        return self._of_dead(sql.PURGE_DEAD, account_id, event_ids)
 
     def _of_dead(self, statement: str, account_id: str, event_ids: Iterable[str] | None) -> int:
         account = {"account": check_id(account_id, "account")}
@@ -366,8 +362,8 @@ class OutboxStore:
                 changed = db.execute(statement, account).rowcount
             else:
                 chosen = [{"id": id_, **account} for id_ in ids]
-                changed = db.executemany(statement + schema.ONE_EVENT, chosen).rowcount
-            db.execute(schema.DROP_DONE_EVENTS, passed)
+                changed = db.executemany(statement + sql.ONE_EVENT, chosen).rowcount
+            db.execute(sql.DROP_DONE_EVENTS, passed)
             return max(0, changed)
 
         return self._table(account_id).change_events(account_id, change, outlasts_power=True)
@@ -376,24 +372,24 @@ class OutboxStore:
     def delete_account_data(self, account_id: str) -> int:
         """As promised; and no byte of it is left in a file, nor of what was done before."""
         account = check_id(account_id, "account")
-        return self._forget(account, schema.DELETE_EVENTS, [{"account": account}])
+        return self._forget(account, sql.DELETE_EVENTS, [{"account": account}])
 
     def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
         """As promised; and no byte of it is left in a file, nor of what was done before."""
         account, owner = check_id(account_id, "account"), check_owner_space(owner_space)
         return self._forget(
-            account, schema.DELETE_EVENTS_OF_OWNER, [{"account": account, "owner": owner}]
+            account, sql.DELETE_EVENTS_OF_OWNER, [{"account": account, "owner": owner}]
         )
 
     def forget_places(self, account_id: str, uris: Iterable[str]) -> int:
         """Remove the events that are about these places or tell of them, down to the last byte."""
         account = check_id(account_id, "account")
         asked = [{"account": account, "uri": uri} for uri in uris]
-        return self._forget(account, schema.DELETE_EVENTS_NAMING, asked)
+        return self._forget(account, sql.DELETE_EVENTS_NAMING, asked)
 
     def _forget(self, account: str, statement: str, asked: Sequence[Mapping[str, str]]) -> int:
         table = self._table(account)
-        if not table.read_events(account, lambda db: db.execute(schema.ANY_EVENT).fetchone(), None):
+        if not table.read_events(account, lambda db: db.execute(sql.ANY_EVENT).fetchone(), None):
             return 0
         deleted = table.change_events(
             account, lambda db: db.executemany(statement, asked).rowcount, outlasts_power=True
@@ -413,7 +409,7 @@ class OutboxStore:
             return [(event.uri, event) for event in map(_event, rows)]
         except (ValueError, TypeError, OverflowError):
             forget = {"account": account}
-            table.change_events(account, lambda db: db.execute(schema.DELETE_EVENTS, forget))
+            table.change_events(account, lambda db: db.execute(sql.DELETE_EVENTS, forget))
             return []
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from perdure.app.reading import Reading
 from perdure.engine.recall.packing import RULES, Tier
 from perdure.errors import InvalidLocatorError
-from perdure.index.sqlite.schema import SHOWN_FILES, BriefingRecord, BriefingRecords
+from perdure.index.sqlite.sql import SHOWN_FILES, BriefingRecord, BriefingRecords
 from perdure.storage import Locator
 
 DEFAULT = "work"

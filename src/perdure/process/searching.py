@@ -14,7 +14,7 @@ from perdure.engine.recall.result import Hit, Sources
 from perdure.errors import DamageError, PerdureError, StorageError
 from perdure.index.contract import Embedder
 from perdure.index.memo import embedder_id
-from perdure.index.sqlite.schema import FORMAT, LEXICAL, BriefingRecord
+from perdure.index.sqlite.sql import FORMAT, LEXICAL, BriefingRecord
 from perdure.index.sqlite.sqlite_index import SqliteIndex
 from perdure.model import RequestContext, Uri
 from perdure.process.notes import MOST_WAITING, Recalled, Scope, notes_for, shown_by, tiers_of

@@ -12,7 +12,7 @@ from perdure.engine.feed import LogFeed
 from perdure.engine.indexing import Following, Indexer
 from perdure.engine.outbox import OutboxStore
 from perdure.files import Closing
-from perdure.index.sqlite.schema import EVENT_TABLE, Answer
+from perdure.index.sqlite.sql import EVENT_TABLE, Answer
 from perdure.index.sqlite.sqlite_index import SqliteIndex
 from perdure.model import NodeStatus, RequestContext
 from perdure.model.values import JSON

@@ -20,7 +20,7 @@ from perdure.context.outbox import (
     utc_now,
 )
 from perdure.engine.outbox import OutboxStore
-from perdure.index.sqlite.schema import EventTable
+from perdure.index.sqlite.sql import EventTable
 from perdure.model import EventStatus, OutboxEvent, check_owner_space
 from perdure.model.uri import check_id
 from perdure.model.values import moment

@@ -26,7 +26,7 @@ from perdure.errors import (
 )
 from perdure.files import Way, set_aside, sync_path
 from perdure.index.filters import stamp_of
-from perdure.index.sqlite import schema
+from perdure.index.sqlite import sql
 from perdure.index.sqlite.rows import (
     Row,
     RowCache,
@@ -72,7 +72,7 @@ class AccountDatabase:
         self.row_cache = RowCache()
         self.passage_count: tuple[IndexChange, int] | None = None
         """The number of passages as of a change."""
-        self._file = kind(str(path), schema.TABLES)
+        self._file = kind(str(path), sql.TABLES)
         self._identity = self._file.identity()
         self._tuned: sqlite3.Connection | None = None
         self._closed = False
@@ -427,31 +427,31 @@ def damaged_uris(database: AccountDatabase) -> list[str]:
 def _check_tables(database: AccountDatabase, db: sqlite3.Connection) -> None:
     if _schema_of(db) != _expected_schema():
         raise database.damage("its tables differ from the schema")
-    found = db.execute(schema.CHECK_FILE).fetchone()
+    found = db.execute(sql.CHECK_FILE).fetchone()
     if found != ("ok",):
         raise database.damage(f"SQLite finds {str(found)[:200]!a}")
-    for statement in schema.CHECK_WORDS:
+    for statement in sql.CHECK_WORDS:
         db.execute(statement)
 
 
 def _schema_of(db: sqlite3.Connection) -> list[Row]:
-    return [*db.execute(schema.SCHEMA_ROWS), *db.execute(schema.SETTINGS_OF_WORDS)]
+    return [*db.execute(sql.SCHEMA_ROWS), *db.execute(sql.SETTINGS_OF_WORDS)]
 
 
 @cache
 def _expected_schema() -> list[Row]:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-        for statement in schema.TABLES.statements:
+        for statement in sql.TABLES.statements:
             db.execute(statement)
         return _schema_of(db)
 
 
 def _check_log(database: AccountDatabase, db: sqlite3.Connection) -> None:
     changes_from(db, database.account, 0)
-    if any(crc32(value.encode()) != found for found, value in db.execute(schema.SUMS)):
+    if any(crc32(value.encode()) != found for found, value in db.execute(sql.SUMS)):
         raise database.damage("a name has the checksum of another")
     last = last_change(db, database.account)
-    ((row,),) = db.execute(schema.LAST_ROW)
+    ((row,),) = db.execute(sql.LAST_ROW)
     if (row or 0) > last.rows:
         raise database.damage(f"row {row} exists, but only {last.rows} rows were ever added")
 
@@ -460,26 +460,26 @@ def _check_notes(database: AccountDatabase, db: sqlite3.Connection) -> None:
     """Compare the tables `notes` and `named` with the payloads of the records."""
     notes: list[tuple[object, ...]] = []
     names: set[tuple[object, ...]] = set()
-    for row, text, packed in db.execute(schema.PAYLOADS):
+    for row, text, packed in db.execute(sql.PAYLOADS):
         with suppress(ValueError, TypeError, LookupError):  # its digest reveals that damage
-            payload = json.loads(schema.unpack_payload(packed, text))
+            payload = json.loads(sql.unpack_payload(packed, text))
             if NOTED in payload:
                 notes.append((row, *note_row(payload)))
             names |= {(row, *each) for each in name_rows(payload)}
-    stored = {(row, name, noted) for name, noted, row in db.execute(schema.NAMED_ROWS)}
-    if notes != db.execute(schema.NOTE_ROWS).fetchall() or names != stored:
+    stored = {(row, name, noted) for name, noted, row in db.execute(sql.NAMED_ROWS)}
+    if notes != db.execute(sql.NOTE_ROWS).fetchall() or names != stored:
         raise database.damage("its notes are not those of its records")
 
 
 def _differing(database: AccountDatabase, db: sqlite3.Connection) -> Iterator[str]:
     """Yield the URIs whose records and stamp differ; an unreadable record has no digest."""
     digests: dict[str, dict[str, bytes]] = {}
-    for row in db.execute(schema.STORED_RECORDS):
-        uri, id_ = row[schema.URI_COLUMN], row[schema.ID_COLUMN]
+    for row in db.execute(sql.STORED_RECORDS):
+        uri, id_ = row[sql.URI_COLUMN], row[sql.ID_COLUMN]
         if not isinstance(uri, str):
             raise database.damage("a record has no URI")
         digests.setdefault(uri, {})[str(id_)] = _digest(database.account, row)
-    stamps = dict(db.execute(schema.STAMPS))
+    stamps = dict(db.execute(sql.STAMPS))
     for uri in digests.keys() | stamps.keys():
         if stamp_of(digests.get(uri, {})) != stamps.get(uri):
             yield uri

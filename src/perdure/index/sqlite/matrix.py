@@ -20,7 +20,7 @@ from google_crc32c import value as crc32c
 from numpy.typing import NDArray
 from simsimd import cdist
 
-from perdure.index.sqlite import schema
+from perdure.index.sqlite import sql
 from perdure.index.sqlite.accounts import UNFINISHED, AccountDatabase, copy_of, remove_unfinished
 from perdure.index.sqlite.rows import (
     IndexChange,
@@ -37,7 +37,7 @@ Vectors = NDArray[np.int8]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-COLUMNS = ("row", *schema.RECORD_COLUMNS, "squared")
+COLUMNS = ("row", *sql.RECORD_COLUMNS, "squared")
 """The columns of each vector: its row, its filters, and its squared length."""
 _AT = {name: at for at, name in enumerate(COLUMNS)}
 _SPARSE = 8
@@ -183,7 +183,7 @@ def _any_of(column: Numbers, numbers: frozenset[int]) -> Mask:
 
 # ---------------------------------------------------------------- reading
 def read_rows(db: sqlite3.Connection, dimension: int, after: int) -> tuple[Numbers, Vectors]:
-    found = db.execute(schema.VECTORS, (after, dimension))
+    found = db.execute(sql.VECTORS, (after, dimension))
     chunks = list(_chunks(found, dimension))
     if not chunks:
         return np.empty((len(COLUMNS), 0), np.int64), np.empty((0, dimension), np.int8)

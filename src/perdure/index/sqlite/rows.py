@@ -19,7 +19,7 @@ from perdure.index.filters import (
     stamp_of,
     validity,
 )
-from perdure.index.sqlite import schema
+from perdure.index.sqlite import sql
 from perdure.index.vectors import components, quantise
 from perdure.model import IndexRecord, Level, SeedHit
 from perdure.model.record import ACCOUNT, LINKS, NOTED, OWNER_SPACE, VALID_FROM, VALID_UNTIL
@@ -73,12 +73,12 @@ class IndexChange(NamedTuple):
 
 def last_change(db: sqlite3.Connection, account: str) -> IndexChange:
     """Return the newest change; `DamageError` if it was not written for this account."""
-    row = db.execute(schema.LAST_CHANGE).fetchone()
+    row = db.execute(sql.LAST_CHANGE).fetchone()
     return IndexChange() if row is None else _checked(row, account)
 
 
 def changes_from(db: sqlite3.Connection, account: str, seq: int) -> list[IndexChange]:
-    return [_checked(row, account) for row in db.execute(schema.CHANGES_FROM, (seq,))]
+    return [_checked(row, account) for row in db.execute(sql.CHANGES_FROM, (seq,))]
 
 
 def _checked(row: Row, account: str) -> IndexChange:
@@ -103,7 +103,7 @@ class NameTable:
     def find(self, value: str) -> int | None:
         """Return the number of a text; None if no record ever used it."""
         if value not in self._cached:
-            row = self._db.execute(schema.NAME_OF, (crc32(value.encode()), value)).fetchone()
+            row = self._db.execute(sql.NAME_OF, (crc32(value.encode()), value)).fetchone()
             self._cached[value] = None if row is None else int(row[0])
         return self._cached[value]
 
@@ -114,7 +114,7 @@ class NameTable:
         if len(missing) > _FEW_NAMES:
             cached |= dict.fromkeys(missing)
             sums = json.dumps([crc32(each.encode()) for each in missing])
-            found = self._db.execute(schema.NAMES_OF, (sums, json.dumps(missing)))
+            found = self._db.execute(sql.NAMES_OF, (sums, json.dumps(missing)))
             cached |= {value: number for number, value in found}
         numbers = [cached[each] if each in cached else self.find(each) for each in values]
         return frozenset([number for number in numbers if number is not None])
@@ -124,10 +124,10 @@ class NameTable:
         self.find_all(values)
         cached = self._cached
         if new := [each for each in dict.fromkeys(values) if cached[each] is None]:
-            (last,) = self._db.execute(schema.LAST_NAME).fetchone()
+            (last,) = self._db.execute(sql.LAST_NAME).fetchone()
             cached |= {value: number for number, value in enumerate(new, (last or 0) + 1)}
             rows = [(cached[value], crc32(value.encode()), value) for value in new]
-            self._db.executemany(schema.ADD_NAME, rows)
+            self._db.executemany(sql.ADD_NAME, rows)
 
     def numbers(self, values: Iterable[str | None]) -> list[int]:
         """Return the numbers of texts that `add_all` has seen; 0 for None."""
@@ -154,7 +154,7 @@ def prepare(record: IndexRecord) -> NewRow:
     digest = digest_of((id_, int(record.level), text, context, filters, record.payload), vector)
     since, until = filters.get(VALID_FROM), filters.get(VALID_UNTIL)
     plain = _encoded(record.payload)
-    payload = plain if NOTED in record.payload else schema.pack_payload(plain, text)
+    payload = plain if NOTED in record.payload else sql.pack_payload(plain, text)
     columns = (_short_id(id_, record.uri), text, context, payload, since, until, digest)
     filed, below = parse_record_filters(record), parent_uri(record.uri, record.level)
     names = (record.uri, below or None, *map(filed.texts.get, TEXT_FILTERS))
@@ -177,10 +177,10 @@ def rows_of(
     split = (id_.rpartition("#") for id_ in every)
     wanted = {(names.find(uri), f"#{rest}") for uri, _, rest in split}
     uris = [uri for uri in {uri for uri, _ in wanted} if uri is not None and uri not in without]
-    found = db.execute(schema.IDS_OF_URIS, (json.dumps(uris),)).fetchall() if uris else []
+    found = db.execute(sql.IDS_OF_URIS, (json.dumps(uris),)).fetchall() if uris else []
     rows = [(row, uri) for row, uri, id_ in found if (uri, id_) in wanted]
     others = json.dumps([f"={id_}" for id_ in every])
-    return [*rows, *db.execute(schema.ROWS_OF_OTHERS, (others,)).fetchall()]
+    return [*rows, *db.execute(sql.ROWS_OF_OTHERS, (others,)).fetchall()]
 
 
 def note_row(payload: Mapping[str, JSON]) -> tuple[str, int, str]:
@@ -192,7 +192,7 @@ def note_row(payload: Mapping[str, JSON]) -> tuple[str, int, str]:
 def name_rows(payload: Mapping[str, JSON]) -> list[tuple[str, str]]:
     """Return what `named` has of a record: names with its project, links with `schema.LINK`."""
     noted = [("names", str(payload[NOTED]))] if NOTED in payload else []
-    found = ((payload.get(key), kind) for key, kind in (*noted, (LINKS, schema.LINK)))
+    found = ((payload.get(key), kind) for key, kind in (*noted, (LINKS, sql.LINK)))
     lists = ((names, kind) for names, kind in found if isinstance(names, list | tuple))
     return [(name, kind) for names, kind in lists for name in names if isinstance(name, str)]
 
@@ -224,23 +224,23 @@ class IndexEdit:
     def remove_uris(self, uris: Iterable[str]) -> None:
         known = self._names.find_all(list(uris))
         self._removed |= known
-        self._remove(self._db.execute(schema.ROWS_OF_URIS, (json.dumps([*known]),)).fetchall())
+        self._remove(self._db.execute(sql.ROWS_OF_URIS, (json.dumps([*known]),)).fetchall())
 
     def remove_owner(self, owner_space: str) -> int:
         name = self._names.find(owner_space)
-        rows = self._db.execute(schema.ROWS_OF_OWNER, (name,)).fetchall()
+        rows = self._db.execute(sql.ROWS_OF_OWNER, (name,)).fetchall()
         self._remove(rows)
         return len(rows)
 
     def mark(self, uris: Iterable[str], unlogged: Collection[str]) -> None:
         """Mark some of these URIs as differing from the log, and no others of them."""
-        if self._db.execute(schema.ANY_UNLOGGED).fetchone():
+        if self._db.execute(sql.ANY_UNLOGGED).fetchone():
             known = [(name,) for name in self._names.find_all(list(uris))]
-            self._db.executemany(schema.DROP_UNLOGGED, known)
+            self._db.executemany(sql.DROP_UNLOGGED, known)
         if unlogged:
             self._names.add_all(unlogged)
             marked = [(name,) for name in self._names.numbers(unlogged)]
-            self._db.executemany(schema.MARK_UNLOGGED, marked)
+            self._db.executemany(sql.MARK_UNLOGGED, marked)
 
     def add(self, records: Iterable[NewRow]) -> None:
         """Add records, replacing those with the same ids; of one id the last is used."""
@@ -259,19 +259,19 @@ class IndexEdit:
             (row, int(each.record.level), *names.numbers(each.names), *each.times)
             for row, each in fresh
         ]
-        db.executemany(schema.ADD_RECORD, filed)
-        db.executemany(schema.ADD_TEXT, [(row, *each.text) for row, each in fresh])
+        db.executemany(sql.ADD_RECORD, filed)
+        db.executemany(sql.ADD_TEXT, [(row, *each.text) for row, each in fresh])
         vectors = [(row, each.vector) for row, each in fresh if each.vector]
-        db.executemany(schema.ADD_VECTOR, vectors)
+        db.executemany(sql.ADD_VECTOR, vectors)
         notes = [(row, each.record.payload) for row, each in fresh if NOTED in each.record.payload]
-        db.executemany(schema.ADD_NOTE, [(row, *note_row(payload)) for row, payload in notes])
+        db.executemany(sql.ADD_NOTE, [(row, *note_row(payload)) for row, payload in notes])
         notes += [(row, each.record.payload) for row, each in fresh if LINKS in each.record.payload]
         named = [(*each, row) for row, payload in notes for each in name_rows(payload)]
-        db.executemany(schema.ADD_NAMED, named)
-        for kind, levels in schema.KINDS.items():
+        db.executemany(sql.ADD_NAMED, named)
+        for kind, levels in sql.KINDS.items():
             of_kind = [(row, each.record) for row, each in fresh if each.record.level in levels]
             texts = [(row, record.text, record.context) for row, record in of_kind]
-            db.executemany(schema.ADD_WORDS.format(kind), texts)
+            db.executemany(sql.ADD_WORDS.format(kind), texts)
 
     def finish(self, cursor: int | None = None) -> None:
         """Update the stamps of what changed, and append the change to the log."""
@@ -280,22 +280,22 @@ class IndexEdit:
             return
         digests: dict[int, dict[str, bytes]] = {uri: {} for uri in self._touched}
         uris = (json.dumps(list(digests)),)
-        for uri, id_, digest in self._db.execute(schema.DIGESTS_OF_URIS, uris):
+        for uri, id_, digest in self._db.execute(sql.DIGESTS_OF_URIS, uris):
             digests[uri][id_] = digest
         stamps = [(uri, bytes.fromhex(stamp_of(found))) for uri, found in digests.items() if found]
-        self._db.executemany(schema.PUT_STAMP, stamps)
+        self._db.executemany(sql.PUT_STAMP, stamps)
         gone = [(uri,) for uri, found in digests.items() if not found]
-        self._db.executemany(schema.DROP_STAMP, gone)
+        self._db.executemany(sql.DROP_STAMP, gone)
         change = self._last.next(added=self._added, gone=self._gone, cursor=cursor)
         retained = 1 if len(change.gone) > LONG_CHANGE else RETAINED_CHANGES
-        self._db.execute(schema.DROP_CHANGES, (change.seq - retained,))
-        self._db.execute(schema.ADD_CHANGE, (*change, change.seal(self._account)))
+        self._db.execute(sql.DROP_CHANGES, (change.seq - retained,))
+        self._db.execute(sql.ADD_CHANGE, (*change, change.seal(self._account)))
 
     def _remove(self, rows: list[tuple[int, int]]) -> None:
         if not rows:
             return
         numbers = {"rows": json.dumps([row for row, _ in rows])}
-        for statement in schema.REMOVE:
+        for statement in sql.REMOVE:
             self._db.execute(statement, numbers)
         self._gone += [row for row, _ in rows]
         self._touched |= {uri for _, uri in rows}
@@ -354,7 +354,7 @@ def read_record(account: str, row: Row) -> StoredRecord:
         text,
         context,
         {name: value for name, value in filters.items() if value is not None},
-        json.loads(schema.unpack_payload(payload, text)),
+        json.loads(sql.unpack_payload(payload, text)),
         vector or b"",
         below or "",
         since,
@@ -377,7 +377,7 @@ class LazyPayload(Mapping[str, JSON]):
 
     def items(self) -> ItemsView[str, JSON]:
         """Parse and return all items; nothing is cached."""
-        parsed = dict(json.loads(schema.unpack_payload(self._packed, self._text))).items()
+        parsed = dict(json.loads(sql.unpack_payload(self._packed, self._text))).items()
         return {name: tuple(v) if type(v) is list else v for name, v in parsed}.items()
 
     def __getitem__(self, name: str) -> JSON:
@@ -408,7 +408,7 @@ class RowCache:
         """Drop what may be outdated; each caller does this first."""
         if not last.is_same(self._seen):
             seen, self._seen = self._seen, last
-            if db.execute(schema.CHANGE_AT, (seen.seq,)).fetchone() != (seen.token,):
+            if db.execute(sql.CHANGE_AT, (seen.seq,)).fetchone() != (seen.token,):
                 self._clear()
         if max(len(self._hits), len(self._names)) > _MAX_CACHED:
             self._clear()
@@ -417,7 +417,7 @@ class RowCache:
         """Return the hits of scored rows, best first, equal scores by id."""
         cached = self._hits
         if missing := [row for row, _ in scored if row not in cached]:
-            self._add(db.execute(schema.HITS, {"rows": json.dumps(missing)}))
+            self._add(db.execute(sql.HITS, {"rows": json.dumps(missing)}))
         ordered = sorted([(-score, cached[row].id, row) for row, score in scored])
         return [cached[row].scored(-score) for score, _, row in ordered]
 
@@ -425,7 +425,7 @@ class RowCache:
         """Return the URIs of scored rows, each with its best score, in the order of `hits`."""
         names = self._names
         if missing := [row for row, _ in scored if row not in names]:
-            found = db.execute(schema.URIS, {"rows": json.dumps(missing)})
+            found = db.execute(sql.URIS, {"rows": json.dumps(missing)})
             names |= {row: (id_, uri) for row, id_, uri in found}
         best = dict[str, float]()
         for score, (_, uri) in sorted([(-score, names[row]) for row, score in scored]):
@@ -436,11 +436,11 @@ class RowCache:
         """Return the hits with these ids that meet an SQL condition, by id."""
         cached, rows = self._hits, self._rows
         numbers = json.dumps([rows[id_] for id_ in ids if id_ in rows])
-        present = db.execute(schema.ROWS_MATCHING.format(condition), {"rows": numbers})
+        present = db.execute(sql.ROWS_MATCHING.format(condition), {"rows": numbers})
         found = {hit.id: hit for hit in [cached[row] for (row,) in present]}
         if missing := [id_ for id_ in ids if id_ not in found]:
             numbers = json.dumps([row for row, _ in rows_of(db, NameTable(db), missing)])
-            more = db.execute(schema.HITS_MATCHING.format(condition), {"rows": numbers})
+            more = db.execute(sql.HITS_MATCHING.format(condition), {"rows": numbers})
             found |= {hit.id: hit for hit in self._add(more)}
         return [found[id_] for id_ in sorted(found)]
 
@@ -469,7 +469,7 @@ def best_rows(db: sqlite3.Connection, scored: ScoredRows, limit: int) -> ScoredR
     better = [each for each in scored if each[1] > least]
     equal = [row for row, score in scored if score == least]
     values = {"rows": json.dumps(equal), "most": limit - len(better)}
-    return [*better, *((row, least) for row, *_ in db.execute(schema.FIRST_BY_ID, values))]
+    return [*better, *((row, least) for row, *_ in db.execute(sql.FIRST_BY_ID, values))]
 
 
 # ---------------------------------------------------------------- filters
@@ -519,7 +519,7 @@ def owners(db: sqlite3.Connection, limit: int | None = None) -> Iterator[int]:
     """Yield the numbers of owner spaces with records; at most one more than `limit`."""
     owner, count = 0, 0
     while limit is None or count <= limit:
-        ((owner,),) = db.execute(schema.OWNER_AFTER, (owner,))
+        ((owner,),) = db.execute(sql.OWNER_AFTER, (owner,))
         if owner is None:
             return
         yield owner

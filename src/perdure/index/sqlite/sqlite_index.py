@@ -23,7 +23,7 @@ from perdure.index.filters import (
     check_unlogged,
     parse_filters,
 )
-from perdure.index.sqlite import schema
+from perdure.index.sqlite import sql
 from perdure.index.sqlite.accounts import (
     LOCK_SUFFIX,
     AccountDatabase,
@@ -320,7 +320,7 @@ class SqliteIndex(Closing):
 
     def owner_spaces(self, account_id: str) -> frozenset[str]:
         def names(_: AccountDatabase, db: sqlite3.Connection, __: IndexChange) -> frozenset[str]:
-            found = [db.execute(schema.NAME, (owner,)).fetchone() for owner in owners(db)]
+            found = [db.execute(sql.NAME, (owner,)).fetchone() for owner in owners(db)]
             return frozenset(value for (value,) in found)
 
         return self._ask(account_id, names, frozenset())
@@ -330,7 +330,7 @@ class SqliteIndex(Closing):
 
         def total(database: AccountDatabase, db: sqlite3.Connection, last: IndexChange) -> float:
             count = _passages(database, db, last)
-            hits = [_number(db, schema.PASSAGES_WITH, match_expression([word])) for word in given]
+            hits = [_number(db, sql.PASSAGES_WITH, match_expression([word])) for word in given]
             return sum(idf(count, each) for each in hits) if count else 0.0
 
         return self._ask(account_id, total, 0.0)
@@ -350,10 +350,10 @@ class SqliteIndex(Closing):
         self, filters: Filters, top_k: int, names: Collection[str] | None = None
     ) -> list[SeedHit]:
         wanted = parse_filters(filters)
-        query = schema.BRIEFING_HITS
+        query = sql.BRIEFING_HITS
         values: dict[str, object] = {"most": top_k}
         if names is not None:
-            query = query.replace("{0}", f"{{0}} AND {schema.NAMING}")
+            query = query.replace("{0}", f"{{0}} AND {sql.NAMING}")
             values["names"] = json.dumps(sorted(names))
 
         def find(_: AccountDatabase, db: sqlite3.Connection, __: IndexChange) -> list[SeedHit]:
@@ -368,7 +368,7 @@ class SqliteIndex(Closing):
             ((found,), *_more) = db.execute("PRAGMA integrity_check(named)")
             if found != "ok":
                 raise database.damage(f"SQLite finds {found[:200]!a}")
-            return [uri for (uri,) in db.execute(schema.LINKING_URIS, (json.dumps(sorted(names)),))]
+            return [uri for (uri,) in db.execute(sql.LINKING_URIS, (json.dumps(sorted(names)),))]
 
         return self._ask(account_id, linking, [])
 
@@ -376,7 +376,7 @@ class SqliteIndex(Closing):
         def records(database: AccountDatabase) -> dict[str, IndexRecord]:
             with database.reading() as db:
                 rows = json.dumps([row for row, _ in rows_of(db, NameTable(db), ids)])
-                found = db.execute(schema.STORED_RECORDS_OF_ROWS, {"rows": rows})
+                found = db.execute(sql.STORED_RECORDS_OF_ROWS, {"rows": rows})
                 records = [read_record(database.account, row).record for row in found]
             return {record.id: record for record in records}
 
@@ -388,33 +388,33 @@ class SqliteIndex(Closing):
         def records(database: AccountDatabase) -> list[tuple[IndexRecord, bytes]]:
             with database.reading() as db:
                 owner = NameTable(db).find(owner_space)
-                found = db.execute(schema.STORED_RECORDS_OF_OWNER, (owner,))
+                found = db.execute(sql.STORED_RECORDS_OF_OWNER, (owner,))
                 stored = [read_record(database.account, row) for row in found]
                 return [(each.record, each.vector) for each in stored if each.vector]
 
         return self._databases.ask(check_id(account_id, "account"), records, [])
 
     def stamps(self, account_id: str) -> dict[str, str]:
-        return self._ask(account_id, lambda _, db, __: dict(db.execute(schema.STAMPS)), {})
+        return self._ask(account_id, lambda _, db, __: dict(db.execute(sql.STAMPS)), {})
 
     def folder_stamps(self, account_id: str) -> dict[str, str]:
         """Return the stamps of folders, each of which has an overview."""
 
         def stamps(_: AccountDatabase, db: sqlite3.Connection, __: IndexChange) -> dict[str, str]:
-            found = db.execute(schema.STAMPS_WITH_OVERVIEW)
+            found = db.execute(sql.STAMPS_WITH_OVERVIEW)
             return {uri: stamp for uri, stamp in found if not Uri.parse(uri).is_node}
 
         return self._ask(account_id, stamps, {})
 
     def count_uris(self, account_id: str) -> int:
-        return self._ask(account_id, lambda _, db, __: _number(db, schema.COUNT_STAMPS), 0)
+        return self._ask(account_id, lambda _, db, __: _number(db, sql.COUNT_STAMPS), 0)
 
     def size(self, account_id: str) -> int:
         return self._databases.size_of(check_id(account_id, "account"))
 
     def unlogged(self, account_id: str) -> frozenset[str] | None:
         none: dict[int, str] = {}
-        marked = self._ask(account_id, lambda _, db, __: dict(db.execute(schema.UNLOGGED)), none)
+        marked = self._ask(account_id, lambda _, db, __: dict(db.execute(sql.UNLOGGED)), none)
         return None if 0 in marked else frozenset(marked.values())
 
     def is_undisturbed(self, account_id: str) -> bool:
@@ -433,13 +433,13 @@ def _best_by_words(
     """Return the admitted rows with one of the words, by BM25 among rows of their level."""
     found: ScoredRows = []
     wanted = admitted.numbers.get(LEVEL)
-    for kind, levels in schema.KINDS.items():
+    for kind, levels in sql.KINDS.items():
         if wanted is None or not wanted.isdisjoint(levels):
             condition = admitted.among(levels).condition
-            query = schema.BEST_BY_WORDS_OF if condition else schema.BEST_BY_WORDS
+            query = sql.BEST_BY_WORDS_OF if condition else sql.BEST_BY_WORDS
             if URI in admitted.numbers:  # finding the rows of few URIs is faster than all matches
-                few = db.execute(schema.ROWS_OF_LEVEL.format(condition), levels[:1])
-                query = schema.BEST_BY_WORDS_AMONG
+                few = db.execute(sql.ROWS_OF_LEVEL.format(condition), levels[:1])
+                query = sql.BEST_BY_WORDS_AMONG
                 condition = ", ".join([str(row) for (row,) in few])
                 if not condition:
                     continue
@@ -461,7 +461,7 @@ def _best_of_kind(
 def _passages(database: AccountDatabase, db: sqlite3.Connection, last: IndexChange) -> int:
     """Return the number of passages; it is counted once per change."""
     if database.passage_count is None or not last.is_same(database.passage_count[0]):
-        database.passage_count = last, _number(db, schema.COUNT_PASSAGES)
+        database.passage_count = last, _number(db, sql.COUNT_PASSAGES)
     return database.passage_count[1]
 
 
@@ -484,8 +484,8 @@ def _matrix() -> ModuleType:
 # ---------------------------------------------------------------- deletion
 def _delete_account(database: AccountDatabase) -> int:
     with database.changing() as db:
-        count = _number(db, schema.COUNT)
-        for statement in schema.REMOVE_ALL:
+        count = _number(db, sql.COUNT)
+        for statement in sql.REMOVE_ALL:
             db.execute(statement)
     remove_copies(database.path)
     database.wipe()
@@ -499,19 +499,19 @@ def _delete_owner(database: AccountDatabase, owner_space: str) -> int:
         edit = IndexEdit(db, database.account)
         count = edit.remove_owner(owner_space)
         edit.finish()
-        for statement in schema.FORGET_UNLOGGED:
+        for statement in sql.FORGET_UNLOGGED:
             db.execute(statement)
         values = {"account": database.account, "owner": owner_space}
-        db.execute(schema.DELETE_EVENTS_OF_OWNER, values)
+        db.execute(sql.DELETE_EVENTS_OF_OWNER, values)
     _scrub(database)
     return count
 
 
 def _scrub(database: AccountDatabase) -> None:
     with database.changing() as db:
-        db.execute(schema.DROP_CHANGES, (last_change(db, database.account).seq - 1,))
-        db.execute(schema.DROP_UNUSED_NAMES)
-        for statement in schema.MERGE_WORDS:
+        db.execute(sql.DROP_CHANGES, (last_change(db, database.account).seq - 1,))
+        db.execute(sql.DROP_UNUSED_NAMES)
+        for statement in sql.MERGE_WORDS:
             db.execute(statement)
     remove_copies(database.path)
     database.wipe()
