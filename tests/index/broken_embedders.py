@@ -132,10 +132,10 @@ class TellsItsAddress(HashingEmbedder):
 class ReturnsWhatItKeeps(HashingEmbedder):
     def __init__(self) -> None:
         super().__init__()
-        self._kept: dict[str, list[float]] = {}
+        self._stored: dict[str, list[float]] = {}
 
     def _embed(self, text: str) -> list[float]:
-        return self._kept.setdefault(text, super()._embed(text))
+        return self._stored.setdefault(text, super()._embed(text))
 
 
 class ReturnsOneListTwice(HashingEmbedder):

@@ -103,11 +103,11 @@ class Filtering(MemoryIndex):
 class Keeping(MemoryIndex):
     """Keeps another record than was put; which, a subclass says."""
 
-    def kept(self, record: IndexRecord) -> IndexRecord:
+    def stored(self, record: IndexRecord) -> IndexRecord:
         raise NotImplementedError
 
     def upsert(self, records: Sequence[IndexRecord]) -> None:
-        super().upsert([self.kept(record) for record in records])
+        super().upsert([self.stored(record) for record in records])
 
 
 class FoldingAccounts(MemoryIndex):
@@ -117,9 +117,9 @@ class FoldingAccounts(MemoryIndex):
         raise NotImplementedError
 
     def _put(self, fresh: Any) -> None:  # noqa: ANN401 - not ours
-        for kept in fresh:
-            account = self.folded(str(kept.record.filters[ACCOUNT]))
-            self._accounts.setdefault(account, {})[kept.record.id] = kept
+        for stored in fresh:
+            account = self.folded(str(stored.record.filters[ACCOUNT]))
+            self._accounts.setdefault(account, {})[stored.record.id] = stored
 
     def _admitted(self, wanted: ParsedFilters) -> list[ReferenceRecord]:
         return super()._admitted(replace(wanted, account=self.folded(wanted.account)))
@@ -137,27 +137,27 @@ class Appends(MemoryIndex):
     """Keeps what has the same id under another key."""
 
     def _put(self, fresh: Any) -> None:  # noqa: ANN401 - not ours
-        for kept in fresh:
-            records = self._accounts.setdefault(str(kept.record.filters[ACCOUNT]), {})
-            records[f"{kept.record.id}+{len(records)}"] = kept
+        for stored in fresh:
+            records = self._accounts.setdefault(str(stored.record.filters[ACCOUNT]), {})
+            records[f"{stored.record.id}+{len(records)}"] = stored
 
 
 class KeepsTheFirst(MemoryIndex):
     def _put(self, fresh: Any) -> None:  # noqa: ANN401 - not ours
-        for kept in fresh:
-            records = self._accounts.setdefault(str(kept.record.filters[ACCOUNT]), {})
-            records.setdefault(kept.record.id, kept)
+        for stored in fresh:
+            records = self._accounts.setdefault(str(stored.record.filters[ACCOUNT]), {})
+            records.setdefault(stored.record.id, stored)
 
 
 class ForgetsTheWordsOfTheNew(MemoryIndex):
     """Goes on with the text that was first put under an id."""
 
     def _put(self, fresh: Any) -> None:  # noqa: ANN401 - not ours
-        for kept in fresh:
-            records = self._accounts.setdefault(str(kept.record.filters[ACCOUNT]), {})
-            before = records.get(kept.record.id, kept)
-            record = replace(kept.record, text=before.record.text)
-            records[kept.record.id] = replace(kept, record=record)
+        for stored in fresh:
+            records = self._accounts.setdefault(str(stored.record.filters[ACCOUNT]), {})
+            before = records.get(stored.record.id, stored)
+            record = replace(stored.record, text=before.record.text)
+            records[stored.record.id] = replace(stored, record=record)
 
 
 class LeavesTheOldUri(MemoryIndex):
@@ -202,8 +202,8 @@ class DeletesTheWholeNode(MemoryIndex):
             self._forget(account, partial(self._is_of, uris))
 
     @staticmethod
-    def _is_of(uris: set[str], kept: ReferenceRecord) -> bool:
-        return kept.record.uri in uris
+    def _is_of(uris: set[str], stored: ReferenceRecord) -> bool:
+        return stored.record.uri in uris
 
 
 class MissesWhatIsGone(MemoryIndex):
@@ -215,9 +215,9 @@ class MissesWhatIsGone(MemoryIndex):
 
 class FoldsIds(MemoryIndex):
     def _put(self, fresh: Any) -> None:  # noqa: ANN401 - not ours
-        for kept in fresh:
-            records = self._accounts.setdefault(str(kept.record.filters[ACCOUNT]), {})
-            records[unicodedata.normalize("NFC", kept.record.id)] = kept
+        for stored in fresh:
+            records = self._accounts.setdefault(str(stored.record.filters[ACCOUNT]), {})
+            records[unicodedata.normalize("NFC", stored.record.id)] = stored
 
 
 # ---------------------------------------------------------------- vectors
@@ -258,9 +258,9 @@ class ScoresByLength(MemoryIndex):
 
     def _nearest(self, query_vector: Sequence[float], among: Any, top_k: int) -> Hits:  # noqa: ANN401 - not ours
         scored = [
-            (sum(a * b for a, b in zip(query_vector, kept.record.vector, strict=True)), kept)
-            for kept in among
-            if len(kept.record.vector) == len(query_vector)
+            (sum(a * b for a, b in zip(query_vector, stored.record.vector, strict=True)), stored)
+            for stored in among
+            if len(stored.record.vector) == len(query_vector)
         ]
         return plain._best(scored, top_k)
 
@@ -274,7 +274,7 @@ class ReturnsTiesAsTheyCame(MemoryIndex):
     def _nearest(self, query_vector: Sequence[float], among: Any, top_k: int) -> Hits:  # noqa: ANN401 - not ours
         alike = list(among)
         hits = super()._nearest(query_vector, alike, top_k)
-        order = [kept.record.id for kept in alike]
+        order = [stored.record.id for stored in alike]
         return sorted(hits, key=lambda hit: (-hit.score, order.index(hit.id)))
 
 
@@ -282,13 +282,13 @@ class CutsTiesAsTheyCame(MemoryIndex):
     def _nearest(self, query_vector: Sequence[float], among: Any, top_k: int) -> Hits:  # noqa: ANN401 - not ours
         alike = list(among)
         every = super()._nearest(query_vector, alike, len(alike))
-        order = [kept.record.id for kept in alike]
+        order = [stored.record.id for stored in alike]
         chosen = sorted(every, key=lambda hit: (-hit.score, order.index(hit.id)))[:top_k]
         return [hit for hit in every if hit in chosen]
 
 
 class FillsVectorsUp(Keeping):
-    def kept(self, record: IndexRecord) -> IndexRecord:
+    def stored(self, record: IndexRecord) -> IndexRecord:
         return replace(record, vector=(*record.vector, 0.0, 0.0, 1.0)[:3])
 
 
@@ -329,7 +329,7 @@ class Finding(MemoryIndex):
     ) -> Hits:
         admitted = self._admitted(parse_filters(filters))
         parent = Uri.parse(parent_uri)
-        children = [kept for kept in admitted if self.is_below(kept.record, parent)]
+        children = [stored for stored in admitted if self.is_below(stored.record, parent)]
         return self._nearest(query_vector, children, top_k)
 
 
@@ -437,7 +437,7 @@ class CallsNothingRare(MemoryIndex):
 
 
 class ForgetsTheContext(Keeping):
-    def kept(self, record: IndexRecord) -> IndexRecord:
+    def stored(self, record: IndexRecord) -> IndexRecord:
         return replace(record, context="")
 
 
@@ -482,8 +482,10 @@ class CountsWhatWasDeleted(MemoryIndex):
 
 class CountsAllAccounts(MemoryIndex):
     def _fields(self, account: str, levels: frozenset[Level]) -> dict[str, plain.Fields]:
-        every = [kept for records in self._accounts.values() for kept in records.values()]
-        return {kept.record.id: kept.fields for kept in every if kept.record.level in levels}
+        every = [stored for records in self._accounts.values() for stored in records.values()]
+        return {
+            stored.record.id: stored.fields for stored in every if stored.record.level in levels
+        }
 
 
 class ComparesAllLevels(MemoryIndex):
@@ -517,9 +519,11 @@ class TakesAbsentForEmpty(MemoryIndex):
     def _put(self, fresh: Any) -> None:  # noqa: ANN401 - not ours
         names = ("context_type", "category", "session_id", "parent_uri")
         empty = dict.fromkeys(names, "")
-        for kept in fresh:
-            filed = RecordFilters({**empty, **kept.filed.texts}, kept.filed.since, kept.filed.until)
-            super()._put([replace(kept, filed=filed)])
+        for stored in fresh:
+            filed = RecordFilters(
+                {**empty, **stored.filed.texts}, stored.filed.since, stored.filed.until
+            )
+            super()._put([replace(stored, filed=filed)])
 
 
 class TakesAListForItsFirst(Filtering):
@@ -556,7 +560,7 @@ class FiltersAfterTheLimit(MemoryIndex):
     def search_by_vector(self, query_vector: Sequence[float], filters: Filters, top_k: int) -> Hits:
         less = {name: value for name, value in filters.items() if name in {ACCOUNT, OWNER_SPACE}}
         best = super().search_by_vector(query_vector, less, top_k)
-        admitted = {kept.record.id for kept in self._admitted(parse_filters(filters))}
+        admitted = {stored.record.id for stored in self._admitted(parse_filters(filters))}
         return [hit for hit in best if hit.id in admitted]
 
 
@@ -566,7 +570,7 @@ class FiltersTextsAfterTheLimit(MemoryIndex):
     ) -> Hits:
         less = {name: value for name, value in filters.items() if name in {ACCOUNT, OWNER_SPACE}}
         best = super().search_by_text(words, less, top_k, context_weight=context_weight)
-        admitted = {kept.record.id for kept in self._admitted(parse_filters(filters))}
+        admitted = {stored.record.id for stored in self._admitted(parse_filters(filters))}
         return [hit for hit in best if hit.id in admitted]
 
 
@@ -584,7 +588,10 @@ class IgnoresTime(Admitting):
 class HoldsAMomentTooLong(MemoryIndex):
     def _put(self, fresh: Any) -> None:  # noqa: ANN401 - not ours
         super()._put(
-            [replace(kept, filed=replace(kept.filed, until=kept.filed.until + 1)) for kept in fresh]
+            [
+                replace(stored, filed=replace(stored.filed, until=stored.filed.until + 1))
+                for stored in fresh
+            ]
         )
 
 
@@ -615,9 +622,9 @@ class SearchesForEverybody(Filtering):
 
 
 class FilesUnderAnything(Keeping):
-    def kept(self, record: IndexRecord) -> IndexRecord:
-        kept = {name: record.filters[name] for name in (ACCOUNT, OWNER_SPACE)}
-        return replace(record, filters=kept)
+    def stored(self, record: IndexRecord) -> IndexRecord:
+        stored = {name: record.filters[name] for name in (ACCOUNT, OWNER_SPACE)}
+        return replace(record, filters=stored)
 
 
 # ---------------------------------------------------------------- tenants
@@ -697,7 +704,7 @@ class DeletesOwnersByTheBeginning(MemoryIndex):
     def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
         check_owner_space(owner_space)
         return self._forget(
-            account_id, lambda kept: owner_space.startswith(kept.filed.texts[OWNER_SPACE])
+            account_id, lambda stored: owner_space.startswith(stored.filed.texts[OWNER_SPACE])
         )
 
 
@@ -711,7 +718,7 @@ class DeletesTheAgentToo(MemoryIndex):
 class TakesAnyOwner(MemoryIndex):
     def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
         return self._forget(
-            account_id, lambda kept: kept.filed.texts[OWNER_SPACE].endswith(owner_space)
+            account_id, lambda stored: stored.filed.texts[OWNER_SPACE].endswith(owner_space)
         )
 
 
@@ -909,7 +916,7 @@ class ReadsAllAccounts(MemoryIndex):
 
 
 class RewritesTimes(Keeping):
-    def kept(self, record: IndexRecord) -> IndexRecord:
+    def stored(self, record: IndexRecord) -> IndexRecord:
         filters = {
             name: value.replace("Z", "+00:00") if name == "valid_from" else value  # type: ignore[union-attr]
             for name, value in record.filters.items()
@@ -921,8 +928,8 @@ class KeepsFractions(MemoryIndex):
     def upsert(self, records: Sequence[IndexRecord]) -> None:
         super().upsert(records)
         for record in records:
-            kept = self._accounts[str(record.filters[ACCOUNT])]
-            kept[record.id] = replace(kept[record.id], record=record)
+            stored = self._accounts[str(record.filters[ACCOUNT])]
+            stored[record.id] = replace(stored[record.id], record=record)
 
 
 class StampsOnlyWhatReplaces(Replacing):
@@ -950,7 +957,7 @@ class StampsTheTextsOnly(MemoryIndex):
         }
 
     def _of(self, account_id: str, uri: str) -> list[IndexRecord]:
-        return [kept.record for kept in self._all_of(account_id) if kept.record.uri == uri]
+        return [stored.record for stored in self._all_of(account_id) if stored.record.uri == uri]
 
 
 class StampsTheHistory(MemoryIndex):
@@ -1006,7 +1013,7 @@ class NotesWhateverIsNamed(MemoryIndex):
 
 class LeadsByAnyName(MemoryIndex):
     def uris_linking_to(self, account_id: str, names: Collection[str]) -> list[str]:
-        every = [kept.record for kept in self._all_of(account_id)]
+        every = [stored.record for stored in self._all_of(account_id)]
         return sorted({r.uri for r in every if any(name in str(r.payload) for name in names)})
 
 
@@ -1029,9 +1036,9 @@ class CopiesToPut(Replacing):
         time.sleep(A_MOMENT)
         self.right(account_id, nodes, cursor, expect)
         mine = {
-            id_: kept
-            for id_, kept in self._accounts.get(account_id, {}).items()
-            if kept.record.uri in nodes
+            id_: stored
+            for id_, stored in self._accounts.get(account_id, {}).items()
+            if stored.record.uri in nodes
         }
         self._accounts[account_id] = copy | mine
 
@@ -1059,8 +1066,8 @@ class ReplacesNodeByNode(SqliteIndex):
         super().replace(account_id, {}, cursor=cursor, expect=expect)
 
 
-class GivesWayToOthers(SqliteIndex):
-    """Goes on as if it had put what it did not, because others had put something before."""
+class SkipsWritesAfterOthers(SqliteIndex):
+    """Skips its own write if another process wrote before, and reports success."""
 
     _written = 0
 

@@ -73,8 +73,8 @@ def rows_for(texts: list[str]) -> list[dict[str, Any]]:
 
 
 def embeddings(handler: Handler) -> None:
-    told = {"object": "list", "data": rows_for(handler.asked["input"]), "model": "any"}
-    handler.send(json.dumps(told).encode())
+    report = {"object": "list", "data": rows_for(handler.asked["input"]), "model": "any"}
+    handler.send(json.dumps(report).encode())
 
 
 def backwards(handler: Handler) -> None:

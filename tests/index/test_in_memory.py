@@ -40,7 +40,7 @@ def test_both_sides_of_a_fork_go_on_with_it(index: SqliteIndex) -> None:
     assert index.cursor(ACCOUNT) == 7
 
 
-def test_no_file_is_made(
+def test_no_file_is_created(
     index: SqliteIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

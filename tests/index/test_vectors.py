@@ -41,20 +41,20 @@ def gauss(dimension: int, seed: int = 1) -> list[float]:
 
 @given(vectors)
 def test_the_largest_becomes_127_and_all_others_their_share_of_it(vector: list[float]) -> None:
-    kept = components(quantise(vector))
+    stored = components(quantise(vector))
     largest = max(map(abs, vector))
     if not largest:
-        assert kept == ()
+        assert stored == ()
     elif not (largest in range(1, LARGEST + 1) and all(map(float.is_integer, vector))):
-        assert kept == tuple(float(round(number / largest * LARGEST)) for number in vector)
-        assert max(map(abs, kept)) == LARGEST
+        assert stored == tuple(float(round(number / largest * LARGEST)) for number in vector)
+        assert max(map(abs, stored)) == LARGEST
 
 
 @given(vectors)
-def test_what_is_kept_stays_as_it_is(vector: list[float]) -> None:
-    kept = quantise(vector)
+def test_a_quantised_vector_stays_as_it_is(vector: list[float]) -> None:
+    stored = quantise(vector)
 
-    assert quantise(components(kept)) == kept
+    assert quantise(components(stored)) == stored
 
 
 @pytest.mark.parametrize("vector", [(3, 0, -4), (127, -127), (1,), (0, 0, 1.0), (-127.0, 5)])
@@ -78,15 +78,15 @@ def test_no_vector_is_longer_than_its_bound(dimension: int) -> None:
     longest = [1.0] * dimension
     jagged = [1.0 if number % 2 else 0.508 for number in range(dimension)]
     for vector in (longest, jagged, gauss(dimension)):
-        kept = quantise(vector)
-        assert squared_length(kept) <= LONGEST**2
-        assert len(kept) == dimension
+        stored = quantise(vector)
+        assert squared_length(stored) <= LONGEST**2
+        assert len(stored) == dimension
         length = math.sqrt(math.fsum(number * number for number in vector))
-        alike = sum(a * b for a, b in zip(components(kept), vector, strict=True)) / length
-        assert alike / math.sqrt(squared_length(kept)) > 0.99
+        alike = sum(a * b for a, b in zip(components(stored), vector, strict=True)) / length
+        assert alike / math.sqrt(squared_length(stored)) > 0.99
 
 
-def test_whole_numbers_that_are_too_long_are_made_shorter() -> None:
+def test_whole_numbers_that_are_too_long_are_scaled() -> None:
     assert squared_length(quantise([127.0] * 1100)) <= LONGEST**2
     assert components(quantise([100.0] * 1100)) == (100.0,) * 1100
 
@@ -136,15 +136,15 @@ def test_floats_of_32_bits_add_up_exactly_in_any_order_and_any_chunks(seed: int)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_scores_are_the_same_for_every_order_of_rows_and_all_parts(seed: int) -> None:
+def test_scores_are_the_same_for_every_order_of_rows_and_blocks(seed: int) -> None:
     chance = random.Random(seed)
-    kept = [quantise(gauss(96, number)) for number in range(600)]
-    kept += kept[:50]
+    stored = [quantise(gauss(96, number)) for number in range(600)]
+    stored += stored[:50]
     query = quantise(gauss(96, 9999))
-    expected = {row: cosine(query, vector) for row, vector in enumerate(kept, 1)}
+    expected = {row: cosine(query, vector) for row, vector in enumerate(stored, 1)}
 
-    matrix = in_parts(kept, sorted(chance.sample(range(1, len(kept)), seed)))
-    rows, scores = matrix.nearest(query, RowFilter({}), len(kept))
+    matrix = in_blocks(stored, sorted(chance.sample(range(1, len(stored)), seed)))
+    rows, scores = matrix.nearest(query, RowFilter({}), len(stored))
     assert dict(zip(rows.tolist(), scores.tolist(), strict=True)) == expected
 
     rows, scores = matrix.nearest(query, RowFilter({}), 20)
@@ -154,31 +154,31 @@ def test_scores_are_the_same_for_every_order_of_rows_and_all_parts(seed: int) ->
     }
 
 
-def in_parts(kept: list[bytes], cuts: list[int]) -> Matrix:
+def in_blocks(stored: list[bytes], cuts: list[int]) -> Matrix:
     """Return a matrix that came to be in several steps."""
-    columns = np.zeros((len(COLUMNS), len(kept)), np.int64)
-    columns[0] = np.arange(1, len(kept) + 1)
-    columns[-1] = [squared_length(vector) for vector in kept]
-    every = np.frombuffer(b"".join(kept), np.int8).reshape(len(kept), len(kept[0]))
+    columns = np.zeros((len(COLUMNS), len(stored)), np.int64)
+    columns[0] = np.arange(1, len(stored) + 1)
+    columns[-1] = [squared_length(vector) for vector in stored]
+    every = np.frombuffer(b"".join(stored), np.int8).reshape(len(stored), len(stored[0]))
     nothing = np.empty(0, np.int64)
-    first, *ends = *cuts, len(kept)
-    matrix = Matrix(len(kept[0]), IndexChange(1), columns[:, :first], every[:first])
+    first, *ends = *cuts, len(stored)
+    matrix = Matrix(len(stored[0]), IndexChange(1), columns[:, :first], every[:first])
     for start, end in zip(cuts, ends, strict=False):
         matrix.follow(columns[:, start:end], every[start:end], nothing, IndexChange(2))
     return matrix
 
 
 def test_rows_that_went_are_passed_over() -> None:
-    kept = [quantise(gauss(8, number)) for number in range(100)]
-    matrix = in_parts(kept, [40, 70])
+    stored = [quantise(gauss(8, number)) for number in range(100)]
+    matrix = in_blocks(stored, [40, 70])
     gone = np.array([1, 41, 99, 100, 555], np.int64)
     matrix.follow(
         np.empty((len(COLUMNS), 0), np.int64), np.empty((0, 8), np.int8), gone, IndexChange(3)
     )
 
-    rows, _ = matrix.nearest(kept[0], RowFilter({}), 1000)
+    rows, _ = matrix.nearest(stored[0], RowFilter({}), 1000)
     assert sorted(rows.tolist()) == [row for row in range(1, 101) if row not in gone]
-    rows, _ = matrix.compact().nearest(kept[0], RowFilter({}), 1000)
+    rows, _ = matrix.compact().nearest(stored[0], RowFilter({}), 1000)
     assert sorted(rows.tolist()) == [row for row in range(1, 101) if row not in gone]
 
 
@@ -211,7 +211,7 @@ def test_everything_that_a_record_says_is_in_its_stamp() -> None:
     assert stamp([one, others[0]]) not in stamps
 
 
-def test_a_vector_is_stamped_as_it_is_kept() -> None:
+def test_a_vector_is_stamped_in_its_quantised_form() -> None:
     one = record("a", vector=(0.5, 0.25, -0.5))
 
     assert digest(one) == digest(replace(one, vector=(127, 64, -127)))

@@ -36,9 +36,9 @@ class ReturnsTheText(Honest):
 
 class KeepsTheSchemaToItself(Honest):
     def complete_json(self, prompt: str, schema: Mapping[str, JSON]) -> dict[str, Any]:
-        made: dict[str, Any] = super().complete_json(prompt, schema)
+        created: dict[str, Any] = super().complete_json(prompt, schema)
         self.script.requests[-1]["schema"] = None
-        return made
+        return created
 
 
 class AddsToThePrompt(Honest):
@@ -54,8 +54,8 @@ class TrustsTheModel(Honest):
         )
         self.script.requests[-1]["schema"] = schema
         assert isinstance(reply, Answer)
-        made: dict[str, Any] = json.loads(reply.text)
-        return made
+        created: dict[str, Any] = json.loads(reply.text)
+        return created
 
 
 class MendsTheAnswer(Honest):
@@ -252,21 +252,21 @@ class SwallowsTruncations(_Swallowing):
 # ---------------------------------------------------------------- callers
 class ClosesTheSchemaOfTheCaller(Honest):
     def complete_json(self, prompt: str, schema: Mapping[str, JSON]) -> dict[str, Any]:
-        made = super().complete_json(prompt, schema)
+        created = super().complete_json(prompt, schema)
         if isinstance(schema, dict):
             schema["title"] = "answer"
-        return made
+        return created
 
 
 class ReturnsWhatItKeeps(Honest):
     def __init__(self, script: Script) -> None:
         super().__init__(script)
-        self._kept: dict[str, dict[str, Any]] = {}
+        self._last: dict[str, dict[str, Any]] = {}
 
     def complete_json(self, prompt: str, schema: Mapping[str, JSON]) -> dict[str, Any]:
-        if prompt not in self._kept:
-            self._kept[prompt] = super().complete_json(prompt, schema)
-        return self._kept[prompt]
+        if prompt not in self._last:
+            self._last[prompt] = super().complete_json(prompt, schema)
+        return self._last[prompt]
 
 
 class SharesItsDesk(Honest):

@@ -29,7 +29,7 @@ def test_what_others_would_read_otherwise_is_refused(text: str) -> None:
         parse_object(text, SCHEMA, "small")
 
 
-def test_what_is_refused_is_not_told_at_length() -> None:
+def test_a_refusal_quotes_little() -> None:
     with pytest.raises(AnswerMalformedError) as caught:
         parse_object(
             '{"' + "x" * 10_000 + '": 1}', {**SCHEMA, "additionalProperties": False}, "small"

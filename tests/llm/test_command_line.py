@@ -207,8 +207,8 @@ class TestClaudeCode:
     def test_what_it_reports_is_the_error(
         self, fake: Fake, status: int, error: type[LanguageModelError]
     ) -> None:
-        told = {"type": "result", "is_error": True, "result": "Please run /login"}
-        fake.prints(json.dumps(told | {"api_error_status": status}))
+        result = {"type": "result", "is_error": True, "result": "Please run /login"}
+        fake.prints(json.dumps(result | {"api_error_status": status}))
 
         with pytest.raises(error, match=r"Please run /login\. Fix: run claude once"):
             adapter_of(fake).complete(ASKED, seconds=30)

@@ -79,7 +79,7 @@ def reserve(ledger: Ledger, budget: Budget = FREE) -> int:
 
 
 # ---------------------------------------------------------------- limits
-def test_a_call_that_may_come_to_more_than_is_left_is_not_made(ledger: Ledger) -> None:
+def test_a_call_that_may_exceed_the_budget_is_not_sent(ledger: Ledger) -> None:
     with pytest.raises(OverBudgetError, match=r"may use .* are left. Fix: "):
         reserve(ledger, Budget(tokens=99))
     assert rows(ledger) == []
@@ -87,7 +87,7 @@ def test_a_call_that_may_come_to_more_than_is_left_is_not_made(ledger: Ledger) -
     reserve(ledger, Budget(tokens=100))
 
 
-def test_only_so_many_calls_are_made_in_a_day(ledger: Ledger, clock: Clock) -> None:
+def test_the_calls_of_a_day_are_limited(ledger: Ledger, clock: Clock) -> None:
     reserve(ledger, Budget(runs=1))
 
     with pytest.raises(OverBudgetError, match="the 1 runs for 2026-03-02"):
@@ -173,9 +173,9 @@ def test_of_all_processes_that_want_the_last_of_a_budget_one_gets_it(path: str) 
         racer.stdin.write("go\n")
         racer.stdin.flush()
 
-    said = sorted(racer.communicate(timeout=60)[0] for racer in racers)
+    lines = sorted(racer.communicate(timeout=60)[0] for racer in racers)
 
-    assert said == ["refused\n"] * 3 + ["reserved\n"]
+    assert lines == ["refused\n"] * 3 + ["reserved\n"]
 
 
 ASKER = """
@@ -188,7 +188,7 @@ with Ledger(sys.argv[1], clock=Clock()) as ledger:
 """
 
 
-def test_a_call_whose_process_was_killed_counts_as_the_most_that_it_may_come_to(
+def test_a_call_whose_process_was_killed_counts_with_its_upper_bound(
     server: Server, path: str, ledger: Ledger, script: Script
 ) -> None:
     asker: Popen[bytes]
@@ -296,9 +296,7 @@ def test_every_attempt_is_written_down(server: Server, ledger: Ledger) -> None:
     assert [row.output_tokens for row in rows(ledger)] == [0, 4_096, 20]
 
 
-def test_an_attempt_that_the_budget_does_not_cover_is_not_made(
-    server: Server, ledger: Ledger
-) -> None:
+def test_an_attempt_beyond_the_budget_is_not_sent(server: Server, ledger: Ledger) -> None:
     server.acts.extend([fails(500)] * 5)
     completer = OpenAICompleter(server.openai(max_output_tokens=1_000))
     few = Budget(2 * MOST.tokens)

@@ -20,9 +20,9 @@ pytestmark = pytest.mark.search
 BITES = (
     Bite(broken.HasNoTools, "test_it_has_the_shape_of_a_language_model"),
     # JSON
-    Bite(broken.ReturnsTheText, "test_an_answer_in_json_is_the_dict_that_the_model_said"),
-    Bite(broken.KeepsTheSchemaToItself, "test_the_model_is_told_the_prompt_and_the_schema"),
-    Bite(broken.AddsToThePrompt, "test_the_model_is_told_the_prompt_and_the_schema"),
+    Bite(broken.ReturnsTheText, "test_an_answer_in_json_is_returned_as_a_dict"),
+    Bite(broken.KeepsTheSchemaToItself, "test_the_model_gets_the_prompt_and_the_schema"),
+    Bite(broken.AddsToThePrompt, "test_the_model_gets_the_prompt_and_the_schema"),
     Bite(broken.TrustsTheModel, "test_an_answer_that_does_not_fit_is_none"),
     Bite(broken.MendsTheAnswer, "test_an_answer_that_does_not_fit_is_none"),
     Bite(
@@ -41,8 +41,8 @@ BITES = (
         "test_the_model_is_offered_the_tools_and_left_the_choice",
         LanguageModelError,
     ),
-    Bite(broken.ForgetsTheChoice, "test_the_model_is_told_the_choice"),
-    Bite(broken.LeavesBadCallsOut, "test_a_call_that_can_not_be_made_is_no_answer"),
+    Bite(broken.ForgetsTheChoice, "test_the_model_gets_the_choice"),
+    Bite(broken.LeavesBadCallsOut, "test_a_tool_call_that_is_not_valid_is_refused"),
     Bite(
         broken.OverlooksDisobedience,
         "test_a_model_that_does_not_keep_to_the_choice_gives_no_answer",
@@ -50,7 +50,7 @@ BITES = (
     Bite(broken.OffersWhatItCan, "test_tools_that_can_not_be_offered_are_refused_unasked"),
     Bite(broken.AsksBeforeItLooks, "test_a_choice_that_there_is_not_is_refused_unasked"),
     # conversations
-    Bite(broken.ForgetsTheTalk, "test_the_model_is_told_the_whole_conversation"),
+    Bite(broken.ForgetsTheTalk, "test_the_model_gets_the_whole_conversation"),
     Bite(broken.DropsTheTextBesideCalls, "test_calls_and_text_are_returned_as_a_pair"),
     Bite(broken.HasNoTextForCalls, "test_the_text_is_empty_if_there_are_calls_only"),
     Bite(broken.AlwaysOffersATool, "test_without_tools_the_model_is_offered_none"),

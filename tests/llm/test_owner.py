@@ -36,9 +36,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def configure(home: Path, server: Server, *lines: str) -> None:
-    told = f'provider = "openai"\nbase_url = "{server.address}/v1"\nmodel = "small"'
+    settings = f'provider = "openai"\nbase_url = "{server.address}/v1"\nmodel = "small"'
     (home / "config.toml").write_text(
-        "\n".join(["[llm]", told, 'api_key_variable = "MY_KEY"', *lines])
+        "\n".join(["[llm]", settings, 'api_key_variable = "MY_KEY"', *lines])
     )
 
 
@@ -97,7 +97,7 @@ def test_the_budget_of_the_owner_holds(home: Path, server: Server) -> None:
     assert len(server.asked) == 2
 
 
-def test_a_key_that_is_not_set_is_told_before_anybody_is_asked(
+def test_a_key_that_is_not_set_is_reported_before_a_request(
     home: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     configure(home, server)
@@ -107,7 +107,7 @@ def test_a_key_that_is_not_set_is_told_before_anybody_is_asked(
         ask()
 
 
-def test_what_was_spent_is_told_by_model_and_since_any_time(home: Path, server: Server) -> None:
+def test_costs_are_grouped_by_model_and_since_any_time(home: Path, server: Server) -> None:
     configure(home, server)
     server.script.add(*[Answer('{"a": 1}', usage=Usage(100_000, 0))] * 2)
     ask("one")

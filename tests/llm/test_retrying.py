@@ -58,7 +58,7 @@ def test_a_failure_that_passes_is_not_noticed(
     assert len(time.slept) == 2
 
 
-def test_after_five_attempts_the_failure_is_told(
+def test_after_five_attempts_the_failure_is_raised(
     server: Server, asking: LLMClient, time: Time
 ) -> None:
     server.acts.extend([fails(500)] * 9)

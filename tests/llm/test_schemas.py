@@ -53,7 +53,7 @@ def test_what_fits_has_no_fault(schema: dict[str, Any], value: Any) -> None:  # 
 
 
 @pytest.mark.parametrize(("schema", "value", "place"), MISFITS)
-def test_what_does_not_fit_is_told_with_its_place(
+def test_a_fault_is_reported_with_its_place(
     schema: dict[str, Any],
     value: Any,  # noqa: ANN401 - JSON
     place: str,

@@ -83,7 +83,7 @@ def test_the_key_and_the_limit_are_sent(server: Server, completer: Completer) ->
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
 
 
-def test_nothing_in_the_environment_is_told_to_the_service(
+def test_nothing_of_the_environment_is_sent_to_the_service(
     server: Server, open_: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("API_KEY", "AUTH_TOKEN", "ORG_ID", "PROJECT_ID", "ADMIN_KEY", "BASE_URL"):
@@ -102,7 +102,7 @@ def test_nothing_in_the_environment_is_told_to_the_service(
     assert not [name for name in headers_sent if name.startswith(("x-stainless-os", "openai-"))]
 
 
-def test_a_service_without_a_key_is_told_none(
+def test_a_service_without_a_key_is_sent_none(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "ambient")
@@ -133,9 +133,7 @@ def test_the_limit_is_called_as_the_endpoint_calls_it(server: Server) -> None:
 
 # ---------------------------------------------------------------- structure
 @pytest.mark.parametrize("structured", ["json_schema", "tool", "text"])
-def test_json_is_asked_for_in_the_one_configured_way(
-    server: Server, open_: Open, structured: str
-) -> None:
+def test_json_is_requested_as_configured(server: Server, open_: Open, structured: str) -> None:
     reply = Answer('{"a": "b"}')
     server.acts.append(
         replies(fake_services.as_the_tool_answer(reply) if structured == "tool" else reply)
@@ -160,11 +158,11 @@ def test_a_closed_schema_is_held_to_strictly(server: Server) -> None:
     completer.complete(Request(HELLO.messages, schema=closed), seconds=LATER)
     completer.complete(WANTS_JSON, seconds=LATER)
 
-    told = [asked["response_format"]["json_schema"]["strict"] for asked in server.asked]
-    assert told == [True, False]
+    strict = [asked["response_format"]["json_schema"]["strict"] for asked in server.asked]
+    assert strict == [True, False]
 
 
-def test_a_fence_is_taken_off_where_the_model_was_only_told_to_write_json(
+def test_a_fence_is_removed_where_only_the_prompt_asks_for_json(
     server: Server, open_: Open
 ) -> None:
     fenced = '```json\n{"a": "b"}\n```\n'
@@ -202,26 +200,26 @@ def test_refusals_and_truncations_tell_what_they_cost(server: Server, completer:
 
 
 def test_a_filter_of_the_service_is_a_refusal(server: Server) -> None:
-    told = fake_services.openai(Answer(""))
-    told["choices"][0]["finish_reason"] = "content_filter"
-    server.acts.append(says(json.dumps(told).encode()))
+    body = fake_services.openai(Answer(""))
+    body["choices"][0]["finish_reason"] = "content_filter"
+    server.acts.append(says(json.dumps(body).encode()))
 
     completer = OpenAICompleter(server.openai())
     assert completer.complete(HELLO, seconds=LATER) == Refusal(USAGE)
 
 
 def test_a_full_window_is_a_truncation(server: Server) -> None:
-    told = fake_services.anthropic(Answer("")) | {"stop_reason": "model_context_window_exceeded"}
-    server.acts.append(says(json.dumps(told).encode()))
+    body = fake_services.anthropic(Answer("")) | {"stop_reason": "model_context_window_exceeded"}
+    server.acts.append(says(json.dumps(body).encode()))
 
     completer = AnthropicCompleter(server.anthropic())
     assert completer.complete(HELLO, seconds=LATER) == Truncation(USAGE)
 
 
 def test_tokens_that_were_read_from_a_cache_or_put_there_count_as_read(server: Server) -> None:
-    told = fake_services.anthropic(Answer("Hi."))
-    told["usage"] |= {"cache_creation_input_tokens": 30, "cache_read_input_tokens": 4}
-    server.acts.append(says(json.dumps(told).encode()))
+    body = fake_services.anthropic(Answer("Hi."))
+    body["usage"] |= {"cache_creation_input_tokens": 30, "cache_read_input_tokens": 4}
+    server.acts.append(says(json.dumps(body).encode()))
 
     completer = AnthropicCompleter(server.anthropic())
     assert completer.complete(HELLO, seconds=LATER).usage == Usage(134, 20)
@@ -237,8 +235,8 @@ def test_a_service_that_does_not_say_what_it_used_is_not_believed_to_have_used_n
     usage: Any,  # noqa: ANN401 - JSON
 ) -> None:
     write = fake_services.openai if protocol == "openai" else fake_services.anthropic
-    told: dict[str, Any] = {**write(Answer("Hi.")), "usage": usage}
-    server.acts.append(says(json.dumps(told).encode()))
+    body: dict[str, Any] = {**write(Answer("Hi.")), "usage": usage}
+    server.acts.append(says(json.dumps(body).encode()))
 
     assert completer.complete(HELLO, seconds=LATER).usage is None
 
@@ -289,7 +287,7 @@ def test_what_is_no_answer_of_the_protocol_is_malformed(
 
 # ---------------------------------------------------------------- no answer
 @pytest.mark.parametrize("status", [301, 307, 400, 401, 402, 403, 404, 413, 422])
-def test_what_the_service_turns_down_is_not_worth_another_attempt(
+def test_a_rejected_request_is_not_sent_again(
     server: Server, completer: Completer, status: int
 ) -> None:
     server.acts.append(fails(status, Location="http://127.0.0.1:1/"))
@@ -328,7 +326,7 @@ def test_a_busy_or_failing_service_may_be_asked_again_and_may_have_been_paid(
 
 
 @pytest.mark.parametrize(
-    ("told", "wait"),
+    ("retry_after", "wait"),
     [
         ("7", 7.0),
         ("0.5", 0.5),
@@ -339,17 +337,17 @@ def test_a_busy_or_failing_service_may_be_asked_again_and_may_have_been_paid(
         ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0),
     ],
 )
-def test_the_wait_that_a_service_asks_for_is_told(
-    server: Server, completer: Completer, told: str, wait: float
+def test_the_wait_that_a_service_asks_for_is_reported(
+    server: Server, completer: Completer, retry_after: str, wait: float
 ) -> None:
-    server.acts.append(fails(429, Retry_After=told))
+    server.acts.append(fails(429, Retry_After=retry_after))
 
     with pytest.raises(ServiceUnreachableError) as caught:
         completer.complete(HELLO, seconds=LATER)
     assert caught.value.wait == wait
 
 
-def test_a_date_to_wait_for_is_told_in_seconds(server: Server, completer: Completer) -> None:
+def test_a_date_to_wait_for_is_reported_in_seconds(server: Server, completer: Completer) -> None:
     server.acts.append(fails(503, Retry_After="Thu, 21 Oct 2120 07:28:00 GMT"))
 
     with pytest.raises(ServiceUnreachableError) as caught:

@@ -50,8 +50,8 @@ class TrustsAllTicks(Rules):
 
     @staticmethod
     def neutralised(text: str) -> str:
-        parts = re.split(r"(`+[^`]*`+)", visible(text))
-        return "".join(part if at % 2 else inert(part) for at, part in enumerate(parts))
+        pieces = re.split(r"(`+[^`]*`+)", visible(text))
+        return "".join(part if at % 2 else inert(part) for at, part in enumerate(pieces))
 
 
 class KeepsHiddenCharacters(Rules):
@@ -170,7 +170,7 @@ class FearsTheWord(Rules):
         return injection.mark_quoted(f"Ignore previous instructions: {text}" if feared else text)
 
 
-class TrustsWishes(Rules):
+class TrustsPoliteOrders(Rules):
     __test__ = False
 
     @staticmethod
@@ -259,8 +259,8 @@ def _keeping(*names: str) -> Any:  # noqa: ANN401 - a broken validator
             each: {} if each == "metadata" else () if each == "who" else "" for each in names
         }
         found = validation.validate(replace(candidate, **clear), policy)
-        kept: dict[str, Any] = {each: getattr(candidate, each) for each in names}
-        return replace(found, candidate=replace(found.candidate, **kept))
+        rest: dict[str, Any] = {each: getattr(candidate, each) for each in names}
+        return replace(found, candidate=replace(found.candidate, **rest))
 
     return staticmethod(validated)
 

@@ -1,4 +1,4 @@
-"""Putting records, and taking them away."""
+"""Tests of changes: records, nodes with a cursor, and tenants."""
 
 import unicodedata
 
@@ -46,7 +46,7 @@ class ChangeTests(IndexBase):
         )
         assert (hit.id, hit.score) == ("one", 1.0)
 
-    def test_to_upsert_twice_is_as_once(self, index: NodeIndex) -> None:
+    def test_upsert_is_idempotent(self, index: NodeIndex) -> None:
         records = [record("one", text="some tea"), record("two", text="tea and tea and more")]
         index.upsert(records)
         before = index.search_by_text(
@@ -89,14 +89,14 @@ class ChangeTests(IndexBase):
         assert matching(index, "tea") == ["one-more"]
 
     @requirement("003-index-delete-absent")
-    def test_ids_that_are_not_there_do_not_matter_to_delete(self, index: NodeIndex) -> None:
+    def test_deleting_absent_ids_does_nothing(self, index: NodeIndex) -> None:
         put(index, "one", "two")
         index.delete(["nobody's", "two", "two"])
         index.delete([])
 
         assert near(index) == ["one"]
 
-    def test_ids_are_told_apart_exactly(self, index: NodeIndex) -> None:
+    def test_ids_are_compared_exactly(self, index: NodeIndex) -> None:
         alike = ["a", "A", "a ", "á", "a\u0301", "a%", "1", "01", "a/b", "a'b"]
         put(index, *alike)
         index.delete(alike[:1])
@@ -112,7 +112,7 @@ def passages(uri: str, count: int, text: str = "tea") -> list[IndexRecord]:
 
 
 class ReplaceTests(IndexBase):
-    def test_what_replaces_a_node_is_all_that_is_left_of_it(self, index: NodeIndex) -> None:
+    def test_replacing_a_node_removes_its_earlier_records(self, index: NodeIndex) -> None:
         index.replace(ACCOUNT, {ONE: passages(ONE, 4), TWO: passages(TWO, 2)})
         index.replace(ACCOUNT, {ONE: passages(ONE, 2, "coffee")})
 
@@ -120,14 +120,14 @@ class ReplaceTests(IndexBase):
         assert matching(index, "coffee") == [f"{ONE}#0", f"{ONE}#1"]
         assert matching(index, "tea") == [f"{TWO}#0", f"{TWO}#1"]
 
-    def test_of_a_node_that_is_gone_nothing_is_left(self, index: NodeIndex) -> None:
+    def test_a_removed_node_has_no_records(self, index: NodeIndex) -> None:
         index.replace(ACCOUNT, {ONE: passages(ONE, 4), TWO: passages(TWO, 1)})
         index.replace(ACCOUNT, {ONE: [], THREE: []})
 
         assert near(index) == [f"{TWO}#0"]
         assert list(index.stamps(ACCOUNT)) == [TWO]
 
-    def test_the_cursor_is_the_last_that_was_told(self, index: NodeIndex) -> None:
+    def test_the_cursor_is_the_last_that_was_set(self, index: NodeIndex) -> None:
         assert index.cursor(ACCOUNT) == 0
         index.replace(ACCOUNT, {ONE: passages(ONE, 1)}, cursor=5)
         index.replace(ACCOUNT, {TWO: passages(TWO, 1)})
@@ -138,7 +138,7 @@ class ReplaceTests(IndexBase):
 
         assert (index.cursor(ACCOUNT), index.cursor("other"), index.cursor("nobody")) == (3, 9, 0)
 
-    def test_who_expects_another_cursor_changes_nothing(self, index: NodeIndex) -> None:
+    def test_an_unexpected_cursor_changes_nothing(self, index: NodeIndex) -> None:
         index.replace(ACCOUNT, {ONE: passages(ONE, 1)}, cursor=5, expect=0)
         for expected in (0, 4, 6):
             with pytest.raises(ConcurrentModificationError, match="Fix: "):
@@ -149,7 +149,7 @@ class ReplaceTests(IndexBase):
 
         assert (len(near(index)), index.cursor(ACCOUNT)) == (2, 6)
 
-    def test_nodes_and_cursors_that_can_not_be_change_nothing(self, index: NodeIndex) -> None:
+    def test_invalid_nodes_and_cursors_change_nothing(self, index: NodeIndex) -> None:
         index.replace(ACCOUNT, {ONE: passages(ONE, 1)}, cursor=5)
         elsewhere = uri_of("one", account="other")
         wrong: list[dict[str, list[IndexRecord]]] = [
@@ -185,7 +185,7 @@ class ReplaceTests(IndexBase):
 
         assert index.unlogged(ACCOUNT) == frozenset()
 
-    def test_who_expects_another_cursor_marks_nothing(self, index: NodeIndex) -> None:
+    def test_an_unexpected_cursor_marks_nothing(self, index: NodeIndex) -> None:
         index.replace(ACCOUNT, {ONE: passages(ONE, 1)}, cursor=5, unlogged=[ONE])
         with pytest.raises(ConcurrentModificationError):
             index.replace(ACCOUNT, {ONE: [], TWO: []}, cursor=7, expect=6, unlogged=[TWO])
@@ -224,7 +224,7 @@ class ReplaceTests(IndexBase):
         assert index.read(ACCOUNT, ["full", "bare", "else", "none"]) == {"full": full, "bare": bare}
         assert index.read("nobody", ["full"]) == {}
 
-    def test_what_is_noted_is_found_newest_first_and_filtered(self, index: NodeIndex) -> None:
+    def test_briefing_hits_are_newest_first_and_filtered(self, index: NodeIndex) -> None:
         for number, id_ in enumerate(("b", "a", "c")):
             put(index, id_, payload={"noted": "", "always": 2, "updated_at": f"2026-0{number + 1}"})
         put(index, "plain")
@@ -233,7 +233,7 @@ class ReplaceTests(IndexBase):
         assert [hit.id for hit in index.briefing_hits(scope, 2)] == ["c", "a"]
         assert index.briefing_hits({**scope, "owner_space": "user:nobody"}, 5) == []
 
-    def test_what_is_noted_is_found_by_what_it_names(self, index: NodeIndex) -> None:
+    def test_briefing_hits_are_found_by_name(self, index: NodeIndex) -> None:
         for id_, names in (("a", ["npm", "bun"]), ("b", ["git"]), ("c", [])):
             put(index, id_, payload={"noted": "", "updated_at": "2026-01", "names": names})
         put(index, "plain", payload={"names": ["npm"]})
@@ -245,7 +245,7 @@ class ReplaceTests(IndexBase):
         index.delete(["a"])
         assert index.briefing_hits(scope, 5, ["npm"]) == []
 
-    def test_what_leads_somewhere_is_found_by_the_names_it_links_to(self, index: NodeIndex) -> None:
+    def test_records_are_found_by_the_names_they_link_to(self, index: NodeIndex) -> None:
         put(index, "a1", "a2", uri=ONE, payload={"links": ["tea", "milk"], "names": ["npm"]})
         put(index, "b", uri=TWO, payload={"links": ["tea"], "noted": "", "names": ["git"]})
 
@@ -257,7 +257,7 @@ class ReplaceTests(IndexBase):
         index.replace(ACCOUNT, {ONE: []})
         assert index.uris_linking_to(ACCOUNT, ["tea"]) == [TWO]
 
-    def test_a_look_at_records_is_as_a_search_that_scores_nothing(self, index: NodeIndex) -> None:
+    def test_hits_by_id_are_filtered_and_have_no_score(self, index: NodeIndex) -> None:
         put(index, "b", "a", "c", payload={"n": 1})
         put(index, "other", uri=uri_of("one", "bob"), vector=())
         (found, *_) = index.search_by_vector(EAST, EVERYONE, 1)
@@ -329,11 +329,11 @@ ALIKE = (
     unicodedata.normalize("NFC", "é"),
     unicodedata.normalize("NFD", "é"),
 )
-"""Ids that something careless takes for one another."""
+"""Ids that a careless comparison confuses."""
 
 
 def found_in(index: NodeIndex, account: str) -> list[list[str]]:
-    """Return what all searches find of Ana's in an account."""
+    """Return what all searches find of Ana in an account."""
     filters = {"account_id": account, "owner_space": "user:ana"}
     node = uri_of(account=account)
     return [
@@ -344,7 +344,7 @@ def found_in(index: NodeIndex, account: str) -> list[list[str]]:
 
 
 def put_in(index: NodeIndex, account: str, *ids_: str) -> None:
-    """Put records whose ids all accounts share."""
+    """Put records with the same ids as in other accounts."""
     index.upsert([record(id_, uri_of(account=account), "tea") for id_ in ids_])
 
 

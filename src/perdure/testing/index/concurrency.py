@@ -1,4 +1,4 @@
-"""Several threads and processes, and one after another."""
+"""Tests of threads and processes, and of any sequence of calls against `MemoryIndex`."""
 
 import multiprocessing
 import tempfile
@@ -39,38 +39,38 @@ from perdure.testing.index.reference import MemoryIndex
 from perdure.testing.storage.processes import finish
 from perdure.testing.suite import examples, when
 
-_TURNS = 25
+_GENERATIONS = 25
 _WRITERS, _WRITES = 3, 20
 _NODES = tuple(uri_of(f"n{number}") for number in range(4))
 
 Open = Callable[[Path], NodeIndex]
 
 
-def generation(turn: int) -> dict[str, list[IndexRecord]]:
-    """Return nodes that all say the same number, by their texts, vectors and their count."""
-    word, vector = f"turn{turn}", (1.0, turn / 100, 0.0)
+def generation(number: int) -> dict[str, list[IndexRecord]]:
+    """Return nodes that encode a number in their texts, vectors and counts."""
+    word, vector = f"number{number}", (1.0, number / 100, 0.0)
     return {
-        uri: [record(f"{uri}#{n}", uri, word, vector=vector) for n in range(1 + turn % 3)]
+        uri: [record(f"{uri}#{n}", uri, word, vector=vector) for n in range(1 + number % 3)]
         for uri in _NODES
     }
 
 
 def write(open_index: Open, place: Path, first: int, step: int) -> None:
-    """Write generations, one after another."""
+    """Write generations one after another."""
     with closing(open_index(place)) as index:
-        for turn in range(first, first + _TURNS * step, step):
-            index.replace(ACCOUNT, generation(turn), cursor=turn)
+        for number in range(first, first + _GENERATIONS * step, step):
+            index.replace(ACCOUNT, generation(number), cursor=number)
 
 
 def fill(open_index: Open, place: Path, number: int) -> None:
-    """Write beside others, who begin at the same time."""
+    """Write at the same time as other processes."""
     with closing(open_index(place)) as index:
         near(index)
         (place / f"{number}.ready").touch()
         while len(list(place.glob("*.ready"))) < _WRITERS:
             time.sleep(0.001)
-        for turn in range(_WRITES):
-            index.upsert([record(f"{number}-{turn}", uri_of(f"w{number}"))])
+        for step in range(_WRITES):
+            index.upsert([record(f"{number}-{step}", uri_of(f"w{number}"))])
 
 
 def started(action: Callable[..., None], *args: object) -> BaseProcess:
@@ -82,8 +82,8 @@ def started(action: Callable[..., None], *args: object) -> BaseProcess:
 class ConcurrencyTests(IndexBase):
     def test_threads_lose_no_record(self, index: NodeIndex) -> None:
         def put(thread: int) -> None:
-            for turn in range(10):
-                index.replace(ACCOUNT, {uri_of(f"t{thread}-{turn}"): _one(f"{thread}-{turn}")})
+            for number in range(10):
+                index.replace(ACCOUNT, {uri_of(f"t{thread}-{number}"): _one(f"{thread}-{number}")})
                 near(index)
 
         def _one(id_: str) -> list[IndexRecord]:
@@ -105,7 +105,7 @@ class ConcurrencyTests(IndexBase):
             stamps = first.stamps(ACCOUNT)
         with closing(self.open_index(place)) as again:
             assert again.search_by_vector(EAST, EVERYONE, 99) == found
-            assert len(matching(again, "turn2")) == len(found) == 11
+            assert len(matching(again, "number2")) == len(found) == 11
             assert (again.stamps(ACCOUNT), again.cursor(ACCOUNT)) == (stamps, 5)
             assert again.owner_spaces("other") == frozenset()
 
@@ -117,15 +117,15 @@ class ConcurrencyTests(IndexBase):
         while writer.is_alive():
             vectors = index.search_by_vector(EAST, EVERYONE, 99)
             assert len({(hit.text, hit.score) for hit in vectors}) == 1
-            turn = int(vectors[0].text.removeprefix("turn"))
-            assert len(vectors) == len(_NODES) * (1 + turn % 3)
-            seen.add(turn)
+            number = int(vectors[0].text.removeprefix("number"))
+            assert len(vectors) == len(_NODES) * (1 + number % 3)
+            seen.add(number)
         finish([writer])
 
         assert len(seen) > 1
-        assert index.cursor(ACCOUNT) == _TURNS
+        assert index.cursor(ACCOUNT) == _GENERATIONS
         assert index.stamps(ACCOUNT) == {
-            uri: stamp(records) for uri, records in generation(_TURNS).items()
+            uri: stamp(records) for uri, records in generation(_GENERATIONS).items()
         }
 
     @when(CONCURRENT_PROCESSES)
@@ -182,7 +182,7 @@ _records = st.builds(
 
 
 def _some(values: list[str]) -> st.SearchStrategy[JSON]:
-    """Return one value, or several, or none."""
+    """Return one value, several, or none."""
     several: st.SearchStrategy[JSON] = st.lists(st.sampled_from(values), max_size=2)
     return several | st.sampled_from(values)
 
@@ -203,7 +203,7 @@ _filters = st.fixed_dictionaries(
 
 
 class IndexMachine(RuleBasedStateMachine):
-    """Does the same to an index and to the one in memory, and compares."""
+    """Applies the same calls to an index and to `MemoryIndex`, and compares."""
 
     open_index: ClassVar[Callable[[Path], NodeIndex]]
 
@@ -236,7 +236,7 @@ class IndexMachine(RuleBasedStateMachine):
     @rule(owner=st.sampled_from(["user:ana", "user:bob", None, None]), doit=st.integers(0, 3))
     def forget(self, owner: str | None, doit: int) -> None:
         if doit:
-            return  # seldom, so that there is something to forget
+            return  # rarely, so that there is something to delete
         if owner is None:
             expected = self.plain.delete_account_data(ACCOUNT)
             assert self.index.delete_account_data(ACCOUNT) == expected
@@ -293,9 +293,9 @@ class IndexMachine(RuleBasedStateMachine):
         for top_k in (1, 2, 3, 50):
             expected = self.plain.search_by_vector([1.0, 0.0, 1.0], EVERYONE, top_k)
             assert self.index.search_by_vector([1.0, 0.0, 1.0], EVERYONE, top_k) == expected
-            said = self.plain.search_by_text(["tea", "pot"], EVERYONE, top_k)
+            plain = self.plain.search_by_text(["tea", "pot"], EVERYONE, top_k)
             found = self.index.search_by_text(["tea", "pot"], EVERYONE, top_k)
-            assert _unscored(found) == _unscored(said)
+            assert _unscored(found) == _unscored(plain)
 
     def teardown(self) -> None:
         try:

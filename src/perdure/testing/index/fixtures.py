@@ -1,4 +1,4 @@
-"""What every part of the suite for an index starts from."""
+"""The base class, records and searches that all tests of an index use."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
@@ -13,7 +13,7 @@ from perdure.model.values import JSON
 from perdure.testing.suite import Suite
 
 SURVIVES_REOPENING = "survives_reopening"
-"""Opening the same place again finds what was put."""
+"""Opening the same place again finds the same records."""
 CONCURRENT_PROCESSES = "concurrent_processes"
 """Several processes can open the same place at the same time."""
 
@@ -23,7 +23,7 @@ EVERYONE: dict[str, JSON] = {
     "account_id": ACCOUNT,
     "owner_space": ["user:ana", "user:bob", "agent:ana", "account:acme"],
 }
-"""Lets all through that a test puts into the account."""
+"""Admits all that a test puts into the account."""
 
 
 class IndexBase(Suite):
@@ -34,10 +34,10 @@ class IndexBase(Suite):
     def open_index(place: Path) -> NodeIndex:
         """Open the index under test, in the empty folder `place` or in something of its own.
 
-        The same place opened again, also in another process, is the same index, if that is
-        promised. A process of its own is given this function by its name.
+        If that is promised, the same place opened again, also in another process, is the same
+        index. Other processes get this function by its name.
         """
-        raise NotImplementedError("say how to open the index under test")
+        raise NotImplementedError("define how to open the index under test")
 
     @pytest.fixture
     def place(self, tmp_path: Path) -> Path:
@@ -60,7 +60,7 @@ def record(
     level: int = 2,
     **more: Any,  # noqa: ANN401 - the fields' own types
 ) -> IndexRecord:
-    """Return a record of Ana's; `filters` are added to those that it needs."""
+    """Return a record of Ana; `filters` are added to the required ones."""
     place = Uri.parse(uri or uri_of())
     needed = {"account_id": place.account, "owner_space": place.owner_space}
     filters = needed | more.pop("filters", {})
@@ -81,12 +81,12 @@ def ids(hits: Iterable[SeedHit]) -> list[str]:
 
 
 def near(index: VectorIndex, top_k: int = 100, **filters: JSON) -> list[str]:
-    """Return the ids of what is nearest to the east."""
+    """Return the ids of the records nearest to the east."""
     return ids(index.search_by_vector(EAST, EVERYONE | filters, top_k))
 
 
 def matching(index: VectorIndex, *words: str, top_k: int = 100, **filters: JSON) -> list[str]:
-    """Return the ids of what has one of the words."""
+    """Return the ids of the records with one of the words."""
     return ids(index.search_by_text(words, EVERYONE | filters, top_k))
 
 
@@ -95,7 +95,7 @@ def below(index: VectorIndex, parent: str, top_k: int = 100, **filters: JSON) ->
 
 
 def found_by_any(index: VectorIndex, word: str, filters: Filters, top_k: int) -> list[list[str]]:
-    """Return what the searches find that take filters: by vector, by text, and below a node."""
+    """Return what each search with filters finds: by vector, by text, and below a node."""
     return [
         ids(index.search_by_vector(EAST, filters, top_k)),
         ids(index.search_by_text([word], filters, top_k)),
@@ -104,7 +104,7 @@ def found_by_any(index: VectorIndex, word: str, filters: Filters, top_k: int) ->
 
 
 def put(index: VectorIndex, *ids_: str, **more: Any) -> None:  # noqa: ANN401 - the fields' own types
-    """Put records that differ by their ids only."""
+    """Put records that differ only in their ids."""
     index.upsert([record(id_, **more) for id_ in ids_])
 
 

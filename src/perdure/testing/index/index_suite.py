@@ -24,4 +24,4 @@ class IndexSuite(
     MachineTests,
     ConcurrencyTests,
 ):
-    """Everything that an index must do."""
+    """All tests of an index."""

@@ -1,4 +1,4 @@
-"""Searching by vector."""
+"""Tests of searches by vector and by words, and of filters."""
 
 import math
 from itertools import product
@@ -31,7 +31,7 @@ from perdure.testing.requirement import requirement
 
 class VectorTests(IndexBase):
     @requirement("003-index-search-hits")
-    def test_a_hit_says_what_the_record_does(self, index: NodeIndex) -> None:
+    def test_a_hit_has_the_fields_of_its_record(self, index: NodeIndex) -> None:
         payload = {"title": "Tabs", "lines": [1, 2.5, None], "more": {"is": True}}
         one = record("one", text="a text", level=1, payload=payload)
         index.upsert([one])
@@ -101,7 +101,7 @@ class VectorTests(IndexBase):
         assert index.search_by_vector((0.0, 0.0, 0.0), EVERYONE, 9) == []
         assert index.search_by_vector((), EVERYONE, 9) == []
 
-    def test_a_search_that_can_not_be_is_refused(self, index: NodeIndex) -> None:
+    def test_an_invalid_search_is_refused(self, index: NodeIndex) -> None:
         vectors: list[Any] = [(math.nan, 0.0), (math.inf, 0.0), ("a", "b"), None]
         counts: list[Any] = [-1, 1.5, True, None]
         for vector, top_k in [*product(vectors, [9]), *product([EAST], counts)]:
@@ -192,9 +192,7 @@ class TextTests(IndexBase):
 
         assert matching(index, "...", "", "\0", " ") == []
 
-    def test_a_word_of_several_parts_is_found_where_they_follow_each_other(
-        self, index: NodeIndex
-    ) -> None:
+    def test_a_compound_word_matches_where_its_tokens_are_adjacent(self, index: NodeIndex) -> None:
         put_texts(index, a="a tea-pot", b="tea in a pot", c="pot tea")
 
         assert matching(index, "tea-pot") == ["a"]
@@ -233,7 +231,7 @@ class TextTests(IndexBase):
         assert math.isclose(index.ceiling(ACCOUNT, ["none", "none"]), 2 * math.log(3.5 / 0.5))
         assert index.ceiling(ACCOUNT, []) == index.ceiling("nobody", ["tea"]) == 0
 
-    def test_a_record_is_found_by_its_context_as_much_as_is_said(self, index: NodeIndex) -> None:
+    def test_a_word_in_the_context_counts_with_its_weight(self, index: NodeIndex) -> None:
         index.upsert(
             [
                 record("context", text="it is hot", context="tea"),
@@ -296,7 +294,7 @@ class TextTests(IndexBase):
         assert matching(index, "tea", level=[0, 2]) == ["a", "abstract"]
         assert matching(index, "tea", level=0) == ["abstract"]
 
-    def test_a_match_is_a_search_told_by_uri(self, index: NodeIndex) -> None:
+    def test_a_match_has_the_uris_and_best_scores_of_a_search(self, index: NodeIndex) -> None:
         put(index, "a", text="green tea and much more of it", uri=uri_of("one"))
         put(index, "b", text="green tea", uri=uri_of("one"))
         put(index, "c", text="tea and tea", uri=uri_of("two"))
@@ -319,7 +317,7 @@ class TextTests(IndexBase):
 
         assert index.search_by_text(["tea"], EVERYONE, 9) == before
 
-    def test_a_search_for_text_that_can_not_be_is_refused(self, index: NodeIndex) -> None:
+    def test_an_invalid_search_for_text_is_refused(self, index: NodeIndex) -> None:
         for weight in (-1.0, math.nan, math.inf):
             with pytest.raises(InvalidValueError, match="Fix: "):
                 index.search_by_text(["a"], EVERYONE, 9, context_weight=weight)
@@ -332,7 +330,7 @@ class TextTests(IndexBase):
 
 FILED = ("context_type", "category", "session_id", "project", "parent_uri")
 MARCH = "2026-03-01T00:00:00+00:00"
-NOT_UNDERSTOOD: tuple[dict[str, JSON], ...] = (
+INVALID_FILTERS: tuple[dict[str, JSON], ...] = (
     {"colour": "red"},
     {"valid_from": MARCH},
     {"Category": "x"},
@@ -352,7 +350,7 @@ NOT_UNDERSTOOD: tuple[dict[str, JSON], ...] = (
     {"account_id": ["acme"]},
     {"account_id": ""},
 )
-NOT_TOLD: tuple[dict[str, JSON], ...] = (
+INVALID_RECORD_FILTERS: tuple[dict[str, JSON], ...] = (
     {"colour": "red"},
     {"category": None},
     {"category": ["x", "y"]},
@@ -363,7 +361,7 @@ NOT_TOLD: tuple[dict[str, JSON], ...] = (
 
 
 def found(index: NodeIndex, **filters: JSON) -> list[str]:
-    """Return what all searches find alike, in the order of ids."""
+    """Return what all searches find, by id; they must agree."""
     by_vector, by_text, below = found_by_any(index, "tea", EVERYONE | filters, 100)
     assert sorted(by_vector) == sorted(by_text) == sorted(below)
     return sorted(by_vector)
@@ -428,7 +426,7 @@ class FilterTests(IndexBase):
         assert found_by_any(index, "tea", EVERYONE | {"category": "mine"}, 2) == [["a", "b"]] * 3
 
     @requirement("003-index-search-filters")
-    def test_nobody_finds_what_another_owner_has(self, index: NodeIndex) -> None:
+    def test_a_search_finds_no_records_of_other_owners(self, index: NodeIndex) -> None:
         index.upsert([record("ana", uri_of("x", "ana"), "tea"), record("bob", uri_of("x", "bob"))])
         index.upsert([record("agent", "ctx://acme/agents/ana/skills/x", "tea")])
 
@@ -464,16 +462,16 @@ class FilterTests(IndexBase):
         assert found(index, valid_at=[]) == []
         assert len(found(index)) == 5
 
-    def test_filters_that_can_not_be_understood_are_refused(self, index: NodeIndex) -> None:
-        for filters in NOT_UNDERSTOOD:
+    def test_invalid_filters_are_refused(self, index: NodeIndex) -> None:
+        for filters in INVALID_FILTERS:
             refused(index, EVERYONE | filters)
 
     def test_there_is_no_search_without_account_and_owner(self, index: NodeIndex) -> None:
         for name in EVERYONE:
             refused(index, {key: value for key, value in EVERYONE.items() if key != name})
 
-    def test_a_record_that_no_search_could_tell_is_refused(self, index: NodeIndex) -> None:
-        for filed in NOT_TOLD:
+    def test_a_record_with_invalid_filters_is_refused(self, index: NodeIndex) -> None:
+        for filed in INVALID_RECORD_FILTERS:
             with pytest.raises(InvalidValueError, match="Fix: "):
                 index.upsert([record("one", vector=NORTH, filters=filed)])
 

@@ -85,11 +85,11 @@ BAD_CALLS = {
     "one good, one bad": Answer(calls=(ToolCall("skip", "{}"), ToolCall("save", "{}"))),
 }
 DISOBEDIENT = {
-    "none, though told to": ("required", Answer("I won't.")),
+    "none, though required": ("required", Answer("I won't.")),
     "none of that name": ("save", Answer("I won't.")),
     "another one": ("save", tool_answer(("skip", {}))),
     "another one too": ("save", tool_answer(("save", {"text": "a"}), ("skip", {}))),
-    "one, though told not to": ("none", tool_answer(("skip", {}))),
+    "one, though not allowed": ("none", tool_answer(("skip", {}))),
 }
 BAD_MESSAGES: dict[str, Any] = {
     "none": [],
@@ -128,7 +128,7 @@ BAD_SCHEMAS: dict[str, Any] = {
 
 
 class LLMSuite(Suite):
-    """Everything that a language model must do, whatever the model behind it says."""
+    """All tests of a language model, whatever the model behind it answers."""
 
     hooks = frozenset({"promises", "open_llm"})
     known_promises = frozenset()
@@ -136,7 +136,7 @@ class LLMSuite(Suite):
     @staticmethod
     def open_llm(script: Script) -> AbstractContextManager[LLM]:
         """Open the language model under test, with `script` in the place of the model behind it."""
-        raise NotImplementedError("say how to open the language model under test")
+        raise NotImplementedError("define how to open the language model under test")
 
     @pytest.fixture
     def script(self) -> Script:
@@ -153,15 +153,13 @@ class LLMSuite(Suite):
 
     # ---------------------------------------------------------------- JSON
     @requirement("003-llm-complete-json", "003-llm-schema-format")
-    def test_an_answer_in_json_is_the_dict_that_the_model_said(
-        self, llm: LLM, script: Script
-    ) -> None:
+    def test_an_answer_in_json_is_returned_as_a_dict(self, llm: LLM, script: Script) -> None:
         script.add(json_answer(FITS))
 
         assert llm.complete_json(PROMPT, SCHEMA) == FITS
 
     @requirement("003-llm-schema-format")
-    def test_the_model_is_told_the_prompt_and_the_schema(self, llm: LLM, script: Script) -> None:
+    def test_the_model_gets_the_prompt_and_the_schema(self, llm: LLM, script: Script) -> None:
         script.add(json_answer(FITS))
 
         llm.complete_json(PROMPT, SCHEMA)
@@ -222,7 +220,7 @@ class LLMSuite(Suite):
 
     @pytest.mark.parametrize("choice", ["auto", "required", "none", "save"])
     @requirement("003-llm-tools-choice", "003-llm-messages-choice")
-    def test_the_model_is_told_the_choice(self, llm: LLM, script: Script, choice: str) -> None:
+    def test_the_model_gets_the_choice(self, llm: LLM, script: Script, choice: str) -> None:
         reply = Answer("No.") if choice == "none" else tool_answer(("save", {"text": "a"}))
         script.add(reply, reply)
 
@@ -232,7 +230,7 @@ class LLMSuite(Suite):
         assert [asked["tool_choice"] for asked in script.requests] == [choice, choice]
 
     @pytest.mark.parametrize("reply", BAD_CALLS.values(), ids=BAD_CALLS)
-    def test_a_call_that_can_not_be_made_is_no_answer(
+    def test_a_tool_call_that_is_not_valid_is_refused(
         self, llm: LLM, script: Script, reply: Reply
     ) -> None:
         script.add(reply)
@@ -278,7 +276,7 @@ class LLMSuite(Suite):
 
     # ---------------------------------------------------------------- conversations
     @requirement("003-llm-messages-history")
-    def test_the_model_is_told_the_whole_conversation(self, llm: LLM, script: Script) -> None:
+    def test_the_model_gets_the_whole_conversation(self, llm: LLM, script: Script) -> None:
         script.add(Answer("Kept."))
 
         llm.complete_with_tools_messages(TALK)

@@ -1,4 +1,4 @@
-"""A model that says what it is told to say, always the same, and costs nothing."""
+"""A language model that plays a script."""
 
 import json
 from collections import deque
@@ -12,7 +12,7 @@ from perdure.model.values import JSON
 
 
 class Script:
-    """What a model says, one reply each time it is asked; and what it was asked."""
+    """The replies of a model, one for each request, and the requests that it got."""
 
     def __init__(self, *replies: Reply) -> None:
         self._replies = deque(replies)
@@ -32,7 +32,7 @@ class Script:
 
 
 class ScriptedCompleter:
-    """Speaks to nobody: the script is the model."""
+    """A `Completer` that answers from a script."""
 
     model = "scripted"
     max_output_tokens = 1_000
@@ -46,15 +46,15 @@ class ScriptedCompleter:
 
 
 def scripted_llm(script: Script) -> LLM:
-    """Return a language model that plays the script; what it says is checked as any other's."""
+    """Return a language model that plays the script; its answers are checked like any other's."""
     return LLMClient(ScriptedCompleter(script), attempts=1)
 
 
 def json_answer(value: JSON) -> Answer:
-    """Return the reply that is this value, written as JSON."""
+    """Return an answer with this value as JSON."""
     return Answer(json.dumps(value))
 
 
 def tool_answer(*calls: tuple[str, JSON], text: str = "") -> Answer:
-    """Return the reply that calls these tools with these inputs."""
+    """Return an answer that calls these tools with these inputs."""
     return Answer(text, tuple(ToolCall(tool, json.dumps(value)) for tool, value in calls))
