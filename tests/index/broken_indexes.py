@@ -739,7 +739,7 @@ class RemembersOwners(MemoryIndex):
 
 
 class Replacing(MemoryIndex):
-    """Replaces otherwise; how, a subclass says."""
+    """Replaces nodes as a subclass defines it."""
 
     def replace(
         self,
@@ -844,7 +844,7 @@ class MovesTheCursorFirst(Replacing):
 
 
 class Marking(MemoryIndex):
-    """Marks otherwise what is unlogged; how, a subclass says."""
+    """Marks unlogged URIs as a subclass defines it."""
 
     def replace(
         self,

@@ -1,4 +1,4 @@
-"""A real HTTP server on this machine that embeds as told, or does something else."""
+"""A real HTTP server on this machine that embeds texts, or misbehaves."""
 
 import json
 from collections import deque
@@ -16,7 +16,7 @@ Answer = Callable[["Handler"], None]
 
 
 class Server(ThreadingHTTPServer):
-    """Gives the `answers` that it was told, one for each request, and good ones from then on."""
+    """Sends the `answers` that a test sets, one for each request, and valid ones after that."""
 
     daemon_threads = True
 

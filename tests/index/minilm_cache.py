@@ -1,4 +1,4 @@
-"""The real model, got once and kept beside the packages that the tests run on."""
+"""The real model, installed once beside the packages that the tests use."""
 
 import sys
 from functools import cache

@@ -1,4 +1,4 @@
-"""Each test of the index's contract catches somebody who breaks it, and lets the honest pass."""
+"""Each test of the contract of an index fails for a broken index, and passes for a correct one."""
 
 import inspect
 from contextlib import closing
@@ -28,9 +28,9 @@ Broken = type[MemoryIndex] | type[SqliteIndex]
 BITES = (
     # changes
     Bite(broken.KeepsNothing, "test_an_upserted_record_is_found"),
-    Bite(broken.Appends, "test_a_record_takes_the_place_of_the_one_with_its_id"),
-    Bite(broken.KeepsTheFirst, "test_a_record_takes_the_place_of_the_one_with_its_id"),
-    Bite(broken.ForgetsTheWordsOfTheNew, "test_a_record_takes_the_place_of_the_one_with_its_id"),
+    Bite(broken.Appends, "test_a_record_replaces_the_one_with_its_id"),
+    Bite(broken.KeepsTheFirst, "test_a_record_replaces_the_one_with_its_id"),
+    Bite(broken.ForgetsTheWordsOfTheNew, "test_a_record_replaces_the_one_with_its_id"),
     Bite(broken.Appends, "test_upsert_is_idempotent"),
     Bite(broken.KeepsTheFirst, "test_of_records_with_one_id_the_last_counts"),
     Bite(broken.LeavesTheOldUri, "test_a_record_that_comes_to_another_uri_leaves_nothing_behind"),
@@ -148,7 +148,7 @@ BITES = (
         "test_invalid_filters_are_refused",
     ),
     Bite(broken.TakesTruthsForTexts, "test_invalid_filters_are_refused"),
-    Bite(broken.SearchesForEverybody, "test_there_is_no_search_without_account_and_owner"),
+    Bite(broken.SearchesForEverybody, "test_a_search_needs_account_and_owner"),
     Bite(broken.FilesUnderAnything, "test_a_record_with_invalid_filters_is_refused"),
     # tenants
     Bite(broken.FoldsCase, "test_each_account_finds_its_own_records_only"),
@@ -170,7 +170,7 @@ BITES = (
     ),
     Bite(broken.DeletesTheAgentToo, "test_what_one_owner_has_is_deleted_wholly_and_alone"),
     Bite(broken.TakesAnyOwner, "test_an_owner_is_a_user_or_an_agent"),
-    Bite(broken.RemembersOwners, "test_the_owners_are_those_who_have_records"),
+    Bite(broken.RemembersOwners, "test_owner_spaces_are_those_with_records"),
     # keeping
     Bite(broken.LeavesOldPassages, "test_replacing_a_node_removes_its_earlier_records"),
     Bite(broken.ReplacesTheAccount, "test_replacing_a_node_removes_its_earlier_records"),
@@ -222,7 +222,7 @@ BITES = (
     ),
     # together
     Bite(broken.CopiesToPut, "test_threads_lose_no_record"),
-    Bite(broken.StartsAnew, "test_all_is_as_it_was_when_opened_again"),
+    Bite(broken.StartsAnew, "test_records_survive_reopening"),
     Bite(broken.ReplacesNodeByNode, "test_a_reader_meets_whole_changes_only"),
     Bite(broken.SkipsWritesAfterOthers, "test_writers_wait_for_each_other_and_lose_nothing"),
 )
@@ -312,6 +312,6 @@ def test_nothing_of_the_contract_can_be_replaced(base: Suite) -> None:
 @pytest.mark.parametrize(("promise", "count"), [(SURVIVES_REOPENING, 1), (CONCURRENT_PROCESSES, 2)])
 def test_a_promise_switches_its_tests_on(promise: str, count: int) -> None:
     def caught(promises: frozenset[str]) -> set[str]:
-        return set(suite.names_of_tests(type("Told", (IndexSuite,), {"promises": promises})))
+        return set(suite.names_of_tests(type("Promising", (IndexSuite,), {"promises": promises})))
 
     assert len(caught(frozenset({promise})) - caught(frozenset())) == count

@@ -242,7 +242,7 @@ def test_a_new_process_need_not_read_the_rows(
 
 
 @pytest.mark.parametrize("spoil", ["flip", "cut", "empty", "older", "of another"])
-def test_a_copy_that_is_not_as_it_was_written_is_passed_over(
+def test_a_damaged_copy_is_ignored(
     index: SqliteIndex, folder: Path, file: Path, monkeypatch: pytest.MonkeyPatch, spoil: str
 ) -> None:
     monkeypatch.setattr(matrix, "WORTH_A_COPY", 10)
@@ -455,7 +455,7 @@ def test_a_check_names_what_is_not_as_its_stamp_says(
     with closing(sqlite3.connect(file, isolation_level=None)) as db:
         db.execute(change)
 
-    with suppress(DamageError):  # also told: its texts can't be searched any more
+    with suppress(DamageError):  # if its texts can't be searched
         assert uri_of("n2") in index.check(ACCOUNT)
 
 
@@ -475,7 +475,7 @@ def test_a_check_names_what_is_not_as_its_stamp_says(
         "DELETE FROM changes",
     ],
 )
-def test_what_can_not_be_searched_or_followed_any_more_is_damage(
+def test_tables_that_can_not_be_searched_or_followed_are_damage(
     index: SqliteIndex, folder: Path, file: Path, change: str
 ) -> None:
     index.upsert(many(30))

@@ -153,9 +153,7 @@ def test_what_a_vector_depends_on_is_in_the_parameters(
 
 
 @pytest.mark.parametrize("threads", [0, -1])
-def test_a_number_of_threads_that_can_not_be_is_refused(
-    model: InstalledModel, threads: int
-) -> None:
+def test_an_invalid_number_of_threads_is_refused(model: InstalledModel, threads: int) -> None:
     with pytest.raises(InvalidValueError, match="threads"):
         MiniLMEmbedder(model, threads)
 
@@ -188,7 +186,7 @@ def test_a_file_that_is_gone_is_noticed(model: InstalledModel, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("broken", [GRAPH, TOKENIZER])
-def test_what_is_no_model_is_an_error_of_ours(model: InstalledModel, broken: str) -> None:
+def test_a_file_that_is_not_a_model_raises_our_error(model: InstalledModel, broken: str) -> None:
     files = {name: b"\0" if name == broken else model.read(name) for name in (GRAPH, TOKENIZER)}
 
     with pytest.raises(ModelDamagedError, match="can't be read"):

@@ -36,7 +36,7 @@ from perdure.index.embedders.model_files import (
 )
 
 DIGEST = "f90ecb0bfce9a8225bf72547f892ad5b524321805026fde83515745b5e332ac9"
-"""Of the graph. If it changes, every text of every user is embedded anew: raise `BUILD`, then."""
+"""The digest of the graph. If it changes, every text is embedded again: increase `BUILD` then."""
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def test_there_must_be_something_to_read(models: Path, tmp_path: Path) -> None:
     assert left_in(models) == [".lock"]
 
 
-def test_what_is_no_wheel_is_refused(models: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_wheel_is_refused(models: Path, tmp_path: Path) -> None:
     (tmp_path / "no.whl").write_bytes(b"PK\x03\x04 but no more")
 
     with pytest.raises(InstallError, match="can't be read"):
@@ -207,7 +207,7 @@ install(models, source)
 """
 
 
-def test_whenever_it_is_killed_there_is_no_model_or_a_whole_one(
+def test_a_kill_at_any_step_leaves_no_model_or_a_complete_one(
     published: Path, tmp_path: Path
 ) -> None:
     seen = set()
@@ -290,7 +290,7 @@ def test_what_only_verify_finds(copied: InstalledModel, models: Path) -> None:
     ],
     ids=range(12),
 )
-def test_a_manifest_that_is_none_of_ours_is_no_model(
+def test_a_foreign_manifest_is_not_a_model(
     copied: InstalledModel, models: Path, manifest: bytes
 ) -> None:
     (copied.folder / MANIFEST).write_bytes(manifest)

@@ -355,7 +355,7 @@ def test_an_answer_without_end_is_cut_off(
         "https://example.org/v1#1",
     ],
 )
-def test_what_is_no_endpoint_is_refused(url: str) -> None:
+def test_an_invalid_endpoint_is_refused(url: str) -> None:
     with pytest.raises(InvalidValueError, match="https://host/v1"):
         Endpoint(url)
 

@@ -16,7 +16,7 @@ MARKDOWN = st.lists(
 
 
 @given(MARKDOWN)
-def test_every_word_that_is_no_heading_is_in_one_passage(text: str) -> None:
+def test_every_word_outside_headings_is_in_one_passage(text: str) -> None:
     found = passages(text)
 
     texts = " ".join(passage.text for passage in found)
@@ -54,7 +54,7 @@ def test_a_passage_never_reaches_over_a_heading() -> None:
     ]
 
 
-def test_a_hash_in_code_is_no_heading() -> None:
+def test_a_hash_in_code_is_not_a_heading() -> None:
     (passage,) = passages("```sh\n# a comment\n\nls\n```\n")
 
     assert passage.headings == ()

@@ -99,7 +99,7 @@ def test_the_size_of_numbers_does_not_matter(tiny: float) -> None:
 @pytest.mark.parametrize(
     "vector", [(math.nan,), (math.inf, 0), ("a",), (None,), None, (10**400,), [0.1] * 65_537]
 )
-def test_what_is_no_vector_is_refused(vector: Any) -> None:  # noqa: ANN401 - anything at all
+def test_an_invalid_vector_is_refused(vector: Any) -> None:  # noqa: ANN401 - anything at all
     with pytest.raises(InvalidValueError, match=r"is not a vector\. Fix: "):
         quantise(vector)
 

@@ -20,7 +20,7 @@ Act = Callable[["Handler"], None]
 
 
 class Server(ThreadingHTTPServer):
-    """Does the `acts` that it was told, one for each request, and plays the script from then on."""
+    """Runs the `acts` that a test sets, one for each request, and plays the script after that."""
 
     daemon_threads = True
 

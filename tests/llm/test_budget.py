@@ -27,7 +27,7 @@ def test_a_text_is_counted_as_more_tokens_than_models_make_of_it(text: str, leas
     assert estimate(text) >= least
 
 
-def test_an_estimate_is_no_more_than_twice_what_english_comes_to() -> None:
+def test_an_estimate_is_at_most_twice_the_tokens_of_english() -> None:
     words = "Ana moved to Berlin last spring and she prefers tabs over spaces in code " * 50
 
     assert estimate(words) <= len(words) / 4 * 2

@@ -1,4 +1,4 @@
-"""The user's own clients: nothing of them is left, whatever they do and whoever is killed."""
+"""The user's own clients: no process and no file of a run is left, also after a kill."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What was spent is known; more than the budget is not, whoever asks, dies, or asks at midnight."""
+"""Costs are recorded and stay within the budget, also with other processes, kills, midnight."""
 
 import sys
 from collections.abc import Iterator

@@ -12,7 +12,7 @@ from tests.llm.fake_services import as_the_tool_answer, serving
 
 
 class ByTool(Script):
-    """A script as a service plays it that was told to answer by way of a tool."""
+    """A script as played by a service that answers with a tool call."""
 
     def __init__(self, script: Script) -> None:
         super().__init__()

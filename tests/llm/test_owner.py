@@ -54,7 +54,7 @@ def cost(*words: str) -> Result:
     return done
 
 
-def test_without_a_word_of_the_owner_there_is_no_model(home: Path) -> None:
+def test_without_a_setting_there_is_no_model(home: Path) -> None:
     with open_context(os.environ) as context:
         assert context.language_model is None
     assert not ledger_file(home).exists()

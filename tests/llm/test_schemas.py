@@ -67,7 +67,7 @@ def test_a_fault_is_reported_with_its_place(
 
 
 @pytest.mark.parametrize("schema", REFUSED.values(), ids=REFUSED)
-def test_what_can_not_be_checked_is_refused(schema: dict[str, Any]) -> None:
+def test_an_unsupported_schema_is_refused(schema: dict[str, Any]) -> None:
     with pytest.raises(InvalidValueError, match="Fix: "):
         check_schema({"type": "object", "properties": {"it": schema}}, "it")
 

@@ -276,7 +276,7 @@ NO_ANSWERS = {
 
 
 @pytest.mark.parametrize("content", NO_ANSWERS.values(), ids=NO_ANSWERS)
-def test_what_is_no_answer_of_the_protocol_is_malformed(
+def test_a_reply_outside_the_protocol_is_malformed(
     server: Server, completer: Completer, content: bytes
 ) -> None:
     server.acts.append(says(content, Content_Type="text/html"))
@@ -406,7 +406,7 @@ def test_of_a_flood_no_more_is_read_than_an_answer_can_be_long(
         completer.complete(HELLO, seconds=LATER)
 
 
-def test_where_nobody_listens_nobody_is_paid_and_nobody_waited_for(open_service: Open) -> None:
+def test_without_a_server_nothing_is_billed_or_retried(open_service: Open) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         service = Service(f"http://127.0.0.1:{taken.getsockname()[1]}", MODEL, api_key=KEY)
@@ -417,7 +417,7 @@ def test_where_nobody_listens_nobody_is_paid_and_nobody_waited_for(open_service:
     assert (caught.value.passing, caught.value.billed) == (False, False)
 
 
-def test_without_time_nobody_is_asked(server: Server, completer: Completer) -> None:
+def test_without_time_no_request_is_sent(server: Server, completer: Completer) -> None:
     with pytest.raises(ServiceUnreachableError, match="no time left") as caught:
         completer.complete(HELLO, seconds=0)
     assert (caught.value.billed, server.asked) == (False, [])
@@ -439,7 +439,7 @@ def test_without_time_nobody_is_asked(server: Server, completer: Completer) -> N
         {"max_output_tokens": 0},
     ],
 )
-def test_a_service_that_can_not_be_is_refused(wrong: dict[str, Any]) -> None:
+def test_an_invalid_service_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidValueError, match="Fix: ") as caught:
         Service(**{"base_url": "http://host/v1", "model": "small", **wrong})
     assert "hunter2" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""How well secrets and instructions are told, on texts that nothing was made with."""
+"""Precision and recall for secrets and instructions, on texts that no rule was written with."""
 
 from pathlib import Path
 

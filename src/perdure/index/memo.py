@@ -34,7 +34,7 @@ class VectorMemo:
 
     def __init__(self, folder: Path, embedder: Embedder, quarantine: Way | None = None) -> None:
         self._folder = folder
-        self._way = quarantine or Way(folder)
+        self._quarantine = quarantine or Way(folder)
         self._open: OrderedDict[Path, ArtifactStore] = OrderedDict()
         self._embedder = embedder
         self._parameters = _parameters(embedder)
@@ -113,7 +113,7 @@ class VectorMemo:
         if store is not None and not folder.is_dir():
             store.close()
             store = None
-        self._way.free(folder)
+        self._quarantine.free(folder)
         self._open[folder] = store = store or ArtifactStore.open(folder)
         while len(self._open) > _MOST_OPEN:
             self._open.popitem(last=False)[1].close()

@@ -41,7 +41,7 @@ from perdure.llm.contract import (
     is_closed,
     refuse_constant,
 )
-from perdure.llm.services import MAX_ANSWER, parse_usage, schema_prompt, strip_fence
+from perdure.llm.services import INPUT_COUNTS, MAX_ANSWER, parse_usage, schema_prompt, strip_fence
 from perdure.model.trust import INTERNAL
 from perdure.model.values import JSON, plain, shortened, visible
 
@@ -56,7 +56,6 @@ _PIECE = 65536
 _LONGEST_MESSAGE = 200
 _NO_SERVERS = '{"mcpServers":{}}'
 _CLAUDE_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
-_CLAUDE_READ = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _CODEX_OFF = (
     *("apps", "browser_use", "code_mode_host", "computer_use", "daemon_auto_start", "goals"),
     *("hooks", "image_generation", "memories", "multi_agent", "plugins", "remote_plugin"),
@@ -273,7 +272,7 @@ class ClaudeCode(CommandLineCompleter):
         if result.get("type") != "result" or not isinstance(text := result.get("result"), str):
             raise self._malformed("it is not the JSON of a result")
         usage, stop = (
-            parse_usage(result.get("usage"), _CLAUDE_READ, "output_tokens"),
+            parse_usage(result.get("usage"), INPUT_COUNTS, "output_tokens"),
             result.get("stop_reason"),
         )
         if stop == "max_tokens" or "output token maximum" in text:

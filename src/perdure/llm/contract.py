@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, Protocol, Self, TypeGuard, TypeVar, runtime_checkable
 
-from perdure.dataclass import dataclass, fields
+from perdure.dataclass import asdict, dataclass, fields
 from perdure.errors import InvalidValueError
 from perdure.model.values import JSON, encodable, frozen, plain, shown
 
@@ -219,19 +219,7 @@ class Request:
 
     def as_json(self) -> dict[str, JSON]:
         """Return the request as JSON; equal requests have equal JSON."""
-        return {
-            "messages": [{"role": each.role, "content": each.content} for each in self.messages],
-            "tools": [
-                {
-                    "name": each.name,
-                    "description": each.description,
-                    "input_schema": plain(each.input_schema),
-                }
-                for each in self.tools
-            ],
-            "tool_choice": self.tool_choice,
-            "schema": plain(self.schema),
-        }
+        return {name: plain(value) for name, value in asdict(self).items()}
 
 
 def _check_conversation(roles: Sequence[str]) -> None:

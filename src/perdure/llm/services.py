@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from perdure.dataclass import dataclass, field
+from perdure.dataclass import asdict, dataclass, field
 from perdure.errors import (
     AnswerMalformedError,
     InvalidValueError,
@@ -191,7 +191,7 @@ def parse_usage(usage: object, read: Sequence[str], written: str) -> Usage | Non
     return Usage(sum(counts[1:]), counts[0])
 
 
-_READ = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+INPUT_COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _CUT_OFF = frozenset({"max_tokens", "model_context_window_exceeded"})
 _DONE = frozenset({"end_turn", "stop_sequence", "tool_use"})
 _CHOICES = {"auto": {"type": "auto"}, "required": {"type": "any"}, "none": {"type": "none"}}
@@ -210,19 +210,11 @@ class AnthropicCompleter(HTTPCompleter):
         super().__init__(service)
 
     def _conversation(self, request: Request) -> dict[str, Any]:
-        spoken = [
-            {"role": each.role, "content": each.content}
-            for each in request.messages
-            if each.role != "system"
-        ]
-        system = [
-            {"type": "text", "text": each.content}
-            for each in request.messages
-            if each.role == "system"
-        ]
+        messages = request.messages
+        system = [{"type": "text", "text": e.content} for e in messages if e.role == "system"]
         body = {
             "model": self._service.model,
-            "messages": spoken,
+            "messages": [asdict(each) for each in messages if each.role != "system"],
             "max_tokens": self._service.max_output_tokens,
         }
         return body | ({"system": system} if system else {})
@@ -231,18 +223,14 @@ class AnthropicCompleter(HTTPCompleter):
         return {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
 
     def _tool(self, tool: ToolDefinition) -> dict[str, Any]:
-        return {
-            "name": tool.name,
-            "description": tool.description,
-            "input_schema": plain(tool.input_schema),
-        }
+        return {**asdict(tool), "input_schema": plain(tool.input_schema)}
 
     def _choice(self, choice: str) -> dict[str, Any]:
         return _CHOICES.get(choice, {"type": "tool", "name": choice})
 
     def _reply(self, reply: dict[str, Any]) -> Reply:
         usage, stop = (
-            parse_usage(reply.get("usage"), _READ, "output_tokens"),
+            parse_usage(reply.get("usage"), INPUT_COUNTS, "output_tokens"),
             reply.get("stop_reason"),
         )
         blocks = reply.get("content")
@@ -279,7 +267,7 @@ class OpenAICompleter(HTTPCompleter):
     def _conversation(self, request: Request) -> dict[str, Any]:
         return {
             "model": self._service.model,
-            "messages": [{"role": each.role, "content": each.content} for each in request.messages],
+            "messages": [asdict(each) for each in request.messages],
             self._service.limit_name: self._service.max_output_tokens,
         }
 

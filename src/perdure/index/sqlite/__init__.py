@@ -1,1 +1,1 @@
-"""The index of one account in a file of SQLite: its tables, transactions and vectors."""
+"""The index in SQLite: its SQL, databases of accounts, rows, vectors, and the index itself."""

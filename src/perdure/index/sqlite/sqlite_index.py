@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 from perdure.errors import DamageError, PackageMissingError
 from perdure.files import Closing, Way
@@ -66,8 +66,14 @@ _EXTRA = 256
 _MAX_LIMIT = 2**31
 
 Answer = TypeVar("Answer")
-Snapshot = tuple[AccountDatabase, sqlite3.Connection, IndexChange]
-Query = Callable[[AccountDatabase, sqlite3.Connection, IndexChange], Answer]
+
+
+class Snapshot(NamedTuple):
+    """A read transaction on an account's database."""
+
+    database: AccountDatabase
+    db: sqlite3.Connection
+    last: IndexChange
 
 
 class SqliteIndex(Closing):
@@ -148,7 +154,7 @@ class SqliteIndex(Closing):
     def read_events(
         self, account_id: str, question: Callable[[sqlite3.Connection], Answer], absent: Answer
     ) -> Answer:
-        return self._ask(account_id, lambda _, db, __: question(db), absent)
+        return self._ask(account_id, lambda at: question(at.db), absent)
 
     def change_events(
         self,
@@ -256,13 +262,11 @@ class SqliteIndex(Closing):
         if not expression or not limit:
             return None
 
-        def find(
-            database: AccountDatabase, db: sqlite3.Connection, last: IndexChange
-        ) -> Answer | None:
+        def find(at: Snapshot) -> Answer | None:
             values = {"words": expression, "weight": weight}
-            database.row_cache.follow(db, last)
-            scored = _best_by_words(db, values, row_filter(db, wanted), limit)
-            return convert(database.row_cache, db, scored)
+            at.database.row_cache.follow(at.db, at.last)
+            scored = _best_by_words(at.db, values, row_filter(at.db, wanted), limit)
+            return convert(at.database.row_cache, at.db, scored)
 
         return self._ask(wanted.account, find, None)
 
@@ -287,23 +291,26 @@ class SqliteIndex(Closing):
         return self._databases.ask(wanted.account, find, [])
 
     # ------------------------------------------------------------ reading
-    def _ask(self, account_id: str, question: Query[Answer], absent: Answer) -> Answer:
+    def _ask(
+        self, account_id: str, question: Callable[[Snapshot], Answer], absent: Answer
+    ) -> Answer:
         """Query an account's database in the snapshot of this thread, or in a new one."""
         snapshot: Snapshot | None = getattr(self._thread, "snapshot", None)
-        if snapshot is not None and snapshot[0].account == account_id:
-            with snapshot[0].damage_detected():
-                return question(*snapshot)
+        if snapshot is not None and snapshot.database.account == account_id:
+            with snapshot.database.damage_detected():
+                return question(snapshot)
 
         def answer(database: AccountDatabase) -> Answer:
             with database.reading() as db:
-                return question(database, db, last_change(db, database.account))
+                return question(Snapshot(database, db, last_change(db, database.account)))
 
         return self._databases.ask(check_id(account_id, "account"), answer, absent)
 
     def read_snapshot(self, account_id: str, question: Callable[[], Answer]) -> Answer:
         def answer(database: AccountDatabase) -> list[Answer]:
             with database.snapshot() as db:
-                self._thread.snapshot = database, db, last_change(db, database.account)
+                last = last_change(db, database.account)
+                self._thread.snapshot = Snapshot(database, db, last)
                 try:
                     return [question()]
                 finally:
@@ -316,11 +323,11 @@ class SqliteIndex(Closing):
         return found[0] if found else question()
 
     def cursor(self, account_id: str) -> int:
-        return self._ask(account_id, lambda _, __, last: last.cursor, 0)
+        return self._ask(account_id, lambda at: at.last.cursor, 0)
 
     def owner_spaces(self, account_id: str) -> frozenset[str]:
-        def names(_: AccountDatabase, db: sqlite3.Connection, __: IndexChange) -> frozenset[str]:
-            found = [db.execute(sql.NAME, (owner,)).fetchone() for owner in owners(db)]
+        def names(at: Snapshot) -> frozenset[str]:
+            found = [at.db.execute(sql.NAME, (owner,)).fetchone() for owner in owners(at.db)]
             return frozenset(value for (value,) in found)
 
         return self._ask(account_id, names, frozenset())
@@ -328,9 +335,9 @@ class SqliteIndex(Closing):
     def ceiling(self, account_id: str, words: Sequence[str]) -> float:
         given = [word for word in check_words(words) if stems(word)]
 
-        def total(database: AccountDatabase, db: sqlite3.Connection, last: IndexChange) -> float:
-            count = _passages(database, db, last)
-            hits = [_number(db, sql.PASSAGES_WITH, match_expression([word])) for word in given]
+        def total(at: Snapshot) -> float:
+            count = _passages(at)
+            hits = [_number(at.db, sql.PASSAGES_WITH, match_expression([word])) for word in given]
             return sum(idf(count, each) for each in hits) if count else 0.0
 
         return self._ask(account_id, total, 0.0)
@@ -338,11 +345,10 @@ class SqliteIndex(Closing):
     def hits_by_id(self, ids: Sequence[str], filters: Filters) -> list[SeedHit]:
         wanted = parse_filters(filters)
 
-        def find(
-            database: AccountDatabase, db: sqlite3.Connection, last: IndexChange
-        ) -> list[SeedHit]:
-            database.row_cache.follow(db, last)
-            return database.row_cache.by_id(db, ids, row_filter(db, wanted).condition or "1")
+        def find(at: Snapshot) -> list[SeedHit]:
+            cache = at.database.row_cache
+            cache.follow(at.db, at.last)
+            return cache.by_id(at.db, ids, row_filter(at.db, wanted).condition or "1")
 
         return self._ask(wanted.account, find, [])
 
@@ -356,19 +362,19 @@ class SqliteIndex(Closing):
             query = query.replace("{0}", f"{{0}} AND {sql.NAMING}")
             values["names"] = json.dumps(sorted(names))
 
-        def find(_: AccountDatabase, db: sqlite3.Connection, __: IndexChange) -> list[SeedHit]:
-            condition = row_filter(db, wanted).condition or "1"
-            return [hit_of(row) for row in db.execute(query.format(condition), values)]
+        def find(at: Snapshot) -> list[SeedHit]:
+            condition = row_filter(at.db, wanted).condition or "1"
+            return [hit_of(row) for row in at.db.execute(query.format(condition), values)]
 
         return self._ask(wanted.account, find, [])
 
     def uris_linking_to(self, account_id: str, names: Collection[str]) -> list[str]:
-        def linking(database: AccountDatabase, db: sqlite3.Connection, _: IndexChange) -> list[str]:
+        def linking(at: Snapshot) -> list[str]:
             # A link that is missed stays broken in the owner's text, so the table is checked first.
-            ((found,), *_more) = db.execute("PRAGMA integrity_check(named)")
+            ((found,), *_) = at.db.execute("PRAGMA integrity_check(named)")
             if found != "ok":
-                raise database.damage(f"SQLite finds {found[:200]!a}")
-            return [uri for (uri,) in db.execute(sql.LINKING_URIS, (json.dumps(sorted(names)),))]
+                raise at.database.damage(f"SQLite finds {found[:200]!a}")
+            return [uri for (uri,) in at.db.execute(sql.LINKING_URIS, (json.dumps(sorted(names)),))]
 
         return self._ask(account_id, linking, [])
 
@@ -395,26 +401,26 @@ class SqliteIndex(Closing):
         return self._databases.ask(check_id(account_id, "account"), records, [])
 
     def stamps(self, account_id: str) -> dict[str, str]:
-        return self._ask(account_id, lambda _, db, __: dict(db.execute(sql.STAMPS)), {})
+        return self._ask(account_id, lambda at: dict(at.db.execute(sql.STAMPS)), {})
 
     def folder_stamps(self, account_id: str) -> dict[str, str]:
         """Return the stamps of folders, each of which has an overview."""
 
-        def stamps(_: AccountDatabase, db: sqlite3.Connection, __: IndexChange) -> dict[str, str]:
-            found = db.execute(sql.STAMPS_WITH_OVERVIEW)
+        def stamps(at: Snapshot) -> dict[str, str]:
+            found = at.db.execute(sql.STAMPS_WITH_OVERVIEW)
             return {uri: stamp for uri, stamp in found if not Uri.parse(uri).is_node}
 
         return self._ask(account_id, stamps, {})
 
     def count_uris(self, account_id: str) -> int:
-        return self._ask(account_id, lambda _, db, __: _number(db, sql.COUNT_STAMPS), 0)
+        return self._ask(account_id, lambda at: _number(at.db, sql.COUNT_STAMPS), 0)
 
     def size(self, account_id: str) -> int:
         return self._databases.size_of(check_id(account_id, "account"))
 
     def unlogged(self, account_id: str) -> frozenset[str] | None:
         none: dict[int, str] = {}
-        marked = self._ask(account_id, lambda _, db, __: dict(db.execute(sql.UNLOGGED)), none)
+        marked = self._ask(account_id, lambda at: dict(at.db.execute(sql.UNLOGGED)), none)
         return None if 0 in marked else frozenset(marked.values())
 
     def is_undisturbed(self, account_id: str) -> bool:
@@ -458,11 +464,12 @@ def _best_of_kind(
     return [(row, -score) for row, score in found]
 
 
-def _passages(database: AccountDatabase, db: sqlite3.Connection, last: IndexChange) -> int:
+def _passages(at: Snapshot) -> int:
     """Return the number of passages; it is counted once per change."""
-    if database.passage_count is None or not last.is_same(database.passage_count[0]):
-        database.passage_count = last, _number(db, sql.COUNT_PASSAGES)
-    return database.passage_count[1]
+    counted_at = at.database.passage_count
+    if counted_at is None or not at.last.is_same(counted_at[0]):
+        counted_at = at.database.passage_count = at.last, _number(at.db, sql.COUNT_PASSAGES)
+    return counted_at[1]
 
 
 def _number(db: sqlite3.Connection, query: str, *values: str) -> int:

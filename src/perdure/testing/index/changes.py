@@ -35,7 +35,7 @@ class ChangeTests(IndexBase):
         assert matching(index, "tea") == ["one"]
 
     @requirement("003-index-upsert-idempotent")
-    def test_a_record_takes_the_place_of_the_one_with_its_id(self, index: NodeIndex) -> None:
+    def test_a_record_replaces_the_one_with_its_id(self, index: NodeIndex) -> None:
         index.upsert([record("one", text="some tea")])
         index.upsert([record("one", text="some coffee", vector=NORTH)])
 
@@ -423,7 +423,7 @@ class TenantTests(IndexBase):
 
         assert near(index) == ["shared"]
 
-    def test_the_owners_are_those_who_have_records(self, index: NodeIndex) -> None:
+    def test_owner_spaces_are_those_with_records(self, index: NodeIndex) -> None:
         assert index.owner_spaces(ACCOUNT) == frozenset()
         put(index, "one", "two", uri=uri_of("x", "ana"))
         put(index, "three", uri=uri_of("x", "bob"))

@@ -95,7 +95,7 @@ class ConcurrencyTests(IndexBase):
         assert len(near(index)) == 40
 
     @when(SURVIVES_REOPENING)
-    def test_all_is_as_it_was_when_opened_again(self, place: Path) -> None:
+    def test_records_survive_reopening(self, place: Path) -> None:
         with closing(self.open_index(place)) as first:
             first.replace(ACCOUNT, generation(2), cursor=5)
             first.delete([f"{_NODES[0]}#0"])

@@ -466,7 +466,7 @@ class FilterTests(IndexBase):
         for filters in INVALID_FILTERS:
             refused(index, EVERYONE | filters)
 
-    def test_there_is_no_search_without_account_and_owner(self, index: NodeIndex) -> None:
+    def test_a_search_needs_account_and_owner(self, index: NodeIndex) -> None:
         for name in EVERYONE:
             refused(index, {key: value for key, value in EVERYONE.items() if key != name})
 

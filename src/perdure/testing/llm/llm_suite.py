@@ -148,7 +148,7 @@ class LLMSuite(Suite):
             yield llm
 
     @requirement("003-llm-runtime-checkable")
-    def test_it_has_the_shape_of_a_language_model(self, llm: LLM) -> None:
+    def test_it_implements_the_protocol_of_a_language_model(self, llm: LLM) -> None:
         assert isinstance(llm, LLM)
 
     # ---------------------------------------------------------------- JSON
@@ -171,7 +171,9 @@ class LLMSuite(Suite):
 
     @pytest.mark.parametrize("text", MISFITS.values(), ids=MISFITS)
     @requirement("003-llm-complete-json")
-    def test_an_answer_that_does_not_fit_is_none(self, llm: LLM, script: Script, text: str) -> None:
+    def test_an_answer_that_does_not_fit_is_refused(
+        self, llm: LLM, script: Script, text: str
+    ) -> None:
         script.add(Answer(text))
 
         with pytest.raises(AnswerMalformedError, match="Fix: "):
@@ -179,7 +181,7 @@ class LLMSuite(Suite):
 
     @pytest.mark.parametrize("schema", BAD_SCHEMAS.values(), ids=BAD_SCHEMAS)
     @requirement("003-llm-schema-format")
-    def test_a_schema_that_answers_are_not_checked_for_is_refused_unasked(
+    def test_an_unsupported_schema_is_refused_before_a_request(
         self, llm: LLM, script: Script, schema: dict[str, Any]
     ) -> None:
         script.add(json_answer(FITS))
@@ -240,7 +242,7 @@ class LLMSuite(Suite):
 
     @pytest.mark.parametrize(("choice", "reply"), DISOBEDIENT.values(), ids=DISOBEDIENT)
     @requirement("003-llm-tools-choice")
-    def test_a_model_that_does_not_keep_to_the_choice_gives_no_answer(
+    def test_an_answer_against_the_choice_is_refused(
         self, llm: LLM, script: Script, choice: str, reply: Reply
     ) -> None:
         script.add(reply)
@@ -250,7 +252,7 @@ class LLMSuite(Suite):
 
     @pytest.mark.parametrize("tools", BAD_TOOLS.values(), ids=BAD_TOOLS)
     @requirement("003-llm-tool-definition")
-    def test_tools_that_can_not_be_offered_are_refused_unasked(
+    def test_invalid_tools_are_refused_before_a_request(
         self,
         llm: LLM,
         script: Script,
@@ -265,7 +267,7 @@ class LLMSuite(Suite):
     @pytest.mark.parametrize(
         ("tools", "choice"), [(TOOLS, "erase"), ([], "required"), ([], "save")]
     )
-    def test_a_choice_that_there_is_not_is_refused_unasked(
+    def test_an_unknown_choice_is_refused_before_a_request(
         self, llm: LLM, script: Script, tools: list[dict[str, Any]], choice: str
     ) -> None:
         script.add(Answer("No."))
@@ -307,7 +309,7 @@ class LLMSuite(Suite):
 
     @pytest.mark.parametrize("messages", BAD_MESSAGES.values(), ids=BAD_MESSAGES)
     @requirement("003-llm-messages-history")
-    def test_a_conversation_that_not_every_service_takes_is_refused_unasked(
+    def test_an_invalid_conversation_is_refused_before_a_request(
         self,
         llm: LLM,
         script: Script,
@@ -337,7 +339,7 @@ class LLMSuite(Suite):
                 ask()
 
     # ---------------------------------------------------------------- callers
-    def test_what_the_caller_gave_stays_as_it_was(self, llm: LLM, script: Script) -> None:
+    def test_arguments_are_not_changed(self, llm: LLM, script: Script) -> None:
         given = copy.deepcopy((SCHEMA, TOOLS, TALK))
         script.add(json_answer(FITS), Answer("No."))
 
@@ -346,7 +348,7 @@ class LLMSuite(Suite):
 
         assert given == (SCHEMA, TOOLS, TALK)
 
-    def test_what_was_returned_is_the_caller_s_to_change(self, llm: LLM, script: Script) -> None:
+    def test_a_returned_value_can_be_changed(self, llm: LLM, script: Script) -> None:
         script.add(json_answer(FITS), json_answer(FITS))
 
         llm.complete_json(PROMPT, SCHEMA)["what"].append("spaces")

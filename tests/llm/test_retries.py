@@ -1,4 +1,4 @@
-"""What may be otherwise in a moment is tried again, in time and with ever longer waits."""
+"""Temporary failures are retried, within the time limit and with increasing waits."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ HELLO = Request((ChatMessage("user", "Hello."),))
 
 
 class Time:
-    """A clock that only goes on when somebody sleeps."""
+    """A clock that advances only by sleeping."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -81,7 +81,7 @@ def test_waits_differ_so_that_not_all_come_back_at_once(
     assert len(set(time.slept)) == 3
 
 
-def test_a_service_is_left_alone_for_as_long_as_it_asks(
+def test_the_wait_that_a_service_asks_for_is_respected(
     server: Server, asking: LLMClient, time: Time
 ) -> None:
     server.acts.append(fails(429, Retry_After="77"))
