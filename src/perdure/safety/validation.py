@@ -209,10 +209,10 @@ class _Cleaner:
         return self._noted(result)
 
     def block(self, text: str, where: str) -> str:
-        return self._fitted(text, where, clean, MAX_OVERVIEW)
+        return self._fitted(text, MAX_OVERVIEW, lambda part: clean(part, where, self.policy))
 
     def line(self, text: str, where: str) -> str:
-        return self._fitted(text, where, clean_line, MAX_ABSTRACT)
+        return self._fitted(text, MAX_ABSTRACT, lambda part: clean_line(part, where, self.policy))
 
     def metadata(self, given: Mapping[str, JSON]) -> dict[str, JSON]:
         result: dict[str, JSON] = {}
@@ -251,17 +251,9 @@ class _Cleaner:
             )
         return key
 
-    def _fitted(
-        self,
-        text: str,
-        where: str,
-        cleaning: Callable[[str, str, SecretPolicy], CleanText],
-        limit: int,
-    ) -> str:
-        result = cleaning(text, where, self.policy)
-        while len(result.text) > limit:
+    def _fitted(self, text: str, limit: int, cleaned: Callable[[str], CleanText]) -> str:
+        while len((result := cleaned(text)).text) > limit:
             text = shortened(text, len(text) * 3 // 4)
-            result = cleaning(text, where, self.policy)
         return self._noted(result)
 
     def _noted(self, result: CleanText) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any, TypeVar
 from zlib import crc32
 
 from perdure.errors import (
@@ -28,6 +28,7 @@ from perdure.files import Way, set_aside, sync_path
 from perdure.index.filters import stamp_of
 from perdure.index.sqlite import sql
 from perdure.index.sqlite.rows import (
+    IndexChange,
     Row,
     RowCache,
     changes_from,
@@ -39,10 +40,6 @@ from perdure.index.sqlite.rows import (
 from perdure.model.record import NOTED
 from perdure.model.uri import name_of, segment_of
 from perdure.sqlite import DatabaseFile, InMemory
-
-if TYPE_CHECKING:
-    from perdure.index.sqlite.matrix import Matrix
-    from perdure.index.sqlite.rows import IndexChange
 
 LOCK_SUFFIX = ".making"
 UNFINISHED = ".unfinished"
@@ -67,8 +64,8 @@ class AccountDatabase:
     def __init__(self, path: Path, account: str, kind: type[DatabaseFile] = DatabaseFile) -> None:
         self.account = account
         self.path = path
-        self.matrices: dict[int, Matrix] = {}
-        """By dimension."""
+        self.matrices: dict[int, Any] = {}
+        """Each a `matrix.Matrix`, by dimension; that module imports this one."""
         self.row_cache = RowCache()
         self.passage_count: tuple[IndexChange, int] | None = None
         """The number of passages as of a change."""

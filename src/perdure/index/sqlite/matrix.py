@@ -220,35 +220,35 @@ _BEHIND = 8
 
 
 def nearest_rows(
-    file: AccountDatabase, db: sqlite3.Connection, query: bytes, wanted: RowFilter, limit: int
+    database: AccountDatabase, db: sqlite3.Connection, query: bytes, wanted: RowFilter, limit: int
 ) -> ScoredRows:
     """Return the rows of the nearest vectors with their scores, equal scores by id."""
-    matrix = _up_to_date(file, db, len(query))
+    matrix = _up_to_date(database, db, len(query))
     rows, scores = matrix.nearest(query, wanted, limit)
     return best_rows(db, list(zip(rows.tolist(), scores.tolist(), strict=True)), limit)
 
 
-def _up_to_date(file: AccountDatabase, db: sqlite3.Connection, dimension: int) -> Matrix:
-    last = last_change(db, file.account)
-    matrix = file.matrices.get(dimension)
-    if matrix is None or not _follow(file, db, matrix, last):
-        matrix = load(copy_of(file.path, dimension), dimension)
-        if matrix is None or not _follow(file, db, matrix, last):
+def _up_to_date(database: AccountDatabase, db: sqlite3.Connection, dimension: int) -> Matrix:
+    last = last_change(db, database.account)
+    matrix: Matrix | None = database.matrices.get(dimension)
+    if matrix is None or not _follow(database, db, matrix, last):
+        matrix = load(copy_of(database.path, dimension), dimension)
+        if matrix is None or not _follow(database, db, matrix, last):
             columns, vectors = read_rows(db, dimension, 0)
             matrix = Matrix(dimension, last, columns, vectors)
             matrix.behind = len(vectors)
-    file.matrices[dimension] = matrix
+    database.matrices[dimension] = matrix
     return matrix
 
 
 def _follow(
-    file: AccountDatabase, db: sqlite3.Connection, matrix: Matrix, last: IndexChange
+    database: AccountDatabase, db: sqlite3.Connection, matrix: Matrix, last: IndexChange
 ) -> bool:
     """Update a matrix to the last change; return False if the log does not reach back to it."""
     mine = matrix.change
     if mine.is_same(last):
         return True
-    changes = changes_from(db, file.account, mine.seq)
+    changes = changes_from(db, database.account, mine.seq)
     if not changes or not mine.is_same(changes[0]):
         return False
     columns, vectors = read_rows(db, matrix.dimension, mine.rows)
@@ -257,32 +257,32 @@ def _follow(
 
 
 # ---------------------------------------------------------------- the copy
-def update_copy(file: AccountDatabase, dimension: int) -> None:
+def update_copy(database: AccountDatabase, dimension: int) -> None:
     """Write a copy of the vectors, if they are many and no copy is recent."""
-    with file.reading():
-        matrix = file.matrices.get(dimension)
+    with database.reading():
+        matrix: Matrix | None = database.matrices.get(dimension)
         if matrix is None or not _is_worth_it(matrix):
             return
         matrix.behind = 0
         copy = matrix.compact()
     with suppress(OSError):  # the copy is optional
-        remove_unfinished(file.path)
-        save(copy_of(file.path, dimension), copy)
-        _confirm(file, copy)
+        remove_unfinished(database.path)
+        save(copy_of(database.path, dimension), copy)
+        _confirm(database, copy)
 
 
-def _confirm(file: AccountDatabase, copy: Matrix) -> None:
+def _confirm(database: AccountDatabase, copy: Matrix) -> None:
     """Use the copy; remove it if its change was deleted from the log meanwhile.
 
     Deleting an owner changes the log first and removes copies then, so this does the reverse.
     """
-    path = copy_of(file.path, copy.dimension)
-    with file.reading() as db:
-        known = changes_from(db, file.account, copy.change.seq)
+    path = copy_of(database.path, copy.dimension)
+    with database.reading() as db:
+        known = changes_from(db, database.account, copy.change.seq)
         if not known or not copy.change.is_same(known[0]):
             path.unlink(missing_ok=True)
         elif (fresh := load(path, copy.dimension)) is not None:
-            file.matrices[copy.dimension] = fresh
+            database.matrices[copy.dimension] = fresh
 
 
 def _is_worth_it(matrix: Matrix) -> bool:
