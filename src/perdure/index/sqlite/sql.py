@@ -161,30 +161,19 @@ PUT_STAMP = "INSERT OR REPLACE INTO stamps VALUES (?, ?)"
 DROP_STAMP = "DELETE FROM stamps WHERE uri = ?"
 ADD_CHANGE = "INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?)"
 DROP_CHANGES = "DELETE FROM changes WHERE seq <= ?"
+_OF_RECORDS = ("records", "texts", "vectors", "notes", "named")
 REMOVE = (
     *(  # FTS5 needs the text that it removes
         f"INSERT INTO {kind} ({kind}, rowid, text, context) "
         f"SELECT 'delete', row, text, context FROM {kind}_said WHERE row {_ROWS}"
         for kind in KINDS
     ),
-    f"DELETE FROM records WHERE row {_ROWS}",
-    f"DELETE FROM texts WHERE row {_ROWS}",
-    f"DELETE FROM vectors WHERE row {_ROWS}",
-    f"DELETE FROM notes WHERE row {_ROWS}",
-    f"DELETE FROM named WHERE row {_ROWS}",
+    *(f"DELETE FROM {table} WHERE row {_ROWS}" for table in _OF_RECORDS),
 )
 REMOVE_ALL = (
     *(f"INSERT INTO {kind} ({kind}) VALUES ('delete-all')" for kind in KINDS),
-    "DELETE FROM records",
-    "DELETE FROM texts",
-    "DELETE FROM vectors",
-    "DELETE FROM notes",
-    "DELETE FROM named",
-    "DELETE FROM names",
-    "DELETE FROM stamps",
-    "DELETE FROM unlogged",
-    "DELETE FROM changes",
-    "DELETE FROM events",
+    *(f"DELETE FROM {table}" for table in (*_OF_RECORDS, "names", "stamps", "unlogged")),
+    *("DELETE FROM changes", "DELETE FROM events"),
 )
 DROP_UNUSED_NAMES = (
     "DELETE FROM names WHERE name NOT IN ("
