@@ -59,7 +59,7 @@ class VectorIndex(Protocol):
         """Remove every record of an account; return their number."""
 
     def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
-        """Remove the records of `user:{id}` or `agent:{id}`; return their number."""
+        """Remove and count the records of `user:{id}` or `agent:{id}`; else `InvalidValueError`."""
 
 
 @runtime_checkable

@@ -316,7 +316,7 @@ def build_lock(path: Path, *, wait: bool) -> Iterator[bool]:
     try:
         yield True
     finally:
-        path.unlink(missing_ok=True)  # before the release: who waits sees that the file changed
+        path.unlink(missing_ok=True)  # before the release, so that a waiting process sees it
         os.close(descriptor)
 
 

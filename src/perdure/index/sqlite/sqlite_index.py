@@ -173,7 +173,7 @@ class SqliteIndex(Closing):
         self._databases.ask(check_id(account_id, "account"), AccountDatabase.wipe, None)
 
     def build_lock(self, account_id: str, *, wait: bool) -> AbstractContextManager[bool]:
-        """Hold the lock of those who build an account's index; it yields whether it is held."""
+        """Hold the lock for building an account's index; yields whether it is held."""
         self._databases.clear_folder()
         return build_lock(self._lock_of(check_id(account_id, "account")), wait=wait)
 
