@@ -25,8 +25,48 @@ from perdure.testing.index.fixtures import (
 )
 from perdure.testing.requirement import requirement
 
+ONE, TWO, THREE = uri_of("one"), uri_of("two"), uri_of("three")
 
-class ChangeTests(IndexBase):
+
+def passages(uri: str, count: int, text: str = "tea") -> list[IndexRecord]:
+    return [record(f"{uri}#{number}", uri, text) for number in range(count)]
+
+
+ALIKE = (
+    "a",
+    "A",
+    "a|b",
+    "a/b",
+    "a%2Fb",
+    "ab",
+    "a_b",
+    "a%",
+    "a ",
+    "1",
+    "01",
+    unicodedata.normalize("NFC", "é"),
+    unicodedata.normalize("NFD", "é"),
+)
+"""Ids that a careless comparison confuses."""
+
+
+def found_in(index: NodeIndex, account: str) -> list[list[str]]:
+    """Return what all searches find of Ana in an account."""
+    filters = {"account_id": account, "owner_space": "user:ana"}
+    node = uri_of(account=account)
+    return [
+        ids(index.search_by_vector(EAST, filters, 99)),
+        ids(index.search_by_text(["tea"], filters, 99)),
+        ids(index.search_children(node, EAST, filters, 99)),
+    ]
+
+
+def put_in(index: NodeIndex, account: str, *ids_: str) -> None:
+    """Put records with the same ids as in other accounts."""
+    index.upsert([record(id_, uri_of(account=account), "tea") for id_ in ids_])
+
+
+class IndexChangeTests(IndexBase):
     @requirement("003-index-upsert-adds")
     def test_an_upserted_record_is_found(self, index: NodeIndex) -> None:
         index.upsert([record("one", text="some tea")])
@@ -103,15 +143,6 @@ class ChangeTests(IndexBase):
 
         assert near(index) == sorted(alike[1:])
 
-
-ONE, TWO, THREE = uri_of("one"), uri_of("two"), uri_of("three")
-
-
-def passages(uri: str, count: int, text: str = "tea") -> list[IndexRecord]:
-    return [record(f"{uri}#{number}", uri, text) for number in range(count)]
-
-
-class ReplaceTests(IndexBase):
     def test_replacing_a_node_removes_its_earlier_records(self, index: NodeIndex) -> None:
         index.replace(ACCOUNT, {ONE: passages(ONE, 4), TWO: passages(TWO, 2)})
         index.replace(ACCOUNT, {ONE: passages(ONE, 2, "coffee")})
@@ -313,42 +344,6 @@ class ReplaceTests(IndexBase):
         assert index.check("nobody") == []
         assert len(index.search_by_vector(EAST, EVERYONE, 9)) == 4
 
-
-ALIKE = (
-    "a",
-    "A",
-    "a|b",
-    "a/b",
-    "a%2Fb",
-    "ab",
-    "a_b",
-    "a%",
-    "a ",
-    "1",
-    "01",
-    unicodedata.normalize("NFC", "é"),
-    unicodedata.normalize("NFD", "é"),
-)
-"""Ids that a careless comparison confuses."""
-
-
-def found_in(index: NodeIndex, account: str) -> list[list[str]]:
-    """Return what all searches find of Ana in an account."""
-    filters = {"account_id": account, "owner_space": "user:ana"}
-    node = uri_of(account=account)
-    return [
-        ids(index.search_by_vector(EAST, filters, 99)),
-        ids(index.search_by_text(["tea"], filters, 99)),
-        ids(index.search_children(node, EAST, filters, 99)),
-    ]
-
-
-def put_in(index: NodeIndex, account: str, *ids_: str) -> None:
-    """Put records with the same ids as in other accounts."""
-    index.upsert([record(id_, uri_of(account=account), "tea") for id_ in ids_])
-
-
-class TenantTests(IndexBase):
     @requirement("003-index-tenant-filter")
     def test_each_account_finds_its_own_records_only(self, index: NodeIndex) -> None:
         for number, account in enumerate(ALIKE):

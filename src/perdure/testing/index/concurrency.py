@@ -79,66 +79,6 @@ def started(action: Callable[..., None], *args: object) -> BaseProcess:
     return process
 
 
-class ConcurrencyTests(IndexBase):
-    def test_threads_lose_no_record(self, index: NodeIndex) -> None:
-        def put(thread: int) -> None:
-            for number in range(10):
-                index.replace(ACCOUNT, {uri_of(f"t{thread}-{number}"): _one(f"{thread}-{number}")})
-                near(index)
-
-        def _one(id_: str) -> list[IndexRecord]:
-            return [record(id_, uri_of(f"t{id_}"))]
-
-        with ThreadPoolExecutor(4) as threads:
-            list(threads.map(put, range(4)))
-
-        assert len(near(index)) == 40
-
-    @when(SURVIVES_REOPENING)
-    def test_records_survive_reopening(self, place: Path) -> None:
-        with closing(self.open_index(place)) as first:
-            first.replace(ACCOUNT, generation(2), cursor=5)
-            first.delete([f"{_NODES[0]}#0"])
-            first.upsert([record("x", uri_of(account="other"))])
-            first.delete_account_data("other")
-            found = first.search_by_vector(EAST, EVERYONE, 99)
-            stamps = first.stamps(ACCOUNT)
-        with closing(self.open_index(place)) as again:
-            assert again.search_by_vector(EAST, EVERYONE, 99) == found
-            assert len(matching(again, "number2")) == len(found) == 11
-            assert (again.stamps(ACCOUNT), again.cursor(ACCOUNT)) == (stamps, 5)
-            assert again.owner_spaces("other") == frozenset()
-
-    @when(CONCURRENT_PROCESSES)
-    def test_a_reader_meets_whole_changes_only(self, place: Path, index: NodeIndex) -> None:
-        index.replace(ACCOUNT, generation(0), cursor=0)
-        writer = started(write, self.open_index, place, 1, 1)
-        seen = set()
-        while writer.is_alive():
-            vectors = index.search_by_vector(EAST, EVERYONE, 99)
-            assert len({(hit.text, hit.score) for hit in vectors}) == 1
-            number = int(vectors[0].text.removeprefix("number"))
-            assert len(vectors) == len(_NODES) * (1 + number % 3)
-            seen.add(number)
-        finish([writer])
-
-        assert len(seen) > 1
-        assert index.cursor(ACCOUNT) == _GENERATIONS
-        assert index.stamps(ACCOUNT) == {
-            uri: stamp(records) for uri, records in generation(_GENERATIONS).items()
-        }
-
-    @when(CONCURRENT_PROCESSES)
-    def test_writers_wait_for_each_other_and_lose_nothing(
-        self, place: Path, index: NodeIndex
-    ) -> None:
-        near(index)
-        finish([started(fill, self.open_index, place, number) for number in range(_WRITERS)])
-
-        assert len(near(index)) == len(matching(index, "text")) == _WRITERS * _WRITES
-        assert index.check(ACCOUNT) == []
-
-
 _TIMES = ("2026-01-01T00:00:00Z", "2026-02-01T00:00:00+02:00", "2026-02-01T00:00:00Z")
 _WORDS = ("tea", "teas", "Café", "cafe", "tea-pot", "pot", "of", "the", "x")
 _IDS = [f"id{number}" for number in range(8)]
@@ -313,7 +253,65 @@ def _scores_differ_by(some: list[SeedHit], others: list[SeedHit]) -> float:
     return max((abs(one.score - other.score) for one, other in pairs), default=0.0)
 
 
-class MachineTests(IndexBase):
+class IndexConcurrencyTests(IndexBase):
+    def test_threads_lose_no_record(self, index: NodeIndex) -> None:
+        def put(thread: int) -> None:
+            for number in range(10):
+                index.replace(ACCOUNT, {uri_of(f"t{thread}-{number}"): _one(f"{thread}-{number}")})
+                near(index)
+
+        def _one(id_: str) -> list[IndexRecord]:
+            return [record(id_, uri_of(f"t{id_}"))]
+
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(put, range(4)))
+
+        assert len(near(index)) == 40
+
+    @when(SURVIVES_REOPENING)
+    def test_records_survive_reopening(self, place: Path) -> None:
+        with closing(self.open_index(place)) as first:
+            first.replace(ACCOUNT, generation(2), cursor=5)
+            first.delete([f"{_NODES[0]}#0"])
+            first.upsert([record("x", uri_of(account="other"))])
+            first.delete_account_data("other")
+            found = first.search_by_vector(EAST, EVERYONE, 99)
+            stamps = first.stamps(ACCOUNT)
+        with closing(self.open_index(place)) as again:
+            assert again.search_by_vector(EAST, EVERYONE, 99) == found
+            assert len(matching(again, "number2")) == len(found) == 11
+            assert (again.stamps(ACCOUNT), again.cursor(ACCOUNT)) == (stamps, 5)
+            assert again.owner_spaces("other") == frozenset()
+
+    @when(CONCURRENT_PROCESSES)
+    def test_a_reader_meets_whole_changes_only(self, place: Path, index: NodeIndex) -> None:
+        index.replace(ACCOUNT, generation(0), cursor=0)
+        writer = started(write, self.open_index, place, 1, 1)
+        seen = set()
+        while writer.is_alive():
+            vectors = index.search_by_vector(EAST, EVERYONE, 99)
+            assert len({(hit.text, hit.score) for hit in vectors}) == 1
+            number = int(vectors[0].text.removeprefix("number"))
+            assert len(vectors) == len(_NODES) * (1 + number % 3)
+            seen.add(number)
+        finish([writer])
+
+        assert len(seen) > 1
+        assert index.cursor(ACCOUNT) == _GENERATIONS
+        assert index.stamps(ACCOUNT) == {
+            uri: stamp(records) for uri, records in generation(_GENERATIONS).items()
+        }
+
+    @when(CONCURRENT_PROCESSES)
+    def test_writers_wait_for_each_other_and_lose_nothing(
+        self, place: Path, index: NodeIndex
+    ) -> None:
+        near(index)
+        finish([started(fill, self.open_index, place, number) for number in range(_WRITERS)])
+
+        assert len(near(index)) == len(matching(index, "text")) == _WRITERS * _WRITES
+        assert index.check(ACCOUNT) == []
+
     def test_any_sequence_of_verbs_answers_as_the_index_in_memory_does(self) -> None:
         machine = type("Machine", (IndexMachine,), {"open_index": self.open_index})
         run_state_machine_as_test(

@@ -8,20 +8,10 @@ class TestMyIndex(IndexSuite):
         return MyIndex(place / "index")
 """
 
-from perdure.testing.index.changes import ChangeTests, ReplaceTests, TenantTests
-from perdure.testing.index.concurrency import ConcurrencyTests, MachineTests
-from perdure.testing.index.searches import ChildrenTests, FilterTests, TextTests, VectorTests
+from perdure.testing.index.changes import IndexChangeTests
+from perdure.testing.index.concurrency import IndexConcurrencyTests
+from perdure.testing.index.searches import IndexSearchTests
 
 
-class IndexSuite(
-    ChangeTests,
-    VectorTests,
-    ChildrenTests,
-    TextTests,
-    FilterTests,
-    TenantTests,
-    ReplaceTests,
-    MachineTests,
-    ConcurrencyTests,
-):
+class IndexSuite(IndexSearchTests, IndexChangeTests, IndexConcurrencyTests):
     """All tests of an index."""

@@ -29,7 +29,63 @@ from perdure.testing.index.fixtures import (
 from perdure.testing.requirement import requirement
 
 
-class VectorTests(IndexBase):
+def put_texts(index: NodeIndex, **texts: str) -> None:
+    index.upsert([record(id_, text=text) for id_, text in texts.items()])
+
+
+FILED = ("context_type", "category", "session_id", "project", "parent_uri")
+MARCH = "2026-03-01T00:00:00+00:00"
+INVALID_FILTERS: tuple[dict[str, JSON], ...] = (
+    {"colour": "red"},
+    {"valid_from": MARCH},
+    {"Category": "x"},
+    {"category": None},
+    {"category": True},
+    {"category": {"in": ["x"]}},
+    {"category": ["x", ["y"]]},
+    {"category": ["x", None]},
+    {"level": True},
+    {"level": "1"},
+    {"level": 3},
+    {"valid_at": "yesterday"},
+    {"valid_at": "2026-03-01T00:00:00"},
+    {"valid_at": 5},
+    {"owner_space": []},
+    {"owner_space": None},
+    {"account_id": ["acme"]},
+    {"account_id": ""},
+)
+INVALID_RECORD_FILTERS: tuple[dict[str, JSON], ...] = (
+    {"colour": "red"},
+    {"category": None},
+    {"category": ["x", "y"]},
+    {"session_id": 5},
+    {"valid_from": "2026-03-01"},
+    {"valid_until": ""},
+)
+
+
+def found(index: NodeIndex, **filters: JSON) -> list[str]:
+    """Return what all searches find, by id; they must agree."""
+    by_vector, by_text, below = found_by_any(index, "tea", EVERYONE | filters, 100)
+    assert sorted(by_vector) == sorted(by_text) == sorted(below)
+    return sorted(by_vector)
+
+
+def put_filed(index: NodeIndex, **filed: dict[str, JSON]) -> None:
+    index.upsert([record(id_, text="tea", filters=each) for id_, each in filed.items()])
+
+
+def refused(index: NodeIndex, filters: dict[str, JSON]) -> None:
+    with pytest.raises(InvalidValueError, match="Fix: "):
+        index.search_by_vector(EAST, filters, 9)
+    with pytest.raises(InvalidValueError, match="Fix: "):
+        index.search_by_text(["tea"], filters, 9)
+    with pytest.raises(InvalidValueError, match="Fix: "):
+        index.search_children(uri_of(), EAST, filters, 9)
+
+
+class IndexSearchTests(IndexBase):
     @requirement("003-index-search-hits")
     def test_a_hit_has_the_fields_of_its_record(self, index: NodeIndex) -> None:
         payload = {"title": "Tabs", "lines": [1, 2.5, None], "more": {"is": True}}
@@ -110,8 +166,6 @@ class VectorTests(IndexBase):
             with pytest.raises(InvalidValueError, match="Fix: "):
                 index.search_children(uri_of(), vector, EVERYONE, top_k)
 
-
-class ChildrenTests(IndexBase):
     @requirement("003-index-children-immediate", "003-index-children-mandatory")
     def test_below_a_folder_are_the_abstracts_and_overviews_of_what_is_in_it(
         self, index: NodeIndex
@@ -157,12 +211,6 @@ class ChildrenTests(IndexBase):
         with pytest.raises(InvalidValueError, match="Fix: "):
             index.search_children("no place", EAST, EVERYONE, 9)
 
-
-def put_texts(index: NodeIndex, **texts: str) -> None:
-    index.upsert([record(id_, text=text) for id_, text in texts.items()])
-
-
-class TextTests(IndexBase):
     def test_one_of_the_words_is_enough(self, index: NodeIndex) -> None:
         put_texts(index, a="green tea", b="black coffee", c="cold milk")
 
@@ -327,51 +375,6 @@ class TextTests(IndexBase):
         with pytest.raises(InvalidValueError, match="Fix: "):
             index.search_by_text(["a"], EVERYONE, -1)
 
-
-FILED = ("context_type", "category", "session_id", "project", "parent_uri")
-MARCH = "2026-03-01T00:00:00+00:00"
-INVALID_FILTERS: tuple[dict[str, JSON], ...] = (
-    {"colour": "red"},
-    {"valid_from": MARCH},
-    {"Category": "x"},
-    {"category": None},
-    {"category": True},
-    {"category": {"in": ["x"]}},
-    {"category": ["x", ["y"]]},
-    {"category": ["x", None]},
-    {"level": True},
-    {"level": "1"},
-    {"level": 3},
-    {"valid_at": "yesterday"},
-    {"valid_at": "2026-03-01T00:00:00"},
-    {"valid_at": 5},
-    {"owner_space": []},
-    {"owner_space": None},
-    {"account_id": ["acme"]},
-    {"account_id": ""},
-)
-INVALID_RECORD_FILTERS: tuple[dict[str, JSON], ...] = (
-    {"colour": "red"},
-    {"category": None},
-    {"category": ["x", "y"]},
-    {"session_id": 5},
-    {"valid_from": "2026-03-01"},
-    {"valid_until": ""},
-)
-
-
-def found(index: NodeIndex, **filters: JSON) -> list[str]:
-    """Return what all searches find, by id; they must agree."""
-    by_vector, by_text, below = found_by_any(index, "tea", EVERYONE | filters, 100)
-    assert sorted(by_vector) == sorted(by_text) == sorted(below)
-    return sorted(by_vector)
-
-
-def put_filed(index: NodeIndex, **filed: dict[str, JSON]) -> None:
-    index.upsert([record(id_, text="tea", filters=each) for id_, each in filed.items()])
-
-
-class FilterTests(IndexBase):
     @requirement("003-index-search-filters")
     def test_only_what_is_filed_under_a_value_is_found(self, index: NodeIndex) -> None:
         for name in FILED:
@@ -474,12 +477,3 @@ class FilterTests(IndexBase):
         for filed in INVALID_RECORD_FILTERS:
             with pytest.raises(InvalidValueError, match="Fix: "):
                 index.upsert([record("one", vector=NORTH, filters=filed)])
-
-
-def refused(index: NodeIndex, filters: dict[str, JSON]) -> None:
-    with pytest.raises(InvalidValueError, match="Fix: "):
-        index.search_by_vector(EAST, filters, 9)
-    with pytest.raises(InvalidValueError, match="Fix: "):
-        index.search_by_text(["tea"], filters, 9)
-    with pytest.raises(InvalidValueError, match="Fix: "):
-        index.search_children(uri_of(), EAST, filters, 9)
