@@ -49,7 +49,7 @@ from perdure.engine.learn.remember import Cited
 from perdure.engine.learn.statements import cid_of, statements
 from perdure.engine.recall.packing import tokens_in
 from perdure.errors import PerdureError
-from perdure.harness.projects import identity_at
+from perdure.harness.project import identity_at
 from perdure.model.speech import Kind, speech_of
 from perdure.model.uri import Uri
 from perdure.model.values import shortened

@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import median
 
 from perdure.app import Context, open_log
-from perdure.app.opening import import_memory
+from perdure.app.open import import_memory
 from perdure.artifacts import ArtifactStore, IndexState, Literal
 from perdure.context.nodes import Nodes
 from perdure.model import ContextNode

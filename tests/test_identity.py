@@ -397,7 +397,7 @@ def test_power_that_fails_after_separate_wrote_the_note_loses_no_version(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("perdure.app.identity._remember", fail)
+        patch.setattr("perdure.app.identity._write_record", fail)
         copied.run("store", "separate", str(copied.store))
 
     assert copied.id != vaulted.id

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from perdure.app import open_context
-from perdure.app.embedding import reopened
+from perdure.app.providers import reopen_embedder
 from perdure.config import load_config
 from perdure.engine.importing.contract import Format
 from perdure.engine.index_folders import kept_settings
@@ -171,7 +171,7 @@ def test_an_installed_embedder_is_opened_again_with_the_settings_of_its_index(
 
     (kept,) = config.parent.rglob("embedder.json")
 
-    again = reopened(kept_settings(kept.parent), load_config(os.environ))
+    again = reopen_embedder(kept_settings(kept.parent), load_config(os.environ))
     assert type(again) is sys.modules["acme"].Acme
     assert again.dimension == 64
 

@@ -170,7 +170,7 @@ def open(  # noqa: PLR0913 - a name for each
     Close the memory, or use it in a `with`.
     """
     from perdure.app import caller_for, open_memory  # noqa: PLC0415 - see exports
-    from perdure.app.projects import identity_named  # noqa: PLC0415 - see exports
+    from perdure.app.project_state import identity_named  # noqa: PLC0415 - see exports
 
     named = {} if home is None else {"PERDURE_HOME": str(Path(home).expanduser().absolute())}
     environ = {**os.environ, **named}

@@ -14,7 +14,7 @@ import pytest
 
 from perdure.agents.entries import COMMANDS
 from perdure.agents.hooks import home_of
-from perdure.agents.pending import Pending, locked
+from perdure.agents.pending import PendingSessions, capture_lock
 from tests.clients.models import Call, Model, Turn, serving
 
 PERDURE = str(Path(sys.executable).with_name("perdure"))
@@ -206,11 +206,11 @@ class Client:
         until = time.time() + _SECONDS
         time.sleep(0.5)  # a hook that the agent does not wait for begins
         while time.time() < until:
-            with locked(home) as is_free:
-                if is_free and not Pending(home) and not self._drains():
+            with capture_lock(home) as is_free:
+                if is_free and not PendingSessions(home) and not self._drains():
                     return
             time.sleep(0.2)
-        raise AssertionError(f"sessions still wait to be kept: {list(Pending(home))}")
+        raise AssertionError(f"sessions still wait to be kept: {list(PendingSessions(home))}")
 
     def _drains(self) -> bool:
         """Whether a process of this user keeps sessions, or asks a model about them."""

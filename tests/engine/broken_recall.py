@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perdure.app.embedding import reopened
+from perdure.app.providers import reopen_embedder
 from perdure.artifacts import ArtifactStore, IndexState
 from perdure.config import Config, EmbeddingSettings
 from perdure.context.reading import NodeReader, Stored
@@ -548,9 +548,9 @@ def trusts_what_others_can_write(patch: Patch) -> None:
 def asks_endpoints_that_were_left(patch: Patch) -> None:
     def anyhow(settings: EmbeddingSettings, config: Config) -> Embedder:
         named = replace(config.embedding, base_url=settings.base_url)
-        return reopened(settings, replace(config, embedding=named))
+        return reopen_embedder(settings, replace(config, embedding=named))
 
-    patch.setattr("perdure.app.embedding.reopened", anyhow)
+    patch.setattr("perdure.app.providers.reopen_embedder", anyhow)
 
 
 def builds_beside_others(patch: Patch) -> None:

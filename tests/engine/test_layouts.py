@@ -10,7 +10,7 @@ import pytest
 import perdure
 from perdure import Memory, WatchKind
 from perdure.app import import_memory
-from perdure.app.relayout import change_layout
+from perdure.app.migration import change_layout
 from perdure.artifacts import CID
 from perdure.errors import NodeNotFoundError, StorageFaultError
 from perdure.storage.content import Change

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import perdure
 from perdure import Memory, ProjectError
 from perdure.app import import_memory
-from perdure.harness.projects import identity_at, resolve_project
+from perdure.harness.project import identity_at, resolve_project
 from perdure.model.aliases import Aliases, Identity
 from tests.engine.killing import killed
 from tests.harness.conftest import git

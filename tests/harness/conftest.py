@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from perdure.app.projects import ProjectState, open_project, open_state
+from perdure.app.project_state import ProjectState, open_project, open_state
 from perdure.config import load_config
-from perdure.harness.projects import Project
+from perdure.harness.project import Project
 from perdure.storage import StorageBackend, select_backend
 
 BACKENDS = ("device-local", "vault")

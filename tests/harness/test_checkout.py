@@ -15,8 +15,8 @@ import pytest
 
 from perdure.harness import spans
 from perdure.harness.ancestry import Ancestry
-from perdure.harness.checkout import WorkingTree, working_tree
-from perdure.harness.projects import Checkout
+from perdure.harness.project import GitCheckout
+from perdure.harness.working_tree import WorkingTree, working_tree
 from perdure.model.anchors import (
     CHANGED,
     FRESH,
@@ -829,7 +829,7 @@ def test_a_damaged_file_of_answers_is_made_again(root: Path, tmp_path: Path, tex
 def test_an_index_that_is_compressed_is_not_searched(root: Path) -> None:
     git(root, "update-index", "--index-version", "4")
 
-    assert not Ancestry(Checkout(root / ".git", root / ".git"), None).can_search
+    assert not Ancestry(GitCheckout(root / ".git", root / ".git"), None).can_search
 
 
 # ---------------------------------------------------------------- words

@@ -9,8 +9,8 @@ import pytest
 from perdure.app.setup import set_state_mode
 from perdure.config import Config, load_config
 from perdure.errors import ConfigError, StateModeError, StateUnavailableError
-from perdure.harness.state import BACKEND, LOCAL, Device, marked_mode, state_mode
-from perdure.harness.state_writing import mark_mode
+from perdure.harness.state_files import BACKEND, LOCAL, Device, marked_mode, state_mode
+from perdure.harness.state_writer import mark_mode
 from perdure.testing.requirement import requirement
 from tests.harness.conftest import Machine
 

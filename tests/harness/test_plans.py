@@ -4,7 +4,7 @@ import pytest
 
 from perdure.errors import ActivePlanError, HarnessError, PlanNameError
 from perdure.harness.plans import DEFAULT, list_plans, named_plan, resolve_active_plan, tasks_in
-from perdure.harness.state_writing import clear_plan, start_plan, switch_plan
+from perdure.harness.state_writer import clear_plan, start_plan, switch_plan
 from perdure.testing.requirement import requirement
 from tests.harness.conftest import Machine, git
 

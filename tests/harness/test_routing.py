@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.errors import ConfigError, ProjectError, StorageSelectionError
-from perdure.harness import projects
-from perdure.harness.projects import (
+from perdure.harness import project
+from perdure.harness.project import (
     Project,
     head_at,
     identity_of,
@@ -180,7 +180,7 @@ class TestSlug:
         for folder in ("a/api", "b/api", "tmp"):
             (tmp_path / folder).mkdir(parents=True)
         monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
-        monkeypatch.setattr(projects, "_TEMPORARY", str(tmp_path / "tmp"))
+        monkeypatch.setattr(project, "_TEMPORARY", str(tmp_path / "tmp"))
 
         one, other = slug_at(tmp_path / "a" / "api"), slug_at(tmp_path / "b" / "api")
 

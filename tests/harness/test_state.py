@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 import perdure
-from perdure.app.opening import open_recorded
-from perdure.app.projects import changing_state
-from perdure.app.relayout import change_layout
+from perdure.app.migration import change_layout
+from perdure.app.open import open_recorded
+from perdure.app.project_state import edit_state
 from perdure.context.layouts.notefile import compose
 from perdure.errors import (
     ConcurrentModificationError,
@@ -16,9 +16,9 @@ from perdure.errors import (
     NotTextError,
     StateUnavailableError,
 )
-from perdure.harness import state_writing
-from perdure.harness.projects import Project, resolve_project
-from perdure.harness.state import (
+from perdure.harness import state_writer
+from perdure.harness.project import Project, resolve_project
+from perdure.harness.state_files import (
     Device,
     harness_state_dir,
     names_in,
@@ -26,7 +26,7 @@ from perdure.harness.state import (
     read_in,
     read_state_file,
 )
-from perdure.harness.state_writing import write_state_file
+from perdure.harness.state_writer import write_state_file
 from perdure.storage import (
     ABSENT,
     Capabilities,
@@ -239,7 +239,7 @@ class TestWriting:
         def fails(*_: object) -> None:
             raise OSError(28, "no space")
 
-        monkeypatch.setattr(state_writing, "atomic_write", fails)
+        monkeypatch.setattr(state_writer, "atomic_write", fails)
         with pytest.raises(OSError, match="the disk or the quota is full"):
             write_state_file(project, device(machine), FILE, DIFFERENT)
         left = {path.name for path in (machine.root / ".harness").iterdir()}
@@ -306,7 +306,7 @@ class TestLayouts:
     def test_it_is_no_memory_and_stays_where_it_is_in_each_layout(self, vaulted: Machine) -> None:
         with perdure.open(home=vaulted.home) as memory:
             memory.save("Prefers tabs.", category="preference", slug="tabs")
-        with changing_state(vaulted.environ, str(vaulted.root)) as opened:
+        with edit_state(vaulted.environ, str(vaulted.root)) as opened:
             write_state_file(opened.project, opened.device, FILE, TEXT)
             file = Path(path_in(opened.place, FILE))
         with perdure.open(home=vaulted.home) as memory:

@@ -14,12 +14,12 @@ import pytest
 
 import perdure
 import perdure.process
-from perdure.app.reading import open_to_read
+from perdure.app.memory_reader import open_reader
 from perdure.context.layouts.notes import ABOUT
 from perdure.errors import AccessRefusedError, StorageUnavailableError
 from perdure.index.account import schema
 from perdure.process import offer_save_here, recall_here, state_path
-from perdure.process.searching import open_index
+from perdure.process.project_search import open_index
 from perdure.sqlite import DatabaseFile, ReadOnlyFile
 from perdure.storage import Locator, StorageBackend
 from perdure.storage.personal import Authorisation
@@ -211,7 +211,7 @@ class TestBites:
 class TestWrapper:
     @pytest.fixture
     def backend(self, here: Here) -> StorageBackend:
-        return open_to_read(os.environ).backend
+        return open_reader(os.environ).backend
 
     @requirement("002-writes-nothing")
     def test_every_verb_that_writes_is_refused(self, backend: StorageBackend, here: Here) -> None:
@@ -261,7 +261,7 @@ class TestWrapper:
 
 class TestDatabases:
     def test_one_that_is_read_only_can_not_be_changed(self, full: Here) -> None:
-        index, _, _ = open_index(open_to_read(os.environ))
+        index, _, _ = open_index(open_reader(os.environ))
         try:
             with pytest.raises(AccessRefusedError, match="opened to be read only"):
                 index.delete_account_data("local")
@@ -301,7 +301,7 @@ WRITERS = {
     "perdure.artifacts.store",
     "perdure.engine.memory",
     "perdure.engine.worker",
-    "perdure.harness.state_writing",
+    "perdure.harness.state_writer",
     "perdure.storage.batch",
     "perdure.storage.history",
     "perdure.storage.joint",

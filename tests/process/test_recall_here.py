@@ -11,12 +11,12 @@ import pytest
 
 import perdure
 from perdure.app import open_context
-from perdure.app.walking import MOST_WALKED
+from perdure.app.memory_reader import WALK_LIMIT
 from perdure.engine.recall.packing import tokens_in
 from perdure.model import ContextNode
 from perdure.process import recall_here
-from perdure.process.here import recalled
-from perdure.process.notes import PHASES
+from perdure.process.here import recall_with_reason
+from perdure.process.phase_notes import PHASES
 from perdure.testing.requirement import requirement
 from tests.harness.conftest import named_project
 from tests.process.conftest import PROJECT, Here, Told
@@ -233,14 +233,14 @@ class TestFreshness:
     ) -> None:
         here.save("We chose SQLite.", slug="database", project=PROJECT)
         before = recall_here(here.context)
-        monkeypatch.setattr("perdure.process.notes.RULES", 999)
+        monkeypatch.setattr("perdure.process.phase_notes.RULES", 999)
         asked: list[str] = []
 
         def anew(_reading: object, _project: str, uri: str) -> str:
             asked.append(uri)
             return "anew"
 
-        monkeypatch.setattr("perdure.app.walking.entry_of", anew)
+        monkeypatch.setattr("perdure.app.memory_reader.entry_for", anew)
 
         assert recall_here(here.context) != before
         assert asked == ["ctx://local/users/ana/memories/decision/database"]
@@ -405,17 +405,17 @@ class TestContext:
 def test_no_more_nodes_are_walked_than_somebody_can_wait_for(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("perdure.app.walking.MOST_WALKED", 2)
+    monkeypatch.setattr("perdure.app.memory_reader.WALK_LIMIT", 2)
     notes: list[Told] = [(f"Choice {n}.", "decision", {"project": PROJECT}) for n in range(4)]
     here.save_all(*notes)
     for path in here.machine.home.glob("histories/*/index"):
         path.rename(here.machine.place / "away")
 
-    told = recalled(here.context, None, None)
+    told = recall_with_reason(here.context, None, None)
 
     assert told.markdown.count("Choice") == 1  # the folder of the project is looked at too
     assert "Fix: run `perdure index rebuild`" in told.reason
-    assert MOST_WALKED == 5_000
+    assert WALK_LIMIT == 5_000
 
 
 class TestReasons:
@@ -427,9 +427,9 @@ class TestReasons:
         here.save("We chose SQLite.", project=PROJECT)
         for number in range(3):
             write(here, f"ctx://local/resources/projects/{PROJECT}/n{number}", "Tabs.")
-        monkeypatch.setattr("perdure.process.notes.MOST_WAITING", 1)
+        monkeypatch.setattr("perdure.process.phase_notes.MOST_WAITING", 1)
 
-        told = recalled(here.context, None, None)
+        told = recall_with_reason(here.context, None, None)
 
         assert "We chose SQLite." in told.markdown
         assert told.reason.startswith("more than 1 changes are not in the index yet. Fix: ")
@@ -442,7 +442,7 @@ class TestReasons:
             path.rename(here.machine.place / "away")
         monkeypatch.setattr("perdure.engine.indexing.FEW", 0)
 
-        told = recalled(here.context, "SQLite", None)
+        told = recall_with_reason(here.context, "SQLite", None)
 
         assert told.markdown == ""
         assert told.reason == "there is no index yet. Fix: run `perdure index rebuild`."
@@ -452,7 +452,7 @@ class TestReasons:
         config = here.machine.home / "config.toml"
         config.write_text(config.read_text().replace('"none"', '"minilm"'))
 
-        told = recalled(here.context, "SQLite", None)
+        told = recall_with_reason(here.context, "SQLite", None)
 
         assert "We chose SQLite." in told.markdown
         assert "only words were compared: " in told.reason

@@ -6,7 +6,7 @@ import pytest
 
 from perdure.errors import ActivePlanError
 from perdure.harness.plans import named_plan
-from perdure.harness.state_writing import start_plan
+from perdure.harness.state_writer import start_plan
 from perdure.process import state_path
 from perdure.testing.requirement import requirement
 from tests.harness.test_plans import UNSAFE

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from perdure.app import condition, find_history, open_context
+from perdure.app import find_history, health, open_context
 from perdure.storage.lock.mutex import Signature
 from tests.index.minilm_cache import installed_model
 from tests.surfaces.nodes import one, perdure, told
@@ -186,7 +186,7 @@ def test_a_model_that_was_changed_fails(home: Path) -> None:
 
 
 def test_extras_that_are_missing_are_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(condition, "_is_installed", lambda name: name != "cryptography")
+    monkeypatch.setattr(health, "_is_installed", lambda name: name != "cryptography")
 
     line = next(line for line in told("doctor", "--all").splitlines() if line[5:11] == "extras")
     assert "not installed: " in line
@@ -243,7 +243,7 @@ def test_who_wants_words_alone_is_told_so(home: Path) -> None:
     (home / "config.toml").write_text('[embedding]\nprovider = "none"\n')
 
     assert (levels()["recall"], levels()["config"]) == ("ok", "ok")
-    assert "as you chose" in told("doctor", "--all")
+    assert "as configured" in told("doctor", "--all")
 
 
 def test_a_backend_for_texts_alone_is_no_failure(home: Path) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from perdure.agents.checkup import trusted_hash
-from perdure.agents.pending import note
-from perdure.agents.runs import KEPT, Run, record_run
+from perdure.agents.hook_log import CAPTURED, HookRun, record_run
+from perdure.agents.pending import log_error
 from tests.surfaces.nodes import perdure, told
 
 
@@ -69,7 +69,7 @@ def test_a_hook_that_was_removed_is_named(home: Path) -> None:
 def test_hooks_that_a_plug_in_runs_are_not_missing(home: Path) -> None:
     told("install", "claude-code", "--yes")
     edited(home / ".claude" / "settings.json", lambda text: text["hooks"].pop("Stop"))
-    record_run(home / ".perdure", "claude-code", "stop", Run("s"))
+    record_run(home / ".perdure", "claude-code", "stop", HookRun("s"))
 
     assert found()["hooks"][0] == "ok"
 
@@ -143,7 +143,7 @@ class TestTrust:
 class TestRuns:
     def test_it_says_how_hooks_ran(self, home: Path) -> None:
         for number in range(100):
-            run = Run("s", float(number), number * 2.0, number * 10)
+            run = HookRun("s", float(number), number * 2.0, number * 10)
             record_run(home / ".perdure", "claude-code", "session-start", run)
 
         level, message = found()["session-start"]
@@ -152,7 +152,7 @@ class TestRuns:
         assert "at most 990 bytes of 9,000, cap 10,000 characters" in message
 
     def test_a_hook_that_was_ended_for_lateness_is_named(self, home: Path) -> None:
-        record_run(home / ".perdure", "claude-code", "stop", Run("s", late=True))
+        record_run(home / ".perdure", "claude-code", "stop", HookRun("s", late=True))
 
         level, message = found()["stop"]
         assert (level, "1 ended for lateness. Fix:" in message) == ("warn", True)
@@ -160,20 +160,20 @@ class TestRuns:
     def test_sessions_that_are_not_kept_are_named(self, home: Path) -> None:
         then = time.time() - 7_200
         for session in ("a", "b"):
-            run = Run(session, time=then)
+            run = HookRun(session, time=then)
             record_run(home / ".perdure", "claude-code", "user-prompt-submit", run)
         level, message = found()["capture"]
         assert (level, "its stop hook did not run. Fix:" in message) == ("fail", True)
 
-        record_run(home / ".perdure", "claude-code", KEPT, Run("a"))
+        record_run(home / ".perdure", "claude-code", CAPTURED, HookRun("a"))
         assert found()["capture"] == ("ok", "a session was last kept just now")
 
     def test_errors_since_then_are_named(self, home: Path) -> None:
-        record_run(home / ".perdure", "claude-code", KEPT, Run("a", time=time.time() - 60))
-        record_run(home / ".perdure", "claude-code", "stop", Run("a"))
+        record_run(home / ".perdure", "claude-code", CAPTURED, HookRun("a", time=time.time() - 60))
+        record_run(home / ".perdure", "claude-code", "stop", HookRun("a"))
         assert "errors" not in found()
-        note(home / ".perdure", "claude-code stop: OSError: no space")
-        note(home / ".perdure", "codex stop: OSError: other")
+        log_error(home / ".perdure", "claude-code stop: OSError: no space")
+        log_error(home / ".perdure", "codex stop: OSError: other")
 
         level, message = found()["errors"]
         assert (level, "1 since, the last: " in message, "no space" in message) == (

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from perdure.app import setup
-from perdure.app.setup import PROBED, TEMPLATE
+from perdure.app.setup import PROBE_TEXT, TEMPLATE
 from perdure.config import ConfigFile, load_config
 from perdure.errors import (
     ConcurrentModificationError,
@@ -145,7 +145,7 @@ def test_a_vault_may_be_named_from_here(
 
 def test_what_a_crash_left_is_cleared(config: Path, vault: Path) -> None:
     (vault / ".perdure-init").mkdir()
-    (vault / ".perdure-init" / "check.md").write_text(PROBED)
+    (vault / ".perdure-init" / "check.md").write_text(PROBE_TEXT)
 
     told("init", "--vault", str(vault))
 
@@ -205,7 +205,7 @@ def test_what_says_otherwise_is_changed_by_force_only(config: Path, vault: Path)
     given(config, mine)
 
     error = refusal("init", "--vault", str(vault))
-    assert "line 2: backend in [storage] is another already" in str(error)
+    assert "line 2: backend in [storage] has another value" in str(error)
     assert config.read_bytes() == mine.encode()
 
     told("init", "--vault", str(vault), "--force")
@@ -291,7 +291,7 @@ def test_a_crash_leaves_the_old_config_or_the_new(
             reached = (step, bool(old)) not in {("link", True), ("replace", False)}
             if reached:
                 with pytest.raises(KeyboardInterrupt):
-                    setup.put(file, "# new\n")
+                    setup.write_config(file, "# new\n")
                 assert not config.exists() or config.read_text() in {old, "# new\n"}
         assert [path.name for path in config.parent.iterdir() if path != config] == []
 
@@ -300,9 +300,9 @@ def test_an_edit_that_came_meanwhile_is_not_overwritten(config: Path) -> None:
     given(config, "# mine, and newer\n")
 
     with pytest.raises(ConcurrentModificationError, match=r"left as it is.*Fix: "):
-        setup.put(ConfigFile(config, "# mine\n"), "# new\n")
+        setup.write_config(ConfigFile(config, "# mine\n"), "# new\n")
     with pytest.raises(ConcurrentModificationError):
-        setup.put(ConfigFile(config, ""), "# new\n")
+        setup.write_config(ConfigFile(config, ""), "# new\n")
     assert config.read_text() == "# mine, and newer\n"
 
 
@@ -352,7 +352,7 @@ def test_what_nobody_can_splice_is_refused_by_name(config: Path) -> None:
     file = ConfigFile(config, "storage = {backend = 'device-local'}\n")
 
     with pytest.raises(ConfigError, match=r"Fix: set path = \"/x\" in \[storage.vault\] yourself"):
-        setup.edited(file, {("storage", "vault", "path"): "/x"})
+        setup.edit_config(file, {("storage", "vault", "path"): "/x"})
 
 
 def test_several_who_set_up_at_once_agree(config: Path, vault: Path, tmp_path: Path) -> None:

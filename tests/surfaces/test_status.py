@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from perdure.app import condition, find_history, open_context
+from perdure.app import find_history, health, open_context
 from tests.surfaces.nodes import one, perdure, told
 
 PARTS = [
@@ -214,7 +214,7 @@ def test_of_very_many_files_it_says_how_much_the_first_take(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = status("--exact")[1]["disk"]["source"]
-    monkeypatch.setattr(condition, "_MOST_FILES", 3)
+    monkeypatch.setattr(health, "_FILE_LIMIT", 3)
 
     part = status()[1]["disk"]["source"]
 
@@ -231,7 +231,7 @@ def test_resources_and_skills_are_counted(folder: Path, monkeypatch: pytest.Monk
     assert (nodes["resources"], nodes["more_resources"]) == (2, False)
     assert nodes["categories"]["skills"] == 1
 
-    monkeypatch.setattr(condition, "_MOST_RESOURCES", 1)
+    monkeypatch.setattr(health, "_RESOURCE_LIMIT", 1)
     nodes = status()[1]["nodes"]
     assert (nodes["resources"], nodes["more_resources"]) == (1, True)
     assert "more than 1 resource" in told("status")

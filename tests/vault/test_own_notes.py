@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 import perdure
 from perdure import Memory
-from perdure.app.relayout import change_layout
-from perdure.app.setup import begin
+from perdure.app.migration import change_layout
+from perdure.app.setup import init_home
 from perdure.dataclass import replace
 from perdure.errors import AccessRefusedError
 from perdure.model import Role
@@ -266,7 +266,7 @@ def test_the_owner_of_a_vault_is_the_same_on_a_machine_with_another_login(
         monkeypatch.setenv(name, "bob")
     monkeypatch.setenv("PERDURE_HOME", str(home))
 
-    begun = begin(dict(os.environ), vault=str(synced))
+    begun = init_home(dict(os.environ), vault=str(synced))
     with perdure.open(user=None) as other:
         kale = other.briefing().text
         other.save("Harvests chard at noon.", category="preference", slug="harvest")
@@ -274,7 +274,7 @@ def test_the_owner_of_a_vault_is_the_same_on_a_machine_with_another_login(
     assert (("user",) in begun.changed, begun.config.user) == (True, "ana")
     assert "kale" in kale
     assert (synced / "Perdure/Preferences/Harvest.md").is_file()
-    assert begin(dict(os.environ), vault=str(synced)).changed == ()
+    assert init_home(dict(os.environ), vault=str(synced)).changed == ()
 
 
 # ---------------------------------------------------------------- verbs that do not change it

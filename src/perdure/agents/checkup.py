@@ -21,24 +21,24 @@ from perdure.agents.entries import (
     AGENTS_MD,
     NAME,
     TOML_SERVER,
+    AgentFile,
     JsonFile,
-    Section,
+    MarkdownSection,
     TomlFile,
-    Wanted,
     WholeFile,
     calls_of,
+    files_for,
     is_our_hook,
     is_our_server,
     is_stale,
     program,
-    wanted_by,
     without_entries,
 )
+from perdure.agents.hook_log import CAPTURED, HookRun, last_run, runs_of
 from perdure.agents.hooks import EVENTS, MOST_TEXT
 from perdure.agents.jsonc import at
-from perdure.agents.pending import DAY, PROMPT, folder_of, stopped_capture
-from perdure.agents.runs import KEPT, Run, last_run, runs_of
-from perdure.agents.statusline import age
+from perdure.agents.pending import DAY, PROMPT, hooks_folder, stopped_capture
+from perdure.agents.status_line import age
 from perdure.config import load_config, value_at
 from perdure.dataclass import dataclass
 from perdure.engine.upkeep import Check, Severity
@@ -76,7 +76,7 @@ def check_agents(environ: Mapping[str, str]) -> tuple[AgentCheckup, ...]:
 class _Checking:
     def __init__(self, agent: str, environ: Mapping[str, str], home: Path) -> None:
         self.agent, self._home = agent, home
-        self._wanted = wanted_by(agent, environ, program())
+        self._wanted = files_for(agent, environ, program())
         self._runs = {event: runs_of(home, agent, event) for event in EVENTS}
 
     @property
@@ -99,7 +99,7 @@ class _Checking:
         yield from self._errors()
 
     # ------------------------------------------------------------ entries
-    def _entries(self, wanted: Wanted) -> Iterator[Check]:
+    def _entries(self, wanted: AgentFile) -> Iterator[Check]:
         try:
             text = _text_at(wanted.path)
             match wanted:
@@ -107,7 +107,9 @@ class _Checking:
                     yield self._server(value_at(toml.parse(text), TOML_SERVER), wanted.path)
                 case WholeFile(yields=False):
                     yield self._plugin(text, wanted)
-                case WholeFile() | Section():  # a slash command that the user may have replaced
+                case (
+                    WholeFile() | MarkdownSection()
+                ):  # a slash command that the user may have replaced
                     return
                 case JsonFile():
                     if wanted.hooks:
@@ -178,7 +180,7 @@ class _Checking:
             yield Check("trust", Severity.OK, f"{', '.join(trusted)} are trusted")
 
     # ------------------------------------------------------------ runs
-    def _timing(self, event: str, runs: list[Run]) -> Check:
+    def _timing(self, event: str, runs: list[HookRun]) -> Check:
         cpu, wall = sorted(run.cpu for run in runs), sorted(run.wall for run in runs)
         most = max(run.bytes for run in runs)
         late = sum(run.late for run in runs)
@@ -189,7 +191,7 @@ class _Checking:
             f"p95 {_part(wall, 95):.0f} ms; at most {most:,} bytes{cap}"
         )
         if late:
-            fix = f"Fix: see {folder_of(self._home) / 'log'}, and run `perdure doctor`."
+            fix = f"Fix: see {hooks_folder(self._home) / 'log'}, and run `perdure doctor`."
             return Check(event, Severity.WARN, f"{message}; {late} ended for lateness. {fix}")
         if _part(cpu, 95) > CPU_BUDGET:
             fix = f"Fix: none needed; more than {CPU_BUDGET:.0f} ms of CPU is slow."
@@ -197,7 +199,7 @@ class _Checking:
         return Check(event, Severity.OK, message)
 
     def _capture(self) -> Iterator[Check]:
-        last = last_run(self._home, self.agent, KEPT)
+        last = last_run(self._home, self.agent, CAPTURED)
         stopped = stopped_capture(self._home, self.agent)
         if stopped:
             yield Check("capture", Severity.FAIL, f"{stopped}. {_FIXES}")
@@ -209,7 +211,7 @@ class _Checking:
 
     def _errors(self) -> Iterator[Check]:
         """Say what went wrong since a session of this agent was last kept."""
-        log, since = folder_of(self._home) / "log", last_run(self._home, self.agent, KEPT)
+        log, since = hooks_folder(self._home) / "log", last_run(self._home, self.agent, CAPTURED)
         with suppress(OSError):
             lines = log.read_text(errors="replace").splitlines()
             own = [line for line in lines if _is_since(line, since, self.agent)]
@@ -231,7 +233,7 @@ def _text_at(path: Path) -> str:
         raise InvalidValueError("it is not UTF-8") from error
 
 
-def _is_ours_at(wanted: Wanted) -> bool:
+def _is_ours_at(wanted: AgentFile) -> bool:
     """Whether a file has an entry of ours; a broken one may."""
     with suppress(OSError, InvalidValueError):
         text = _text_at(wanted.path)

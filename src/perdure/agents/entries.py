@@ -71,7 +71,7 @@ _BLOCK = re.compile(rf"(?:(?<=\n)\r?\n)?{_BEGIN}.*?{_END}\r?\n?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Hook:
+class HookEntry:
     event: str
     entry: Mapping[str, object]
 
@@ -90,7 +90,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Replaced:
+class ChangedSetting:
     """A setting that was changed, from what to what; `was` is empty if it was not there."""
 
     name: str
@@ -105,7 +105,7 @@ class JsonFile:
     path: Path
     servers: Mapping[str, object] | None = None
     section: str = _SERVERS
-    hooks: tuple[Hook, ...] = ()
+    hooks: tuple[HookEntry, ...] = ()
     beside: Mapping[str, object] | None = None
     offers: tuple[Setting, ...] = ()
     settings: tuple[Setting, ...] = ()
@@ -134,18 +134,18 @@ class WholeFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class MarkdownSection:
     """A section that is wanted in a Markdown file, between two comments."""
 
     path: Path
     text: str
 
 
-Wanted = JsonFile | TomlFile | WholeFile | Section
+AgentFile = JsonFile | TomlFile | WholeFile | MarkdownSection
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class Launch:
     """How an agent starts this program, so that it finds the memory that you use now."""
 
     program: str
@@ -165,10 +165,10 @@ class Started:
         return f"{chosen}{shlex.quote(self.program)} {words}"
 
 
-def wanted_by(agent: str, environ: Mapping[str, str], program: str) -> tuple[Wanted, ...]:
+def files_for(agent: str, environ: Mapping[str, str], program: str) -> tuple[AgentFile, ...]:
     home = Path(environ.get("HOME", "~")).expanduser()
     chosen = {name: environ[name] for name in _CHOOSING if environ.get(name)}
-    return _AGENTS[agent](home, environ, Started(program, chosen))
+    return _AGENTS[agent](home, environ, Launch(program, chosen))
 
 
 def program() -> str:
@@ -177,7 +177,7 @@ def program() -> str:
     return str(beside) if beside.exists() else NAME
 
 
-def _claude_code(home: Path, environ: Mapping[str, str], started: Started) -> tuple[Wanted, ...]:
+def _claude_code(home: Path, environ: Mapping[str, str], started: Launch) -> tuple[AgentFile, ...]:
     given = environ.get("CLAUDE_CONFIG_DIR")
     folder = Path(given).expanduser() if given else home / ".claude"
     servers = (folder if given else home) / ".claude.json"
@@ -190,7 +190,7 @@ def _claude_code(home: Path, environ: Mapping[str, str], started: Started) -> tu
     )
 
 
-def _claude_settings(started: Started) -> tuple[Setting, ...]:
+def _claude_settings(started: Launch) -> tuple[Setting, ...]:
     line = {"type": "command", "command": started.run("statusline")}
     return (
         Setting(BUILTIN_MEMORY, "autoMemoryEnabled", value=False, default=True),
@@ -198,7 +198,7 @@ def _claude_settings(started: Started) -> tuple[Setting, ...]:
     )
 
 
-def _codex(home: Path, environ: Mapping[str, str], started: Started) -> tuple[Wanted, ...]:
+def _codex(home: Path, environ: Mapping[str, str], started: Launch) -> tuple[AgentFile, ...]:
     given = environ.get("CODEX_HOME")
     folder = Path(given).expanduser() if given else home / ".codex"
     hooks = _hooks(_CODEX_EVENTS, started, " --agent codex")
@@ -209,7 +209,7 @@ def _codex(home: Path, environ: Mapping[str, str], started: Started) -> tuple[Wa
     )
 
 
-def _cursor(home: Path, environ: Mapping[str, str], started: Started) -> tuple[Wanted, ...]:
+def _cursor(home: Path, environ: Mapping[str, str], started: Launch) -> tuple[AgentFile, ...]:
     del environ
     folder = home / ".cursor"
     command = started.hook("session-start", " --agent cursor")
@@ -217,13 +217,13 @@ def _cursor(home: Path, environ: Mapping[str, str], started: Started) -> tuple[W
         JsonFile(folder / "mcp.json", servers=started.server),
         JsonFile(
             folder / "hooks.json",
-            hooks=(Hook("sessionStart", {"command": command}),),
+            hooks=(HookEntry("sessionStart", {"command": command}),),
             beside={"version": 1},
         ),
     )
 
 
-def _gemini_cli(home: Path, environ: Mapping[str, str], started: Started) -> tuple[Wanted, ...]:
+def _gemini_cli(home: Path, environ: Mapping[str, str], started: Launch) -> tuple[AgentFile, ...]:
     given = environ.get("GEMINI_CLI_HOME")
     folder = (Path(given).expanduser() if given else home) / ".gemini"
     hooks = _hooks(_GEMINI_EVENTS, started, " --agent gemini-cli", _SECONDS * 1000)
@@ -233,7 +233,7 @@ def _gemini_cli(home: Path, environ: Mapping[str, str], started: Started) -> tup
     )
 
 
-def _opencode(home: Path, environ: Mapping[str, str], started: Started) -> tuple[Wanted, ...]:
+def _opencode(home: Path, environ: Mapping[str, str], started: Launch) -> tuple[AgentFile, ...]:
     given = environ.get("XDG_CONFIG_HOME")
     folder = (Path(given).expanduser() if given else home / ".config") / "opencode"
     names = ("opencode.jsonc", "opencode.json")
@@ -250,13 +250,13 @@ def _opencode(home: Path, environ: Mapping[str, str], started: Started) -> tuple
     )
 
 
-def _agents_md(home: Path, environ: Mapping[str, str], started: Started) -> tuple[Wanted, ...]:
+def _agents_md(home: Path, environ: Mapping[str, str], started: Launch) -> tuple[AgentFile, ...]:
     """Return the project's own file, for agents that read nothing else."""
     del home, environ, started
-    return (Section(Path.cwd() / "AGENTS.md", _text("agents.md")),)
+    return (MarkdownSection(Path.cwd() / "AGENTS.md", _text("agents.md")),)
 
 
-def _commands_in(agent: str, folder: Path, suffix: str, started: Started) -> Iterator[WholeFile]:
+def _commands_in(agent: str, folder: Path, suffix: str, started: Launch) -> Iterator[WholeFile]:
     """Yield the slash commands of an agent, as Markdown or, for Gemini CLI, as TOML."""
     for name in COMMANDS:
         text = _text(f"commands/{name}{suffix}").replace("@agent@", agent)
@@ -270,12 +270,12 @@ def _text(name: str) -> str:
 
 def _hooks(
     events: Sequence[tuple[str, str, str]],
-    started: Started,
+    started: Launch,
     more: str = "",
     timeout: int = _SECONDS,
-) -> tuple[Hook, ...]:
+) -> tuple[HookEntry, ...]:
     return tuple(
-        Hook(name, _group(started.hook(event, more), matcher, timeout))
+        HookEntry(name, _group(started.hook(event, more), matcher, timeout))
         for name, event, matcher in events
     )
 
@@ -320,30 +320,30 @@ def _event_of(command: str) -> str:
 
 # ---------------------------------------------------------------- with our entries, and without
 @dataclass(frozen=True, slots=True)
-class Added:
+class EditedText:
     """A text with our entries, and which objects and lists were made for them."""
 
     text: str
     made: tuple[tuple[str, ...], ...] = ()
     was_partly_there: bool = False
-    replaced: tuple[Replaced, ...] = ()
+    replaced: tuple[ChangedSetting, ...] = ()
     left: str = ""
     """What of the user's is in the place of ours, and stays."""
 
 
-def with_entries(text: str, wanted: Wanted) -> Added:
+def with_entries(text: str, wanted: AgentFile) -> EditedText:
     """Return a text with what is wanted; `InvalidValueError` if it is broken, or our name taken."""
     match wanted:
         case TomlFile():
             return _with_settings(_with_table(text, wanted), wanted)
         case WholeFile():
             return _with_whole(text, wanted)
-        case Section():
+        case MarkdownSection():
             return _with_section(text, wanted)
     return _with_settings(_with_members(text, wanted), wanted)
 
 
-def without_entries(text: str, wanted: Wanted, made: Sequence[tuple[str, ...]]) -> str:
+def without_entries(text: str, wanted: AgentFile, made: Sequence[tuple[str, ...]]) -> str:
     """Return a text without our entries, nor what was made for them and is empty now."""
     match wanted:
         case TomlFile():
@@ -352,7 +352,7 @@ def without_entries(text: str, wanted: Wanted, made: Sequence[tuple[str, ...]]) 
             return toml.without(text, TOML_SERVER) if ours else text
         case WholeFile():
             return "" if wanted.is_ours(text) else text
-        case Section():
+        case MarkdownSection():
             return _BLOCK.sub("", text, count=1)
     if _is_blank(text):
         return text
@@ -365,7 +365,7 @@ def without_entries(text: str, wanted: Wanted, made: Sequence[tuple[str, ...]]) 
     return text
 
 
-def is_stale(text: str, wanted: Wanted) -> bool:
+def is_stale(text: str, wanted: AgentFile) -> bool:
     """Whether a text has entries of ours that are not those of this version, program and memory."""
     match wanted:
         case TomlFile():
@@ -373,7 +373,7 @@ def is_stale(text: str, wanted: Wanted) -> bool:
             return is_our_server(entry) and not _starts_as(entry, wanted.server)
         case WholeFile():
             return wanted.is_ours(text) and text != wanted.text
-        case Section():
+        case MarkdownSection():
             found = _BLOCK.search(text)
             return found is not None and _block(wanted, _newline(text)) not in found[0]
     if _is_blank(text):
@@ -414,7 +414,7 @@ def _starts_as(entry: object, server: Mapping[str, object]) -> bool:
     )
 
 
-def _with_members(text: str, wanted: JsonFile) -> Added:
+def _with_members(text: str, wanted: JsonFile) -> EditedText:
     new = "{}\n" if _is_blank(text) else text
     had_ours = without_entries(text, wanted, ()) != text
     made: list[tuple[str, ...]] = []
@@ -426,11 +426,11 @@ def _with_members(text: str, wanted: JsonFile) -> Added:
         new = _with_server(new, wanted.section, wanted.servers, made)
     for hook in wanted.hooks:
         new = _with_hook(new, hook, made)
-    return Added(text if new == "{}\n" else new, tuple(made), had_ours and new != text)
+    return EditedText(text if new == "{}\n" else new, tuple(made), had_ours and new != text)
 
 
 # ---------------------------------------------------------------- settings of the agent
-def _with_settings(added: Added, wanted: JsonFile | TomlFile) -> Added:
+def _with_settings(added: EditedText, wanted: JsonFile | TomlFile) -> EditedText:
     text, left, replaced = added.text, "", list(added.replaced)
     for setting in wanted.settings:
         was = setting_in(text, wanted, setting.name)
@@ -440,11 +440,11 @@ def _with_settings(added: Added, wanted: JsonFile | TomlFile) -> Added:
             left = f"{setting.name} in {wanted.path}"
             continue
         text = _with_setting(text, wanted, setting.name, (setting.value,))
-        replaced.append(Replaced(setting.name, setting.value, was))
+        replaced.append(ChangedSetting(setting.name, setting.value, was))
     return replace(added, text=text, replaced=tuple(replaced), left=left)
 
 
-def without_setting(text: str, wanted: Wanted, changed: Replaced) -> str:
+def without_setting(text: str, wanted: AgentFile, changed: ChangedSetting) -> str:
     if not isinstance(wanted, JsonFile | TomlFile) or _is_blank(text):
         return text
     if setting_in(text, wanted, changed.name) != (changed.value,):
@@ -452,7 +452,7 @@ def without_setting(text: str, wanted: Wanted, changed: Replaced) -> str:
     return _with_setting(text, wanted, changed.name, changed.was)
 
 
-def setting_in(text: str, wanted: Wanted, name: str) -> tuple[object, ...]:
+def setting_in(text: str, wanted: AgentFile, name: str) -> tuple[object, ...]:
     if isinstance(wanted, TomlFile):
         found = value_at(toml.parse(text), name.split("."))
         return () if found is None else (found,)
@@ -475,32 +475,32 @@ def _with_setting(
 
 
 # ---------------------------------------------------------------- one kind of file each
-def _with_table(text: str, wanted: TomlFile) -> Added:
+def _with_table(text: str, wanted: TomlFile) -> EditedText:
     entry = value_at(toml.parse(text), TOML_SERVER)
     if entry is None:
-        return Added(toml.with_value(text, TOML_SERVER, wanted.server))
+        return EditedText(toml.with_value(text, TOML_SERVER, wanted.server))
     if not is_our_server(entry):
         raise _taken(f"[{'.'.join(TOML_SERVER)}]")
-    return Added(text)
+    return EditedText(text)
 
 
-def _with_whole(text: str, wanted: WholeFile) -> Added:
+def _with_whole(text: str, wanted: WholeFile) -> EditedText:
     if not text.strip() or wanted.is_ours(text):
-        return Added(wanted.text)
+        return EditedText(wanted.text)
     if wanted.yields:
-        return Added(text, left=str(wanted.path))
+        return EditedText(text, left=str(wanted.path))
     raise _taken(wanted.path.name)
 
 
-def _with_section(text: str, wanted: Section) -> Added:
+def _with_section(text: str, wanted: MarkdownSection) -> EditedText:
     if _BLOCK.search(text):
-        return Added(text)
+        return EditedText(text)
     newline = _newline(text)
     gap = "" if not text else newline if text.endswith("\n") else newline * 2
-    return Added(text + gap + _block(wanted, newline) + newline)
+    return EditedText(text + gap + _block(wanted, newline) + newline)
 
 
-def _block(wanted: Section, newline: str) -> str:
+def _block(wanted: MarkdownSection, newline: str) -> str:
     return f"{_BEGIN}\n{wanted.text}{_END}".replace("\n", newline)
 
 
@@ -531,7 +531,7 @@ def _with_server(text: str, section: str, server: object, made: list[tuple[str, 
     return text
 
 
-def _with_hook(text: str, hook: Hook, made: list[tuple[str, ...]]) -> str:
+def _with_hook(text: str, hook: HookEntry, made: list[tuple[str, ...]]) -> str:
     text = _with_container(text, (_HOOKS,), {}, made)
     path = (_HOOKS, hook.event)
     text = _with_container(text, path, [], made)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perdure.agents.hook_input import HookInput, read_all
-from perdure.agents.pending import Pending, Waiting, drain, note, start_draining
-from perdure.agents.runs import KEEPING, Stopwatch
+from perdure.agents.hook_log import CAPTURE_EVENTS, Stopwatch
+from perdure.agents.pending import PendingSession, PendingSessions, drain, log_error, start_draining
 from perdure.agents.switches import admitted_call, contribute_refusal, is_allowed, is_off
 from perdure.dataclass import dataclass
 from perdure.engine.session_notes import SessionNotes
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SECONDS = 5.0
 """So long a hook may take; agents wait for it."""
-KEEPING_SECONDS = 600.0
+CAPTURE_SECONDS = 600.0
 """So long a process may take that keeps sessions; the next goes on."""
 _NAMES = {
     "session-start": "SessionStart",
@@ -49,7 +49,7 @@ _LAST_WORDS_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class HookOptions:
     """How a hook was called. What can't be understood is left out: an agent must not be stopped."""
 
     event: str = ""
@@ -59,7 +59,7 @@ class Wishes:
     seconds: float = SECONDS
 
     @classmethod
-    def parse(cls, words: Sequence[str]) -> "Wishes":
+    def parse(cls, words: Sequence[str]) -> "HookOptions":
         named = dict(zip(words, [*words[1:], ""], strict=False))
         return cls(
             event=words[0] if words else "",
@@ -72,9 +72,9 @@ class Wishes:
 
 def _seconds(text: str, is_waited_for: bool) -> float:  # noqa: FBT001 - it is one of two
     try:
-        return min(max(float(text), 0.01), KEEPING_SECONDS)
+        return min(max(float(text), 0.01), CAPTURE_SECONDS)
     except ValueError:
-        return KEEPING_SECONDS if is_waited_for else SECONDS
+        return CAPTURE_SECONDS if is_waited_for else SECONDS
 
 
 def run(words: Sequence[str]) -> None:
@@ -85,7 +85,7 @@ def run(words: Sequence[str]) -> None:
     """
     if os.environ.get(INTERNAL) or is_off(os.environ):
         return
-    wishes, home = Wishes.parse(words), home_of(os.environ)
+    wishes, home = HookOptions.parse(words), home_of(os.environ)
     if home is None:  # then there is no memory either
         return
     try:
@@ -93,7 +93,7 @@ def run(words: Sequence[str]) -> None:
     except Exception as error:  # an agent is never stopped by its memory
         if wishes.strict:
             raise
-        note(home, f"{wishes.agent} {wishes.event}: {type(error).__name__}: {error}")
+        log_error(home, f"{wishes.agent} {wishes.event}: {type(error).__name__}: {error}")
 
 
 def home_of(environ: Mapping[str, str]) -> Path | None:
@@ -104,9 +104,9 @@ def home_of(environ: Mapping[str, str]) -> Path | None:
     return home if home.is_absolute() else None
 
 
-def _run(wishes: Wishes, home: Path) -> None:
+def _run(wishes: HookOptions, home: Path) -> None:
     if wishes.event == DRAIN:
-        with ending_after(KEEPING_SECONDS, lambda: note(home, "keeping sessions took too long")):
+        with deadline(CAPTURE_SECONDS, lambda: log_error(home, "keeping sessions took too long")):
             drain(home, os.environ)
         return
     if wishes.event not in _NAMES:
@@ -118,9 +118,9 @@ def _run(wishes: Wishes, home: Path) -> None:
 
     def give_up() -> None:
         watch.end(late=True)
-        note(home, lapsed)
+        log_error(home, lapsed)
 
-    with ending_after(wishes.seconds, give_up):
+    with deadline(wishes.seconds, give_up):
         try:
             given = HookInput.parse(read_all(sys.stdin.fileno()))
             watch.session = given.session_id
@@ -132,9 +132,9 @@ def _run(wishes: Wishes, home: Path) -> None:
             watch.end()
 
 
-def _answered(wishes: Wishes, home: Path, given: HookInput) -> dict[str, object]:
+def _answered(wishes: HookOptions, home: Path, given: HookInput) -> dict[str, object]:
     """Return the JSON that the agent gets, and log what it is shown; empty if that is nothing."""
-    if wishes.event in KEEPING:
+    if wishes.event in CAPTURE_EVENTS:
         _keep(wishes, home, given)
         return {}
     if _OWN_TOOL.match(given.tool):  # Codex has no matcher that leaves them out
@@ -159,7 +159,7 @@ def _size(answer: Mapping[str, object]) -> int:
     return max(len(str(each).encode(errors="replace")) for each in texts)
 
 
-def bounded(text: str) -> str:
+def truncate_lines(text: str) -> str:
     """Return as many whole lines of a text as an agent may be given at once."""
     data = text.encode(errors="replace")
     if len(data) <= MOST_TEXT:
@@ -191,10 +191,12 @@ def _log(event: str, moment: "Moment", emission: "Emission", size: int) -> None:
     append_emission(moment.home, record)
 
 
-def _as_json(wishes: Wishes, given: HookInput, emission: "Emission") -> dict[str, object]:
+def _as_json(wishes: HookOptions, given: HookInput, emission: "Emission") -> dict[str, object]:
     from perdure.model.speech import marked
 
-    text = marked(bounded(emission.text))  # what comes back in a transcript is not learned from
+    text = marked(
+        truncate_lines(emission.text)
+    )  # what comes back in a transcript is not learned from
     if wishes.agent == CURSOR:
         return {"additional_context": text}
     if emission.blocks and wishes.agent == GEMINI_CLI:
@@ -207,7 +209,7 @@ def _as_json(wishes: Wishes, given: HookInput, emission: "Emission") -> dict[str
     return {"hookSpecificOutput": {**named, "additionalContext": text}}
 
 
-def _keep(wishes: Wishes, home: Path, given: HookInput) -> None:
+def _keep(wishes: HookOptions, home: Path, given: HookInput) -> None:
     """Note that a session is to be kept, and let that be done."""
     if not given.session_id:
         raise InvalidValueError(
@@ -221,7 +223,9 @@ def _keep(wishes: Wishes, home: Path, given: HookInput) -> None:
         return
     session = given.session_id, given.transcript, given.cwd
     allowed = "yes" if is_allowed(os.environ) else ""
-    Pending(home).add(Waiting(wishes.agent, *session, event=wishes.event, allowed=allowed))
+    PendingSessions(home).add(
+        PendingSession(wishes.agent, *session, event=wishes.event, allowed=allowed)
+    )
     if not wishes.foreground:
         start_draining(home, os.environ)
         return
@@ -230,7 +234,7 @@ def _keep(wishes: Wishes, home: Path, given: HookInput) -> None:
 
 # ---------------------------------------------------------------- the end
 @contextmanager
-def ending_after(seconds: float, tell: Callable[[], None]) -> Iterator[None]:
+def deadline(seconds: float, tell: Callable[[], None]) -> Iterator[None]:
     """End the process with code 0 if the `with` takes longer; what it writes is whole or not there.
 
     An exception would have to wait until a lock or a disk lets go.

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from perdure.engine.instructions import InstructionFile
 from perdure.frontmatter import split
-from perdure.harness.projects import checkout_at
+from perdure.harness.project import checkout_at
 from perdure.markdown import without_code
 from perdure.patterns import later
 

@@ -18,19 +18,19 @@ _ENDS_IN_COMMENT = re.compile(r"//[^\n]*\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class JsonValue:
     start: int
     end: int
     plain: object
 
 
 @dataclass(frozen=True, slots=True)
-class Element:
+class JsonElement:
     """A member of an object, or an item of an array, which has no key."""
 
     start: int
     key: str
-    value: Span
+    value: JsonValue
     comma: int | None = None
     """Where the comma behind it is, if there is one."""
 
@@ -40,13 +40,13 @@ class Element:
 
 
 @dataclass(frozen=True, slots=True)
-class Container(Span):
-    elements: tuple[Element, ...] = field(default=())
+class JsonContainer(JsonValue):
+    elements: tuple[JsonElement, ...] = field(default=())
 
 
-def parse(text: str) -> Span:
+def parse(text: str) -> JsonValue:
     """Return what a text says; `InvalidValueError` tells the line and column where it says none."""
-    reader = _Reader(text)
+    reader = _JsonParser(text)
     value = reader.value(reader.blank(0), 0)
     rest = reader.blank(value.end)
     if rest != len(text):
@@ -54,7 +54,7 @@ def parse(text: str) -> Span:
     return value
 
 
-class _Reader:
+class _JsonParser:
     def __init__(self, text: str) -> None:
         self.text = text
 
@@ -68,7 +68,7 @@ class _Reader:
         found = _BLANK.match(self.text, at)
         return found.end() if found else at
 
-    def value(self, at: int, depth: int) -> Span:
+    def value(self, at: int, depth: int) -> JsonValue:
         opening = self.text[at : at + 1]
         if depth > _DEEPEST:
             raise self.wrong(at, "it is nested too deeply")
@@ -76,11 +76,11 @@ class _Reader:
             return self._container(at, depth, "}" if opening == "{" else "]")
         if opening == '"':
             end = self._string_end(at)
-            return Span(at, end, self._value(at, end))
+            return JsonValue(at, end, self._value(at, end))
         found = _PLAIN.match(self.text, at)
         if found is None:
             raise self.wrong(at, "there is no value")
-        return Span(at, found.end(), self._value(at, found.end()))
+        return JsonValue(at, found.end(), self._value(at, found.end()))
 
     def _value(self, start: int, end: int) -> object:
         try:
@@ -94,8 +94,8 @@ class _Reader:
             raise self.wrong(at, "a text is not ended")
         return found.end()
 
-    def _container(self, start: int, depth: int, closing: str) -> Container:
-        elements: list[Element] = []
+    def _container(self, start: int, depth: int, closing: str) -> JsonContainer:
+        elements: list[JsonElement] = []
         at = self.blank(start + 1)
         while self.text[at : at + 1] != closing:
             if elements and elements[-1].comma is None:
@@ -103,7 +103,7 @@ class _Reader:
             element = self._element(at, depth, is_member=closing == "}")
             behind = self.blank(element.end)
             if self.text[behind : behind + 1] == ",":
-                element = Element(element.start, element.key, element.value, behind)
+                element = JsonElement(element.start, element.key, element.value, behind)
                 behind = self.blank(behind + 1)
             elements.append(element)
             at = behind
@@ -111,11 +111,11 @@ class _Reader:
             plain: object = {each.key: each.value.plain for each in elements}
         else:
             plain = [each.value.plain for each in elements]
-        return Container(start, at + 1, plain, tuple(elements))
+        return JsonContainer(start, at + 1, plain, tuple(elements))
 
-    def _element(self, at: int, depth: int, *, is_member: bool) -> Element:
+    def _element(self, at: int, depth: int, *, is_member: bool) -> JsonElement:
         if not is_member:
-            return Element(at, "", self.value(at, depth + 1))
+            return JsonElement(at, "", self.value(at, depth + 1))
         if self.text[at : at + 1] != '"':
             raise self.wrong(at, "a name in quotes is missing")
         end = self._string_end(at)
@@ -123,18 +123,18 @@ class _Reader:
         if self.text[colon : colon + 1] != ":":
             raise self.wrong(colon, "a colon is missing")
         value = self.value(self.blank(colon + 1), depth + 1)
-        return Element(at, str(self._value(at, end)), value)
+        return JsonElement(at, str(self._value(at, end)), value)
 
 
 # ---------------------------------------------------------------- changes
-def at(text: str, path: Path) -> Container | None:
+def at(text: str, path: Path) -> JsonContainer | None:
     """Return the object or array at a place; None if nothing is there.
 
     What is there and neither, or there twice, is `InvalidValueError`.
     """
     value = parse(text)
     for depth, name in enumerate(path):
-        if not isinstance(value, Container) or not isinstance(value.plain, dict):
+        if not isinstance(value, JsonContainer) or not isinstance(value.plain, dict):
             raise _another_kind(path[:depth])
         found = [each for each in value.elements if each.key == name]
         if len(found) > 1:
@@ -142,7 +142,7 @@ def at(text: str, path: Path) -> Container | None:
         if not found:
             return None
         value = found[0].value
-    if not isinstance(value, Container):
+    if not isinstance(value, JsonContainer):
         raise _another_kind(path)
     return value
 
@@ -164,21 +164,21 @@ def with_value(text: str, key: str, value: object) -> str:
     """Return the text with another value of a member that the outermost object has once."""
     (found,) = (each.value for each in _there(text, ()).elements if each.key == key)
     line = text[: found.start].rpartition("\n")[2]
-    style = Style.of(text)
+    style = JsonStyle.of(text)
     outer = line[: len(line) - len(line.lstrip(" \t"))]
     new = json.dumps(value) if style.is_one_line else style.dumped(value, outer)
     return text[: found.start] + new + text[found.end :]
 
 
-def _there(text: str, path: Path) -> Container:
+def _there(text: str, path: Path) -> JsonContainer:
     container = at(text, path)
     if container is None:
         raise _another_kind(path)
     return container
 
 
-def _added(text: str, container: Container, name: str, value: object) -> str:
-    style = Style.of(text)
+def _added(text: str, container: JsonContainer, name: str, value: object) -> str:
+    style = JsonStyle.of(text)
     if not container.elements:
         return _filled(text, container, name, value, style)
     last = container.elements[-1]
@@ -191,7 +191,9 @@ def _added(text: str, container: Container, name: str, value: object) -> str:
     return f"{text[: last.end]},{between}{added}{text[last.end :]}"  # it takes over a last comma
 
 
-def _filled(text: str, container: Container, name: str, value: object, style: "Style") -> str:
+def _filled(
+    text: str, container: JsonContainer, name: str, value: object, style: "JsonStyle"
+) -> str:
     start, end = container.start + 1, container.end - 1
     inner = text[start:end]
     inner = inner.rstrip(_WHITE) if inner.strip(_WHITE) else ""  # a comment stays
@@ -205,13 +207,13 @@ def _filled(text: str, container: Container, name: str, value: object, style: "S
 
 
 @dataclass(frozen=True, slots=True)
-class Style:
+class JsonStyle:
     newline: str
     unit: str
     is_one_line: bool
 
     @classmethod
-    def of(cls, text: str) -> "Style":
+    def of(cls, text: str) -> "JsonStyle":
         newline = "\r\n" if "\r\n" in text else "\n"
         found = re.search(r"^[ \t]+(?=\S)", text, re.MULTILINE)
         is_one_line = "\n" not in text.strip(_WHITE) and bool(text.strip("{}[]" + _WHITE))
@@ -235,7 +237,7 @@ def without_member(text: str, path: Path, key: str) -> str:
     return without(text, path, [n for n, each in enumerate(elements) if each.key == key])
 
 
-def _without_one(text: str, container: Container, number: int) -> str:
+def _without_one(text: str, container: JsonContainer, number: int) -> str:
     elements = container.elements
     gone = elements[number]
     start = _start_of(text, container, number)
@@ -251,7 +253,7 @@ def _without_one(text: str, container: Container, number: int) -> str:
     return text[:comma] + text[comma + 1 : start] + text[gone.end :]
 
 
-def _behind(element: Element) -> int:
+def _behind(element: JsonElement) -> int:
     return element.end if element.comma is None else element.comma + 1
 
 
@@ -262,7 +264,7 @@ def _blank_before(text: str, position: int) -> str:
     return text[start:position]
 
 
-def _start_of(text: str, container: Container, number: int) -> int:
+def _start_of(text: str, container: JsonContainer, number: int) -> int:
     """Return where the blanks before an element start; what ends a comment belongs to that."""
     before = container.elements[number - 1].comma if number else container.start
     assert before is not None  # noqa: S101 - something follows it

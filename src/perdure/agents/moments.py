@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perdure.agents.hook_input import HookInput
-from perdure.agents.pending import Pending, start_checking, start_draining
-from perdure.agents.shown import AnsweredFrom, Shown
+from perdure.agents.hook_log import AnswerSource, ShownTexts
+from perdure.agents.pending import PendingSessions, start_checking, start_draining
 from perdure.dataclass import dataclass, field, replace
 from perdure.engine.emissions import Emitted, key_of
 from perdure.errors import StorageError
@@ -51,7 +51,7 @@ class Moment:
     agent: str
     home: Path
     given: HookInput
-    seen: AnsweredFrom = field(default_factory=AnsweredFrom, compare=False)
+    seen: AnswerSource = field(default_factory=AnswerSource, compare=False)
 
     @property
     def may_only_block(self) -> bool:
@@ -63,9 +63,11 @@ class Moment:
         return (self.home / "histories").is_dir()
 
     @property
-    def shown(self) -> Shown:
+    def shown(self) -> ShownTexts:
         """What the session was shown; read again each time."""
-        return Shown(self.home / "hooks" / "shown", self.agent, self.given.session_id or "unnamed")
+        return ShownTexts(
+            self.home / "hooks" / "shown", self.agent, self.given.session_id or "unnamed"
+        )
 
     @property
     def session(self) -> str:
@@ -80,7 +82,7 @@ class Moment:
     def memory(self) -> "Iterator[Memory]":
         """Open the memory of the folder's project for an agent: it reaches what its user owns."""
         from perdure.app import caller_for, open_memory
-        from perdure.harness.projects import identity_at
+        from perdure.harness.project import identity_at
 
         project = identity_at(self.given.cwd) if self.given.cwd else ""
         caller = caller_for(os.environ, role="member")
@@ -91,13 +93,13 @@ class Moment:
 
     def briefing(self, **asked: Any) -> "Briefing":  # noqa: ANN401 - as `Memory.briefing` has them
         """Return the briefing for the folder; its memory is opened only if a glance can't do."""
-        from perdure.agents.glance import at_a_glance
+        from perdure.agents.fast_path import answer_from_index
         from perdure.engine.uses import unused_in
 
         def ask(scope: "Scope", hints: "tuple[Hint, ...]") -> "Briefing":
             return replace(scope.briefing(**asked, leaves_out=unused_in(self.home)), hints=hints)
 
-        found = at_a_glance(self.given.cwd, self.seen, ask)
+        found = answer_from_index(self.given.cwd, self.seen, ask)
         if found is None:
             with self.memory() as memory:
                 found = memory.briefing(**asked)
@@ -122,13 +124,13 @@ def at_start(moment: Moment) -> Emission:
         return Emission(recap, reason="the context was compacted")
     home, shown = moment.home, moment.shown
     with suppress(StorageError, OSError):  # on a read-only disk there is nothing to go on with
-        if Pending(home):  # a process before was killed over these
+        if PendingSessions(home):  # a process before was killed over these
             start_draining(home, os.environ)
     if moment.given.source == "resume" and shown.has_briefing:  # its context has it already
         return NOTHING
     from perdure.agents.instruction_files import instruction_files
     from perdure.agents.pending import capture_warning
-    from perdure.agents.statusline import note_memories
+    from perdure.agents.status_line import note_memories
 
     known = instruction_files(moment.given.cwd, moment.agent)
     found = moment.briefing(known=known)
@@ -165,17 +167,17 @@ def at_prompt(moment: Moment) -> Emission:
         return NOTHING
     if not moment.has_memory:  # its first session may state what lasts
         return Emission(hint_for(prompt, moment.shown), reason="may state something lasting")
-    return recalled_for(prompt, moment)
+    return recall_for(prompt, moment)
 
 
-def recalled_for(prompt: str, moment: Moment) -> Emission:
+def recall_for(prompt: str, moment: Moment) -> Emission:
     """Return what memory has to say to a prompt, in a few lines; empty if nothing.
 
     What the session, the prompt itself or the instructions of the folder say, and what was shown,
     is left out: the agent has it. If the user may have stated something lasting, one line asks
     about it.
     """
-    from perdure.agents.glance import at_a_glance, recall_by_words
+    from perdure.agents.fast_path import answer_from_index, recall_by_words
     from perdure.agents.instruction_files import instruction_files
     from perdure.engine.instructions import Instructions
     from perdure.engine.prompts import relevant_lines, with_repeated
@@ -198,7 +200,7 @@ def recalled_for(prompt: str, moment: Moment) -> Emission:
         return result, with_repeated(lines, memory.repeated(prompt, session=known), is_known)
 
     query, most = prompt[:_LONGEST_PROMPT], _MOST_LOOKED_AT
-    found = at_a_glance(
+    found = answer_from_index(
         cwd,
         moment.seen,
         lambda scope, hints: answer(scope, recall_by_words(scope, query, most, hints)),
@@ -216,7 +218,7 @@ def recalled_for(prompt: str, moment: Moment) -> Emission:
     return Emission(text, tuple(items), "fits the prompt")
 
 
-def hint_for(prompt: str, shown: Shown) -> str:
+def hint_for(prompt: str, shown: ShownTexts) -> str:
     """Return one line if a prompt may state something lasting; empty if not, or shown before."""
     from perdure.engine.learn.prose import prompt_hint
     from perdure.model.values import words_key
@@ -247,8 +249,8 @@ def before_tool(moment: Moment) -> Emission:
 
     The call is refused if the user enforces the rule, and that each time.
     """
-    from perdure.agents.calls import action_of
-    from perdure.agents.glance import may_remind
+    from perdure.agents.fast_path import may_remind
+    from perdure.agents.hook_input import action_of
 
     action = action_of(moment.given)
     if action is None:
@@ -288,7 +290,7 @@ def _reminded(found: "list[Reminder]", shown: "_ShownAtAction") -> Emission:
 class _ShownAtAction:
     """What a session was shown at tool calls; a subagent has a context of its own."""
 
-    def __init__(self, shown: Shown, subagent: str) -> None:
+    def __init__(self, shown: ShownTexts, subagent: str) -> None:
         self._shown = shown
         self._head = f"{_AT_ACTION}{subagent}: "
 
@@ -303,12 +305,12 @@ def after_tool(moment: Moment) -> Emission:
     """Return the command that followed the same failure before and worked, once in a session."""
     if not moment.has_memory or moment.given.tool.startswith("mcp__"):
         return NOTHING
-    from perdure.agents.calls import failed_call
+    from perdure.agents.hook_input import failed_call
 
     failed = failed_call(moment.agent, moment.given)
     if failed is None:
         return NOTHING
-    from perdure.agents.glance import may_fix
+    from perdure.agents.fast_path import may_fix
     from perdure.engine.failures import fix_name, fix_text, signature
 
     name, shown = signature(failed.output), moment.shown

@@ -15,17 +15,17 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perdure.agents.runs import (
-    KEEPING,
-    KEPT,
+from perdure.agents.hook_log import (
+    CAPTURE_EVENTS,
+    CAPTURED,
     WARNED,
-    Run,
+    HookRun,
     last_run,
     record_run,
     runs_of,
     session_digest,
+    session_file,
 )
-from perdure.agents.shown import session_file
 from perdure.dataclass import asdict, dataclass, field, replace
 from perdure.errors import (
     AbsentError,
@@ -71,7 +71,7 @@ run(["drain"])"""
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class PendingSession:
     agent: str
     session_id: str
     transcript: str
@@ -84,17 +84,17 @@ class Waiting:
     """Tells this note from a later one of the same session."""
 
 
-class Pending:
+class PendingSessions:
     """The notes in a home. Any number of processes may use them at once."""
 
     def __init__(self, home: Path) -> None:
-        self._folder = folder_of(home) / "pending"
+        self._folder = hooks_folder(home) / "pending"
 
-    def add(self, waiting: Waiting) -> None:
+    def add(self, waiting: PendingSession) -> None:
         """Note a session; it is there when this returns, once for each session."""
         write_whole(self._path(waiting), json.dumps(asdict(waiting)).encode())
 
-    def __iter__(self) -> Iterator[Waiting]:
+    def __iter__(self) -> Iterator[PendingSession]:
         """Yield what waits, the oldest first; what is no note is left alone."""
         for path in sorted(self._files(), key=_age)[:MOST]:
             waiting = _read(path)
@@ -104,7 +104,7 @@ class Pending:
     def __bool__(self) -> bool:
         return any(True for _ in self._files())
 
-    def done(self, waiting: Waiting) -> None:
+    def done(self, waiting: PendingSession) -> None:
         """Remove a note, unless another was written in its place since.
 
         Between the look and the removal a hook may note the session once more. So it is taken
@@ -123,7 +123,7 @@ class Pending:
         """Return since when each note has been there, in seconds since 1970."""
         return [_age(path)[0] for path in self._files()]
 
-    def is_older(self, waiting: Waiting, seconds: float) -> bool:
+    def is_older(self, waiting: PendingSession, seconds: float) -> bool:
         try:
             return self._path(waiting).stat().st_mtime < time.time() - seconds
         except OSError:
@@ -135,13 +135,13 @@ class Pending:
                 if entry.name.endswith(_SUFFIX) and not entry.name.startswith("."):
                     yield Path(entry.path)
 
-    def _path(self, waiting: Waiting) -> Path:
+    def _path(self, waiting: PendingSession) -> Path:
         return session_file(self._folder, waiting.agent, waiting.session_id)
 
 
-def _read(path: Path) -> Waiting | None:
+def _read(path: Path) -> PendingSession | None:
     try:
-        waiting = Waiting(**json.loads(path.read_bytes()))
+        waiting = PendingSession(**json.loads(path.read_bytes()))
     except (OSError, ValueError, TypeError):
         return None
     return waiting if all(isinstance(each, str) for each in asdict(waiting).values()) else None
@@ -160,7 +160,7 @@ def start_draining(home: Path, environ: Mapping[str, str]) -> None:
 
     That one looks again after it has let the lock go, so it sees what was noted before this.
     """
-    with locked(home) as is_ours:
+    with capture_lock(home) as is_ours:
         if not is_ours:
             return
     null = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0)
@@ -180,7 +180,7 @@ def start_checking(home: Path, environ: Mapping[str, str]) -> None:
 
     if not load_config(environ).check_seconds:
         return
-    mark = folder_of(home) / "checking"
+    mark = hooks_folder(home) / "checking"
     with suppress(OSError, StorageError):  # on a read-only disk, nothing can be recorded either
         if 0 <= time.time() - _age(mark)[0] < _CHECK_AGAIN_SECONDS:
             return
@@ -190,9 +190,9 @@ def start_checking(home: Path, environ: Mapping[str, str]) -> None:
 
 
 @contextmanager
-def locked(home: Path) -> Iterator[bool]:
+def capture_lock(home: Path) -> Iterator[bool]:
     """Say whether nobody else keeps sessions now; if so, nobody does until this ends."""
-    with locked_file(folder_of(home) / "lock") as descriptor:
+    with locked_file(hooks_folder(home) / "lock") as descriptor:
         yield descriptor is not None
 
 
@@ -201,11 +201,11 @@ def drain(home: Path, environ: Mapping[str, str]) -> None:
     failed: set[str] = set()
     ended: set[str] = set()
     while True:
-        with locked(home) as is_ours:
+        with capture_lock(home) as is_ours:
             if not is_ours:
                 return
             _drain_once(home, environ, failed, ended)
-        if all(waiting.mark in failed for waiting in Pending(home)):
+        if all(waiting.mark in failed for waiting in PendingSessions(home)):
             judge_finished(home, environ, ended)
             return
 
@@ -232,22 +232,22 @@ def judge_finished(home: Path, environ: Mapping[str, str], ended: Iterable[str] 
     except LockTimeout:
         return  # another process is at it
     except (PerdureError, OSError) as error:
-        note(home, f"background model: {error}")
+        log_error(home, f"background model: {error}")
 
 
 def _drain_once(home: Path, environ: Mapping[str, str], failed: set[str], ended: set[str]) -> None:
     from perdure.app import open_context
     from perdure.model.uri import stable_name
 
-    pending, folders = Pending(home), set[str]()
+    pending, folders = PendingSessions(home), set[str]()
     with open_context(environ) as context:
         for waiting in pending:
             if waiting.mark in failed:
                 continue
             try:
-                read = keep(context, waiting)
+                read = capture_session(context, waiting)
             except (PerdureError, OSError) as error:
-                note(home, f"{waiting.agent} session {waiting.session_id}: {error}")
+                log_error(home, f"{waiting.agent} session {waiting.session_id}: {error}")
                 is_its_fault = isinstance(error, InvalidValueError | AbsentError | ForgottenError)
                 if is_its_fault or pending.is_older(waiting, _GIVEN_UP_SECONDS):
                     pending.done(waiting)
@@ -258,7 +258,9 @@ def _drain_once(home: Path, environ: Mapping[str, str], failed: set[str], ended:
                 folders.add(waiting.cwd)
                 if waiting.event == "session-end":
                     ended.add(stable_name(waiting.agent, waiting.session_id))
-                record_run(home, waiting.agent, KEPT, Run(session_digest(waiting.session_id)))
+                record_run(
+                    home, waiting.agent, CAPTURED, HookRun(session_digest(waiting.session_id))
+                )
                 with suppress(PerdureError, OSError):  # then it is counted when it goes on
                     _count_used(context, waiting, read)
         _check_edits(home, context)
@@ -273,12 +275,12 @@ def _check_edits(home: Path, context: "Context") -> None:
 
     if context.check_seconds and has_many(context):
         for hint in notice_edits(context, seconds=None).hints:
-            note(home, f"edits: {hint.text}")
+            log_error(home, f"edits: {hint.text}")
 
 
 def _look_ahead(context: "Context", cwd: str) -> None:
     """Ask git now what the next briefing will ask; a hook has no time for a slow answer."""
-    from perdure.harness.projects import identity_at
+    from perdure.harness.project import identity_at
 
     with suppress(PerdureError, OSError):
         identity = identity_at(cwd) if cwd else None
@@ -287,7 +289,9 @@ def _look_ahead(context: "Context", cwd: str) -> None:
                 memory.briefing(seconds=_GIT_SECONDS)
 
 
-def _count_used(context: "Context", waiting: Waiting, read: "Iterable[Conversation]") -> None:
+def _count_used(
+    context: "Context", waiting: PendingSession, read: "Iterable[Conversation]"
+) -> None:
     """Count which lines a session was shown, and which of them its new messages use."""
     from perdure.engine.recomposition import used_lines
     from perdure.engine.uses import count_uses
@@ -309,7 +313,7 @@ def _count_used(context: "Context", waiting: Waiting, read: "Iterable[Conversati
         count_uses(context.config.home, waiting.session_id, every, used)
 
 
-def keep(context: "Context", waiting: Waiting) -> "list[Conversation]":
+def capture_session(context: "Context", waiting: PendingSession) -> "list[Conversation]":
     """Keep what a transcript says, and learn from it; what is known already changes nothing.
 
     What was added since the last time is read alone. If that is not known, all of it is read.
@@ -349,10 +353,10 @@ def _keep_growing(importer: "SessionImporter", reader: "_Reader", format_: "Resu
     before.
     """
     waiting = reader.waiting
-    from perdure.agents.transcripts import Reading, Readings, transcript
+    from perdure.agents.capture import TranscriptPosition, TranscriptPositions, transcript
     from perdure.engine.importing.contract import NotResumableError
 
-    readings = Readings(folder_of(reader.home) / "read")
+    readings = TranscriptPositions(hooks_folder(reader.home) / "read")
     known = readings.get(waiting.agent, waiting.session_id)
     with transcript(Path(waiting.transcript)) as found:
         before = found.before(found.size)
@@ -360,7 +364,7 @@ def _keep_growing(importer: "SessionImporter", reader: "_Reader", format_: "Resu
         def note_down(admitted: "Admitted", end: "SessionEnd") -> None:
             item = admitted.item
             state = item.state if isinstance(item.state, Mapping) else {}
-            reading = Reading(found.size, before, item.source_id, state, end)
+            reading = TranscriptPosition(found.size, before, item.source_id, state, end)
             readings.put(waiting.agent, waiting.session_id, reading)
 
         if known is not None and found.is_behind(known):
@@ -385,7 +389,7 @@ def _keep_growing(importer: "SessionImporter", reader: "_Reader", format_: "Resu
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    waiting: Waiting
+    waiting: PendingSession
     admission: "Admission"
     home: Path
     read: "list[Conversation]" = field(default_factory=list)
@@ -407,10 +411,10 @@ class _Reader:
                     self.read.append(found.item)
                     yield found
             elif isinstance(item, Finding) and item.refused:
-                note(self.home, f"{waiting.agent}: {item}")
+                log_error(self.home, f"{waiting.agent}: {item}")
 
 
-def _refuse_another(waiting: Waiting, item: "Conversation") -> None:
+def _refuse_another(waiting: PendingSession, item: "Conversation") -> None:
     """Refuse a file that is not of the session: then something else was meant to be read."""
     if waiting.session_id not in {item.source_id, Path(waiting.transcript).stem[-36:]}:
         raise InvalidValueError(
@@ -439,7 +443,7 @@ def _put(importer: "SessionImporter", admitted: "Admitted") -> "Admitted":
 
 def _placed(item: "Conversation") -> "Conversation":
     """Return a conversation with the commit of its branch, if that is still checked out."""
-    from perdure.harness.projects import head_at
+    from perdure.harness.project import head_at
 
     branch, commit = head_at(item.cwd) if item.cwd else ("", "")
     is_there = not item.branch or item.branch in {branch, "HEAD"}
@@ -454,14 +458,14 @@ def stopped_capture(home: Path, agent: str, session: str = "") -> str:
     Notes that have waited for over an hour are not kept. Nor are sessions whose prompts came and
     whose end never did, if nothing was kept since the first of them.
     """
-    waiting = [each for each in Pending(home).times() if time.time() - each > HOUR]
+    waiting = [each for each in PendingSessions(home).times() if time.time() - each > HOUR]
     if waiting:
         number = f"{len(waiting)} session{'s' if len(waiting) > 1 else ''}"
         return f"{number} could not be kept since {_day(min(waiting))}"
-    kept, prompted = last_run(home, agent, KEPT), last_run(home, agent, PROMPT)
+    kept, prompted = last_run(home, agent, CAPTURED), last_run(home, agent, PROMPT)
     if prompted <= kept + HOUR:  # as nearly always
         return ""
-    ended = {run.session for event in KEEPING for run in runs_of(home, agent, event)}
+    ended = {run.session for event in CAPTURE_EVENTS for run in runs_of(home, agent, event)}
     first: dict[str, float] = {}
     for run in runs_of(home, agent, PROMPT):
         if kept < run.time < time.time() - HOUR and run.session not in {
@@ -482,7 +486,7 @@ def capture_warning(home: Path, agent: str, session: str) -> str:
     stopped = stopped_capture(home, agent, session)
     if not stopped:
         return ""
-    record_run(home, agent, WARNED, Run(session_digest(session)))
+    record_run(home, agent, WARNED, HookRun(session_digest(session)))
     return f"Memory: {stopped}. The user can run `perdure doctor --agents` to see why."
 
 
@@ -491,13 +495,15 @@ def _day(then: float) -> str:
 
 
 # ---------------------------------------------------------------- the log
-def folder_of(home: Path) -> Path:
+def hooks_folder(home: Path) -> Path:
     return home / "hooks"
 
 
-def note(home: Path, what: str) -> None:
+def log_error(home: Path, what: str) -> None:
     """Add a line; if even that can't be done, nothing is."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     line = f"{now} {visible(shortened(' '.join(what.split()), _LONGEST_LINE))}"
     with suppress(OSError):
-        append_line(folder_of(home) / "log", line.encode(errors="backslashreplace"), MOST_LOG_BYTES)
+        append_line(
+            hooks_folder(home) / "log", line.encode(errors="backslashreplace"), MOST_LOG_BYTES
+        )

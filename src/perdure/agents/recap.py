@@ -12,7 +12,7 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
-from perdure.agents.calls import within
+from perdure.agents.hook_input import within
 from perdure.engine.importing.contract import Conversation, Said
 from perdure.engine.importing.formats.claude_code import ClaudeCode
 from perdure.engine.importing.formats.codex import Codex

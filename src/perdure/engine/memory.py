@@ -262,7 +262,7 @@ class Memory(Readable):
     @property
     def projects(self) -> "Projects":
         """The caller's projects: which there are, and naming, merging, splitting, moving them."""
-        from perdure.harness.projects import identity_at
+        from perdure.harness.project import identity_at
 
         parts = self._parts
         return engine.projects.Projects(
@@ -479,11 +479,11 @@ class Memory(Readable):
         return self._checkout_at(self._identity.folder)
 
     def _checkout_at(self, folder: str) -> "Checkout | None":
-        from perdure.harness.projects import top_of
+        from perdure.harness.project import top_of
 
         if top_of(folder) is None:
             return None
-        from perdure.harness.checkout import working_tree
+        from perdure.harness.working_tree import working_tree
 
         return working_tree(folder, self.home / "hooks" / "ancestry.json")
 

@@ -18,7 +18,7 @@ from time import monotonic
 
 from perdure.errors import StorageError
 from perdure.files import write_whole
-from perdure.harness.projects import Checkout, head_of, ref_in, run_git
+from perdure.harness.project import GitCheckout, head_of, ref_in, run_git
 
 MUCH_TIME = 0.4
 """Seconds; then nobody waits."""
@@ -34,7 +34,7 @@ _FIELDS, _LONGEST_PATH = 62, 4095
 
 
 class Ancestry:
-    def __init__(self, checkout: Checkout, cache: Path | None) -> None:
+    def __init__(self, checkout: GitCheckout, cache: Path | None) -> None:
         self._checkout = checkout
         self._cache = cache
         self._blobs: dict[str, str] = {}

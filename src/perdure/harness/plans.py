@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from perdure.errors import ActivePlanError, InvalidValueError, PlanNameError, StorageError
-from perdure.harness.projects import HARNESS, read_mark
-from perdure.harness.state import StateDir, names_in, read_in
+from perdure.harness.project import HARNESS, read_mark
+from perdure.harness.state_files import StateDir, names_in, read_in
 from perdure.markdown import Task, headings, tasks
 from perdure.model.uri import check_slug
 

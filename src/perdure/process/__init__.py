@@ -9,10 +9,10 @@ from perdure.exports import exports
 
 if TYPE_CHECKING:
     from perdure.process.here import offer_save_here, recall_here
-    from perdure.process.locating import state_path
+    from perdure.process.plan_path import state_path
 else:
     __getattr__ = exports(
-        __name__, {"here": "offer_save_here recall_here", "locating": "state_path"}
+        __name__, {"here": "offer_save_here recall_here", "plan_path": "state_path"}
     )
 
 __all__ = ["offer_save_here", "recall_here", "state_path"]

@@ -47,28 +47,28 @@ def _mention(text: str) -> None:
 
 
 def _recall_here(given: Namespace) -> tuple[str, str]:
-    from perdure.process.here import recalled  # noqa: PLC0415 - who asks for it pays
+    from perdure.process.here import recall_with_reason  # noqa: PLC0415 - who asks for it pays
 
-    return recalled(_context(given), given.query, given.limit)
+    return recall_with_reason(_context(given), given.query, given.limit)
 
 
 def _state_path(given: Namespace) -> tuple[str, str]:
-    from perdure.process.locating import located  # noqa: PLC0415 - as before
+    from perdure.process.plan_path import find_plan_path  # noqa: PLC0415 - as before
 
-    path, reason = located({**_context(given), "plan": given.plan}, given.which)
+    path, reason = find_plan_path({**_context(given), "plan": given.plan}, given.which)
     return f"{path}\n", reason
 
 
 def _offer_save_here(given: Namespace) -> tuple[str, str]:
     import json  # noqa: PLC0415 - as before
 
-    from perdure.process.here import offered  # noqa: PLC0415 - as before
+    from perdure.process.here import offer_with_reason  # noqa: PLC0415 - as before
 
     candidate = {"kind": given.kind, "slug": given.slug, "body": _body(given.body_file)}
     for name in ("confidence", "confidence_reason"):
         if getattr(given, name) is not None:
             candidate[name] = getattr(given, name)
-    candidates, reason = offered(_context(given), candidate)
+    candidates, reason = offer_with_reason(_context(given), candidate)
     return json.dumps(candidates, indent=2, ensure_ascii=False) + "\n", reason
 
 

@@ -3,65 +3,78 @@
 import os
 from collections.abc import Mapping
 
-from perdure.app.opening import ACCOUNT
-from perdure.app.reading import Reading, open_to_read
+from perdure.app.memory_reader import MemoryReader, open_reader
+from perdure.app.open import ACCOUNT
 from perdure.engine.recall.packing import packed
 from perdure.errors import DamageError, ProjectError, StorageError, StorageSelectionError
-from perdure.harness.projects import resolve_project
+from perdure.harness.project import resolve_project
 from perdure.model.uri import PROFILE, SLUG, Uri
-from perdure.process.asked import Context, asked
-from perdure.process.notes import Recalled, Scope, notes_for, phase_named, shown_by, tiers_of
+from perdure.process.phase_notes import (
+    NoteScope,
+    RecallAnswer,
+    notes_for,
+    phase_named,
+    shown_by,
+    tiers_of,
+)
+from perdure.process.process_context import ProcessContext, parse_context
 
 
-def recall_here(context: Context, *, query: str | None = None, limit: int | None = None) -> str:
+def recall_here(
+    context: ProcessContext, *, query: str | None = None, limit: int | None = None
+) -> str:
     """Return the memories for the work in this folder, as Markdown; empty if there are none.
 
     That is what is always loaded, then what is of the project and fits the phase, the newest
     first; with a `query`, what answers it. `limit` is the most tokens, else as the phase says. What
     can't be had is empty; nothing is ever written.
     """
-    return recalled(context, query, limit).markdown
+    return recall_with_reason(context, query, limit).markdown
 
 
-def recalled(context: Context, query: str | None, limit: int | None) -> Recalled:
+def recall_with_reason(
+    context: ProcessContext, query: str | None, limit: int | None
+) -> RecallAnswer:
     """As `recall_here`, with the reason why there is nothing, or not all."""
-    cwd, name, _ = asked(context)
+    cwd, name, _ = parse_context(context)
     phase = phase_named(name)
     try:
-        reading = open_to_read(os.environ)
+        reading = open_reader(os.environ)
         project = resolve_project(cwd, None, reading.aliases()).slug
-        scope = Scope(reading, project, phase, phase.budget if limit is None else limit)
+        scope = NoteScope(reading, project, phase, phase.budget if limit is None else limit)
         if query is None or not query.strip():
             return _unasked(scope)
-        from perdure.process.searching import searched  # noqa: PLC0415 - who asks pays
+        from perdure.process.project_search import search_project  # noqa: PLC0415 - who asks pays
 
-        return searched(scope, query)
+        return search_project(scope, query)
     except (StorageSelectionError, StorageError, ProjectError, DamageError) as error:
-        return Recalled(reason=str(error))
+        return RecallAnswer(reason=str(error))
 
 
-def _unasked(scope: Scope) -> Recalled:
+def _unasked(scope: NoteScope) -> RecallAnswer:
     notes, reason = notes_for(scope)
     found = packed(tiers_of(notes, scope), scope.budget, shown_by(scope))
-    return Recalled(found.markdown, reason)
+    return RecallAnswer(found.markdown, reason)
 
 
-def offer_save_here(context: Context, candidate: object) -> list[dict[str, object]]:
+def offer_save_here(context: ProcessContext, candidate: object) -> list[dict[str, object]]:
     """Return the candidate with its project and where it would be saved; nothing is saved.
 
     Whether it is worth saving is not judged, and nothing in it is checked. Without a candidate, a
     memory or a project there is nothing to offer.
     """
-    return offered(context, candidate)[0]
+    return offer_with_reason(context, candidate)[0]
 
 
-def offered(context: Context, candidate: object) -> tuple[list[dict[str, object]], str]:
+def offer_with_reason(
+    context: ProcessContext, candidate: object
+) -> tuple[list[dict[str, object]], str]:
     """As `offer_save_here`, with the reason why there is nothing."""
     if not candidate or (isinstance(candidate, str) and not candidate.strip()):
         return [], ""
-    cwd, phase, _ = asked(context)
+    cwd, phase, _ = parse_context(context)
     try:
-        reading = open_to_read(os.environ)
+        reading = open_reader(os.environ)
         project = resolve_project(cwd, None, reading.aliases()).slug
     except (StorageSelectionError, StorageError, ProjectError) as error:
         return [], str(error)
@@ -70,7 +83,7 @@ def offered(context: Context, candidate: object) -> tuple[list[dict[str, object]
     return [{**copy, **phases, "project": project, "target": _target(reading, copy)}], ""
 
 
-def _target(reading: Reading, candidate: Mapping[str, object]) -> str | None:
+def _target(reading: MemoryReader, candidate: Mapping[str, object]) -> str | None:
     """Return the URI of the memory that it would be; None if it does not say enough."""
     kind, slug = candidate.get("kind"), candidate.get("slug")
     owner = ("users", reading.user, "memories")

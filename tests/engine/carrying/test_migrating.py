@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from perdure.app import Context
-from perdure.app.setup import Target, open_migrating, roll_back, switch
+from perdure.app.migration import MigrationTarget, open_migrating, roll_back, switch_backend
 from perdure.engine.arriving import Arriving, Migrated, Migrating
 from perdure.errors import (
     AbsentError,
@@ -48,14 +48,14 @@ def vault(tmp_path: Path) -> Path:
     return folder
 
 
-def to(vault: Path) -> Target:
-    return Target("vault", str(vault))
+def to(vault: Path) -> MigrationTarget:
+    return MigrationTarget("vault", str(vault))
 
 
-BACK = Target("device-local")
+BACK = MigrationTarget("device-local")
 
 
-def migrate(machine: Machine, target: Target) -> Migrated:
+def migrate(machine: Machine, target: MigrationTarget) -> Migrated:
     with open_migrating(machine.environ, target) as migrating:
         return migrating.apply()
 
@@ -66,7 +66,7 @@ def test_there_and_back_every_byte_and_version_is_the_same(machine: Machine, vau
         expected = versions(context), answers(context)
 
     done = migrate(machine, to(vault))
-    switch(machine.environ, to(vault), done)
+    switch_backend(machine.environ, to(vault), done)
 
     assert files_in(vault) == before == machine.files()
     with machine.opened() as context:
@@ -75,7 +75,7 @@ def test_there_and_back_every_byte_and_version_is_the_same(machine: Machine, vau
         of(context, ROOT).save("Drinks tea.", category="preference", slug="coffee")
         later = versions(context)
     done = migrate(machine, BACK)
-    switch(machine.environ, BACK, done)
+    switch_backend(machine.environ, BACK, done)
     assert machine.files() == files_in(vault) != before
     with machine.opened() as context:
         assert versions(context) == later
@@ -159,10 +159,10 @@ def test_a_text_in_the_way_and_itself_are_conflicts(machine: Machine, vault: Pat
 def test_a_copy_that_went_on_by_itself_is_not_overwritten(machine: Machine, vault: Path) -> None:
     done = migrate(machine, to(vault))
     before = (machine.home / ".perdure" / "config.toml").exists()
-    switch(machine.environ, to(vault), done)
+    switch_backend(machine.environ, to(vault), done)
     with machine.opened() as context:
         of(context, ROOT).save("There.", category="event", slug="there")
-    with pytest.raises(ConcurrentModificationError, match="leave that behind"):
+    with pytest.raises(ConcurrentModificationError, match="leave the new entries behind"):
         roll_back(machine.environ)
     (machine.home / ".perdure" / "config.toml").unlink()
     with machine.opened() as context:
@@ -326,7 +326,7 @@ def test_a_switch_changes_the_config_and_can_be_undone(
         path.write_text(before)
     done = migrate(machine, to(vault))
 
-    switch(machine.environ, to(vault), done)
+    switch_backend(machine.environ, to(vault), done)
 
     with machine.opened() as context:
         assert context.recorded.whereabouts == str(vault)
@@ -345,6 +345,6 @@ def test_a_config_that_can_not_be_changed_is_left_as_it_is(machine: Machine, vau
     path.write_text('storage = {backend = "device-local"}\n')
 
     with pytest.raises(ConfigError, match="Fix: set path = "):
-        switch(machine.environ, to(vault), done)
+        switch_backend(machine.environ, to(vault), done)
 
     assert path.read_text() == 'storage = {backend = "device-local"}\n'

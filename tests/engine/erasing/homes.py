@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from perdure.app import Context
-from perdure.app.opening import signing_key
+from perdure.app.open import signing_key_for
 from perdure.artifacts import IndexState
 from perdure.engine.emissions import EmissionRecord, append_emission
 from perdure.engine.erasing.receipts import Receipt, differences
@@ -79,6 +79,6 @@ def receipts(home: Path) -> list[Path]:
 
 def check_receipt(context: Context, path: Path) -> list[str]:
     """Return what is otherwise than a receipt says; it must be signed."""
-    key = signing_key(context.config).public
+    key = signing_key_for(context.config).public
     said = Receipt.from_text(path.read_text()).verify(key)
     return list(differences(said, context.recorded.history, key))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from perdure.app import Context
-from perdure.app.opening import signing_key
+from perdure.app.open import signing_key_for
 from perdure.artifacts import ArtifactStore
 from perdure.artifacts.archiving import export, import_archive
 from perdure.engine.erasing.receipts import Receipt
@@ -465,7 +465,7 @@ def erased_path(context: Context, uri: str) -> Path:
 def test_a_receipt_that_was_touched_proves_nothing(home: Path) -> None:
     with opened(home, semantic=False) as context:
         path = erased_path(context, save_secret(context))
-        text, key = path.read_text(), signing_key(context.config).public
+        text, key = path.read_text(), signing_key_for(context.config).public
         receipt = Receipt.from_text(text)
         said, refused = receipt.verify(key), 0
         for at in range(0, len(text), 7):

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure.agents.pending import Waiting, keep
+from perdure.agents.pending import PendingSession, capture_session
 from perdure.app import Context
 from perdure.engine import sessions
 from perdure.engine.browse import Entry
@@ -157,7 +157,7 @@ class Play:
     def _hook(self, name: str) -> None:
         path = self.work / f"{name}.jsonl"
         path.write_text("".join(f"{json.dumps(each)}\n" for each in self.transcripts[name]))
-        keep(self.context, Waiting("claude-code", name, str(path)))
+        capture_session(self.context, PendingSession("claude-code", name, str(path)))
 
     def statement(self, word: str, way: int) -> None:
         """Import what another program remembers."""

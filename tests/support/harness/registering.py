@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from perdure.errors import RepoRegistryError, SlugTakenError
-from perdure.harness.projects import project_locator
+from perdure.harness.project import project_locator
 from perdure.harness.repo_registry import (
     Repo,
     find_repo,

@@ -9,7 +9,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 import perdure
-from perdure.agents.pending import Pending
+from perdure.agents.pending import PendingSessions
 from tests.surfaces.processes import PERDURE
 
 SESSION = "3f0c"
@@ -106,7 +106,7 @@ def log(home: Path) -> str:
 
 
 def waiting(home: Path) -> int:
-    return len(list(Pending(home / ".perdure")))
+    return len(list(PendingSessions(home / ".perdure")))
 
 
 def kept(home: Path) -> Iterator[tuple[str, str]]:

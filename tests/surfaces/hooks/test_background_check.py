@@ -13,7 +13,7 @@ from perdure.agents import pending
 from perdure.agents.hook_input import HookInput
 from perdure.agents.hooks import run
 from perdure.agents.moments import Moment, at_prompt, at_start, for_subagent
-from perdure.agents.pending import locked, start_checking
+from perdure.agents.pending import capture_lock, start_checking
 from perdure.engine import edits
 
 _PROMPT = "Where do the zebras graze in the morning?"
@@ -51,7 +51,7 @@ def done(home: Path) -> None:
     deadline = time.monotonic() + 60
     is_free = 0
     while is_free < 20 and time.monotonic() < deadline:
-        with locked(home) as is_ours:
+        with capture_lock(home) as is_ours:
             is_free = is_free + 1 if is_ours else 0
         time.sleep(0.05)
 

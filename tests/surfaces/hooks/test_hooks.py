@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 import perdure
-from perdure.agents.pending import MOST_LOG_BYTES, Pending, Waiting, drain, locked, note
+from perdure.agents.pending import (
+    MOST_LOG_BYTES,
+    PendingSession,
+    PendingSessions,
+    capture_lock,
+    drain,
+    log_error,
+)
 from perdure.engine.recall.packing import tokens_in
 from perdure.model.speech import marked
 from tests.surfaces.hooks.calling import (
@@ -155,7 +162,7 @@ class TestKeeping:
 
     def test_what_was_killed_is_done_by_the_next_hook(self, home: Path) -> None:
         path = transcript(home, *(f"I like the number {n}." for n in range(40)))
-        Pending(home / ".perdure").add(Waiting("claude-code", path.stem, str(path)))
+        PendingSessions(home / ".perdure").add(PendingSession("claude-code", path.stem, str(path)))
         process = start(home, "drain")
         until((home / ".perdure" / "histories").exists)
         process.send_signal(signal.SIGKILL)
@@ -194,8 +201,8 @@ class TestManyAtOnce:
 
     def test_only_one_keeps_sessions_at_a_time(self, home: Path) -> None:
         path = transcript(home, TABS, "Noted.")
-        Pending(home / ".perdure").add(Waiting("claude-code", path.stem, str(path)))
-        with locked(home / ".perdure") as is_ours:
+        PendingSessions(home / ".perdure").add(PendingSession("claude-code", path.stem, str(path)))
+        with capture_lock(home / ".perdure") as is_ours:
             assert is_ours
             drain(home / ".perdure", environment(home))
             assert waiting(home) == 1
@@ -206,8 +213,8 @@ class TestManyAtOnce:
     def test_a_note_that_comes_meanwhile_is_not_taken_for_the_one_that_is_done(
         self, tmp_path: Path
     ) -> None:
-        pending = Pending(tmp_path)
-        first, second = (Waiting("claude-code", "s", "t.jsonl") for _ in range(2))
+        pending = PendingSessions(tmp_path)
+        first, second = (PendingSession("claude-code", "s", "t.jsonl") for _ in range(2))
         pending.add(first)
         pending.add(second)
         pending.done(first)
@@ -280,7 +287,9 @@ class TestRecalling:
     def test_what_is_to_be_kept_and_can_not_be_hides_nothing(self, home: Path) -> None:
         remember(home, "The app project is deployed on Fridays.", "deploys")
         (home / "app").mkdir()
-        Pending(home / ".perdure").add(Waiting("claude-code", "s", str(home / "none.jsonl")))
+        PendingSessions(home / ".perdure").add(
+            PendingSession("claude-code", "s", str(home / "none.jsonl"))
+        )
         (home / ".perdure" / "hooks" / "lock").mkdir()  # nobody can lock
 
         answer = heard(home, "session-start", said={"cwd": str(home / "app")})
@@ -431,7 +440,7 @@ class TestNeverInTheWay:
 class TestTheLog:
     def test_it_stays_small(self, tmp_path: Path) -> None:
         for number in range(600):
-            note(tmp_path, f"{number} {'x' * 2000}\x1b[2J\nsecond line")
+            log_error(tmp_path, f"{number} {'x' * 2000}\x1b[2J\nsecond line")
         files = list((tmp_path / "hooks").iterdir())
 
         assert {each.name for each in files} == {"log", "log.1"}
@@ -440,8 +449,8 @@ class TestTheLog:
 
     def test_the_doctor_tells_of_it(self, home: Path) -> None:
         assert "hooks" not in told("doctor")
-        note(home / ".perdure", "first")
-        note(home / ".perdure", "second")
+        log_error(home / ".perdure", "first")
+        log_error(home / ".perdure", "second")
 
         assert "warn hooks     2 troubles, the last: " in told("doctor")
         (check,) = (

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perdure.agents import pending as sessions
-from perdure.agents.pending import Pending, Waiting
+from perdure.agents.pending import PendingSession, PendingSessions
 from perdure.errors import NodeExistsError
 from tests.bites import FAILED
 from tests.surfaces.hooks import test_hooks as tests
@@ -27,11 +27,11 @@ def keeps_no_lock(patch: pytest.MonkeyPatch) -> None:
 
 
 def takes_any_note_away(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Pending, "done", lambda self, each: self._path(each).unlink())
+    patch.setattr(PendingSessions, "done", lambda self, each: self._path(each).unlink())
 
 
 def knows_notes_by_their_session(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Waiting, "__eq__", lambda one, two: one.session_id == two.session_id)
+    patch.setattr(PendingSession, "__eq__", lambda one, two: one.session_id == two.session_id)
 
 
 @pytest.mark.parametrize("breaks", [takes_any_note_away, knows_notes_by_their_session])
@@ -59,9 +59,9 @@ def test_what_comes_while_others_are_kept_is_kept_too(
 ) -> None:
     """A note that comes after the last look, and before the lock is let go, waits for nobody."""
     monkeypatch.setenv("USER", "ana")
-    home, pending = tmp_path / ".perdure", Pending(tmp_path / ".perdure")
+    home, pending = tmp_path / ".perdure", PendingSessions(tmp_path / ".perdure")
     paths = [transcript(tmp_path, f"I like tea {n}.", "Ok.", session=f"s{n}") for n in range(2)]
-    notes = [Waiting("claude-code", path.stem, str(path)) for path in paths]
+    notes = [PendingSession("claude-code", path.stem, str(path)) for path in paths]
     pending.add(notes[0])
     once = sessions._drain_once
 
@@ -80,8 +80,8 @@ def test_what_comes_while_others_are_kept_is_kept_too(
 def test_a_failure_that_may_pass_ends_and_keeps_the_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pending = Pending(tmp_path / ".perdure")
-    pending.add(Waiting("claude-code", "s", str(transcript(tmp_path, "x", session="s"))))
+    pending = PendingSessions(tmp_path / ".perdure")
+    pending.add(PendingSession("claude-code", "s", str(transcript(tmp_path, "x", session="s"))))
 
     def failing(*_: object) -> None:
         raise NodeExistsError("somebody is faster")
@@ -90,7 +90,7 @@ def test_a_failure_that_may_pass_ends_and_keeps_the_note(
     sessions.drain(tmp_path / ".perdure", environment(tmp_path))
 
     assert len(list(pending)) == 1
-    monkeypatch.setattr(Pending, "is_older", lambda *_: True)
+    monkeypatch.setattr(PendingSessions, "is_older", lambda *_: True)
     sessions.drain(tmp_path / ".perdure", environment(tmp_path))
     assert not pending
 

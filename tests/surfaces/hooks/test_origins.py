@@ -9,7 +9,7 @@ import pytest
 
 import perdure
 from perdure import Memory
-from perdure.agents.pending import Waiting, keep
+from perdure.agents.pending import PendingSession, capture_session
 from perdure.app import Context, open_context
 from perdure.engine.session_notes import SessionNotes
 from perdure.errors import ForgottenError
@@ -43,7 +43,7 @@ def kept(context: Context, folder: Path, *parts: list[dict[str, Any]]) -> Memory
     for part in parts:
         with path.open("a") as file:
             file.write("".join(f"{json.dumps(each)}\n" for each in part))
-        keep(context, Waiting("claude-code", "3f", str(path)))
+        capture_session(context, PendingSession("claude-code", "3f", str(path)))
     return context.memory
 
 

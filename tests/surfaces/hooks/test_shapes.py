@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from perdure.agents.hook_input import HookInput
-from perdure.agents.hooks import Wishes, _answered
+from perdure.agents.hooks import HookOptions, _answered
 from perdure.agents.moments import MOMENTS, Emission, Moment
 
 
 def answered(
     monkeypatch: pytest.MonkeyPatch, words: str, given: dict[str, object], *, blocks: bool = False
 ) -> dict[str, object]:
-    wishes = Wishes.parse(words.split())
+    wishes = HookOptions.parse(words.split())
     monkeypatch.setitem(MOMENTS, wishes.event, lambda _: Emission("Use tabs.", blocks=blocks))
     return _answered(wishes, Path("/nowhere"), HookInput.parse(json.dumps(given).encode()))
 

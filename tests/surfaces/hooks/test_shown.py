@@ -12,11 +12,26 @@ import pytest
 import perdure
 from perdure.agents import hooks, pending
 from perdure.agents.hook_input import HookInput
-from perdure.agents.hooks import MOST_TEXT, bounded
+from perdure.agents.hook_log import (
+    CAPTURED,
+    RUNS_BYTES,
+    HookRun,
+    last_run,
+    record_run,
+    runs_of,
+    session_digest,
+)
+from perdure.agents.hooks import MOST_TEXT, truncate_lines
 from perdure.agents.moments import Emission
-from perdure.agents.pending import DAY, HOUR, PROMPT, Pending, Waiting, stopped_capture
-from perdure.agents.runs import KEPT, MOST_BYTES, Run, last_run, record_run, runs_of, session_digest
-from perdure.agents.statusline import Place, status_line
+from perdure.agents.pending import (
+    DAY,
+    HOUR,
+    PROMPT,
+    PendingSession,
+    PendingSessions,
+    stopped_capture,
+)
+from perdure.agents.status_line import StatusLineInput, status_line
 from perdure.engine.emissions import read_emissions
 from perdure.engine.uses import used_in
 from perdure.model.speech import without_injected
@@ -95,7 +110,7 @@ class TestEmissions:
 
         assert log(home) == ""
         assert used_in(ours, "3f0c") == 1
-        assert len(runs_of(ours, AGENT, KEPT)) == 1
+        assert len(runs_of(ours, AGENT, CAPTURED)) == 1
 
     def test_what_was_answered_before_is_no_use(self, home: Path, ours: Path) -> None:
         path = home / "3f0c.jsonl"
@@ -110,18 +125,18 @@ class TestEmissions:
 class TestBound:
     def test_an_agent_is_never_given_more_than_its_client_keeps_whole(self) -> None:
         text = "".join(f"- line {number} é\n" for number in range(2_000))
-        cut = bounded(text)
+        cut = truncate_lines(text)
 
         assert len(cut.encode()) <= MOST_TEXT
         assert text.startswith(f"{cut}\n")
-        assert bounded("short") == "short"
-        assert len(bounded("é" * MOST_TEXT).encode()) == MOST_TEXT
+        assert truncate_lines("short") == "short"
+        assert len(truncate_lines("é" * MOST_TEXT).encode()) == MOST_TEXT
 
     @pytest.mark.parametrize("agent", ["claude-code", "cursor"])
     @pytest.mark.parametrize("blocks", [False, True])
     def test_so_is_every_answer_with_its_marks(self, agent: str, *, blocks: bool) -> None:
         emission = Emission("- a line of a rule\n" * 5_000, blocks=blocks)
-        answer = hooks._as_json(hooks.Wishes("pre-tool-use", agent), HookInput(), emission)
+        answer = hooks._as_json(hooks.HookOptions("pre-tool-use", agent), HookInput(), emission)
 
         assert 8_000 < hooks._size(answer) < MOST_TEXT + 100
         assert without_injected(json.dumps(answer)).count("rule") == 0
@@ -146,16 +161,16 @@ class TestRuns:
         assert run.late
 
     def test_they_are_bounded_for_each_event(self, tmp_path: Path) -> None:
-        record_run(tmp_path, AGENT, KEPT, Run("s1"))
+        record_run(tmp_path, AGENT, CAPTURED, HookRun("s1"))
         for _ in range(3_000):
-            record_run(tmp_path, AGENT, "pre-tool-use", Run("s1", 12.5, 14.0, 100))
+            record_run(tmp_path, AGENT, "pre-tool-use", HookRun("s1", 12.5, 14.0, 100))
 
         sizes = [each.stat().st_size for each in (tmp_path / "hooks" / "runs").iterdir()]
-        assert max(sizes) <= MOST_BYTES + 200
-        assert len(runs_of(tmp_path, AGENT, KEPT)) == 1
+        assert max(sizes) <= RUNS_BYTES + 200
+        assert len(runs_of(tmp_path, AGENT, CAPTURED)) == 1
 
     def test_a_name_of_an_agent_names_no_other_file(self, tmp_path: Path) -> None:
-        record_run(tmp_path, "../../../etc/x", "stop", Run("s1"))
+        record_run(tmp_path, "../../../etc/x", "stop", HookRun("s1"))
 
         assert [each.name for each in tmp_path.rglob("*.stop")] == ["other.stop"]
 
@@ -170,7 +185,7 @@ NOW = time.time()
 
 def prompted(home: Path, *sessions: str, ago: float = 2 * HOUR) -> None:
     for session in sessions:
-        record_run(home, AGENT, PROMPT, Run(session_digest(session), time=NOW - ago))
+        record_run(home, AGENT, PROMPT, HookRun(session_digest(session), time=NOW - ago))
 
 
 class TestCapture:
@@ -184,12 +199,12 @@ class TestCapture:
 
     def test_the_next_day_it_is_told_again(self, home: Path, ours: Path) -> None:
         prompted(ours, "a", "b")
-        record_run(ours, AGENT, "warned", Run("s0", time=NOW - DAY - 60))
+        record_run(ours, AGENT, "warned", HookRun("s0", time=NOW - DAY - 60))
 
         assert "perdure doctor" in started(home)
 
     def test_notes_that_wait_too_long_are_told_of(self, ours: Path) -> None:
-        Pending(ours).add(Waiting(AGENT, "a", "/nowhere"))
+        PendingSessions(ours).add(PendingSession(AGENT, "a", "/nowhere"))
         assert stopped_capture(ours, AGENT) == ""
         (path,) = (ours / "hooks" / "pending").iterdir()
         os.utime(path, (NOW - 2 * HOUR, NOW - 2 * HOUR))
@@ -198,14 +213,14 @@ class TestCapture:
 
     def test_all_is_well_if_one_was_kept_since(self, ours: Path) -> None:
         prompted(ours, "a", "b")
-        record_run(ours, AGENT, KEPT, Run("c", time=NOW - HOUR))
+        record_run(ours, AGENT, CAPTURED, HookRun("c", time=NOW - HOUR))
 
         assert stopped_capture(ours, AGENT) == ""
 
     def test_all_is_well_if_they_ended_though_nothing_was_to_be_kept(self, ours: Path) -> None:
         prompted(ours, "a", "b")
         for session in ("a", "b"):
-            record_run(ours, AGENT, "stop", Run(session_digest(session), time=NOW - HOUR))
+            record_run(ours, AGENT, "stop", HookRun(session_digest(session), time=NOW - HOUR))
 
         assert stopped_capture(ours, AGENT) == ""
 
@@ -267,7 +282,7 @@ class TestStatusLine:
         for _ in range(2):
             started(home)
 
-        assert "1 shown" in status_line(Place(ours, (str(home),), "s1"))
+        assert "1 shown" in status_line(StatusLineInput(ours, (str(home),), "s1"))
 
 
 # ---------------------------------------------------------------- each check bites
@@ -287,7 +302,7 @@ def test_a_warning_for_whoever_is_well_is_caught(
 
 def test_the_last_run_is_that_of_the_last_line(tmp_path: Path) -> None:
     for each in (5.0, 7.0):
-        record_run(tmp_path, AGENT, KEPT, Run("s", time=each))
+        record_run(tmp_path, AGENT, CAPTURED, HookRun("s", time=each))
 
-    assert last_run(tmp_path, AGENT, KEPT) == 7.0
+    assert last_run(tmp_path, AGENT, CAPTURED) == 7.0
     assert last_run(tmp_path, AGENT, PROMPT) == 0.0

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import perdure
+from perdure.agents.hook_log import CAPTURE_EVENTS
 from perdure.agents.hooks import EVENTS
-from perdure.agents.runs import KEEPING
 from perdure.engine.importing.contract import Conversation, Finding
 from perdure.engine.importing.importing import FORMATS
 from perdure.engine.recall.packing import tokens_in
@@ -72,7 +72,7 @@ def test_what_a_subagent_is_asked_is_no_prompt_of_the_user(tmp_path: Path) -> No
     )
 
 
-@pytest.mark.parametrize("event", sorted(KEEPING & {*EVENTS}))
+@pytest.mark.parametrize("event", sorted(CAPTURE_EVENTS & {*EVENTS}))
 def test_the_session_of_a_subagent_is_not_kept(tmp_path: Path, event: str) -> None:
     path = transcript(tmp_path, TABS, "Noted.")
     given = {"session_id": path.stem, "transcript_path": str(path), "agent_id": "a1"}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import perdure
-from perdure.agents.pending import Waiting, keep
+from perdure.agents.pending import PendingSession, capture_session
 from perdure.app import Context, open_context
 from tests.engine.importing.samples import codex_message
 from tests.surfaces.hooks.calling import (
@@ -78,7 +78,7 @@ def context(tmp_path: Path) -> Iterator[Context]:
 
 
 def read(context: Context, path: Path, agent: str = "claude-code") -> None:
-    keep(context, Waiting(agent, path.stem[-36:], str(path)))
+    capture_session(context, PendingSession(agent, path.stem[-36:], str(path)))
     context.memory.settle()
 
 

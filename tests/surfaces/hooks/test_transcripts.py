@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure.agents import pending, transcripts
-from perdure.agents.pending import Waiting, folder_of, keep
+from perdure.agents import capture, pending
+from perdure.agents.pending import PendingSession, capture_session, hooks_folder
 from perdure.app import Context, open_context
 from perdure.engine.sessions import Sessions
 from perdure.errors import ForgottenError
@@ -55,7 +55,7 @@ def write(path: Path, lines: Lines, mode: str = "w") -> Path:
 
 
 def hook(context: Context, path: Path, agent: str = "claude-code") -> None:
-    keep(context, Waiting(agent, path.stem[-36:], str(path)))
+    capture_session(context, PendingSession(agent, path.stem[-36:], str(path)))
 
 
 def said(context: Context, name: str = f"claude-code-{SESSION}") -> list[str]:
@@ -116,7 +116,7 @@ class TestReadingOn:
                 path.write_bytes(data[: round(share * len(data))])
                 hook(context, path)
                 if number in lost:
-                    shutil.rmtree(folder_of(context.config.home) / "read", ignore_errors=True)
+                    shutil.rmtree(hooks_folder(context.config.home) / "read", ignore_errors=True)
 
             assert said(context) == items(12)
             assert names(context) == [f"claude-code-{SESSION}"]
@@ -155,12 +155,12 @@ class TestReadingOn:
 
     def test_codex_is_read_on(self, context: Context, tmp_path: Path) -> None:
         path = tmp_path / "rollout-01-a.jsonl"
-        waiting = Waiting("codex", "01-a", str(path))
+        waiting = PendingSession("codex", "01-a", str(path))
         for lines in ([codex_meta("01-a")], [codex_message("user", "One.")], []):
             write(path, lines, "a")
-            keep(context, waiting)
+            capture_session(context, waiting)
         write(path, [codex_message("assistant", "Two.")], "a")
-        keep(context, waiting)
+        capture_session(context, waiting)
 
         assert said(context, "codex-01-a") == ["One.", "Two."]
 
@@ -174,7 +174,7 @@ class TestReadingOn:
 
         assert [each.split()[0] for each in said(context)] == ["Look", "Look", *"2345"]
         whole = said(context)
-        shutil.rmtree(folder_of(context.config.home) / "read")
+        shutil.rmtree(hooks_folder(context.config.home) / "read")
         hook(context, path)
         assert said(context) == whole
 
@@ -186,7 +186,7 @@ class TestWhatIsLostOrWrong:
     ) -> None:
         path = write(tmp_path / f"{SESSION}.jsonl", talk(3))
         hook(context, path)
-        (reading,) = (folder_of(context.config.home) / "read").iterdir()
+        (reading,) = (hooks_folder(context.config.home) / "read").iterdir()
         reading.write_bytes(content)
 
         write(path, talk(5, 3), "a")
@@ -288,10 +288,10 @@ class TestKilled:
     @pytest.mark.parametrize(
         ("owner", "name"),
         [
-            (transcripts.Readings, "put"),
+            (capture.TranscriptPositions, "put"),
             (Sessions, "end"),
             (Sessions, "_write"),
-            (transcripts.Transcript, "before"),
+            (capture.Transcript, "before"),
         ],
     )
     def test_a_hook_that_was_killed_loses_and_doubles_nothing(
@@ -382,7 +382,7 @@ class TestForgetting:
         write(path, talk(6, 4), "a")
         with pytest.raises(ForgottenError):  # which ends its note
             hook(context, path)
-        shutil.rmtree(folder_of(context.config.home) / "read")
+        shutil.rmtree(hooks_folder(context.config.home) / "read")
         hook(context, path)
 
         assert names(context) == []

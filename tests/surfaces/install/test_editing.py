@@ -13,8 +13,8 @@ from perdure.agents.entries import (
     AGENTS,
     JsonFile,
     TomlFile,
+    files_for,
     is_our_hook,
-    wanted_by,
     with_entries,
     without_entries,
 )
@@ -22,7 +22,7 @@ from perdure.agents.jsonc import parse
 from perdure.errors import InvalidValueError
 
 ENVIRON = {"HOME": "/home/ana"}
-EVERY = [each for agent in AGENTS for each in wanted_by(agent, ENVIRON, "/opt/bin/perdure")]
+EVERY = [each for agent in AGENTS for each in files_for(agent, ENVIRON, "/opt/bin/perdure")]
 JSON_FILES = [each for each in EVERY if isinstance(each, JsonFile)]
 (TOML_FILE,) = [each for each in EVERY if isinstance(each, TomlFile)]
 
@@ -225,8 +225,8 @@ def test_a_hook_is_known_by_what_it_runs(command: str, *, is_ours: bool) -> None
 
 def test_agents_get_the_memory_that_is_chosen_here() -> None:
     environ = {**ENVIRON, "PERDURE_HOME": "/srv/my memory", "MEMORY_VAULT_PATH": "/srv/vault"}
-    settings, servers, *_ = wanted_by("claude-code", environ, "perdure")
-    config, _ = wanted_by("codex", environ, "perdure")
+    settings, servers, *_ = files_for("claude-code", environ, "perdure")
+    config, _ = files_for("codex", environ, "perdure")
     chosen = {"PERDURE_HOME": "/srv/my memory", "MEMORY_VAULT_PATH": "/srv/vault"}
 
     said = "PERDURE_HOME='/srv/my memory' MEMORY_VAULT_PATH=/srv/vault perdure hook stop"

@@ -45,20 +45,20 @@ def leaves_what_it_made(patch: pytest.MonkeyPatch) -> None:
 
 
 def ends_lines_its_own_way(patch: pytest.MonkeyPatch) -> None:
-    of = jsonc.Style.of
+    of = jsonc.JsonStyle.of
     patch.setattr(
-        jsonc.Style,
+        jsonc.JsonStyle,
         "of",
-        classmethod(lambda cls, text: jsonc.Style("\n", of(text).unit, of(text).is_one_line)),
+        classmethod(lambda cls, text: jsonc.JsonStyle("\n", of(text).unit, of(text).is_one_line)),
     )
 
 
 def indents_its_own_way(patch: pytest.MonkeyPatch) -> None:
-    of = jsonc.Style.of
+    of = jsonc.JsonStyle.of
     patch.setattr(
-        jsonc.Style,
+        jsonc.JsonStyle,
         "of",
-        classmethod(lambda cls, text: jsonc.Style(of(text).newline, " ", of(text).is_one_line)),
+        classmethod(lambda cls, text: jsonc.JsonStyle(of(text).newline, " ", of(text).is_one_line)),
     )
 
 
@@ -84,7 +84,7 @@ def trusts_what_it_wrote(patch: pytest.MonkeyPatch) -> None:
 
 
 def accepts_anything(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(tests, "with_entries", lambda text, _: entries.Added(text))
+    patch.setattr(tests, "with_entries", lambda text, _: entries.EditedText(text))
 
 
 def in_and_out() -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from perdure.agents.entries import AGENTS, AGENTS_MD, COMMANDS, program, wanted_by
+from perdure.agents.entries import AGENTS, AGENTS_MD, COMMANDS, files_for, program
 from perdure.agents.hooks import EVENTS
-from perdure.agents.install import Found
+from perdure.agents.installation import FileContent
 from perdure.errors import (
     AccessRefusedError,
     ConcurrentModificationError,
@@ -282,7 +282,7 @@ def test_what_is_no_text_is_left_alone(home: Path) -> None:
 def test_what_somebody_else_writes_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text("{}")
-    found = Found.at(path)
+    found = FileContent.at(path)
     path.write_text('{"new": 1}')
     with pytest.raises(ConcurrentModificationError, match="left as it is"):
         found.replace(b"{}")
@@ -294,7 +294,7 @@ def test_what_somebody_else_writes_meanwhile_is_not_overwritten(tmp_path: Path) 
 def test_what_is_installed_is_what_is_called(home: Path) -> None:
     """Each hook that an agent is given is one that `perdure hook` knows."""
     for agent in AGENTS:
-        for file in wanted_by(agent, {"HOME": str(home)}, "perdure"):
+        for file in files_for(agent, {"HOME": str(home)}, "perdure"):
             for hook in getattr(file, "hooks", ()):
                 said = json.dumps(hook.entry)
                 assert any(f"perdure hook {event}" in said for event in EVENTS)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from perdure.agents.entries import COMMANDS, JsonFile, WholeFile, wanted_by
+from perdure.agents.entries import COMMANDS, JsonFile, WholeFile, files_for
 from perdure.surfaces.mcp.schema import TOOLS
 from tests.docs.blocks import REPOSITORY
 
@@ -20,7 +20,7 @@ def read(name: str) -> dict[str, Any]:
 
 @pytest.fixture
 def installed() -> tuple[JsonFile, JsonFile]:
-    settings, servers, *_ = wanted_by("claude-code", {"HOME": "/home/ana"}, "perdure")
+    settings, servers, *_ = files_for("claude-code", {"HOME": "/home/ana"}, "perdure")
     assert isinstance(settings, JsonFile)
     assert isinstance(servers, JsonFile)
     return settings, servers
@@ -37,7 +37,7 @@ def test_its_server_is_the_one_that_is_installed(installed: tuple[JsonFile, Json
 
 
 def test_its_slash_commands_are_those_that_are_installed() -> None:
-    _, _, *commands = wanted_by("claude-code", {"HOME": "/home/ana"}, "perdure")
+    _, _, *commands = files_for("claude-code", {"HOME": "/home/ana"}, "perdure")
     installed = {each.path.name: each.text for each in commands if isinstance(each, WholeFile)}
     plugin = {path.name: path.read_text() for path in (REPOSITORY / "commands").iterdir()}
 

@@ -7,7 +7,7 @@ import pytest
 
 import perdure
 from perdure import Memory
-from perdure.harness.projects import identity_at
+from perdure.harness.project import identity_at
 from tests.surfaces.mcp.agents import Agent, in_process
 
 RULE = "Never write to the folder of the importer."

@@ -6,7 +6,7 @@ import click
 
 from perdure import BriefingItem, Memory
 from perdure.agents.instruction_files import instruction_files
-from perdure.harness.projects import commit_time
+from perdure.harness.project import commit_time
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import Moment, parse_moment, with_project_memory
 from perdure.surfaces.telling import picked

@@ -32,7 +32,7 @@ def archived_names(ctx: click.Context, _: object, incomplete: str) -> list[str]:
 
 
 def _names(ctx: click.Context, typed: str, *, archived: bool = False) -> list[str]:
-    from perdure.app.completing import completions
+    from perdure.app.memory_reader import completions
     from perdure.surfaces.cli.options import Caller, caller_in
 
     try:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import click
 
 from perdure import Cost
-from perdure.app.llm import costs_here
+from perdure.app.providers import llm_costs
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json, parse_time
 from perdure.surfaces.telling import counted, picked, shown
@@ -35,7 +35,7 @@ def cost_command(by: str, since: str | None, *, as_json: bool) -> None:
     Each attempt counts, and each call that never ended as the most that it may have used. The text
     of a call is not kept.
     """
-    totals = costs_here(os.environ, by, first(since) if since else None)
+    totals = llm_costs(os.environ, by, first(since) if since else None)
     if as_json:
         fields = "calls unfinished=open input_tokens output_tokens"
         out.json(*({by: each.name, **picked(each, fields)} for each in totals))

@@ -7,7 +7,7 @@ import click
 
 from perdure import Check, Checkup, Severity
 from perdure.agents.checkup import check_agents
-from perdure.app.condition import CAPABILITIES, check_up
+from perdure.app.health import CAPABILITIES, doctor
 from perdure.dataclass import asdict
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import as_json
@@ -49,7 +49,7 @@ def doctor_command(
             f"{', '.join(sorted(unknown))} is not known. Fix: use {', '.join(CAPABILITIES)}.",
             param_hint="--requires",
         )
-    found = check_up(os.environ, wanted)
+    found = doctor(os.environ, wanted)
     if as_json:
         out.json(_json(found))
     else:

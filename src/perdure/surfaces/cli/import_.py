@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from perdure import Imported, import_formats, is_export
-from perdure.agents.history import AGENTS_WITH_HISTORY
+from perdure.agents.past_sessions import AGENTS_WITH_HISTORY
 from perdure.app import import_memory
 from perdure.dataclass import asdict
 from perdure.errors import InvalidValueError

@@ -4,7 +4,7 @@ import os
 
 import click
 
-from perdure.app.setup import Begun, backends, begin
+from perdure.app.setup import InitResult, backends, init_home
 from perdure.app.setup import find_vault as obsidian_vault
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import as_json, index_first
@@ -40,7 +40,7 @@ def init_command(
     if find_vault:
         vault = obsidian_vault()
     _check(vault, backend)
-    begun = begin(os.environ, vault=vault, backend=backend, force=force)
+    begun = init_home(os.environ, vault=vault, backend=backend, force=force)
     if as_json:
         out.json(_json(begun))
         return
@@ -61,7 +61,7 @@ def _check(vault: str | None, backend: str | None) -> None:
         raise click.UsageError("--vault is empty. Fix: name the folder that the notes are in.")
 
 
-def _tell(begun: Begun) -> None:
+def _tell(begun: InitResult) -> None:
     out.line(f"config   {shown(str(begun.file))}: {_done(begun)}")
     where = f" at {shown(begun.whereabouts)}" if begun.whereabouts else ""
     out.line(f"storage  {begun.protocol}{where}: opened, and can be written")
@@ -93,7 +93,7 @@ def _index(notes: int) -> None:
         )
 
 
-def _found(begun: Begun) -> str:
+def _found(begun: InitResult) -> str:
     """Say what of a vault is memory now, and what is not."""
     others = sum(begun.others.values())
     kinds = ", ".join(f"{count} {ending}" for ending, count in begun.others.items())
@@ -102,14 +102,14 @@ def _found(begun: Begun) -> str:
     return f"{notes}; {rest} ({kinds})" if others else notes
 
 
-def _done(begun: Begun) -> str:
+def _done(begun: InitResult) -> str:
     changed = ", ".join(map(".".join, begun.changed))
     if not begun.was_there:
         return f"written, with {changed}" if changed else "written; it changes nothing yet"
     return f"it was there; set {changed}" if changed else "it was there, and is left as it is"
 
 
-def _json(begun: Begun) -> dict[str, object]:
+def _json(begun: InitResult) -> dict[str, object]:
     return {
         "home": str(begun.config.home),
         **picked(

@@ -6,7 +6,7 @@ import sys
 import click
 
 from perdure.agents.entries import AGENTS, BUILTIN_MEMORY, STATUS_LINE
-from perdure.agents.install import Installation, is_open_choice, plan_installation
+from perdure.agents.installation import Installation, is_open_choice, plan_installation
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import ask_first
 from perdure.surfaces.telling import counted, shown
@@ -93,9 +93,9 @@ def _apply(plan: Installation, agent: str, *, dry_run: bool, uninstall: bool, ye
 # ---------------------------------------------------------------- past sessions
 def _offer_history(agent: str, wanted: bool | None, *, asks: bool) -> None:  # noqa: FBT001 - None asks
     """Index the agent's past sessions if the user wants it; if not, say how to do it later."""
-    from perdure.agents.history import find_history, stays_here
+    from perdure.agents.past_sessions import find_past_sessions, stays_here
 
-    found = find_history(agent, os.environ)
+    found = find_past_sessions(agent, os.environ)
     if not found.sessions or wanted is False:
         return
     number = counted(len(found.sessions), "past session")
@@ -113,15 +113,15 @@ def _offer_history(agent: str, wanted: bool | None, *, asks: bool) -> None:  # n
 
 def index_sessions(agent: str) -> None:
     """Index the past sessions of an agent that are new, and say what came of it."""
-    from perdure.agents.history import find_history, index_history
+    from perdure.agents.past_sessions import find_past_sessions, index_past_sessions
 
-    found = find_history(agent, os.environ)
+    found = find_past_sessions(agent, os.environ)
     if not found.sessions:
         out.mention("no past session is new")
         return
     try:
         with out.progress("indexing", lines=True) as show:
-            done = index_history(found, os.environ, show)
+            done = index_past_sessions(found, os.environ, show)
     except KeyboardInterrupt:
         out.mention(f"stopped; `perdure import --history {agent}` goes on from here")
         raise

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 from perdure import Entry, Memory, SessionInfo
-from perdure.app.projects import identity_named
+from perdure.app.project_state import identity_named
 from perdure.surfaces import out
 from perdure.surfaces.cli.completion import folder_names
 from perdure.surfaces.cli.options import NAMES, OBJECT_PER_LINE, Moment, at_moment, with_memory

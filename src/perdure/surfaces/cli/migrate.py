@@ -7,8 +7,16 @@ from typing import TypedDict, Unpack
 import click
 
 from perdure import Migrated, MigrationPlan
-from perdure.app.relayout import LAYOUTS, Relaid, change_layout
-from perdure.app.setup import Target, backends, open_migrating, roll_back, switch
+from perdure.app.migration import (
+    LAYOUTS,
+    LayoutChange,
+    MigrationTarget,
+    change_layout,
+    open_migrating,
+    roll_back,
+    switch_backend,
+)
+from perdure.app.setup import backends
 from perdure.dataclass import asdict
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import as_json, ask_first, without_asking
@@ -71,7 +79,7 @@ def migrate_command(*, as_json: bool, **wishes: Unpack[Wishes]) -> None:
             ask_first("\n".join(_planned(plan)), "nothing was copied")
         done = migrating.apply(show)
     if wishes["switch_"]:
-        switch(os.environ, target, done)
+        switch_backend(os.environ, target, done)
     _tell_done(done, target, switched=wishes["switch_"], as_json=as_json)
 
 
@@ -99,7 +107,7 @@ def _ask(*, yes: bool) -> Callable[[int], None]:
     return ask
 
 
-def _notes(done: Relaid) -> str:
+def _notes(done: LayoutChange) -> str:
     what = f"{counted(done.notes, 'note')} of yours: their files are as they were"
     if done.layout == "notes":
         return f"{what}, and are memory where they lie"
@@ -109,7 +117,7 @@ def _notes(done: Relaid) -> str:
     )
 
 
-def _target(wishes: Wishes) -> Target:
+def _target(wishes: Wishes) -> MigrationTarget:
     to = wishes["to"]
     if to is None:
         raise click.UsageError("Missing --to BACKEND. Fix: say where the memory is to go.")
@@ -118,7 +126,7 @@ def _target(wishes: Wishes) -> Target:
         raise click.UsageError(f"no backend is called {to!a}. Fix: use one of {known}.")
     if wishes["vault"] is not None and to != "vault":
         raise click.UsageError("--vault goes with --to vault. Fix: leave it out.")
-    return Target(to, wishes["vault"])
+    return MigrationTarget(to, wishes["vault"])
 
 
 def _planned(plan: MigrationPlan) -> list[str]:
@@ -145,7 +153,7 @@ def _tell_plan(plan: MigrationPlan, *, as_json: bool) -> None:
     out.json({("bytes" if name == "size" else name): fields[name] for name in fields})
 
 
-def _tell_done(done: Migrated, target: Target, *, switched: bool, as_json: bool) -> None:
+def _tell_done(done: Migrated, target: MigrationTarget, *, switched: bool, as_json: bool) -> None:
     if as_json:
         out.json({**asdict(done), "switched": switched})
         return

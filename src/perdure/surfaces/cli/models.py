@@ -6,7 +6,7 @@ from typing import Literal
 
 import click
 
-from perdure.app.embedding import find_model, install_model
+from perdure.app.providers import find_model, install_model
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json
 from perdure.surfaces.telling import picked, shown, sized

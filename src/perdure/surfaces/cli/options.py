@@ -193,7 +193,7 @@ def project_option(command: Command) -> Command:
 
 def project_in(options: dict[str, Any]) -> Identity:
     """Take the project out of a command's options: the one named, or that of this folder."""
-    from perdure.app.projects import identity_named
+    from perdure.app.project_state import identity_named
 
     named = options.pop("project")
     if named is not None:

@@ -8,7 +8,7 @@ from typing import Concatenate, ParamSpec
 
 import click
 
-from perdure.app.projects import ProjectState, changing_state, open_state, to_read
+from perdure.app.project_state import ProjectState, edit_state, open_state, read_only_storage
 from perdure.errors import HarnessError, PlanNameError
 from perdure.harness.plans import (
     DEFAULT,
@@ -19,8 +19,8 @@ from perdure.harness.plans import (
     read_plan,
     resolve_active_plan,
 )
-from perdure.harness.state import path_in, read_in
-from perdure.harness.state_writing import clear_plan, start_plan, switch_plan
+from perdure.harness.state_files import path_in, read_in
+from perdure.harness.state_writer import clear_plan, start_plan, switch_plan
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json
 from perdure.surfaces.telling import counted, picked, shown
@@ -31,12 +31,14 @@ Asking = Callable[Concatenate[ProjectState, Rest], None]
 
 def reading_project(command: Asking[Rest]) -> Callable[Rest, None]:
     """Give a command the project that it is run in, or that `--cwd` names, to be read."""
-    return _in_project(lambda cwd: nullcontext(open_state(os.environ, cwd, to_read)), command)
+    return _in_project(
+        lambda cwd: nullcontext(open_state(os.environ, cwd, read_only_storage)), command
+    )
 
 
 def changing_project(command: Asking[Rest]) -> Callable[Rest, None]:
     """As `reading_project`, to be changed."""
-    return _in_project(lambda cwd: changing_state(os.environ, cwd), command)
+    return _in_project(lambda cwd: edit_state(os.environ, cwd), command)
 
 
 def _in_project(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import click
 
-from perdure.app.projects import Queued, queue_of
+from perdure.app.project_state import QueueEntry, plan_queue
 from perdure.harness.plans import PlanText
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json
@@ -18,7 +18,7 @@ from perdure.surfaces.telling import shown
 @as_json(OBJECT_PER_LINE)
 def queue_command(*, everything: bool, as_json: bool) -> None:
     """Say what is to do: the plans of all registered repositories."""
-    found = queue_of(os.environ)
+    found = plan_queue(os.environ)
     rows = [
         (each, plan)
         for each in found
@@ -33,18 +33,18 @@ def queue_command(*, everything: bool, as_json: bool) -> None:
         out.mention(problem)
 
 
-def _row(row: tuple[Queued, PlanText]) -> tuple[str, ...]:
+def _row(row: tuple[QueueEntry, PlanText]) -> tuple[str, ...]:
     each, plan = row
     called = f"{plan.plan.called}*" if plan.plan == each.active else plan.plan.called
     return each.repo.slug, called, str(plan.open), str(plan.done), shown(plan.next)
 
 
-def _json(each: Queued, plan: PlanText) -> dict[str, object]:
+def _json(each: QueueEntry, plan: PlanText) -> dict[str, object]:
     place = None if each.place is None else each.place.shown
     return {**plan_json(each.repo.slug, plan, each.active), "place": place}
 
 
-def _problems(found: list[Queued]) -> Iterator[str]:
+def _problems(found: list[QueueEntry]) -> Iterator[str]:
     for each in found:
         if each.problem:
             yield f"{each.repo.slug}: {shown(each.problem)}"

@@ -6,7 +6,7 @@ import click
 
 from perdure.app import open_recorded, open_texts
 from perdure.errors import AbsentError
-from perdure.harness.projects import remote_of, resolve_project, roots_of
+from perdure.harness.project import remote_of, resolve_project, roots_of
 from perdure.harness.repo_registry import Repo, list_repos, register_repo, unregister_repo
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json

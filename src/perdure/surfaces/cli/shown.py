@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import click
 
 from perdure import LineState, Memory, ShownEmission
-from perdure.app.projects import identity_named
+from perdure.app.project_state import identity_named
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, parse_time, with_memory
 from perdure.surfaces.telling import counted, local_time, picked, shown, shown_words, styled

@@ -4,8 +4,8 @@ import os
 
 import click
 
-from perdure.app.projects import state_modes
-from perdure.harness.state import NAMES
+from perdure.app.project_state import state_modes
+from perdure.harness.state_files import NAMES
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import as_json
 from perdure.surfaces.cli.plan import in_folder

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 import click
 
 from perdure import StatusPart
-from perdure.app.condition import status
+from perdure.app.health import status
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import as_json, caller_in, caller_options
 from perdure.surfaces.telling import counted, shown, sized, styled

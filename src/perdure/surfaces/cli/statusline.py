@@ -6,8 +6,8 @@ from contextlib import suppress
 
 import click
 
-from perdure.agents.hooks import ending_after, home_of
-from perdure.agents.statusline import Place, status_line
+from perdure.agents.hooks import deadline, home_of
+from perdure.agents.status_line import StatusLineInput, status_line
 from perdure.surfaces import out
 
 _SECONDS = 2.0
@@ -23,8 +23,8 @@ def statusline_command() -> None:
     Claude Code is read from stdin, if there is any. Memory is not opened; whatever goes wrong, it
     prints nothing and ends with 0.
     """
-    with suppress(Exception), ending_after(_SECONDS, lambda: None):  # an agent shows it
+    with suppress(Exception), deadline(_SECONDS, lambda: None):  # an agent shows it
         home = home_of(os.environ)
         if home is not None:
             given = b"" if sys.stdin.isatty() else sys.stdin.buffer.read(_MOST_BYTES)
-            out.line(status_line(Place.parse(home, given, os.getcwd())))  # noqa: PTH109 - as a text
+            out.line(status_line(StatusLineInput.parse(home, given, os.getcwd())))  # noqa: PTH109 - as a text

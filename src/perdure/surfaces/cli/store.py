@@ -12,7 +12,7 @@ from perdure.surfaces.cli.options import as_json
 from perdure.surfaces.telling import picked, shown
 
 if TYPE_CHECKING:
-    from perdure.app.identity import Settled
+    from perdure.app.identity import StoreDecision
 
 _FOLDER = click.argument("folder", type=click.Path())
 
@@ -55,7 +55,7 @@ def separate_command(folder: str, *, as_json: bool) -> None:
     _show(separate_store(os.environ, folder), as_json=as_json)
 
 
-def _show(settled: "Settled", *, as_json: bool) -> None:
+def _show(settled: "StoreDecision", *, as_json: bool) -> None:
     if as_json:
         out.json(picked(settled, "id history put_aside"))
         return

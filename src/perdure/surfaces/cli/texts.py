@@ -10,7 +10,7 @@ import click
 
 from perdure import CID, Event, Log, Version
 from perdure.app import default_request, open_log
-from perdure.app.commits import GitCommit, commits_beside
+from perdure.app.git_commits import GitCommit, find_commits
 from perdure.dataclass import replace
 from perdure.model.request import text_named
 from perdure.surfaces import out
@@ -98,7 +98,7 @@ def log_command(  # noqa: PLR0913 - one for each option
     commits: dict[int, GitCommit] = {}
     if git and key is not None:
         found = list(found)
-        commits = commits_beside(log, key, found)
+        commits = find_commits(log, key, found)
     if as_json:
         for event in found:
             commit = commits.get(event.position)

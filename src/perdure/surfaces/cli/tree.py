@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import click
 
 from perdure import Entry, Memory
-from perdure.app.projects import identity_named
+from perdure.app.project_state import identity_named
 from perdure.model import Uri
 from perdure.model.request import spelled
 from perdure.surfaces import out

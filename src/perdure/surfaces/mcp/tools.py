@@ -31,7 +31,7 @@ from perdure.agents.switches import foreign_origins, tool_refusal
 from perdure.app import open_memory
 from perdure.dataclass import asdict
 from perdure.errors import BrokenNodeError, ClosedError, InvalidValueError, SwitchedOffError
-from perdure.harness.projects import identity_at
+from perdure.harness.project import identity_at
 from perdure.model import RequestContext
 from perdure.model.speech import marked
 from perdure.model.trust import FIXES, told_origins

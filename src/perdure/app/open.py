@@ -1,11 +1,19 @@
-"""From a user's environment to the parts that work for it."""
+"""Open what a user's environment configures: storage, layout, history, log, signing key."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perdure.app.identity import Settled, Store, adopt, find_store, introducer, open_store, separate
+from perdure.app.identity import (
+    Store,
+    StoreDecision,
+    adopt,
+    find_store,
+    introducer,
+    open_store,
+    separate,
+)
 from perdure.config import Config, load_config, user_name
 from perdure.dataclass import replace
 from perdure.errors import ConfigError, StorageSelectionError
@@ -25,47 +33,39 @@ if TYPE_CHECKING:
     from perdure.proofs.keys import SigningKey
     from perdure.storage.wrappers.recorded import Recorded
 
-_KEY_NAME = "perdure"
-"""It stands in every proof that is given away, so it says nothing of the owner."""
-
-
-def signing_key(config: Config) -> "SigningKey":
-    """Return the key; the first time makes it."""
-    from perdure.proofs.keys import SigningKey
-
-    return SigningKey.load_or_make(config.home / "signing-key", _KEY_NAME)
-
-
 ACCOUNT = "local"
-"""The account of whoever uses this machine."""
+"""The account of every user of this machine."""
 PLACES = "places.sqlite"
 """The table of which note holds which node, beside the history."""
 DERIVED = ("index", "vectors", "abstracts", "past")
-"""The folders beside a history that can be thrown away; the last two hold what was paid for."""
+"""The folders beside a history that can be deleted and rebuilt."""
+_KEY_NAME = "perdure"
+"""Part of every proof that leaves this machine, so it does not name the owner."""
+_NAMES_SHOWN = 10
 
 
 def open_storage(
     environ: Mapping[str, str], *, required: Capabilities | None = None
 ) -> StorageBackend:
-    """Open the backend that this user configured; `StorageSelectionError` if it can't be had."""
+    """Open the configured backend; raises `StorageSelectionError` if it is not available."""
     return select_backend(load_config(environ).storage, required=required)
 
 
 def open_texts(environ: Mapping[str, str]) -> StorageBackend:
-    """Open the texts of the memory that this user configured, however nodes lie in its store."""
-    return storage_of(load_config(environ))
+    """Open the texts of the configured memory, in any layout."""
+    return storage_for(load_config(environ))
 
 
-def storage_of(config: Config) -> StorageBackend:
-    """Return the configured backend with nodes in its layout; it has no history of its own."""
+def storage_for(config: Config) -> StorageBackend:
+    """Return the configured backend with its layout, and without history."""
     backend = select_backend(config.storage)
     if not backend.identity:
         return backend
     store = find_store(config.home, backend.identity, backend)
-    return laid_out(config, backend, store, read_only=not store.folder.is_dir())
+    return with_layout(config, backend, store, read_only=not store.folder.is_dir())
 
 
-def laid_out(
+def with_layout(
     config: Config,
     backend: StorageBackend,
     store: Store,
@@ -73,7 +73,7 @@ def laid_out(
     ignored: Iterable[str] = (),
     read_only: bool = False,
 ) -> StorageBackend:
-    """Return a backend with nodes as they lie in this store."""
+    """Return a backend wrapped in the layout of this store; `ignored` names folders to skip."""
     if store.layout_for(config) == "agfs":
         return backend
     from perdure.context.layouts.names import Names
@@ -98,30 +98,23 @@ def laid_out(
 
 
 def _matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
-    """Return what tells whether gitignore would leave out a path; a folder ends with a slash."""
+    """Return a predicate: whether gitignore rules match a path; a folder ends with a slash."""
     from pathspec import GitIgnoreSpec
 
     try:
         return GitIgnoreSpec.from_lines(patterns).match_file
     except ValueError as error:
         raise ConfigError(
-            f"ignore in [vault] has a pattern that can't be read: {error}. "
+            f"ignore in [vault] has an invalid pattern: {error}. "
             "Fix: write each as in a .gitignore, such as Archive/ or *.tmp.md."
         ) from error
 
 
-_MOST_NAMED = 10
+def census(layout: StorageBackend) -> tuple[int, Mapping[str, int], Mapping[str, bool]]:
+    """Count the notes that are nodes in place, and the other files by suffix.
 
-
-def _in_one_line(path: str) -> str:
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in path)
-
-
-def census_of(layout: StorageBackend) -> tuple[int, Mapping[str, int], Mapping[str, bool]]:
-    """Count the notes that are memory in place, and the files beside them that are not.
-
-    The last is a line for each reason why notes are not memory, with their names and the
-    fix, and whether something is wrong.
+    The last mapping has a line for each reason why notes are left out, with their names and the
+    fix, and whether that is a problem.
     """
     from perdure.context.layouts.notes import LEFT_OUT, NotesLayout
 
@@ -130,13 +123,18 @@ def census_of(layout: StorageBackend) -> tuple[int, Mapping[str, int], Mapping[s
     found, lines = layout.census(), dict[str, bool]()
     for why, (what, fix, is_wrong) in LEFT_OUT.items():
         if paths := sorted(found.left_out.get(why, ())):
-            names = ", ".join(map(_in_one_line, paths[:_MOST_NAMED]))
-            more = f" and {len(paths) - _MOST_NAMED:,} more" if len(paths) > _MOST_NAMED else ""
+            names = ", ".join(map(_printable, paths[:_NAMES_SHOWN]))
+            more = f" and {len(paths) - _NAMES_SHOWN:,} more" if len(paths) > _NAMES_SHOWN else ""
             lines[f"{len(paths):,} {what}: {names}{more}. Fix: {fix}"] = is_wrong
     return found.notes, found.others, lines
 
 
-def left_in(layout: StorageBackend, paths: Collection[str]) -> Collection[str]:
+def _printable(path: str) -> str:
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in path)
+
+
+def drop_left_out(layout: StorageBackend, paths: Collection[str]) -> Collection[str]:
+    """Return the paths without the notes that the layout leaves out."""
     from perdure.context.layouts.notes import NotesLayout
 
     if not isinstance(layout, NotesLayout) or not paths:
@@ -146,33 +144,33 @@ def left_in(layout: StorageBackend, paths: Collection[str]) -> Collection[str]:
 
 
 def open_recorded(environ: Mapping[str, str]) -> "Recorded":
-    return recorded_of(load_config(environ))
+    return recorded_for(load_config(environ))
 
 
-def recorded_of(config: Config) -> "Recorded":
+def recorded_for(config: Config) -> "Recorded":
     from perdure.storage.history import History
     from perdure.storage.wrappers.recorded import Recorded
 
     backend = select_backend(config.storage)
-    store = _opened(config, backend)
+    store = _open_store(config, backend)
     folder = store.folder
     if folder.with_name(f"{folder.name}.arriving.json").exists():
         from perdure.engine.arriving import demand_arrived
 
-        demand_arrived(folder)  # only a part of it may be there yet
-    layout = laid_out(config, backend, store)
+        demand_arrived(folder)  # an interrupted import is incomplete
+    layout = with_layout(config, backend, store)
     return Recorded(layout, History.open(str(folder)), introducer(store, backend, config))
 
 
-def _opened(config: Config, backend: StorageBackend) -> Store:
-    with suppress(OSError):  # it is there, or whoever writes there says what is wrong
+def _open_store(config: Config, backend: StorageBackend) -> Store:
+    with suppress(OSError):  # it exists, or the first write reports the error
         config.home.mkdir(mode=0o700, parents=True)
     _demand_identity(config, backend)
     return open_store(config.home, backend)
 
 
 def default_request(environ: Mapping[str, str]) -> "RequestContext":
-    """Return the default caller: the owner of this machine's account, who may do everything."""
+    """Return the default caller: the user of this machine's account, with every permission."""
     from perdure.model import RequestContext, Role
 
     return RequestContext(ACCOUNT, user_name(environ), role=Role.ROOT)
@@ -204,10 +202,10 @@ def caller_for(  # noqa: PLR0913 - a field each
 
 @contextmanager
 def open_log(environ: Mapping[str, str], *, texts: bool = True) -> "Iterator[Log]":
-    """Open the log of all accounts, with the texts if they can be had.
+    """Open the log of all accounts, with the texts if they are available.
 
-    Without the texts nothing can be restored, and `Log.refusal` says why they can't be had. The
-    log itself is opened when it is first read, so that a damaged one can be verified.
+    Without the texts nothing can be restored, and `Log.refusal` has the reason. The log itself is
+    opened when it is first read, so that a damaged one can be verified.
     """
     from perdure.engine.versions import Log
 
@@ -229,12 +227,12 @@ def open_log(environ: Mapping[str, str], *, texts: bool = True) -> "Iterator[Log
 
 
 def find_history(environ: Mapping[str, str]) -> Path:
-    """Return the folder of the history, also if it is not there or its vault can't be opened."""
-    return store_of(load_config(environ)).folder
+    """Return the folder of the history, also if it is absent or its vault can't be opened."""
+    return store_for(load_config(environ)).folder
 
 
-def store_of(config: Config) -> Store:
-    """Return the configured store as it is found; as it was last, if it can't be opened."""
+def store_for(config: Config) -> Store:
+    """Return the configured store; if its vault can't be opened, as the home remembers it."""
     try:
         backend = select_backend(config.storage)
     except StorageSelectionError:
@@ -248,12 +246,12 @@ def store_of(config: Config) -> Store:
 
 def adopt_store(
     environ: Mapping[str, str], folder: str, *, moved_from: str | None = None
-) -> Settled:
-    """Let the store in a folder have the history of its id, or of the folder where it was."""
+) -> StoreDecision:
+    """Assign the store in a folder the history of its id, or of the folder it was moved from."""
     return adopt(*_store_in(environ, folder), moved_from)
 
 
-def separate_store(environ: Mapping[str, str], folder: str) -> Settled:
+def separate_store(environ: Mapping[str, str], folder: str) -> StoreDecision:
     """Give the copy of a store in a folder an id and a history of its own."""
     return separate(*_store_in(environ, folder), _copy_history)
 
@@ -266,35 +264,42 @@ def _store_in(environ: Mapping[str, str], folder: str) -> tuple[Path, StorageBac
 
 
 def _copy_history(source: Path, target: Path) -> None:
-    """Copy every version; the files are as they are, so no text of theirs is unfinished."""
+    """Copy every version, and mark all of them as applied: the files are there already."""
     from tempfile import TemporaryFile
 
     from perdure.artifacts.archiving import export, import_archive
     from perdure.storage.history import History
 
     with (
-        History.open(str(source)) as ours,
-        History.open(str(target)) as theirs,
+        History.open(str(source)) as source_history,
+        History.open(str(target)) as copied,
         TemporaryFile(dir=source.parent) as file,
     ):
-        if ours.position():
-            export(ours.store, file)
+        if source_history.position():
+            export(source_history.store, file)
             file.seek(0)
-            import_archive(theirs.store, file)
-            with theirs.fence.held():
-                theirs.fence.settle_durably(theirs.position())
+            import_archive(copied.store, file)
+            with copied.fence.held():
+                copied.fence.settle_durably(copied.position())
 
 
 def _demand_identity(config: Config, backend: StorageBackend) -> None:
     if not backend.identity:
         raise StorageSelectionError(
-            f"the backend {config.storage.protocol!a} keeps nothing that a history could be of. "
-            "Fix: choose another one with backend in [storage] of the config file."
+            f"the backend {config.storage.protocol!a} stores nothing durable, so it can't have a "
+            "history. Fix: choose another one with backend in [storage] of the config file."
         )
 
 
 def open_signing_key(environ: Mapping[str, str]) -> "SigningKey":
-    return signing_key(load_config(environ))
+    return signing_key_for(load_config(environ))
+
+
+def signing_key_for(config: Config) -> "SigningKey":
+    """Return the signing key of this home; the first call creates it."""
+    from perdure.proofs.keys import SigningKey
+
+    return SigningKey.load_or_make(config.home / "signing-key", _KEY_NAME)
 
 
 def import_memory(
@@ -304,10 +309,10 @@ def import_memory(
     dry_run: bool = False,
     progress: "Progress | None" = None,
 ) -> "Arrived":
-    """Let the memory of this user become one that was exported to a folder.
+    """Import an exported memory into the configured one.
 
-    Every byte of the export is compared first; a dry run does only that. The memory is empty, or
-    an earlier state of the exported one. If it is interrupted, do it again.
+    Every byte of the export is verified first; a dry run does only that. The configured memory
+    must be empty, or an earlier state of the exported one. An interrupted import can be repeated.
     """
     from perdure.engine.arriving import Arrived
     from perdure.engine.exporting import demand_whole
@@ -315,21 +320,21 @@ def import_memory(
     if dry_run:
         manifest = demand_whole(folder)
         return Arrived(None, manifest.history, manifest.position, len(manifest.files))
-    with arriving_into(load_config(environ)) as arriving:
+    with import_target(load_config(environ)) as arriving:
         return arriving.from_folder(folder, progress)
 
 
-def arriving_into(config: Config) -> "Arriving":
-    """Open the place that a memory can be taken into: the one that a config chooses."""
+def import_target(config: Config) -> "Arriving":
+    """Open the store that a config chooses as the target of an import or a migration."""
     from perdure.engine.arriving import Arriving
     from perdure.storage.history import History
 
     backend = select_backend(config.storage)
-    store = _opened(config, backend)
+    store = _open_store(config, backend)
     folder = store.folder
     databases = (f"seen.sqlite{log}" for log in ("", "-wal", "-shm"))
     derived = [folder / name for name in (*DERIVED, *databases)]
-    layout = laid_out(config, backend, store)
+    layout = with_layout(config, backend, store)
     history, introduce = History.open(str(folder)), introducer(store, backend, config)
     return Arriving(layout, history, folder, derived, introduce)
 
@@ -337,7 +342,7 @@ def arriving_into(config: Config) -> "Arriving":
 def preview_storage(
     environ: Mapping[str, str], *, required: Capabilities | None = None
 ) -> StoragePreview:
-    """Say what `open_storage` would do, in its own words; changes nothing, refuses nothing."""
+    """Report what `open_storage` would do, in its own words; never raises, changes nothing."""
     try:
         settings = load_config(environ).storage
     except ConfigError as refusal:

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from contextlib import closing, suppress
 from itertools import islice
 
-from perdure.app.embedding import embedder_for
-from perdure.app.opening import ACCOUNT
-from perdure.app.reading import Reading
+from perdure.app.memory_reader import MemoryReader
+from perdure.app.open import ACCOUNT
+from perdure.app.providers import embedder_for
 from perdure.context.reading import NodeReader
 from perdure.engine.recall.packing import Tier, entry, packed, tokens_in
 from perdure.engine.recall.recalling import Question, recall
@@ -17,7 +17,14 @@ from perdure.index.contract import Embedder
 from perdure.index.memo import embedder_id
 from perdure.index.stores.sqlite import SqliteIndex
 from perdure.model import RequestContext, Uri
-from perdure.process.notes import MOST_WAITING, Recalled, Scope, notes_for, shown_by, tiers_of
+from perdure.process.phase_notes import (
+    MOST_WAITING,
+    NoteScope,
+    RecallAnswer,
+    notes_for,
+    shown_by,
+    tiers_of,
+)
 from perdure.sqlite import ReadOnlyFile
 
 _MOST_HITS = 50
@@ -25,7 +32,7 @@ _ATTEMPTS = 5
 _OF_PROJECT, _REMEMBERED = "Project", "Remembered"
 
 
-def searched(scope: Scope, query: str) -> Recalled:
+def search_project(scope: NoteScope, query: str) -> RecallAnswer:
     """Return what is always loaded, then what answers: of the project, then of no project."""
     hits, reasons = _hits(scope, query)
     notes, reason = notes_for(scope)
@@ -43,10 +50,10 @@ def searched(scope: Scope, query: str) -> Recalled:
     why = " ".join(dict.fromkeys(filter(None, (*reasons, reason))))
     after = f"\n({why})\n" if why else ""
     found = packed(tiers, scope.budget - tokens_in(after), shown)
-    return Recalled(found.markdown + after if found.markdown else "", why)
+    return RecallAnswer(found.markdown + after if found.markdown else "", why)
 
 
-def _hits(scope: Scope, query: str) -> tuple[list[Hit], Iterable[str]]:
+def _hits(scope: NoteScope, query: str) -> tuple[list[Hit], Iterable[str]]:
     """Return the hits that were found while nobody disturbed the index, and what is missing."""
     asker = RequestContext(ACCOUNT, scope.reading.user)
     words = query.encode(errors="replace").decode()  # a shell passes on any bytes
@@ -71,7 +78,7 @@ def _behind(waiting: list[str] | None) -> str:
 
 
 # ---------------------------------------------------------------- which index answers
-def open_index(reading: Reading) -> tuple[SqliteIndex, Sources, str]:
+def open_index(reading: MemoryReader) -> tuple[SqliteIndex, Sources, str]:
     """Return who searches: the index of the embedder, else the furthest one, else a small one.
 
     Where no index is finished, one of a few nodes is made in memory; if there are more, of none.
@@ -98,7 +105,7 @@ def _made(reader: NodeReader) -> tuple[SqliteIndex, str]:
     return index, ""
 
 
-def _kept(reading: Reading, embedder: Embedder | None) -> tuple[str, SqliteIndex | None]:
+def _kept(reading: MemoryReader, embedder: Embedder | None) -> tuple[str, SqliteIndex | None]:
     """Return the index to ask, with its name; the others are let go."""
     found: list[tuple[bool, int, str, SqliteIndex]] = []
     for path in reading.databases():
@@ -115,7 +122,7 @@ def _name(embedder: Embedder | None) -> str:
     return f"{LEXICAL if embedder is None else embedder_id(embedder)}-{FORMAT}"
 
 
-def _embedder(reading: Reading) -> tuple[Embedder | None, str]:
+def _embedder(reading: MemoryReader) -> tuple[Embedder | None, str]:
     """Return the embedder; without one, words are compared, and the reason is returned."""
     try:
         return embedder_for(reading.config), ""

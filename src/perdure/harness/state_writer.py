@@ -12,14 +12,14 @@ from perdure.errors import (
     explain,
 )
 from perdure.harness.plans import MARKER, Plan, PlanText, named_plan, read_plan
-from perdure.harness.projects import HARNESS, Project
-from perdure.harness.state import (
+from perdure.harness.project import HARNESS, Project
+from perdure.harness.state_files import (
     MODE_MARKER,
     Device,
     StateDir,
-    canonical_mode,
     check_name,
     harness_state_dir,
+    parse_mode,
 )
 from perdure.storage import ABSENT, Expectation, atomic_write, check_found, encode_text, vault_mutex
 from perdure.storage.batch import Batch, content_in, make_directory
@@ -74,7 +74,7 @@ def remove_local(project_root: str, home: str, name: str) -> None:
 
 def mark_mode(project_root: str, home: str, name: str) -> str:
     """Let a checkout keep its state in its own way; return the mode as it was written."""
-    mode = canonical_mode(name, "the mode")
+    mode = parse_mode(name, "the mode")
     write_local(project_root, home, MODE_MARKER, f"{mode}\n")
     return mode
 

@@ -12,20 +12,20 @@ from types import MappingProxyType
 
 from perdure.agents.entries import (
     AGENTS_MD,
+    AgentFile,
+    ChangedSetting,
     JsonFile,
-    Replaced,
     TomlFile,
-    Wanted,
     WholeFile,
+    files_for,
     is_stale,
     program,
     setting_in,
-    wanted_by,
     with_entries,
     without_entries,
     without_setting,
 )
-from perdure.app.setup import alone_in
+from perdure.app.setup import setup_lock
 from perdure.config import load_config
 from perdure.dataclass import asdict, dataclass, replace
 from perdure.errors import (
@@ -42,18 +42,18 @@ _BOM = "\ufeff"
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    changes: tuple["Change", ...]
+    changes: tuple["FileChange", ...]
     _home: Path
-    _receipts: "Receipts"
+    _receipts: "InstallReceipts"
     left: tuple[str, ...] = ()
     """What of the user's is in the place of ours, and stays."""
 
-    def apply(self) -> "Iterator[tuple[Change, Path | None]]":
+    def apply(self) -> "Iterator[tuple[FileChange, Path | None]]":
         """Write each file; yield its change, and the backup if there is one.
 
         A file that was changed since is left alone (`ConcurrentModificationError`).
         """
-        with alone_in(self._home / "installed"):
+        with setup_lock(self._home / "installed"):
             for change in self.changes:
                 path = change.found.path
                 if change.receipt is not None:
@@ -78,7 +78,7 @@ def plan_installation(
     named stay as they were chosen before.
     """
     home, receipts = _receipts_of(agent, environ)
-    files = wanted_by(agent, environ, program())
+    files = files_for(agent, environ, program())
     if uninstall:
         changes = [_removed(receipts, each) for each in files]
     else:
@@ -88,21 +88,21 @@ def plan_installation(
     return Installation(changed, home, receipts, left)
 
 
-def _receipts_of(agent: str, environ: Mapping[str, str]) -> "tuple[Path, Receipts]":
+def _receipts_of(agent: str, environ: Mapping[str, str]) -> "tuple[Path, InstallReceipts]":
     home = load_config(environ).home
     # Each project has an AGENTS.md of its own, and a receipt for it.
     place = f"{agent}/{digest(bytes(Path.cwd()))[:12]}" if agent == AGENTS_MD else agent
-    return home, Receipts(home, place)
+    return home, InstallReceipts(home, place)
 
 
 def is_open_choice(agent: str, environ: Mapping[str, str], choice: str) -> bool:
     """Whether a setting of the agent is neither as the choice would make it, nor was chosen."""
     _, receipts = _receipts_of(agent, environ)
-    for wanted in wanted_by(agent, environ, program()):
+    for wanted in files_for(agent, environ, program()):
         offers = wanted.offers if isinstance(wanted, JsonFile | TomlFile) else ()
         for setting in offers:
             if setting.choice == choice:
-                found = Found.at(wanted.path)
+                found = FileContent.at(wanted.path)
                 with _about(found.path):
                     now = setting_in(found.text, wanted, setting.name) or (setting.default,)
                 return now != (setting.value,) and receipts.get(found.path) is None
@@ -110,11 +110,11 @@ def is_open_choice(agent: str, environ: Mapping[str, str], choice: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    found: "Found"
+class FileChange:
+    found: "FileContent"
     content: bytes | None
     """None removes it."""
-    receipt: "Receipt | None"
+    receipt: "InstallReceipt | None"
     """None forgets the one that there is."""
     left: str = ""
     """What of the user's is in the place of ours, and stays."""
@@ -132,8 +132,10 @@ class Change:
         return "".join(f"{line}\n" for line in lines)
 
 
-def _added(receipts: "Receipts", wanted: Wanted, choices: Mapping[str, bool]) -> Change:
-    found = Found.at(wanted.path)
+def _added(
+    receipts: "InstallReceipts", wanted: AgentFile, choices: Mapping[str, bool]
+) -> FileChange:
+    found = FileContent.at(wanted.path)
     before = receipts.get(found.path)
     wanted = _chosen(wanted, choices, before)
     if before is not None and before.undoes(found.content):
@@ -147,27 +149,29 @@ def _added(receipts: "Receipts", wanted: Wanted, choices: Mapping[str, bool]) ->
         added = with_entries(text, wanted)
     content = found.content if added.text == found.text else found.encoded(added.text)
     still = (each for each in replaced if _is_wanted(wanted, each))
-    receipt = Receipt(
+    receipt = InstallReceipt(
         found.content,
         not added.was_partly_there and not stale and not replaced,
         digest(content or b""),
         tuple({*added.made, *made}),
         (*still, *added.replaced),
     )
-    return Change(found, content, receipt, added.left)
+    return FileChange(found, content, receipt, added.left)
 
 
-def _made_again(found: "Found", wanted: Wanted, before: "Receipt") -> Change:
+def _made_again(found: "FileContent", wanted: AgentFile, before: "InstallReceipt") -> FileChange:
     """Return the change of a file that is as we made it: it is made from what was there before."""
     original = replace(found, content=before.before)
     with _about(found.path):
         added = with_entries(original.text, wanted)
     content = original.encoded(added.text)
-    receipt = Receipt(before.before, True, digest(content), added.made, added.replaced)  # noqa: FBT003 - it is exact
-    return Change(found, content, receipt, added.left)
+    receipt = InstallReceipt(before.before, True, digest(content), added.made, added.replaced)  # noqa: FBT003 - it is exact
+    return FileChange(found, content, receipt, added.left)
 
 
-def _chosen(wanted: Wanted, choices: Mapping[str, bool], before: "Receipt | None") -> Wanted:
+def _chosen(
+    wanted: AgentFile, choices: Mapping[str, bool], before: "InstallReceipt | None"
+) -> AgentFile:
     """Return what is wanted with the settings that were chosen, now or before."""
     if not isinstance(wanted, JsonFile | TomlFile):
         return wanted
@@ -176,16 +180,16 @@ def _chosen(wanted: Wanted, choices: Mapping[str, bool], before: "Receipt | None
     return replace(wanted, settings=tuple(settings))
 
 
-def _is_wanted(wanted: Wanted, changed: Replaced) -> bool:
+def _is_wanted(wanted: AgentFile, changed: ChangedSetting) -> bool:
     settings = wanted.settings if isinstance(wanted, JsonFile | TomlFile) else ()
     return any(each.name == changed.name and each.value == changed.value for each in settings)
 
 
-def _removed(receipts: "Receipts", wanted: Wanted) -> Change:
-    found = Found.at(wanted.path)
+def _removed(receipts: "InstallReceipts", wanted: AgentFile) -> FileChange:
+    found = FileContent.at(wanted.path)
     receipt = receipts.get(found.path)
     if receipt is not None and receipt.undoes(found.content):
-        return Change(found, receipt.before, None)
+        return FileChange(found, receipt.before, None)
     made, replaced = (receipt.made, receipt.replaced) if receipt else ((), ())
     with _about(found.path):
         text = without_entries(found.text, wanted, made)
@@ -193,7 +197,7 @@ def _removed(receipts: "Receipts", wanted: Wanted) -> Change:
             text = without_setting(text, wanted, each)
     content = found.content if text == found.text else found.encoded(text)
     is_all_ours = isinstance(wanted, WholeFile) and not text
-    return Change(found, None if is_all_ours else content, None)
+    return FileChange(found, None if is_all_ours else content, None)
 
 
 @contextmanager
@@ -209,7 +213,7 @@ def _about(path: Path) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class InstallReceipt:
     before: bytes | None
     """What it was; None if it was not there."""
     is_exact: bool
@@ -217,14 +221,14 @@ class Receipt:
     after: str
     """The hash of what it was then made."""
     made: tuple[tuple[str, ...], ...] = ()
-    replaced: tuple[Replaced, ...] = ()
+    replaced: tuple[ChangedSetting, ...] = ()
 
     def undoes(self, content: bytes | None) -> bool:
         """Whether a file is just what we made of it."""
         return self.is_exact and content is not None and digest(content) == self.after
 
 
-class Receipts:
+class InstallReceipts:
     """The receipts of one agent, in Perdure's home, each with a backup beside it."""
 
     def __init__(self, home: Path, agent: str) -> None:
@@ -233,7 +237,7 @@ class Receipts:
     def backup(self, path: Path) -> Path:
         return self._folder / f"{path.name}.before"
 
-    def get(self, path: Path) -> Receipt | None:
+    def get(self, path: Path) -> InstallReceipt | None:
         try:
             data = json.loads(self._file(path).read_bytes())
             if data["path"] != str(path):  # another folder of the same agent
@@ -241,15 +245,15 @@ class Receipts:
             before = self.backup(path).read_bytes() if data["was_there"] else None
             made = tuple(tuple(map(str, each)) for each in data["made"])
             changed = (
-                Replaced(str(each["name"]), each["value"], tuple(each["was"]))
+                ChangedSetting(str(each["name"]), each["value"], tuple(each["was"]))
                 for each in data.get("replaced", ())
             )
             is_exact, after = bool(data["is_exact"]), str(data["after"])
-            return Receipt(before, is_exact, after, made, tuple(changed))
+            return InstallReceipt(before, is_exact, after, made, tuple(changed))
         except (OSError, ValueError, KeyError, TypeError):  # then it is taken back entry by entry
             return None
 
-    def put(self, path: Path, receipt: Receipt) -> None:
+    def put(self, path: Path, receipt: InstallReceipt) -> None:
         data = {
             "path": str(path),
             "was_there": receipt.before is not None,
@@ -260,8 +264,8 @@ class Receipts:
         }
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if receipt.before is not None:
-            Found.at(self.backup(path)).replace(receipt.before)
-        Found.at(self._file(path)).replace(json.dumps(data, indent=2).encode() + b"\n")
+            FileContent.at(self.backup(path)).replace(receipt.before)
+        FileContent.at(self._file(path)).replace(json.dumps(data, indent=2).encode() + b"\n")
 
     def forget(self, path: Path) -> None:
         self._file(path).unlink(missing_ok=True)
@@ -271,7 +275,7 @@ class Receipts:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FileContent:
     """What a file has; None if there is no file."""
 
     path: Path
@@ -279,7 +283,7 @@ class Found:
     content: bytes | None
 
     @classmethod
-    def at(cls, path: Path) -> "Found":
+    def at(cls, path: Path) -> "FileContent":
         real = Path(os.path.realpath(path))
         if real.is_dir():
             raise DirectoryInTheWayError(

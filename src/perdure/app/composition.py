@@ -1,11 +1,11 @@
-"""The composition of one memory: its parts, with what the config chooses."""
+"""The composition of one memory from what the config chooses."""
 
 from collections.abc import Mapping
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perdure.app.opening import default_request, recorded_of, signing_key
+from perdure.app.open import default_request, recorded_for, signing_key_for
 from perdure.config import load_config
 from perdure.dataclass import replace
 from perdure.engine.parts import Parts
@@ -24,34 +24,34 @@ if TYPE_CHECKING:
 
 class Context(Parts):
     embedder: "Embedder | None" = None
-    """In place of the configured one."""
+    """Replaces the configured embedder."""
 
     def signing_key(self) -> "SigningKey":
-        return signing_key(self.config)
+        return signing_key_for(self.config)
 
     def _embedders(self) -> "Embedders":
-        from perdure.app.embedding import embedder_for, reopened, settings_of
+        from perdure.app.providers import embedder_for, embedder_settings, reopen_embedder
         from perdure.engine.indexes import Embedders
 
         config, given = self.config, self.embedder
         return Embedders(
             lambda: embedder_for(config) if given is None else given,
-            partial(settings_of, config, given),
-            partial(reopened, config=config),
+            partial(embedder_settings, config, given),
+            partial(reopen_embedder, config=config),
         )
 
     def _language_model(self) -> "tuple[LLM, Ledger] | None":
-        from perdure.app.llm import language_model_for
+        from perdure.app.providers import language_model_for
 
         return language_model_for(self.config)
 
     def status(self, caller: RequestContext, *, exact: bool) -> "tuple[StatusPart, ...]":
-        from perdure.app.condition import Condition
+        from perdure.app.health import Health
 
-        return tuple(Condition(lambda: self.config, caller, exact=exact).parts())
+        return tuple(Health(lambda: self.config, caller, exact=exact).parts())
 
     def doctor(self, caller: RequestContext) -> "Checkup":
-        from perdure.app.condition import check_memory
+        from perdure.app.health import check_memory
 
         return check_memory(self.config, caller)
 
@@ -60,7 +60,7 @@ class Context(Parts):
         return self.memory_for(self.request)
 
     def memory_for(self, caller: RequestContext, project: "Identity | str" = "") -> "Memory":
-        """Return the memory for a caller; the last one to close closes these parts too."""
+        """Return the memory for a caller; closing the last one closes this context too."""
         from perdure.engine.memory import Memory
 
         self.finish_erasing()
@@ -74,7 +74,7 @@ def open_context(
     config = load_config(environ)
     if backend is not None:
         config = replace(config, storage=replace(config.storage, backend=backend))
-    recorded = recorded_of(config)
+    recorded = recorded_for(config)
     folder = Path(recorded.history.store.disk.whereabouts)
     context = Context(recorded, folder, config, default_request(environ))
     context.embedder = embedder
@@ -89,7 +89,7 @@ def open_memory(
     project: "Identity | str" = "",
     leaves_checks: bool = False,
 ) -> "Memory":
-    """Open the memory of a caller; `leaves_checks` as `Parts` has it."""
+    """Open the memory of a caller; `leaves_checks` as in `Parts`."""
     context = open_context(environ, backend=backend)
     context.leaves_checks = leaves_checks
     try:

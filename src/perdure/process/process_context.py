@@ -5,10 +5,10 @@ from collections.abc import Mapping
 
 from perdure.errors import InvalidValueError
 
-Context = Mapping[str, object] | None
+ProcessContext = Mapping[str, object] | None
 
 
-def asked(context: Context) -> tuple[str, object, str | None]:
+def parse_context(context: ProcessContext) -> tuple[str, object, str | None]:
     """Return the folder, the phase and the plan that a context names; each may be missing."""
     given = context or {}
     cwd, plan = given.get("cwd"), given.get("plan")

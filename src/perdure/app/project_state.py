@@ -1,4 +1,4 @@
-"""From a user's environment to a project and its state."""
+"""The project of a folder, its state and its plans, with the configured backend."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -6,11 +6,11 @@ from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
-from perdure.app.opening import recorded_of, storage_of
+from perdure.app.open import recorded_for, storage_for
 from perdure.config import Config, load_config
 from perdure.errors import PerdureError, StateUnavailableError, StorageSelectionError
 from perdure.harness.plans import Plan, PlanText, list_plans, resolve_active_plan
-from perdure.harness.projects import (
+from perdure.harness.project import (
     Project,
     identity_at,
     project_locator,
@@ -18,7 +18,7 @@ from perdure.harness.projects import (
     resolve_project,
 )
 from perdure.harness.repo_registry import Repo, list_repos
-from perdure.harness.state import (
+from perdure.harness.state_files import (
     LOCAL,
     Device,
     StateDir,
@@ -39,15 +39,15 @@ class ProjectState(NamedTuple):
 
 
 def open_project(environ: Mapping[str, str], cwd: str) -> Project:
-    """Return the project of a folder, with the configured backend or `StorageSelectionError`."""
-    return resolve_project(cwd, storage_of(load_config(environ)))
+    """Return the project of a folder; raises `StorageSelectionError` without a backend."""
+    return resolve_project(cwd, storage_for(load_config(environ)))
 
 
 def identity_named(project: Path | str) -> Identity:
-    """Return the identity of a project: of the name given, or of the project a folder is in.
+    """Return the identity of the project with this name, or of the project of a folder.
 
-    A path, and a text that begins with `.` or `~` or has a slash, is a folder. It is empty for a
-    folder in no project, and for "". `ProjectError` if there is no such folder.
+    A path, and a text that starts with `.` or `~` or contains a slash, is a folder. The identity
+    is empty for a folder in no project, and for "". Raises `ProjectError` if the folder is absent.
     """
     text = str(project)
     if isinstance(project, str) and text[:1] not in {".", "~"} and os.sep not in text:
@@ -57,50 +57,50 @@ def identity_named(project: Path | str) -> Identity:
     return identity_at(folder)
 
 
-def to_read(config: Config) -> StorageBackend:
-    """Open the backend that is configured, and no way to change it."""
-    return ReadOnly(storage_of(config))
+def read_only_storage(config: Config) -> StorageBackend:
+    """Open the configured backend read-only."""
+    return ReadOnly(storage_for(config))
 
 
 def open_state(
-    environ: Mapping[str, str], cwd: str, opened: Callable[[Config], StorageBackend] = storage_of
+    environ: Mapping[str, str], cwd: str, opened: Callable[[Config], StorageBackend] = storage_for
 ) -> ProjectState:
-    """Return the project of a folder, and where its state is kept.
+    """Return the project of a folder, and the place of its state.
 
-    Whoever keeps state locally needs no backend. If a backend is to keep it and can't be had:
-    `StateUnavailableError`, for to keep it elsewhere meanwhile would make two states of one.
+    Local state needs no backend. If the state belongs to a backend that is not available, raises
+    `StateUnavailableError`: to write it elsewhere meanwhile would create a second state.
     """
     config = load_config(environ)
-    device = device_of(config)
+    device = device_for(config)
     is_local = state_mode(project_root(cwd), device) == LOCAL
     try:
         backend = None if is_local else opened(config)
     except StorageSelectionError as error:
         raise StateUnavailableError(
-            f"the state of projects can't be reached: {error} If it is to stay on this machine, "
-            "run `perdure state-mode local`."
+            f"the state of projects is not available: {error} To store it on this machine, run "
+            "`perdure state-mode local`."
         ) from error
     project = resolve_project(cwd, backend)
     return ProjectState(project, device, harness_state_dir(project, device))
 
 
 @contextmanager
-def changing_state(environ: Mapping[str, str], cwd: str) -> Iterator[ProjectState]:
-    """Open the state of a project to change it; what a backend keeps of it enters history."""
+def edit_state(environ: Mapping[str, str], cwd: str) -> Iterator[ProjectState]:
+    """Open the state of a project for changes; changes in a backend are recorded in history."""
     from perdure.storage.wrappers.recorded import Recorded
 
-    opened = open_state(environ, cwd, recorded_of)
+    opened = open_state(environ, cwd, recorded_for)
     backend = opened.project.backend
     with closing(backend) if isinstance(backend, Recorded) else nullcontext():
         yield opened
 
 
-def device_of(config: Config) -> Device:
+def device_for(config: Config) -> Device:
     return Device(str(config.home), config.state_mode)
 
 
 class StateModes(NamedTuple):
-    """Who keeps the state of a project, and who says so; None if that says nothing."""
+    """The mode of a project's state, and the settings that decide; None if not set."""
 
     mode: str
     checkout: str | None
@@ -110,42 +110,42 @@ class StateModes(NamedTuple):
 def state_modes(
     environ: Mapping[str, str], cwd: str, change: str | None = None, *, here: bool = False
 ) -> StateModes:
-    """Return who keeps the state of a project; `change` it first, for the machine or `here`."""
+    """Return the mode of a project's state, after a `change` for the machine or only `here`."""
     root = project_root(cwd)
     if change is not None and here:
-        from perdure.harness.state_writing import mark_mode
+        from perdure.harness.state_writer import mark_mode
 
         mark_mode(root, str(load_config(environ).home), change)
     elif change is not None:
         from perdure.app.setup import set_state_mode
 
         set_state_mode(environ, change)
-    device = device_of(load_config(environ))
+    device = device_for(load_config(environ))
     return StateModes(state_mode(root, device), marked_mode(root), device.state_mode)
 
 
-class Queued(NamedTuple):
+class QueueEntry(NamedTuple):
     repo: Repo
     place: StateDir | None
-    """Where its plans are; None if they are on no disk of this machine."""
+    """Where its plans are; None if they are not on this machine."""
     plans: tuple[PlanText, ...] = ()
     active: Plan | None = None
     problem: str = ""
 
 
-def queue_of(environ: Mapping[str, str]) -> list[Queued]:
-    """Return the plans of all registered repositories; one that can't be read hides no other."""
+def plan_queue(environ: Mapping[str, str]) -> list[QueueEntry]:
+    """Return the plans of all registered repositories, with the problem of each unreadable one."""
     config = load_config(environ)
-    backend, device = storage_of(config), device_of(config)
+    backend, device = storage_for(config), device_for(config)
     return [
-        _looked_at(repo, place)
+        _queue_entry(repo, place)
         for repo in list_repos(backend)
         for place in _places(repo, backend, device)
     ]
 
 
 def _places(repo: Repo, backend: StorageBackend, device: Device) -> list[StateDir | str | None]:
-    """Return where the plans of a repository are, each place once; a text says why not."""
+    """Return the places of a repository's plans, each once; an error is given as text."""
     found: dict[str, StateDir | str | None] = {}
     for root in repo.roots:
         if Path(root).is_dir():
@@ -155,7 +155,7 @@ def _places(repo: Repo, backend: StorageBackend, device: Device) -> list[StateDi
             except PerdureError as error:
                 found[root] = str(error)
                 continue
-            if project.slug == repo.slug:  # else something else is there by now
+            if project.slug == repo.slug:  # not if another project is there now
                 found[place.shown] = place
     if not found:
         locator = project_locator(backend, repo.slug)
@@ -164,13 +164,13 @@ def _places(repo: Repo, backend: StorageBackend, device: Device) -> list[StateDi
     return list(found.values())
 
 
-def _looked_at(repo: Repo, place: StateDir | str | None) -> Queued:
+def _queue_entry(repo: Repo, place: StateDir | str | None) -> QueueEntry:
     if place is None:
-        return Queued(repo, None, problem="it is not checked out on this machine")
+        return QueueEntry(repo, None, problem="not checked out on this machine")
     if isinstance(place, str):
-        return Queued(repo, None, problem=place)
+        return QueueEntry(repo, None, problem=place)
     try:
         plans = tuple(list_plans(place))
-        return Queued(repo, place, plans, resolve_active_plan(place))
+        return QueueEntry(repo, place, plans, resolve_active_plan(place))
     except PerdureError as error:
-        return Queued(repo, place, problem=str(error))
+        return QueueEntry(repo, place, problem=str(error))

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from perdure.app.projects import open_state, to_read
+from perdure.app.project_state import open_state, read_only_storage
 from perdure.errors import (
     InvalidValueError,
     ProjectError,
@@ -11,30 +11,30 @@ from perdure.errors import (
     StorageSelectionError,
 )
 from perdure.harness.plans import resolve_active_plan
-from perdure.harness.projects import project_root
-from perdure.harness.state import StateDir, path_in
-from perdure.process.asked import Context, asked
+from perdure.harness.project import project_root
+from perdure.harness.state_files import StateDir, path_in
+from perdure.process.process_context import ProcessContext, parse_context
 
 PLAN, PROGRESS = "plan", "progress"
 
 
-def state_path(context: Context, which: str) -> Path:
+def state_path(context: ProcessContext, which: str) -> Path:
     """Return the path of the plan, or of its progress; it need not be there.
 
     That is where the state of the project is kept; if that can't be had, in `.harness` of the
     project. Any other `which`, a name that can be no plan, and a marker that leads to none are
     errors: to go on with another plan could undo work.
     """
-    return located(context, which)[0]
+    return find_plan_path(context, which)[0]
 
 
-def located(context: Context, which: str) -> tuple[Path, str]:
+def find_plan_path(context: ProcessContext, which: str) -> tuple[Path, str]:
     """As `state_path`, with the reason if it is not where it should be."""
     if which not in {PLAN, PROGRESS}:
         raise InvalidValueError(
             f"{str(which)[:80]!a} is no file of a plan. Fix: ask for plan or progress."
         )
-    cwd, _, named = asked(context)
+    cwd, _, named = parse_context(context)
     place, reason = _place(cwd)
     plan = resolve_active_plan(place, named)
     name = plan.plan_file if which == PLAN else plan.progress_file
@@ -47,6 +47,6 @@ def _place(cwd: str) -> tuple[StateDir, str]:
     except ProjectError as error:
         return StateDir(str(Path(cwd).absolute()), None, None), str(error)
     try:
-        return open_state(os.environ, cwd, to_read).place, ""
+        return open_state(os.environ, cwd, read_only_storage).place, ""
     except (StateUnavailableError, StorageSelectionError) as error:
         return StateDir(root, None, None), str(error)

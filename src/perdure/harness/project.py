@@ -44,7 +44,7 @@ _COMMIT = later("[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _TEMPORARY = "/tmp"  # noqa: S108 - to tell what is in it, and not to write there
 
 
-class Checkout(NamedTuple):
+class GitCheckout(NamedTuple):
     common: Path
     """The folder of the repository itself, which all its worktrees share."""
     own: Path
@@ -66,19 +66,19 @@ class Checkout(NamedTuple):
         return remotes.get(_FIRST_REMOTE) or next(iter(remotes.values()), "")
 
 
-def checkout_at(root: Path) -> Checkout | None:
+def checkout_at(root: Path) -> GitCheckout | None:
     """Return the checkout whose top this folder is; None if it is none."""
     found = root / ".git"
     if found.is_dir():
-        return Checkout(found, found)
+        return GitCheckout(found, found)
     value = (text_in(found) or "").strip()
     if not value.startswith(_GITDIR):
         return None
     own = Path(root, value.removeprefix(_GITDIR).strip())
     shared = (text_in(own / "commondir") or "").strip()
     if not shared:  # a submodule, or a repository that is kept elsewhere
-        return Checkout(own, own)
-    return Checkout(Path(own, shared).resolve(), own)
+        return GitCheckout(own, own)
+    return GitCheckout(Path(own, shared).resolve(), own)
 
 
 def head_at(cwd: str) -> tuple[str, str]:
@@ -90,7 +90,7 @@ def head_at(cwd: str) -> tuple[str, str]:
     return ("", "") if found is None else head_of(found[1])
 
 
-def top_of(folder: str) -> tuple[str, Checkout] | None:
+def top_of(folder: str) -> tuple[str, GitCheckout] | None:
     """Return the top of the checkout that a folder is in; None if it is in none."""
     with suppress(ProjectError, OSError):
         root = project_root(folder) if folder else ""
@@ -99,7 +99,7 @@ def top_of(folder: str) -> tuple[str, Checkout] | None:
     return None
 
 
-def head_of(checkout: Checkout) -> tuple[str, str]:
+def head_of(checkout: GitCheckout) -> tuple[str, str]:
     """Return the branch and the commit that are checked out; "" where git has none."""
     head = (text_in(checkout.own / "HEAD") or "").strip()
     ref = head.removeprefix("ref:").strip()
@@ -108,7 +108,7 @@ def head_of(checkout: Checkout) -> tuple[str, str]:
     return branch, commit if _COMMIT.fullmatch(commit) else ""
 
 
-def ref_in(checkout: Checkout, ref: str) -> str:
+def ref_in(checkout: GitCheckout, ref: str) -> str:
     """Return the commit that a ref names; "" if there is no such ref."""
     safe = re.fullmatch(r"refs/(?!.*\.\.)[^\0]+", ref)
     commit = (text_in(checkout.common / ref) or "").strip() if safe else ""
@@ -285,7 +285,7 @@ def _is_top(folder: Path) -> bool:
 
 
 # ---------------------------------------------------------------- names
-def _identity(cwd: str, root: Path, checkout: Checkout | None) -> Identity:
+def _identity(cwd: str, root: Path, checkout: GitCheckout | None) -> Identity:
     """Return what tells a project: as configured, by its repository, by its path; "" for none."""
     below = Path(os.path.realpath(cwd)).relative_to(root).as_posix()
     within = "" if below == "." else below

@@ -10,19 +10,19 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from perdure.app.reading import Reading, open_to_read
+from perdure.app.memory_reader import MemoryReader, open_reader
 from perdure.context.aliases import user_file
 from perdure.context.files import FORGOTTEN, found_at
 from perdure.dataclass import replace
 from perdure.errors import DamageError, StorageError
-from perdure.harness.projects import identity_at, top_of
+from perdure.harness.project import identity_at, top_of
 from perdure.index.account.schema import LEXICAL, read_naming
 from perdure.model.aliases import Identity
 from perdure.sqlite import ReadOnlyFile
 from perdure.storage.contract import Layout
 
 if TYPE_CHECKING:
-    from perdure.agents.shown import AnsweredFrom
+    from perdure.agents.hook_log import AnswerSource
     from perdure.engine.actions import Action
     from perdure.engine.briefing import Scope
     from perdure.engine.recall.result import Hint, RecallResult
@@ -36,7 +36,7 @@ _MOST = 200
 
 def may_remind(action: "Action", cwd: str, shown: Container[str]) -> bool:
     """Whether a rule may be about a tool call; if nobody can tell, it may."""
-    reading = open_to_read(os.environ)
+    reading = open_reader(os.environ)
     if reading.waiting(1) != []:  # the index is behind
         return True
     from perdure.engine.occasions import of_action
@@ -68,9 +68,9 @@ def recall_by_words(
     return replace(result, hints=(*result.hints, *hints))
 
 
-def at_a_glance(
+def answer_from_index(
     cwd: str,
-    answered: "AnsweredFrom",
+    answered: "AnswerSource",
     ask: "Callable[[Scope, tuple[Hint, ...]], Answer]",
     *,
     by_words: bool = False,
@@ -85,7 +85,7 @@ def at_a_glance(
     from perdure.engine.briefing import Scope
     from perdure.index.stores.sqlite import SqliteIndex
 
-    reading = open_to_read(os.environ)
+    reading = open_reader(os.environ)
     databases, caller = reading.databases(), caller_for(os.environ, role="member")
     is_current = reading.waiting(1) == [] and not (reading.folder / "erasing").is_dir()
     if not is_current or len(databases) != 1:
@@ -110,7 +110,7 @@ def at_a_glance(
     return None
 
 
-def _has_all(reading: Reading, caller: "RequestContext") -> bool:
+def _has_all(reading: MemoryReader, caller: "RequestContext") -> bool:
     """Whether the caller never forgot anything, which would have to be left out."""
     file = user_file(caller.account_id, caller.user_id, FORGOTTEN)
     return found_at(file, reading.backend) is None
@@ -119,12 +119,12 @@ def _has_all(reading: Reading, caller: "RequestContext") -> bool:
 def _checkout(folder: str, home: Path) -> "Checkout | None":
     if top_of(folder) is None:
         return None
-    from perdure.harness.checkout import working_tree
+    from perdure.harness.working_tree import working_tree
 
     return working_tree(folder, home / "hooks" / "ancestry.json")
 
 
-def _edits(reading: Reading, indexed: int) -> "tuple[Hint, ...] | None":
+def _edits(reading: MemoryReader, indexed: int) -> "tuple[Hint, ...] | None":
     """Return why edits may be missed; None if one may have to be recorded.
 
     Before the first look, nothing but the index tells how many texts there are.
@@ -148,11 +148,13 @@ def _edits(reading: Reading, indexed: int) -> "tuple[Hint, ...] | None":
 
 def may_fix(signature: str, cwd: str) -> bool:
     """Whether a failure of this signature may have been fixed before; as `may_remind`."""
-    reading = open_to_read(os.environ)
+    reading = open_reader(os.environ)
     return reading.waiting(1) != [] or _payloads(reading, cwd, [signature]) != []
 
 
-def _payloads(reading: Reading, cwd: str, names: Collection[str]) -> "list[dict[str, JSON]] | None":
+def _payloads(
+    reading: MemoryReader, cwd: str, names: Collection[str]
+) -> "list[dict[str, JSON]] | None":
     """Return what is noted for the project of a folder that has one of these names."""
     identity = identity_at(cwd) if cwd else ""
     aliases = reading.aliases()

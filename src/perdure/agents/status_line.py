@@ -15,7 +15,7 @@ from perdure.files import read_lines, write_whole
 _KEPT_SECONDS = 60 * 86_400.0
 
 
-class Place(NamedTuple):
+class StatusLineInput(NamedTuple):
     home: Path
     folders: tuple[str, ...]
     """The agent's folders, the likeliest first."""
@@ -23,7 +23,7 @@ class Place(NamedTuple):
     """The agent's own id of the session; empty if it is not known."""
 
     @classmethod
-    def parse(cls, home: Path, data: bytes, cwd: str) -> "Place":
+    def parse(cls, home: Path, data: bytes, cwd: str) -> "StatusLineInput":
         """Read what Claude Code sends; what can't be understood is left out."""
         given: Mapping[str, object] = {}
         with suppress(ValueError, RecursionError):
@@ -37,12 +37,12 @@ class Place(NamedTuple):
         return cls(home, folders, session if isinstance(session, str) else "")
 
 
-def status_line(place: Place) -> str:
+def status_line(place: StatusLineInput) -> str:
     return "perdure: " + " · ".join(filter(None, (part(place) for part in PARTS)))
 
 
 # ---------------------------------------------------------------- parts
-def _memories(place: Place) -> str:
+def _memories(place: StatusLineInput) -> str:
     for folder in place.folders:
         with suppress(OSError, ValueError, TypeError, KeyError):
             count = int(json.loads(_file(place.home, folder).read_bytes())["memories"])
@@ -50,7 +50,7 @@ def _memories(place: Place) -> str:
     return "" if (place.home / "histories").is_dir() else "no memories yet"
 
 
-def _session(place: Place) -> str:
+def _session(place: StatusLineInput) -> str:
     if not place.session:
         return ""
     from perdure.engine.uses import used_in
@@ -58,7 +58,7 @@ def _session(place: Place) -> str:
     return f"{len(set(_shown(place)))} shown, {used_in(place.home, place.session)} used"
 
 
-def _shown(place: Place) -> Iterator[str]:
+def _shown(place: StatusLineInput) -> Iterator[str]:
     named = json.dumps(place.session).encode()
     for line in read_lines(place.home / "hooks" / "emitted"):
         if named in line:  # most lines are of other sessions, and parsing costs
@@ -68,13 +68,13 @@ def _shown(place: Place) -> Iterator[str]:
                     yield from (f"{uri}#{message} {key}" for uri, message, key in fields["items"])
 
 
-def _saved(place: Place) -> str:
+def _saved(place: StatusLineInput) -> str:
     """Say when anything was last saved: when a log last grew."""
     grown = [each.stat().st_mtime for each in place.home.glob("histories/*/segment-*")]
     return f"saved {age(max(grown))}" if grown else ""
 
 
-def _budget(place: Place) -> str:
+def _budget(place: StatusLineInput) -> str:
     if not (place.home / "config.toml").exists():  # it is off unless the config says so
         return ""
     from perdure.config import load_config
@@ -84,7 +84,7 @@ def _budget(place: Place) -> str:
     return f"{usage.runs} of {usage.runs_allowed} background runs" if usage.is_on else ""
 
 
-def _switched(place: Place) -> str:
+def _switched(place: StatusLineInput) -> str:
     """Say whether the session is private, or may not use memory or contribute to it."""
     from perdure.agents.switches import switches_at
 
@@ -96,7 +96,13 @@ def _switched(place: Place) -> str:
     return "read only" if found.contribute else ""
 
 
-PARTS: tuple[Callable[[Place], str], ...] = (_memories, _session, _saved, _budget, _switched)
+PARTS: tuple[Callable[[StatusLineInput], str], ...] = (
+    _memories,
+    _session,
+    _saved,
+    _budget,
+    _switched,
+)
 """What the line says, in this order; a part without anything to say is empty."""
 
 

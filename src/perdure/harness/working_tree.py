@@ -17,7 +17,7 @@ from typing import NamedTuple
 from perdure.dataclass import dataclass
 from perdure.harness import spans
 from perdure.harness.ancestry import MUCH_TIME, Ancestry
-from perdure.harness.projects import Checkout, head_of, identity_of, run_git, top_of
+from perdure.harness.project import GitCheckout, head_of, identity_of, run_git, top_of
 from perdure.model.anchors import (
     CHANGED,
     FRESH,
@@ -76,7 +76,7 @@ class _File:
 
 
 class WorkingTree:
-    def __init__(self, root: str, checkout: Checkout, within: str, cache: Path | None) -> None:
+    def __init__(self, root: str, checkout: GitCheckout, within: str, cache: Path | None) -> None:
         self._root = root
         self._checkout = checkout
         self._within = within

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import NamedTuple
 
-from perdure.app.reading import Reading
+from perdure.app.memory_reader import MemoryReader
 from perdure.engine.recall.packing import RULES, Tier
 from perdure.errors import InvalidLocatorError
 from perdure.index.account.schema import SHOWN_FILES, Note, Notes
@@ -56,19 +56,19 @@ MOST_WAITING = 200
 _ALWAYS, _OF_PROJECT = "Always", "Project"
 
 
-class Recalled(NamedTuple):
+class RecallAnswer(NamedTuple):
     markdown: str = ""
     reason: str = ""
 
 
-class Scope(NamedTuple):
-    reading: Reading
+class NoteScope(NamedTuple):
+    reading: MemoryReader
     project: str
     phase: Phase
     budget: int
 
 
-def notes_for(scope: Scope) -> tuple[Notes, str]:
+def notes_for(scope: NoteScope) -> tuple[Notes, str]:
     """Return the notes for a project, with those that no index knows of, and what is missing."""
     reading = scope.reading
     waiting = reading.waiting(MOST_WAITING + 1)
@@ -76,10 +76,10 @@ def notes_for(scope: Scope) -> tuple[Notes, str]:
     notes = reading.notes(scope.project, most)
     if notes is not None and waiting == []:
         return notes, ""
-    from perdure.app.walking import notes_at, walked  # noqa: PLC0415 - who has no index pays
+    from perdure.app.memory_reader import notes_at, walk_notes  # noqa: PLC0415 - who has no index pays
 
     if notes is None:
-        return walked(reading, scope.project)
+        return walk_notes(reading, scope.project)
     known = waiting or []
     fresh = notes_at(reading, scope.project, known[:MOST_WAITING])
     always, of_project = (
@@ -97,7 +97,7 @@ def lag(waiting: list[str] | None) -> str:
     return f"{many} changes are not in the index yet. Fix: run `perdure worker --once`."
 
 
-def tiers_of(notes: Notes, scope: Scope) -> list[Tier[Note]]:
+def tiers_of(notes: Notes, scope: NoteScope) -> list[Tier[Note]]:
     """Return the notes to show, the newest first, of all writers."""
     now, owners = datetime.now(UTC).isoformat(), scope.reading.owners
 
@@ -117,20 +117,20 @@ def tiers_of(notes: Notes, scope: Scope) -> list[Tier[Note]]:
 
 
 # ---------------------------------------------------------------- showing them
-def shown_by(scope: Scope) -> Callable[[Note], str | None]:
+def shown_by(scope: NoteScope) -> Callable[[Note], str | None]:
     """Return what shows a note, if it is still there, and as it is now."""
 
     def shown(note: Note) -> str | None:
         if note.told.get("rules") == RULES and _is_same(scope.reading, note):
             return note.snippet
-        from perdure.app.walking import entry_of  # noqa: PLC0415 - who meets an edit pays
+        from perdure.app.memory_reader import entry_for  # noqa: PLC0415 - who meets an edit pays
 
-        return entry_of(scope.reading, scope.project, note.uri)
+        return entry_for(scope.reading, scope.project, note.uri)
 
     return shown
 
 
-def _is_same(reading: Reading, note: Note) -> bool:
+def _is_same(reading: MemoryReader, note: Note) -> bool:
     """Whether a note is in use, and its file what it was when it was made presentable."""
     try:
         place = Locator(str(note.told.get("key")))

@@ -15,7 +15,7 @@ from perdure.errors import (
     StateModeError,
     StateUnavailableError,
 )
-from perdure.harness.projects import HARNESS, Project, list_local, read_local, read_mark
+from perdure.harness.project import HARNESS, Project, list_local, read_local, read_mark
 from perdure.storage import Locator, StorageBackend
 
 BACKEND, LOCAL = "backend", "local"
@@ -31,7 +31,7 @@ class Device(NamedTuple):
     state_mode: str | None = None
 
 
-def canonical_mode(name: str, where: str) -> str:
+def parse_mode(name: str, where: str) -> str:
     """Return the mode that a text names; `vault` is the old name of `backend`."""
     mode = _OLD_NAMES.get(name, name)
     if mode not in MODES:
@@ -46,7 +46,7 @@ def marked_mode(project_root: str) -> str | None:
     mode = read_mark(project_root, MODE_MARKER)
     if mode is None:
         return None
-    return canonical_mode(mode, repr(str(Path(project_root, ".harness", MODE_MARKER))))
+    return parse_mode(mode, repr(str(Path(project_root, ".harness", MODE_MARKER))))
 
 
 def state_mode(project_root: str, device: Device) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perdure.agents.pending import Waiting, folder_of, keep, note
-from perdure.agents.transcripts import Readings
+from perdure.agents.capture import TranscriptPositions
+from perdure.agents.pending import PendingSession, capture_session, hooks_folder, log_error
 from perdure.config import load_config
 from perdure.dataclass import dataclass
 from perdure.engine.importing.sources import opened
@@ -50,7 +50,7 @@ class PastSession:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class PastSessions:
     agent: str
     sessions: tuple[PastSession, ...]
 
@@ -64,22 +64,22 @@ class History:
 
 
 @dataclass(frozen=True, slots=True)
-class Indexed:
+class IndexingReport:
     kept: int
     failed: int
     """Sessions that can't be read; `perdure doctor` tells of them."""
     candidates: int
 
 
-def find_history(agent: str, environ: Mapping[str, str]) -> History:
+def find_past_sessions(agent: str, environ: Mapping[str, str]) -> PastSessions:
     """Return the past sessions of an agent that are not indexed yet, without reading them."""
     if agent not in _FINDERS:
-        return History(agent, ())
+        return PastSessions(agent, ())
     find, variable, below, default = _FINDERS[agent]
     user, given = Path(environ.get("HOME", "~")).expanduser(), environ.get(variable)
     found = find(Path(given).expanduser() / below if given else user / default)
     home = load_config(environ).home
-    stamps, readings = _stamps(home, agent), Readings(folder_of(home) / "read")
+    stamps, readings = _stamps(home, agent), TranscriptPositions(hooks_folder(home) / "read")
 
     def is_known(each: PastSession) -> bool:
         if stamps.get(each.session_id) == each.stamp:
@@ -88,7 +88,7 @@ def find_history(agent: str, environ: Mapping[str, str]) -> History:
         return read is not None and read.offset == each.size
 
     new = (each for each in found if not is_known(each))
-    return History(agent, tuple(sorted(new, key=lambda each: (each.time, each.session_id))))
+    return PastSessions(agent, tuple(sorted(new, key=lambda each: (each.time, each.session_id))))
 
 
 def stays_here(environ: Mapping[str, str]) -> bool:
@@ -96,9 +96,9 @@ def stays_here(environ: Mapping[str, str]) -> bool:
     return load_config(environ).embedding.provider in _LOCAL_EMBEDDERS
 
 
-def index_history(
-    history: History, environ: Mapping[str, str], progress: Callable[[int, int], None]
-) -> Indexed:
+def index_past_sessions(
+    history: PastSessions, environ: Mapping[str, str], progress: Callable[[int, int], None]
+) -> IndexingReport:
     """Keep past sessions as the hooks keep new ones, and learn from them by rules alone.
 
     Each is whole when it is kept: stopped anywhere, the next call goes on. `progress` is given the
@@ -118,17 +118,17 @@ def index_history(
         context.memory.settle()
         progress(len(history.sessions), len(history.sessions))
         candidates = context.memory.candidates(limit=_MOST_CANDIDATES)
-    return Indexed(len(history.sessions) - failed, failed, len(candidates))
+    return IndexingReport(len(history.sessions) - failed, failed, len(candidates))
 
 
 def _keep(context: "Context", agent: str, each: PastSession) -> bool:
     """Keep a session; if it can't be read, that is in the log."""
     try:
-        keep(context, Waiting(agent, each.session_id, str(each.transcript)))
+        capture_session(context, PendingSession(agent, each.session_id, str(each.transcript)))
     except ForgottenError:
         return True
     except (PerdureError, OSError) as error:
-        note(context.config.home, f"{agent} session {each.session_id}: {error}")
+        log_error(context.config.home, f"{agent} session {each.session_id}: {error}")
         return False
     return True
 
@@ -143,7 +143,7 @@ def _stamps(home: Path, agent: str) -> dict[str, str]:
 
 
 def _stamps_file(home: Path, agent: str) -> Path:
-    return folder_of(home) / "indexed" / f"{agent}.json"
+    return hooks_folder(home) / "indexed" / f"{agent}.json"
 
 
 # ---------------------------------------------------------------- where each agent keeps them

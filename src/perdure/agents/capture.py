@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
 
-from perdure.agents.shown import session_file
+from perdure.agents.hook_log import session_file
 from perdure.dataclass import asdict, dataclass
 from perdure.engine.importing.contract import Finding, Item, Resumable
 from perdure.engine.importing.sources import Entry, guarded, opened
@@ -30,7 +30,7 @@ _MOST_READINGS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TranscriptPosition:
     """A place in a transcript, and what was kept of what is before it."""
 
     offset: int
@@ -43,16 +43,16 @@ class Reading:
     end: SessionEnd
 
 
-class Readings:
+class TranscriptPositions:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def get(self, agent: str, session_id: str) -> Reading | None:
+    def get(self, agent: str, session_id: str) -> TranscriptPosition | None:
         """Return how far a session was read; None if nothing says so."""
         try:
             data = json.loads(session_file(self._folder, agent, session_id).read_bytes())
             end = SessionEnd(**data.pop("end"))
-            reading = Reading(**data, end=end)
+            reading = TranscriptPosition(**data, end=end)
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return None
         numbers = reading.offset, end.part, end.messages
@@ -61,7 +61,7 @@ class Readings:
         is_one = is_one and all(isinstance(each, str) for each in texts)
         return reading if is_one and isinstance(reading.state, dict) else None
 
-    def put(self, agent: str, session_id: str, reading: Reading) -> None:
+    def put(self, agent: str, session_id: str, reading: TranscriptPosition) -> None:
         write_whole(
             session_file(self._folder, agent, session_id), json.dumps(asdict(reading)).encode()
         )
@@ -87,7 +87,9 @@ class Transcript:
         self._stream = stream
         self.size = _whole_lines(stream)
 
-    def items(self, format_: Resumable, known: Reading | None) -> Iterator[Item | Finding]:
+    def items(
+        self, format_: Resumable, known: TranscriptPosition | None
+    ) -> Iterator[Item | Finding]:
         """Yield what a format finds; behind a reading, if there is one."""
         start = known.offset if known else 0
         self._stream.seek(start)
@@ -97,7 +99,7 @@ class Transcript:
             return format_.read(entry, stream)
         return format_.resume(entry, stream, known.state)
 
-    def is_behind(self, known: Reading) -> bool:
+    def is_behind(self, known: TranscriptPosition) -> bool:
         """Whether what was read is what stands there still."""
         return known.offset <= self.size and self.before(known.offset) == known.before
 
