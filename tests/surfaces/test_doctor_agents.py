@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from perdure.agents.checkup import trusted_hash
-from perdure.agents.hook_log import CAPTURED, HookRun, record_run
-from perdure.agents.pending import log_error
+from perdure.agents.hook_log import CAPTURED, HookRun, log_error, record_run
 from tests.surfaces.nodes import perdure, told
 
 

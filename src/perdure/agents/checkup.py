@@ -34,10 +34,10 @@ from perdure.agents.entries import (
     program,
     without_entries,
 )
-from perdure.agents.hook_log import CAPTURED, HookRun, last_run, runs_of
+from perdure.agents.hook_log import CAPTURED, HookRun, hooks_folder, last_run, runs_of
 from perdure.agents.hooks import EVENTS, MOST_TEXT
 from perdure.agents.jsonc import at
-from perdure.agents.pending import DAY, PROMPT, hooks_folder, stopped_capture
+from perdure.agents.pending import DAY, PROMPT, stopped_capture
 from perdure.agents.status_line import age
 from perdure.config import load_config, value_at
 from perdure.dataclass import dataclass

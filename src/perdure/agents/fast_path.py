@@ -1,6 +1,7 @@
-"""A glance at the index: whether memory may have something to say to a tool call.
+"""The fast path of hooks: answers from the index alone.
 
-It opens nothing that could write, and loads little: at nearly every call the answer is no.
+It opens nothing that can write, and loads little: for most tool calls there is nothing to show.
+Where it can't answer, the moment opens the memory.
 """
 
 import os
@@ -31,18 +32,18 @@ if TYPE_CHECKING:
     from perdure.model.values import JSON
 
 Answer = TypeVar("Answer")
-_MOST = 200
+_PAYLOADS = 200
 
 
 def may_remind(action: "Action", cwd: str, shown: Container[str]) -> bool:
-    """Whether a rule may be about a tool call; if nobody can tell, it may."""
-    reading = open_reader(os.environ)
-    if reading.waiting(1) != []:  # the index is behind
+    """Whether a rule may be about a tool call; True if the index can't tell."""
+    reader = open_reader(os.environ)
+    if reader.waiting(1) != []:  # the index is behind
         return True
     from perdure.engine.occasions import of_action
 
     names, fits = of_action(action)
-    found = _payloads(reading, cwd, action.keys | names)
+    found = _payloads(reader, cwd, action.keys | names)
     if not found:
         return found is None
     from perdure.engine.directives import directive_in
@@ -59,12 +60,12 @@ def may_remind(action: "Action", cwd: str, shown: Container[str]) -> bool:
 def recall_by_words(
     scope: "Scope", query: str, top_k: int, hints: "tuple[Hint, ...]"
 ) -> "RecallResult":
-    """Return what is known to the project of the folder, and about the person."""
+    """Search the notes of the folder's project and of the person by words."""
     from perdure.engine.recall.recalling import Question, recall
     from perdure.engine.recall.result import Sources
 
-    asked = Question(text=query, top_k=top_k, project=scope.names[0], projects=scope.projects)
-    result = recall(Sources(scope.reader, scope.index, why_words=None), asked, scope.ctx)
+    question = Question(text=query, top_k=top_k, project=scope.names[0], projects=scope.projects)
+    result = recall(Sources(scope.reader, scope.index, why_words=None), question, scope.ctx)
     return replace(result, hints=(*result.hints, *hints))
 
 
@@ -75,34 +76,36 @@ def answer_from_index(
     *,
     by_words: bool = False,
 ) -> "Answer | None":
-    """Return what the index alone answers, and note whose it is; None if it can't do.
+    """Return the answer of `ask` from the index alone, and its source; None if it can't be used.
 
-    So it is if the index is behind, if an edit is to be recorded first, and if anything fails. A
-    search `by_words` can't do either where meanings are compared, or something was forgotten.
+    It can't if the index is behind, if an edit has to be recorded first, or if anything fails; for
+    a search `by_words`, also where recall uses vectors, or the caller has forgotten something.
     """
     from perdure.app import caller_for
     from perdure.context.reading import NodeReader
     from perdure.engine.briefing import Scope
     from perdure.index.stores.sqlite import SqliteIndex
 
-    reading = open_reader(os.environ)
-    databases, caller = reading.databases(), caller_for(os.environ, role="member")
-    is_current = reading.waiting(1) == [] and not (reading.folder / "erasing").is_dir()
+    reader = open_reader(os.environ)
+    databases, caller = reader.databases(), caller_for(os.environ, role="member")
+    is_current = reader.waiting(1) == [] and not (reader.folder / "erasing").is_dir()
     if not is_current or len(databases) != 1:
         return None
     folder = databases[0].parent
-    if by_words and not (folder.name.startswith(LEXICAL) and _has_all(reading, caller)):
+    if by_words and not (
+        folder.name.startswith(LEXICAL) and _has_forgotten_nothing(reader, caller)
+    ):
         return None
-    identity, aliases = identity_at(cwd) if cwd else Identity(""), reading.aliases()
+    identity, aliases = identity_at(cwd) if cwd else Identity(""), reader.aliases()
     project = aliases.project(identity) if identity.slug else ""
     opened = SqliteIndex(str(folder), kind=ReadOnlyFile)
     with suppress(DamageError, StorageError), closing(opened) as index:
-        hints = _edits(reading, index.places(caller.account_id))
+        hints = _edits(reader, index.places(caller.account_id))
         if hints is None:
             return None
         names = (project, *aliases.names(project)) if project else ("",)
-        tree = _checkout(identity.folder, reading.config.home)
-        found = ask(Scope(NodeReader(reading.backend), index, caller, names, tree), hints)
+        tree = _checkout(identity.folder, reader.config.home)
+        found = ask(Scope(NodeReader(reader.backend), index, caller, names, tree), hints)
         answered.account, answered.user = caller.account_id, caller.user_id
         answered.project, answered.position = project, index.cursor(caller.account_id)
         if index.is_undisturbed(caller.account_id):
@@ -110,10 +113,10 @@ def answer_from_index(
     return None
 
 
-def _has_all(reading: MemoryReader, caller: "RequestContext") -> bool:
-    """Whether the caller never forgot anything, which would have to be left out."""
+def _has_forgotten_nothing(reader: MemoryReader, caller: "RequestContext") -> bool:
+    """Whether the caller has no list of forgotten statements, which would have to be left out."""
     file = user_file(caller.account_id, caller.user_id, FORGOTTEN)
-    return found_at(file, reading.backend) is None
+    return found_at(file, reader.backend) is None
 
 
 def _checkout(folder: str, home: Path) -> "Checkout | None":
@@ -124,46 +127,46 @@ def _checkout(folder: str, home: Path) -> "Checkout | None":
     return working_tree(folder, home / "hooks" / "ancestry.json")
 
 
-def _edits(reading: MemoryReader, indexed: int) -> "tuple[Hint, ...] | None":
-    """Return why edits may be missed; None if one may have to be recorded.
+def _edits(reader: MemoryReader, indexed: int) -> "tuple[Hint, ...] | None":
+    """Return hints that edits were not checked; None if one may have to be recorded.
 
-    Before the first look, nothing but the index tells how many texts there are.
+    Before the first check, only the index knows how many texts there are.
     """
     from perdure.engine.edits import INLINE_TEXTS, left_to_background, look_at_notes
     from perdure.storage.seen import SEEN, Seen
 
-    if not reading.config.check_seconds:  # then the owner is to be notified
+    if not reader.config.check_seconds:  # the full recall reports that
         return None
-    deadline = time.monotonic() + reading.config.check_seconds
-    with suppress(StorageError), Seen(str(reading.folder / SEEN)) as texts:
+    deadline = time.monotonic() + reader.config.check_seconds
+    with suppress(StorageError), Seen(str(reader.folder / SEEN)) as texts:
         known = texts.size(INLINE_TEXTS + 1)
         if (known or indexed) > INLINE_TEXTS:
             return (left_to_background(texts),)
-        if known and isinstance(reading.layout, Layout):
-            checked = look_at_notes(reading.layout, texts, deadline)
+        if known and isinstance(reader.layout, Layout):
+            checked = look_at_notes(reader.layout, texts, deadline)
             if not (checked.found or checked.rows or checked.gone or checked.left):
                 return ()
     return None
 
 
 def may_fix(signature: str, cwd: str) -> bool:
-    """Whether a failure of this signature may have been fixed before; as `may_remind`."""
-    reading = open_reader(os.environ)
-    return reading.waiting(1) != [] or _payloads(reading, cwd, [signature]) != []
+    """Whether a failure with this signature may have been fixed before; as `may_remind`."""
+    reader = open_reader(os.environ)
+    return reader.waiting(1) != [] or _payloads(reader, cwd, [signature]) != []
 
 
 def _payloads(
-    reading: MemoryReader, cwd: str, names: Collection[str]
+    reader: MemoryReader, cwd: str, names: Collection[str]
 ) -> "list[dict[str, JSON]] | None":
-    """Return what is noted for the project of a folder that has one of these names."""
+    """Return the payloads of the project of a folder that have one of these names."""
     identity = identity_at(cwd) if cwd else ""
-    aliases = reading.aliases()
+    aliases = reader.aliases()
     project = aliases.project(identity) if identity else ""
     projects = (project, *aliases.names(project), "") if project else ("",)
-    databases = reading.databases()
-    if len(databases) != 1:  # a new model's index is being made, or there is none
+    databases = reader.databases()
+    if len(databases) != 1:  # a new index is being built, or there is none
         return None
-    return read_naming(databases[0], projects, names, _MOST)
+    return read_naming(databases[0], projects, names, _PAYLOADS)
 
 
 def _stated(payload: "Mapping[str, JSON]") -> Iterator[tuple[str, str, bool]]:

@@ -1,4 +1,7 @@
-"""What a session was shown: nothing is injected into it twice until its context is compacted."""
+"""What hooks record in the home: what each session was shown, how each hook ran, and errors.
+
+All files are small or bounded. If one is lost, texts are shown again and runs are not counted.
+"""
 
 import json
 import os
@@ -14,27 +17,62 @@ from perdure.dataclass import dataclass
 from perdure.engine.emissions import key_of
 from perdure.errors import StorageError
 from perdure.files import append_line, read_lines, write_whole
+from perdure.model.values import shortened, visible
 
-_MOST = 2_000
-_KEPT_SECONDS = 14 * 24 * 3600.0
+RUNS_BYTES = 64 * 1024
+"""The size of each of the two files per agent and event: about five hundred runs. Events have
+files of their own, so that a frequent one does not displace the others."""
+ERRORS_BYTES = 256 * 1024
+CAPTURE_EVENTS = frozenset({"pre-compact", "stop", "session-end"})
+"""The events at which a session is captured."""
+CAPTURED = "kept"
+"""Recorded when a session was captured."""
+WARNED = "warned"
+"""Recorded when a session was warned that capture stopped."""
+_LINE_BYTES = 1_024
+_ERROR_CHARACTERS = 1_000
+_AGENT_CHARACTERS = 40
+_SHOWN_KEYS = 2_000
+_SHOWN_SECONDS = 14 * 24 * 3600.0
 _HINT_SECONDS = 180.0
 """At most one hint in this time."""
 
 
+def hooks_folder(home: Path) -> Path:
+    return home / "hooks"
+
+
+def session_file(folder: Path, agent: str, session_id: str) -> Path:
+    """Return the file for one session of an agent; any session id gives a valid name."""
+    named = json.dumps([agent, session_id])
+    return folder / (sha256(named.encode()).hexdigest()[:32] + ".json")
+
+
+def log_error(home: Path, message: str) -> None:
+    """Append a line to the log of errors, which no agent sees; a failure to write is ignored."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    line = f"{now} {visible(shortened(' '.join(message.split()), _ERROR_CHARACTERS))}"
+    with suppress(OSError):
+        append_line(
+            hooks_folder(home) / "log", line.encode(errors="backslashreplace"), ERRORS_BYTES
+        )
+
+
+# ---------------------------------------------------------------- what a session was shown
 @dataclass(slots=True)
 class AnswerSource:
-    """Whose memory a moment was answered from, and up to which position of the log."""
+    """Whose memory a hook answered from, and up to which position of the log."""
 
     account: str = ""
     user: str = ""
     project: str = ""
     position: int = 0
     behind: bool = False
-    """Whether edits made outside Perdure were not looked for, as a hint of the answer has it."""
+    """Whether the answer has a hint that edits made outside Perdure were not checked."""
 
 
 class ShownTexts:
-    """The keys of what one session was shown, in a small file. If it is lost, it is empty."""
+    """The keys of the texts that one session was shown since its context was last compacted."""
 
     def __init__(self, folder: Path, agent: str, session_id: str) -> None:
         self._path = session_file(folder, agent, session_id)
@@ -48,29 +86,29 @@ class ShownTexts:
             self._prompts = int(data["prompts"])
             self.has_briefing = bool(data["briefed"])
 
-    def __contains__(self, key: str) -> bool:
-        return key_of(key) in self._keys
+    def __contains__(self, text: str) -> bool:
+        return key_of(text) in self._keys
 
-    def add(self, keys: Iterable[str]) -> None:
-        new = [key_of(key) for key in keys]
+    def add(self, texts: Iterable[str]) -> None:
+        new = [key_of(text) for text in texts]
         if new:
-            self._keys = [*self._keys, *new][-_MOST:]
+            self._keys = [*self._keys, *new][-_SHOWN_KEYS:]
             self._write()
 
-    def brief(self, keys: Iterable[str]) -> None:
-        """Note a briefing, if it says anything; all before it is gone from the context."""
-        self._keys, self._prompts = [key_of(key) for key in keys], 0
+    def brief(self, texts: Iterable[str]) -> None:
+        """Record a briefing; what was shown before is no longer in the context."""
+        self._keys, self._prompts = [key_of(text) for text in texts], 0
         self.has_briefing = bool(self._keys)
         self._write()
 
     def prompted(self) -> int:
-        """Count one more prompt of the session; return how many there were before."""
+        """Count a prompt of the session; return how many there were before."""
         self._prompts += 1
         self._write()
         return self._prompts - 1
 
     def may_hint(self, words: str) -> bool:
-        """Return whether a hint may be given now; if so, note that it was."""
+        """Return whether a hint may be given now, and record it if so."""
         now = time.time()
         if words in self or now - self._hinted < _HINT_SECONDS:
             return False
@@ -84,41 +122,23 @@ class ShownTexts:
         with suppress(OSError, StorageError):  # on a read-only disk it is shown again
             write_whole(self._path, json.dumps(data).encode())
             for other in self._path.parent.iterdir():
-                if other.stat().st_mtime < time.time() - _KEPT_SECONDS:
+                if other.stat().st_mtime < time.time() - _SHOWN_SECONDS:
                     other.unlink()
 
 
-def session_file(folder: Path, agent: str, session_id: str) -> Path:
-    """Return the file that is about one session of an agent, whatever its id is made of."""
-    named = json.dumps([agent, session_id])
-    return folder / (sha256(named.encode()).hexdigest()[:32] + ".json")
-
-
-RUNS_BYTES = 64 * 1024
-"""Of one of the two files of an agent and an event: some five hundred runs, and never fewer of
-one event because another comes more often."""
-CAPTURE_EVENTS = frozenset({"pre-compact", "stop", "session-end"})
-"""The events at which a session is to be kept."""
-CAPTURED = "kept"
-WARNED = "warned"
-"""The event of a session whose user was notified that capture stopped."""
-_LONGEST_LINE = 1_024
-_LONGEST_AGENT = 40
-_FOLDER = ("hooks", "runs")
-
-
+# ---------------------------------------------------------------- how hooks ran
 class HookRun(NamedTuple):
     session: str = ""
-    """The digest of the session's id: of a private session, not even its id is kept."""
+    """The digest of the session's id, which is not stored: the session may be private."""
     cpu: float = 0.0
-    """Milliseconds that the process used, from its start."""
+    """Milliseconds of CPU that the process used since its start."""
     wall: float = 0.0
     """Milliseconds from the call to the answer, without the start of Python."""
     bytes: int = 0
     late: bool = False
-    """Whether it was ended before it answered, because it took too long."""
+    """Whether the deadline ended it before it answered."""
     time: float = 0.0
-    """Seconds since 1970; when it is recorded, if not given."""
+    """Seconds since 1970; the default is when it is recorded."""
 
     @property
     def when(self) -> datetime:
@@ -126,7 +146,7 @@ class HookRun(NamedTuple):
 
 
 class Stopwatch:
-    """Times one run of a hook, and records it when it ends; only the first end counts."""
+    """Times one run of a hook, and records it at the first `end`."""
 
     def __init__(self, home: Path, agent: str, event: str) -> None:
         self._where = home, agent, event
@@ -146,34 +166,34 @@ class Stopwatch:
 
 
 def session_digest(session_id: str) -> str:
-    """Return what stands for a session in the records of runs; empty for none."""
+    """Return the digest that identifies a session among runs; empty for an empty id."""
     return sha256(session_id.encode(errors="replace")).hexdigest()[:16] if session_id else ""
 
 
 def record_run(home: Path, agent: str, event: str, run: HookRun) -> None:
-    """Record a run; without a home, or on a disk that can't be written, nothing is."""
+    """Record a run; does nothing without a home, or on a read-only disk."""
     if not home.is_dir():
         return
     fields = run._asdict()
     fields["time"] = run.time or round(time.time(), 3)
     line = json.dumps(fields, separators=(",", ":")).encode()
     with suppress(OSError):
-        append_line(_path(home, agent, event), line, RUNS_BYTES)
+        append_line(_runs_file(home, agent, event), line, RUNS_BYTES)
 
 
 def runs_of(home: Path, agent: str, event: str) -> list[HookRun]:
-    return list(_read(read_lines(_path(home, agent, event))))
+    return list(_parse_runs(read_lines(_runs_file(home, agent, event))))
 
 
 def last_run(home: Path, agent: str, event: str) -> float:
     """Return when an event of an agent was last recorded, in seconds since 1970; 0 if never."""
-    with suppress(OSError), _path(home, agent, event).open("rb") as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - _LONGEST_LINE))
-        return max((run.time for run in _read(file.read().splitlines())), default=0.0)
+    with suppress(OSError), _runs_file(home, agent, event).open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _LINE_BYTES))
+        return max((run.time for run in _parse_runs(file.read().splitlines())), default=0.0)
     return 0.0
 
 
-def _read(lines: list[bytes]) -> Iterator[HookRun]:
+def _parse_runs(lines: list[bytes]) -> Iterator[HookRun]:
     for line in lines:
         with suppress(ValueError, TypeError, RecursionError):
             run = HookRun(**json.loads(line))
@@ -181,7 +201,7 @@ def _read(lines: list[bytes]) -> Iterator[HookRun]:
             yield run
 
 
-def _path(home: Path, agent: str, event: str) -> Path:
+def _runs_file(home: Path, agent: str, event: str) -> Path:
     is_plain = agent.replace("-", "").isalnum() and agent.isascii()
-    named = agent if is_plain and len(agent) <= _LONGEST_AGENT else "other"
-    return home.joinpath(*_FOLDER, f"{named}.{event}")
+    named = agent if is_plain and len(agent) <= _AGENT_CHARACTERS else "other"
+    return hooks_folder(home) / "runs" / f"{named}.{event}"

@@ -1,4 +1,7 @@
-"""What an agent is given at each moment of a session, and what that rests on."""
+"""The moments of a session: what an agent gets at each event of a hook, and which memories it has.
+
+A new moment is a function here, an entry of `MOMENTS`, and an event of the clients that have it.
+"""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -20,25 +23,28 @@ if TYPE_CHECKING:
     from perdure.engine.prompts import Line
     from perdure.engine.reminding import Reminder
 
-_LONGEST_PROMPT = 2_000
-_FEWEST_WORDS = 2
-_MOST_LOOKED_AT = 24
-_SUBAGENT = 120
-_BINDING = ("rule", "rejected")
+_PROMPT_CHARACTERS = 2_000
+_PROMPT_WORDS = 2
+_HITS = 24
+_SUBAGENT_TOKENS = 120
+_BINDING_KINDS = ("rule", "rejected")
 _OPENING_PROMPTS = 2
-"""After so many prompts of a session, memory speaks only if it is sure to matter."""
+"""After this many prompts of a session, only lines that surely matter are shown."""
+_REMINDERS = 2
+_AT_TOOL_CALL = "at action "
+"""Prefix of the keys of what was shown at a tool call: a briefing does not count there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Emission:
-    """What an agent is given at one moment; empty if there is nothing to give."""
+    """What an agent gets at one moment; an empty text for nothing."""
 
     text: str = ""
     items: tuple[Emitted, ...] = ()
     reason: str = ""
-    """Why it was given: one of `REASONS`, which quote nothing."""
+    """Why it is shown: one of `REASONS`, which quote nothing."""
     blocks: bool = False
-    """Whether the tool call is refused, because the user enforces the rule."""
+    """Whether the tool call is refused: the user enforces the rule."""
 
 
 NOTHING = Emission()
@@ -46,7 +52,7 @@ NOTHING = Emission()
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One call of a hook: who calls, with what, and where memory is."""
+    """One call of a hook: the agent, its input, and the home."""
 
     agent: str
     home: Path
@@ -55,7 +61,7 @@ class Moment:
 
     @property
     def may_only_block(self) -> bool:
-        """Whether the client takes a refusal now, and no text (Gemini CLI, before a tool)."""
+        """Whether the client accepts a refusal, but no text (Gemini CLI, before a tool)."""
         return self.given.event == "BeforeTool"
 
     @property
@@ -64,14 +70,14 @@ class Moment:
 
     @property
     def shown(self) -> ShownTexts:
-        """What the session was shown; read again each time."""
+        """What the session was shown; each access reads the file again."""
         return ShownTexts(
             self.home / "hooks" / "shown", self.agent, self.given.session_id or "unnamed"
         )
 
     @property
     def session(self) -> str:
-        """The name under which memory keeps the session; empty if it is not known."""
+        """The name of the stored session; empty if the agent named none."""
         if not self.given.session_id:
             return ""
         from perdure.model.uri import stable_name
@@ -80,7 +86,7 @@ class Moment:
 
     @contextmanager
     def memory(self) -> "Iterator[Memory]":
-        """Open the memory of the folder's project for an agent: it reaches what its user owns."""
+        """Open the memory of the folder's project, with the reach of an agent of its user."""
         from perdure.app import caller_for, open_memory
         from perdure.harness.project import identity_at
 
@@ -91,23 +97,23 @@ class Moment:
             self.seen.account, self.seen.user = caller.account_id, caller.user_id
             self.seen.project, self.seen.position = memory.project, memory.position
 
-    def briefing(self, **asked: Any) -> "Briefing":  # noqa: ANN401 - as `Memory.briefing` has them
-        """Return the briefing for the folder; its memory is opened only if a glance can't do."""
+    def briefing(self, **options: Any) -> "Briefing":  # noqa: ANN401 - as `Memory.briefing` has them
+        """Return the briefing for the folder, from the index alone if possible."""
         from perdure.agents.fast_path import answer_from_index
         from perdure.engine.uses import unused_in
 
         def ask(scope: "Scope", hints: "tuple[Hint, ...]") -> "Briefing":
-            return replace(scope.briefing(**asked, leaves_out=unused_in(self.home)), hints=hints)
+            return replace(scope.briefing(**options, leaves_out=unused_in(self.home)), hints=hints)
 
         found = answer_from_index(self.given.cwd, self.seen, ask)
         if found is None:
             with self.memory() as memory:
-                found = memory.briefing(**asked)
+                found = memory.briefing(**options)
         self.note_hints(found.hints)
         return found
 
     def note_hints(self, hints: "Iterable[Hint]") -> None:
-        """Note whether the answer may not know of edits; then they are looked for from now on."""
+        """Record whether edits were not checked, and start the process that checks them."""
         self.seen.behind = any(hint.kind.value == "edits unchecked" for hint in hints)
         if self.seen.behind:
             start_checking(self.home, os.environ)
@@ -115,18 +121,18 @@ class Moment:
 
 # ---------------------------------------------------------------- at the start
 def at_start(moment: Moment) -> Emission:
-    """Return the briefing for a folder, without what its own instructions say.
+    """Return the briefing for a folder, without what its instruction files contain.
 
-    What it has is not shown again later. After compaction, it is followed by a recap.
+    Its lines are not shown again later. After compaction, a recap follows.
     """
     recap = _recap(moment)
     if not moment.has_memory:
         return Emission(recap, reason="the context was compacted")
     home, shown = moment.home, moment.shown
-    with suppress(StorageError, OSError):  # on a read-only disk there is nothing to go on with
-        if PendingSessions(home):  # a process before was killed over these
+    with suppress(StorageError, OSError):  # on a read-only disk nothing can be captured
+        if PendingSessions(home):  # an earlier process was killed
             start_draining(home, os.environ)
-    if moment.given.source == "resume" and shown.has_briefing:  # its context has it already
+    if moment.given.source == "resume" and shown.has_briefing:  # its context still has it
         return NOTHING
     from perdure.agents.instruction_files import instruction_files
     from perdure.agents.pending import capture_warning
@@ -140,14 +146,14 @@ def at_start(moment: Moment) -> Emission:
     items = (Emitted(item.uri, item.message, key_of(item.text)) for item in lines)
     warning = capture_warning(home, moment.agent, moment.given.session_id)
     behind = "\n".join(f"(Memory may be behind: {hint.text})" for hint in found.hints)
-    parts = (found.text, recap, warning, behind)
-    text = "\n".join(part.strip("\n") for part in parts if part.strip())
+    texts = (found.text, recap, warning, behind)
+    text = "\n".join(each.strip("\n") for each in texts if each.strip())
     text = f"{text}\n" if text else ""
     return Emission(text, tuple(items), "the session starts")
 
 
 def _recap(moment: Moment) -> str:
-    """Return what the session did before its context was compacted; empty if it was not."""
+    """Return what the session did before its context was compacted; empty at any other start."""
     if moment.given.source != "compact" or not moment.given.transcript:
         return ""
     from perdure.agents.recap import recap
@@ -158,24 +164,24 @@ def _recap(moment: Moment) -> str:
 
 # ---------------------------------------------------------------- at a prompt
 def at_prompt(moment: Moment) -> Emission:
-    if not moment.home.is_dir() or moment.given.subagent:  # no person wrote that prompt
+    if not moment.home.is_dir() or moment.given.subagent:  # a subagent's prompt is not the user's
         return NOTHING
     from perdure.model.speech import speech_of
 
-    prompt = speech_of("user", moment.given.prompt).text  # Gemini CLI puts the briefing before it
+    prompt = speech_of("user", moment.given.prompt).text  # Gemini CLI puts the briefing in front
     if not is_worth_asking(prompt):
         return NOTHING
-    if not moment.has_memory:  # its first session may state what lasts
+    if not moment.has_memory:  # the first session may state something lasting
         return Emission(hint_for(prompt, moment.shown), reason="may state something lasting")
     return recall_for(prompt, moment)
 
 
 def recall_for(prompt: str, moment: Moment) -> Emission:
-    """Return what memory has to say to a prompt, in a few lines; empty if nothing.
+    """Return a few lines that are relevant to a prompt; an empty text for none.
 
-    What the session, the prompt itself or the instructions of the folder say, and what was shown,
-    is left out: the agent has it. If the user may have stated something lasting, one line asks
-    about it.
+    Lines that the session, the prompt or the folder's instruction files contain are left out, and
+    those that were shown before: the agent has them. If the user may have stated something lasting,
+    one line asks about it.
     """
     from perdure.agents.fast_path import answer_from_index, recall_by_words
     from perdure.agents.instruction_files import instruction_files
@@ -185,11 +191,11 @@ def recall_for(prompt: str, moment: Moment) -> Emission:
 
     cwd, known, shown = moment.given.cwd, moment.session, moment.shown
     goes_on = shown.prompted() >= _OPENING_PROMPTS
-    asked = f" {words_key(prompt)} "
+    own_words = f" {words_key(prompt)} "
     instructions = cache(lambda: Instructions(instruction_files(cwd, moment.agent)))
 
     def is_known(text: str) -> bool:
-        return text in shown or f" {words_key(text)} " in asked or instructions().say(text)
+        return text in shown or f" {words_key(text)} " in own_words or instructions().say(text)
 
     def answer(
         memory: "Memory | Scope", result: "RecallResult"
@@ -199,16 +205,16 @@ def recall_for(prompt: str, moment: Moment) -> Emission:
         lines = relevant_lines(news, result.words, is_known, goes_on=goes_on, check=check)
         return result, with_repeated(lines, memory.repeated(prompt, session=known), is_known)
 
-    query, most = prompt[:_LONGEST_PROMPT], _MOST_LOOKED_AT
+    query = prompt[:_PROMPT_CHARACTERS]
     found = answer_from_index(
         cwd,
         moment.seen,
-        lambda scope, hints: answer(scope, recall_by_words(scope, query, most, hints)),
+        lambda scope, hints: answer(scope, recall_by_words(scope, query, _HITS, hints)),
         by_words=True,
     )
     if found is None:
         with moment.memory() as memory:
-            found = answer(memory, memory.recall(query, top_k=most, projects="own"))
+            found = answer(memory, memory.recall(query, top_k=_HITS, projects="own"))
     result, lines = found
     moment.note_hints(result.hints)
     shown.add(line.key for line in lines)
@@ -219,7 +225,7 @@ def recall_for(prompt: str, moment: Moment) -> Emission:
 
 
 def hint_for(prompt: str, shown: ShownTexts) -> str:
-    """Return one line if a prompt may state something lasting; empty if not, or shown before."""
+    """Return one line if a prompt may state something lasting and no hint was shown lately."""
     from perdure.engine.learn.prose import prompt_hint
     from perdure.model.values import words_key
 
@@ -228,26 +234,21 @@ def hint_for(prompt: str, shown: ShownTexts) -> str:
 
 
 def _is_of(hit: "Hit", session: str) -> bool:
-    """Whether a hit is of a session, or rests on nothing else."""
+    """Whether a hit is of a session, or has evidence in that session only."""
     return session == hit.session_id or {session} == {name for name, _ in hit.evidence}
 
 
 def is_worth_asking(prompt: str) -> bool:
-    """Whether a prompt is a question or a task; not a command of the agent, nor a mere yes."""
+    """Whether a prompt may be a question or a task: not a slash command, nor a single word."""
     words = prompt.split()
-    return len(words) >= _FEWEST_WORDS and not words[0].startswith(("/", "!", "#"))
+    return len(words) >= _PROMPT_WORDS and not words[0].startswith(("/", "!", "#"))
 
 
 # ---------------------------------------------------------------- at a tool call
-_AT_ACTION = "at action "
-"""Begins the keys of what was shown at a tool call: a briefing does not make it known."""
-_MOST_REMINDERS = 2
-
-
 def before_tool(moment: Moment) -> Emission:
-    """Return the rule that names what a tool call is about to use, once in a session.
+    """Return the rule that is about what a tool call uses, once per session.
 
-    The call is refused if the user enforces the rule, and that each time.
+    If the user enforces the rule, the call is refused, every time.
     """
     from perdure.agents.fast_path import may_remind
     from perdure.agents.hook_input import action_of
@@ -255,7 +256,7 @@ def before_tool(moment: Moment) -> Emission:
     action = action_of(moment.given)
     if action is None:
         return NOTHING
-    shown = _ShownAtAction(moment.shown, moment.given.subagent)
+    shown = _ShownAtToolCall(moment.shown, moment.given.subagent)
     if not moment.has_memory or not may_remind(action, moment.given.cwd, shown):
         return NOTHING
     from perdure.engine.reminding import reminder_of
@@ -265,19 +266,19 @@ def before_tool(moment: Moment) -> Emission:
         repeated = memory.repeated(action, session=moment.session)
         found += (reminder_of(each) for each in repeated if each.bare not in moment.shown)
     found = [each for each in found if each.enforced or each.text not in shown]
-    if moment.may_only_block:  # what else is found is given with the result
+    if moment.may_only_block:  # the others are shown with the result
         found = [each for each in found if each.enforced]
     return _reminded(found, shown)
 
 
-def _reminded(found: "list[Reminder]", shown: "_ShownAtAction") -> Emission:
-    """Return the first rule, and one more if it is another and broken too."""
+def _reminded(found: "list[Reminder]", shown: "_ShownAtToolCall") -> Emission:
+    """Return the enforced rule, else up to two broken ones, else up to two others."""
     from perdure.model.values import words_key
 
     found = [*{words_key(each.text): each for each in reversed(found)}.values()][::-1]
     refused = [each for each in found if each.enforced][:1]
     broken = [each for each in found if each.breaks]
-    chosen = refused or broken[:_MOST_REMINDERS] or found[:_MOST_REMINDERS]
+    chosen = refused or broken[:_REMINDERS] or found[:_REMINDERS]
     if not chosen:
         return NOTHING
     shown.add(each.text for each in chosen)
@@ -287,12 +288,12 @@ def _reminded(found: "list[Reminder]", shown: "_ShownAtAction") -> Emission:
     return Emission(text, tuple(items), f"{reason} what the tool call uses", bool(refused))
 
 
-class _ShownAtAction:
-    """What a session was shown at tool calls; a subagent has a context of its own."""
+class _ShownAtToolCall:
+    """What a session was shown at tool calls. A subagent has a context of its own."""
 
     def __init__(self, shown: ShownTexts, subagent: str) -> None:
         self._shown = shown
-        self._head = f"{_AT_ACTION}{subagent}: "
+        self._head = f"{_AT_TOOL_CALL}{subagent}: "
 
     def __contains__(self, text: object) -> bool:
         return f"{self._head}{text}" in self._shown
@@ -302,7 +303,7 @@ class _ShownAtAction:
 
 
 def after_tool(moment: Moment) -> Emission:
-    """Return the command that followed the same failure before and worked, once in a session."""
+    """Return the command that fixed the same failure before, once per session."""
     if not moment.has_memory or moment.given.tool.startswith("mcp__"):
         return NOTHING
     from perdure.agents.hook_input import failed_call
@@ -327,13 +328,13 @@ def after_tool(moment: Moment) -> Emission:
 
 # ---------------------------------------------------------------- a subagent
 def for_subagent(moment: Moment) -> Emission:
-    """Return the project's rules and prohibitions, for an agent that another agent starts."""
+    """Return the project's rules and prohibitions, for a subagent."""
     if not moment.has_memory:
         return NOTHING
     from perdure.agents.instruction_files import instruction_files
 
     known = instruction_files(moment.given.cwd, moment.agent)
-    found = moment.briefing(budget_tokens=_SUBAGENT, known=known, kinds=_BINDING)
+    found = moment.briefing(budget_tokens=_SUBAGENT_TOKENS, known=known, kinds=_BINDING_KINDS)
     items = (Emitted(item.uri, item.message, key_of(item.text)) for item in found.items)
     return Emission(found.text, tuple(items), "a subagent starts")
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perdure.agents.capture import TranscriptPositions
-from perdure.agents.pending import PendingSession, capture_session, hooks_folder, log_error
+from perdure.agents.capture import TranscriptPositions, capture_session
+from perdure.agents.hook_log import hooks_folder, log_error
+from perdure.agents.pending import PendingSession
 from perdure.config import load_config
 from perdure.dataclass import dataclass
 from perdure.engine.importing.sources import opened

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure.agents.pending import PendingSession, capture_session
+from perdure.agents.capture import capture_session
+from perdure.agents.pending import PendingSession
 from perdure.app import Context
 from perdure.engine import sessions
 from perdure.engine.browse import Entry

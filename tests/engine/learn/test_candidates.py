@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perdure.agents import hooks
-from perdure.agents.pending import judge_finished
+from perdure.agents.capture import judge_finished
 from perdure.app import open_context
 from perdure.config import load_config
 from perdure.engine.learn.candidates import is_grounded

@@ -58,7 +58,7 @@ def _of_hooks(home: Path, folder: Path) -> Iterator[tuple[str, str]]:
     for agent in ("claude-code", "codex", "gemini-cli", "opencode", "cursor"):
         for event, prompt in events:
             given = hook_input.HookInput(session_id=prompt[:5], cwd=str(folder), prompt=prompt)
-            answer = hooks._answered(hooks.HookOptions(event=event, agent=agent), home, given)
+            answer = hooks._answer(hooks.HookOptions(event=event, agent=agent), home, given)
             yield f"{agent} {event}", json.dumps(answer)
             inner: Any = answer.get("hookSpecificOutput", {})
             yield f"{event}", str(answer.get("additional_context") or inner["additionalContext"])

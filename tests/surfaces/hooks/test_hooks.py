@@ -9,14 +9,9 @@ from pathlib import Path
 import pytest
 
 import perdure
-from perdure.agents.pending import (
-    MOST_LOG_BYTES,
-    PendingSession,
-    PendingSessions,
-    capture_lock,
-    drain,
-    log_error,
-)
+from perdure.agents.capture import drain
+from perdure.agents.hook_log import ERRORS_BYTES, log_error
+from perdure.agents.pending import PendingSession, PendingSessions, capture_lock
 from perdure.engine.recall.packing import tokens_in
 from perdure.model.speech import marked
 from tests.surfaces.hooks.calling import (
@@ -444,7 +439,7 @@ class TestTheLog:
         files = list((tmp_path / "hooks").iterdir())
 
         assert {each.name for each in files} == {"log", "log.1"}
-        assert all(each.stat().st_size <= MOST_LOG_BYTES + 2000 for each in files)
+        assert all(each.stat().st_size <= ERRORS_BYTES + 2000 for each in files)
         assert "\x1b" not in (tmp_path / "hooks" / "log").read_text()
 
     def test_the_doctor_tells_of_it(self, home: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perdure.agents import pending as sessions
+from perdure.agents import capture as sessions
 from perdure.agents.pending import PendingSession, PendingSessions
 from perdure.errors import NodeExistsError
 from tests.bites import FAILED
@@ -23,7 +23,7 @@ def keeps_no_lock(patch: pytest.MonkeyPatch) -> None:
     def free(_: Path) -> Iterator[bool]:
         yield True
 
-    patch.setattr(sessions, "locked", free)
+    patch.setattr(sessions, "capture_lock", free)
 
 
 def takes_any_note_away(patch: pytest.MonkeyPatch) -> None:
@@ -86,7 +86,7 @@ def test_a_failure_that_may_pass_ends_and_keeps_the_note(
     def failing(*_: object) -> None:
         raise NodeExistsError("somebody is faster")
 
-    monkeypatch.setattr(sessions, "keep", failing)
+    monkeypatch.setattr(sessions, "capture_session", failing)
     sessions.drain(tmp_path / ".perdure", environment(tmp_path))
 
     assert len(list(pending)) == 1

@@ -9,7 +9,8 @@ import pytest
 
 import perdure
 from perdure import Memory
-from perdure.agents.pending import PendingSession, capture_session
+from perdure.agents.capture import capture_session
+from perdure.agents.pending import PendingSession
 from perdure.app import Context, open_context
 from perdure.engine.session_notes import SessionNotes
 from perdure.errors import ForgottenError

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from perdure.agents.hook_input import HookInput
-from perdure.agents.hooks import HookOptions, _answered
+from perdure.agents.hooks import HookOptions, _answer
 from perdure.agents.moments import MOMENTS, Emission, Moment
 
 
@@ -15,7 +15,7 @@ def answered(
 ) -> dict[str, object]:
     wishes = HookOptions.parse(words.split())
     monkeypatch.setitem(MOMENTS, wishes.event, lambda _: Emission("Use tabs.", blocks=blocks))
-    return _answered(wishes, Path("/nowhere"), HookInput.parse(json.dumps(given).encode()))
+    return _answer(wishes, Path("/nowhere"), HookInput.parse(json.dumps(given).encode()))
 
 
 @pytest.mark.parametrize(

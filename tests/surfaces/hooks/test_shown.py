@@ -193,7 +193,7 @@ class TestCapture:
         prompted(ours, "a", "b")
 
         text = started(home)
-        assert "no session of claude-code was kept since" in text
+        assert "no session of claude-code was captured since" in text
         assert "`perdure doctor --agents`" in text
         assert "perdure doctor" not in started(home, "s2")
 
@@ -209,7 +209,7 @@ class TestCapture:
         (path,) = (ours / "hooks" / "pending").iterdir()
         os.utime(path, (NOW - 2 * HOUR, NOW - 2 * HOUR))
 
-        assert stopped_capture(ours, AGENT).startswith("1 session could not be kept since ")
+        assert stopped_capture(ours, AGENT).startswith("1 session could not be captured since ")
 
     def test_all_is_well_if_one_was_kept_since(self, ours: Path) -> None:
         prompted(ours, "a", "b")
@@ -295,7 +295,7 @@ def test_a_bound_that_is_not_kept_is_caught(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_warning_for_whoever_is_well_is_caught(
     ours: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pending, "KEEPING", frozenset())
+    monkeypatch.setattr(pending, "CAPTURE_EVENTS", frozenset())
     with pytest.raises(FAILED):
         TestCapture().test_all_is_well_if_they_ended_though_nothing_was_to_be_kept(ours)
 

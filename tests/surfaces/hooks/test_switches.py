@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import perdure
-from perdure.agents.pending import PendingSession, capture_session
+from perdure.agents.capture import capture_session
+from perdure.agents.pending import PendingSession
 from perdure.app import Context, open_context
 from tests.engine.importing.samples import codex_message
 from tests.surfaces.hooks.calling import (

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure.agents import capture, pending
-from perdure.agents.pending import PendingSession, capture_session, hooks_folder
+from perdure.agents import capture
+from perdure.agents.capture import capture_session
+from perdure.agents.hook_log import hooks_folder
+from perdure.agents.pending import PendingSession
 from perdure.app import Context, open_context
 from perdure.engine.sessions import Sessions
 from perdure.errors import ForgottenError
@@ -78,7 +80,7 @@ class TestReadingOn:
     ) -> None:
         path = write(tmp_path / f"{SESSION}.jsonl", talk(40))
         hook(context, path)
-        monkeypatch.setattr(pending, "_put", None)  # reading all of it would call that
+        monkeypatch.setattr(capture, "_put", None)  # reading all of it would call that
         monkeypatch.setattr(Sessions, "messages", None)  # and this
 
         for count in range(41, 45):
