@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from perdure.agents.entries import COMMANDS
+from perdure.agents.clients import COMMANDS
 from perdure.agents.hooks import home_of
 from perdure.agents.pending import PendingSessions, capture_lock
 from tests.clients.models import Call, Model, Turn, serving

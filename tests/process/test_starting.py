@@ -8,7 +8,7 @@ from tests.process.test_read_only import loaded
 
 NEEDED = {
     "perdure": "",
-    "perdure.app": "identity opening reading",
+    "perdure.app": "identity memory_reader open",
     "perdure.config": "",
     "perdure.context": "aliases files layouts layouts.names layouts.notefile layouts.notes "
     "layouts.places",
@@ -19,14 +19,14 @@ NEEDED = {
     "perdure.exports": "",
     "perdure.files": "",
     "perdure.frontmatter": "",
-    "perdure.harness": "projects",
+    "perdure.harness": "project",
     "perdure.artifacts": "named",
     "perdure.index": "account account.schema words",
     "perdure.markdown": "",
     "perdure.model": "aliases anchors node request trust uri values",
     "perdure.patterns": "",
     "perdure.plugins": "",
-    "perdure.process": "__main__ asked here notes",
+    "perdure.process": "__main__ here phase_notes process_context",
     "perdure.storage": "backends confined conflicts content contract folder locator registry "
     "selection wrappers wrappers.read_only",
     "perdure.times": "",

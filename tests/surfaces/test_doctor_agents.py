@@ -154,7 +154,7 @@ class TestRuns:
         record_run(home / ".perdure", "claude-code", "stop", HookRun("s", late=True))
 
         level, message = found()["stop"]
-        assert (level, "1 ended for lateness. Fix:" in message) == ("warn", True)
+        assert (level, "1 exceeded the limit. Fix:" in message) == ("warn", True)
 
     def test_sessions_that_are_not_kept_are_named(self, home: Path) -> None:
         then = time.time() - 7_200
@@ -165,7 +165,7 @@ class TestRuns:
         assert (level, "its stop hook did not run. Fix:" in message) == ("fail", True)
 
         record_run(home / ".perdure", "claude-code", CAPTURED, HookRun("a"))
-        assert found()["capture"] == ("ok", "a session was last kept just now")
+        assert found()["capture"] == ("ok", "a session was last captured just now")
 
     def test_errors_since_then_are_named(self, home: Path) -> None:
         record_run(home / ".perdure", "claude-code", CAPTURED, HookRun("a", time=time.time() - 60))

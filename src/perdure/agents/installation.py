@@ -1,30 +1,17 @@
-"""Entries in the config files of an agent: put there, and taken back to the letter."""
+"""Install Perdure into the config files of an agent, and uninstall it to the byte."""
 
 import difflib
 import glob
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
 
-from perdure.agents.entries import (
-    AGENTS_MD,
-    AgentFile,
-    ChangedSetting,
-    JsonFile,
-    TomlFile,
-    WholeFile,
-    files_for,
-    is_stale,
-    program,
-    setting_in,
-    with_entries,
-    without_entries,
-    without_setting,
-)
+from perdure.agents.clients import AGENTS_MD, files_for, program
+from perdure.agents.entries import AgentFile, ChangedSetting, JsonFile, TomlFile, WholeFile
 from perdure.app.setup import setup_lock
 from perdure.config import load_config
 from perdure.dataclass import asdict, dataclass, replace
@@ -46,12 +33,12 @@ class Installation:
     _home: Path
     _receipts: "InstallReceipts"
     left: tuple[str, ...] = ()
-    """What of the user's is in the place of ours, and stays."""
+    """What of the user's has the place of an entry, and stays."""
 
     def apply(self) -> "Iterator[tuple[FileChange, Path | None]]":
         """Write each file; yield its change, and the backup if there is one.
 
-        A file that was changed since is left alone (`ConcurrentModificationError`).
+        Raises `ConcurrentModificationError` for a file that was changed since the plan.
         """
         with setup_lock(self._home / "installed"):
             for change in self.changes:
@@ -72,17 +59,17 @@ def plan_installation(
     uninstall: bool = False,
     choices: Mapping[str, bool] = MappingProxyType({}),
 ) -> Installation:
-    """Return what installing or uninstalling would change; `ConfigError` if it can't be done.
+    """Return what installing or uninstalling would change; raises `ConfigError` if it can't.
 
-    The choices say which settings of the agent to change, or to change back; those that are not
-    named stay as they were chosen before.
+    The choices name the settings of the agent to change or to restore; others stay as chosen
+    before.
     """
     home, receipts = _receipts_of(agent, environ)
     files = files_for(agent, environ, program())
     if uninstall:
-        changes = [_removed(receipts, each) for each in files]
+        changes = [_plan_removal(receipts, each) for each in files]
     else:
-        changes = [_added(receipts, each, choices) for each in files]
+        changes = [_plan_addition(receipts, each, choices) for each in files]
     changed = tuple(each for each in changes if each.is_any)
     left = tuple(each.left for each in changes if each.left)
     return Installation(changed, home, receipts, left)
@@ -96,15 +83,14 @@ def _receipts_of(agent: str, environ: Mapping[str, str]) -> "tuple[Path, Install
 
 
 def is_open_choice(agent: str, environ: Mapping[str, str], choice: str) -> bool:
-    """Whether a setting of the agent is neither as the choice would make it, nor was chosen."""
+    """Whether a setting differs from the choice, and its user has not decided about it."""
     _, receipts = _receipts_of(agent, environ)
-    for wanted in files_for(agent, environ, program()):
-        offers = wanted.offers if isinstance(wanted, JsonFile | TomlFile) else ()
-        for setting in offers:
+    for file in files_for(agent, environ, program()):
+        for setting in file.offers:
             if setting.choice == choice:
-                found = FileContent.at(wanted.path)
-                with _about(found.path):
-                    now = setting_in(found.text, wanted, setting.name) or (setting.default,)
+                found = FileContent.at(file.path)
+                with _naming(found.path):
+                    now = file.setting(found.text, setting.name) or (setting.default,)
                 return now != (setting.value,) and receipts.get(found.path) is None
     return False
 
@@ -113,11 +99,11 @@ def is_open_choice(agent: str, environ: Mapping[str, str], choice: str) -> bool:
 class FileChange:
     found: "FileContent"
     content: bytes | None
-    """None removes it."""
+    """None removes the file."""
     receipt: "InstallReceipt | None"
-    """None forgets the one that there is."""
+    """None removes the receipt."""
     left: str = ""
-    """What of the user's is in the place of ours, and stays."""
+    """What of the user's has the place of an entry, and stays."""
 
     @property
     def is_any(self) -> bool:
@@ -132,82 +118,84 @@ class FileChange:
         return "".join(f"{line}\n" for line in lines)
 
 
-def _added(
-    receipts: "InstallReceipts", wanted: AgentFile, choices: Mapping[str, bool]
+def _plan_addition(
+    receipts: "InstallReceipts", file: AgentFile, choices: Mapping[str, bool]
 ) -> FileChange:
-    found = FileContent.at(wanted.path)
+    found = FileContent.at(file.path)
     before = receipts.get(found.path)
-    wanted = _chosen(wanted, choices, before)
+    file = _with_choices(file, choices, before)
     if before is not None and before.undoes(found.content):
-        return _made_again(found, wanted, before)
-    made, replaced = (before.made, before.replaced) if before else ((), ())
-    with _about(found.path):
-        text, stale = found.text, is_stale(found.text, wanted)
-        for each in replaced:
-            text = text if _is_wanted(wanted, each) else without_setting(text, wanted, each)
-        text = without_entries(text, wanted, ()) if stale else text
-        added = with_entries(text, wanted)
+        return _plan_again(found, file, before)
+    created, replaced = (before.created, before.replaced) if before else ((), ())
+    obsolete = [each for each in replaced if not _is_wanted(file, each)]
+    with _naming(found.path):
+        text, stale = found.text, file.is_stale(found.text)
+        text = _restore(file, text, obsolete)
+        added = file.add(file.remove(text) if stale else text)
     content = found.content if added.text == found.text else found.encoded(added.text)
-    still = (each for each in replaced if _is_wanted(wanted, each))
+    still = (each for each in replaced if each not in obsolete)
     receipt = InstallReceipt(
         found.content,
         not added.was_partly_there and not stale and not replaced,
         digest(content or b""),
-        tuple({*added.made, *made}),
+        tuple({*added.created, *created}),
         (*still, *added.replaced),
     )
     return FileChange(found, content, receipt, added.left)
 
 
-def _made_again(found: "FileContent", wanted: AgentFile, before: "InstallReceipt") -> FileChange:
-    """Return the change of a file that is as we made it: it is made from what was there before."""
+def _plan_again(found: "FileContent", file: AgentFile, before: "InstallReceipt") -> FileChange:
+    """Plan a file that is as we left it: start from its content before the installation."""
     original = replace(found, content=before.before)
-    with _about(found.path):
-        added = with_entries(original.text, wanted)
+    with _naming(found.path):
+        added = file.add(original.text)
     content = original.encoded(added.text)
-    receipt = InstallReceipt(before.before, True, digest(content), added.made, added.replaced)  # noqa: FBT003 - it is exact
+    receipt = InstallReceipt(before.before, True, digest(content), added.created, added.replaced)  # noqa: FBT003 - it is exact
     return FileChange(found, content, receipt, added.left)
 
 
-def _chosen(
-    wanted: AgentFile, choices: Mapping[str, bool], before: "InstallReceipt | None"
+def _with_choices(
+    file: AgentFile, choices: Mapping[str, bool], before: "InstallReceipt | None"
 ) -> AgentFile:
-    """Return what is wanted with the settings that were chosen, now or before."""
-    if not isinstance(wanted, JsonFile | TomlFile):
-        return wanted
+    """Return a file with the settings that were chosen, now or before."""
+    if not isinstance(file, JsonFile | TomlFile):
+        return file
     known = {each.name for each in before.replaced} if before else set()
-    settings = (each for each in wanted.offers if choices.get(each.choice, each.name in known))
-    return replace(wanted, settings=tuple(settings))
+    settings = (each for each in file.offers if choices.get(each.choice, each.name in known))
+    return replace(file, settings=tuple(settings))
 
 
-def _is_wanted(wanted: AgentFile, changed: ChangedSetting) -> bool:
-    settings = wanted.settings if isinstance(wanted, JsonFile | TomlFile) else ()
-    return any(each.name == changed.name and each.value == changed.value for each in settings)
+def _is_wanted(file: AgentFile, changed: ChangedSetting) -> bool:
+    return any(each.name == changed.name and each.value == changed.value for each in file.settings)
 
 
-def _removed(receipts: "InstallReceipts", wanted: AgentFile) -> FileChange:
-    found = FileContent.at(wanted.path)
+def _restore(file: AgentFile, text: str, settings: Iterable[ChangedSetting]) -> str:
+    for each in settings:
+        text = file.restore(text, each)
+    return text
+
+
+def _plan_removal(receipts: "InstallReceipts", file: AgentFile) -> FileChange:
+    found = FileContent.at(file.path)
     receipt = receipts.get(found.path)
     if receipt is not None and receipt.undoes(found.content):
         return FileChange(found, receipt.before, None)
-    made, replaced = (receipt.made, receipt.replaced) if receipt else ((), ())
-    with _about(found.path):
-        text = without_entries(found.text, wanted, made)
-        for each in replaced:
-            text = without_setting(text, wanted, each)
+    created, replaced = (receipt.created, receipt.replaced) if receipt else ((), ())
+    with _naming(found.path):
+        text = _restore(file, file.remove(found.text, created), replaced)
     content = found.content if text == found.text else found.encoded(text)
-    is_all_ours = isinstance(wanted, WholeFile) and not text
+    is_all_ours = isinstance(file, WholeFile) and not text
     return FileChange(found, None if is_all_ours else content, None)
 
 
 @contextmanager
-def _about(path: Path) -> Iterator[None]:
-    """Let a refusal say which file it is about, and that nothing happened."""
+def _naming(path: Path) -> Iterator[None]:
+    """Add the file to an error, and that nothing was written."""
     try:
         yield
     except InvalidValueError as error:
         raise ConfigError(
-            f"{str(path)!a} can't be changed: {error}. Nothing was written. Fix: mend it there, "
+            f"{str(path)!a} can't be changed: {error}. Nothing was written. Fix: correct the file, "
             "and run this again."
         ) from error
 
@@ -215,21 +203,21 @@ def _about(path: Path) -> Iterator[None]:
 @dataclass(frozen=True, slots=True)
 class InstallReceipt:
     before: bytes | None
-    """What it was; None if it was not there."""
+    """The content before; None if the file was absent."""
     is_exact: bool
-    """Whether nothing of ours was in it then."""
+    """Whether nothing of ours was in it before."""
     after: str
-    """The hash of what it was then made."""
-    made: tuple[tuple[str, ...], ...] = ()
+    """The hash of the content that was written."""
+    created: tuple[tuple[str, ...], ...] = ()
     replaced: tuple[ChangedSetting, ...] = ()
 
     def undoes(self, content: bytes | None) -> bool:
-        """Whether a file is just what we made of it."""
+        """Whether a file has exactly the content that was written, so `before` restores it."""
         return self.is_exact and content is not None and digest(content) == self.after
 
 
 class InstallReceipts:
-    """The receipts of one agent, in Perdure's home, each with a backup beside it."""
+    """The receipts of one agent in Perdure's home, each with a backup beside it."""
 
     def __init__(self, home: Path, agent: str) -> None:
         self._folder = home / "installed" / agent
@@ -243,14 +231,14 @@ class InstallReceipts:
             if data["path"] != str(path):  # another folder of the same agent
                 return None
             before = self.backup(path).read_bytes() if data["was_there"] else None
-            made = tuple(tuple(map(str, each)) for each in data["made"])
+            created = tuple(tuple(map(str, each)) for each in data["made"])
             changed = (
                 ChangedSetting(str(each["name"]), each["value"], tuple(each["was"]))
                 for each in data.get("replaced", ())
             )
             is_exact, after = bool(data["is_exact"]), str(data["after"])
-            return InstallReceipt(before, is_exact, after, made, tuple(changed))
-        except (OSError, ValueError, KeyError, TypeError):  # then it is taken back entry by entry
+            return InstallReceipt(before, is_exact, after, created, tuple(changed))
+        except (OSError, ValueError, KeyError, TypeError):  # it is uninstalled entry by entry
             return None
 
     def put(self, path: Path, receipt: InstallReceipt) -> None:
@@ -259,7 +247,7 @@ class InstallReceipts:
             "was_there": receipt.before is not None,
             "is_exact": receipt.is_exact,
             "after": receipt.after,
-            "made": receipt.made,
+            "made": receipt.created,
             "replaced": [asdict(each) for each in receipt.replaced],
         }
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -276,10 +264,10 @@ class InstallReceipts:
 
 @dataclass(frozen=True, slots=True)
 class FileContent:
-    """What a file has; None if there is no file."""
+    """The content of a file; None if it is absent."""
 
     path: Path
-    """Where it really is: a link is followed, and stays one."""
+    """The real path: a link is followed, and stays a link."""
     content: bytes | None
 
     @classmethod
@@ -287,7 +275,7 @@ class FileContent:
         real = Path(os.path.realpath(path))
         if real.is_dir():
             raise DirectoryInTheWayError(
-                f"{str(path)!a} is a folder. Fix: move it away; a file has to be there."
+                f"{str(path)!a} is a folder, not a file. Fix: move it away."
             )
         try:
             return cls(real, real.read_bytes())
@@ -296,7 +284,7 @@ class FileContent:
 
     @property
     def text(self) -> str:
-        """What it says; a mark of its byte order is left out."""
+        """The text without a byte order mark."""
         return self._decoded().removeprefix(_BOM)
 
     def encoded(self, text: str) -> bytes:
@@ -307,16 +295,16 @@ class FileContent:
             return (self.content or b"").decode()
         except UnicodeDecodeError as error:
             raise NotTextError(
-                f"{str(self.path)!a} is no UTF-8 text. Fix: save it as UTF-8; nothing was written."
+                f"{str(self.path)!a} is not UTF-8. Fix: save it as UTF-8; nothing was written."
             ) from error
 
     def replace(self, content: bytes | None) -> None:
-        """Put other content in its place, with the same permissions; None removes it.
+        """Replace the content and keep the permissions; None removes the file.
 
-        If it was written since it was read, it stays, and this is `ConcurrentModificationError`.
+        Raises `ConcurrentModificationError` if the file was changed since it was read.
         """
         for left in self.path.parent.glob(f".{glob.escape(self.path.name)}.{'[0-9a-f]' * 8}"):
-            left.unlink(missing_ok=True)  # of a process that was killed
+            left.unlink(missing_ok=True)  # a killed process left it
         replace_unchanged(self.path, self.content, content)
 
 

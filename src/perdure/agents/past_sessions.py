@@ -1,4 +1,4 @@
-"""Past sessions of an agent on this machine: found when it is connected, and indexed on request."""
+"""Past sessions of an agent on this machine: found by `install`, and imported on request."""
 
 import json
 import re
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from perdure.app import Context
 
 _BYTES_PER_SECOND = 1_000_000
-"""Measured: 0.5 MB of transcripts with little but messages, 1.5 MB where tools answered a lot."""
+"""Measured: 0.5 MB of transcripts that are mostly messages, 1.5 MB with much tool output."""
 _HEAD = 65_536
 _CWD = re.compile(rb'"cwd":\s*("(?:[^"\\]|\\.)*")')
 _SESSION_ID = re.compile(rb'"sessionId":\s*"([\w-]+)"')
@@ -28,25 +28,25 @@ _SUBAGENT = re.compile(
     rb'"thread_source":\s*"subagent"|"source":\s*\{\s*"subagent"|"kind":\s*"subagent"'
 )
 _ID = 36
-"""Characters of a session's id at the end of the name of Codex's file."""
+"""The length of a session's id at the end of the name of Codex's file."""
 _MOST_CANDIDATES = 10_000
 _LOCAL_EMBEDDERS = frozenset({"auto", "minilm", "none"})
 
 
 @dataclass(frozen=True, slots=True)
 class PastSession:
-    """A session of the user. What a subagent did is not one."""
+    """A session of the user, not of a subagent."""
 
     session_id: str
     transcript: Path
     project: str
-    """What tells its project from others: a folder, or the agent's own name for it."""
+    """The folder of its project, or the agent's own name for it."""
     size: int
     time: float
 
     @property
     def stamp(self) -> str:
-        """What differs when something was added to it."""
+        """A text that changes when messages are added."""
         return f"{self.time}"
 
 
@@ -68,7 +68,7 @@ class PastSessions:
 class IndexingReport:
     kept: int
     failed: int
-    """Sessions that can't be read; `perdure doctor` tells of them."""
+    """Sessions that can't be read; `perdure doctor` reports them."""
     candidates: int
 
 
@@ -93,17 +93,17 @@ def find_past_sessions(agent: str, environ: Mapping[str, str]) -> PastSessions:
 
 
 def stays_here(environ: Mapping[str, str]) -> bool:
-    """Whether indexing sends nothing anywhere."""
+    """Whether indexing sends nothing to another machine."""
     return load_config(environ).embedding.provider in _LOCAL_EMBEDDERS
 
 
 def index_past_sessions(
     history: PastSessions, environ: Mapping[str, str], progress: Callable[[int, int], None]
 ) -> IndexingReport:
-    """Keep past sessions as the hooks keep new ones, and learn from them by rules alone.
+    """Capture past sessions as the hooks capture new ones, and learn from them by rules alone.
 
-    Each is whole when it is kept: stopped anywhere, the next call goes on. `progress` is given the
-    number of sessions that are done, and of all.
+    Each is captured completely or not at all; after an interruption, the next call continues.
+    `progress` is called with the number of sessions that are done, and of all.
     """
     from perdure.app import open_context
 
@@ -112,7 +112,7 @@ def index_past_sessions(
         try:
             for done, each in enumerate(history.sessions):
                 progress(done, len(history.sessions))
-                failed += not _keep(context, history.agent, each)
+                failed += not _capture(context, history.agent, each)
                 stamps[each.session_id] = each.stamp
         finally:
             write_whole(_stamps_file(home, history.agent), json.dumps(stamps).encode())
@@ -122,8 +122,8 @@ def index_past_sessions(
     return IndexingReport(len(history.sessions) - failed, failed, len(candidates))
 
 
-def _keep(context: "Context", agent: str, each: PastSession) -> bool:
-    """Keep a session; if it can't be read, that is in the log."""
+def _capture(context: "Context", agent: str, each: PastSession) -> bool:
+    """Capture a session, and return whether that worked; an error is logged."""
     try:
         capture_session(context, PendingSession(agent, each.session_id, str(each.transcript)))
     except ForgottenError:
@@ -135,7 +135,7 @@ def _keep(context: "Context", agent: str, each: PastSession) -> bool:
 
 
 def _stamps(home: Path, agent: str) -> dict[str, str]:
-    """Return how the sessions were that are indexed, by their ids."""
+    """Return the stamps of the indexed sessions by their ids."""
     try:
         found = json.loads(_stamps_file(home, agent).read_bytes())
     except (OSError, ValueError):
@@ -147,7 +147,7 @@ def _stamps_file(home: Path, agent: str) -> Path:
     return hooks_folder(home) / "indexed" / f"{agent}.json"
 
 
-# ---------------------------------------------------------------- where each agent keeps them
+# ---------------------------------------------------------------- where each agent stores them
 def _claude_code(folder: Path) -> Iterator[PastSession]:
     for path in (folder / "projects").glob("*/*.jsonl"):
         if not path.name.startswith("agent-"):
@@ -189,7 +189,7 @@ _FINDERS: Mapping[str, tuple[Callable[[Path], Iterator[PastSession]], str, str, 
     "gemini-cli": (_gemini_cli, "GEMINI_CLI_HOME", ".gemini", ".gemini"),
     "opencode": (_opencode, "XDG_DATA_HOME", "opencode", ".local/share/opencode"),
 }
-"""How sessions are found; the variable that moves their folder, what is below, and the default."""
+"""How sessions are found; the variable that moves their folder, the path in it, the default."""
 AGENTS_WITH_HISTORY = tuple(_FINDERS)
 
 
@@ -203,7 +203,7 @@ def _in_file(path: Path, session_id: str, project: str) -> Iterator[PastSession]
 
 
 def _head(path: Path) -> bytes:
-    """Return how a file begins; nothing of one that is not plain: a pipe would never end."""
+    """Return the start of a regular file; empty for anything else: a pipe would never end."""
     try:
         with opened(path.resolve(strict=True)) as file:
             return file.read(_HEAD)

@@ -447,7 +447,7 @@ class TestTheLog:
         log_error(home / ".perdure", "first")
         log_error(home / ".perdure", "second")
 
-        assert "warn hooks     2 troubles, the last: " in told("doctor")
+        assert "warn hooks     2 errors, the last: " in told("doctor")
         (check,) = (
             each
             for each in json.loads(told("doctor", "--json"))["checks"]

@@ -256,7 +256,7 @@ class TestWhatIsLostOrWrong:
     def test_an_unknown_agent_is_told_in_the_log(self, context: Context, tmp_path: Path) -> None:
         path = write(tmp_path / f"{SESSION}.jsonl", talk(1))
 
-        with pytest.raises(Exception, match="nobody reads transcripts of 'acme'"):
+        with pytest.raises(Exception, match="transcripts of 'acme' can't be read"):
             hook(context, path, "acme")
 
     def test_a_link_to_a_device_is_not_read(self, context: Context, tmp_path: Path) -> None:

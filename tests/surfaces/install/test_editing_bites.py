@@ -29,7 +29,7 @@ def writes_it_all_anew(patch: pytest.MonkeyPatch) -> None:
 
 
 def adds_each_time(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(entries, "_our_parts", lambda _: [])
+    patch.setattr(entries, "_our_positions", lambda _: [])
 
 
 def leaves_a_comma(patch: pytest.MonkeyPatch) -> None:
@@ -84,7 +84,8 @@ def trusts_what_it_wrote(patch: pytest.MonkeyPatch) -> None:
 
 
 def accepts_anything(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(tests, "with_entries", lambda text, _: entries.EditedText(text))
+    for kind in (entries.JsonFile, entries.TomlFile):
+        patch.setattr(kind, "add", lambda _, text: entries.EditedText(text))
 
 
 def in_and_out() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perdure.agents.entries import AGENTS, AGENTS_MD, COMMANDS, files_for, program
+from perdure.agents.clients import AGENTS, AGENTS_MD, COMMANDS, files_for, program
 from perdure.agents.hooks import EVENTS
 from perdure.agents.installation import FileContent
 from perdure.errors import (

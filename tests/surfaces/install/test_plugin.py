@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from perdure.agents.entries import COMMANDS, JsonFile, WholeFile, files_for
+from perdure.agents.clients import COMMANDS, files_for
+from perdure.agents.entries import JsonFile, WholeFile
 from perdure.surfaces.mcp.schema import TOOLS
 from tests.docs.blocks import REPOSITORY
 
@@ -33,7 +34,7 @@ def test_its_hooks_are_those_that_are_installed(installed: tuple[JsonFile, JsonF
 
 
 def test_its_server_is_the_one_that_is_installed(installed: tuple[JsonFile, JsonFile]) -> None:
-    assert read(".mcp.json") == {"mcpServers": {"perdure": installed[1].servers}}
+    assert read(".mcp.json") == {"mcpServers": {"perdure": installed[1].server}}
 
 
 def test_its_slash_commands_are_those_that_are_installed() -> None:

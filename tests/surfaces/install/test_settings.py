@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perdure.agents import entries
+from perdure.agents import clients
 from tests.surfaces.install.test_install import contents, home, write
 from tests.surfaces.nodes import perdure, told
 
@@ -176,8 +176,8 @@ def test_an_older_installation_is_taken_back_to_the_byte(
 ) -> None:
     before = write(home, "claude-code")
     with monkeypatch.context() as older:
-        older.setattr(entries, "_CLAUDE_EVENTS", entries._CLAUDE_EVENTS[:2])
-        older.setattr(entries, "COMMANDS", ())
+        older.setattr(clients, "_CLAUDE_EVENTS", clients._CLAUDE_EVENTS[:2])
+        older.setattr(clients, "COMMANDS", ())
         told("install", "claude-code", "--yes")
     assert "PreToolUse" not in (home / SETTINGS).read_text()
     told("install", "claude-code", "--yes")

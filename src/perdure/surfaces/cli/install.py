@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from perdure.agents.entries import AGENTS, BUILTIN_MEMORY, STATUS_LINE
+from perdure.agents.clients import AGENTS, BUILTIN_MEMORY, STATUS_LINE
 from perdure.agents.installation import Installation, is_open_choice, plan_installation
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import ask_first
