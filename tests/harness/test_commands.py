@@ -291,4 +291,4 @@ class TestStateMode:
     def test_the_folder_of_no_project_is_told_of(self, machine: Machine) -> None:
         error = refused("state-mode", "--cwd", str(Path(machine.place, "nowhere")))
 
-        assert "is no folder" in str(error)
+        assert "is not a folder" in str(error)

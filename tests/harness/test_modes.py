@@ -175,7 +175,7 @@ class TestNeither:
     def test_a_vault_that_is_missing_is_no_local_mode(self, vaulted: Machine) -> None:
         vaulted.vault.rename(vaulted.place / "unmounted")
 
-        with pytest.raises(ValueError, match="can't be reached") as caught:
+        with pytest.raises(ValueError, match="is not available") as caught:
             vaulted.opened()
         assert isinstance(caught.value, StateUnavailableError)
         assert os.listdir(vaulted.root / ".harness") == ["project.json"]  # noqa: PTH208 - plain

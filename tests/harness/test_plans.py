@@ -88,7 +88,7 @@ class TestChanging:
         start_plan(opened.place, opened.device, named_plan("foo"), PLAN)
         clear_plan(opened.place, opened.device)
 
-        with pytest.raises(HarnessError, match="there already"):
+        with pytest.raises(HarnessError, match="already exists"):
             start_plan(opened.place, opened.device, named_plan("foo"), "# New\n")
         assert list_plans(opened.place)[0].text == PLAN
         assert resolve_active_plan(opened.place) == DEFAULT

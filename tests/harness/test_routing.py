@@ -210,7 +210,7 @@ class TestSlug:
         (tmp_path / ".harness").mkdir()
         (tmp_path / ".harness" / "project.json").write_text(said)
 
-        with pytest.raises(ProjectError, match="names no project"):
+        with pytest.raises(ProjectError, match="is not valid"):
             slug_at(tmp_path)
 
     @pytest.mark.parametrize(

@@ -182,17 +182,17 @@ class TestAgreement:
     def test_no_name_leads_anywhere_else(self, machine: Machine, name: str) -> None:
         opened = machine.opened()
 
-        with pytest.raises(InvalidValueError, match="no name of a state file"):
+        with pytest.raises(InvalidValueError, match="not valid for a state file"):
             read_state_file(opened.project, opened.device, name)
-        with pytest.raises(InvalidValueError, match="no name of a state file"):
+        with pytest.raises(InvalidValueError, match="not valid for a state file"):
             write_state_file(opened.project, opened.device, name, TEXT)
-        with pytest.raises(InvalidValueError, match="no name of a state file"):
+        with pytest.raises(InvalidValueError, match="not valid for a state file"):
             path_in(opened.place, name)
 
     def test_where_no_file_has_a_path_it_is_told(self, machine: Machine) -> None:
         place = harness_state_dir(project_of(machine.root, Synced()), device(machine))
 
-        with pytest.raises(StateUnavailableError, match="no file has a path"):
+        with pytest.raises(StateUnavailableError, match="files have no path"):
             path_in(place, FILE)
 
 
@@ -269,7 +269,7 @@ class TestWriting:
     def test_what_is_no_text_is_told_of(self, machine: Machine) -> None:
         machine.mark(FILE, "").write_bytes(b"\xff")
 
-        with pytest.raises(NotTextError, match="no UTF-8"):
+        with pytest.raises(NotTextError, match="not UTF-8"):
             read_state_file(project_of(machine.root, None), device(machine), FILE)
 
 

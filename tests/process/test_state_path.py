@@ -93,7 +93,7 @@ class TestLoud:
     @requirement("002-state-path-unknown-which")
     @pytest.mark.parametrize("which", ["plans", "", "PLAN", None, 1])
     def test_there_is_no_other_file(self, here: Here, which: str) -> None:
-        with pytest.raises(ValueError, match="Fix: ask for plan or progress"):
+        with pytest.raises(ValueError, match="Fix: use plan or progress"):
             state_path(here.context, which)
 
     @requirement("002-state-path-dangling-marker", "002-state-path-corrupt-never-local")

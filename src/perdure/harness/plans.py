@@ -1,8 +1,8 @@
-"""The plans of a project: one without a name, any number with one, and which of them is active.
+"""The plans of a project: the default one, any number of named ones, and which is active.
 
-A plan and its progress are two texts of the project's state, its tasks the check boxes of its
-Markdown. The marker that says which plan is active stays in the checkout, so that two worktrees
-can work on two plans of one project.
+A plan and its progress are two state files of the project; its tasks are the check boxes of its
+Markdown. The marker of the active plan is in the checkout, so that two worktrees can work on two
+plans of one project.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ from perdure.model.uri import check_slug
 
 
 def tasks_in(text: str) -> list[Task]:
-    """Return the tasks of a plan in their order, those that are open and those that are done."""
+    """Return the tasks of a plan in order, open and done."""
     return [task for task in tasks(text) if task.mark in " xX"]
 
 
@@ -29,10 +29,10 @@ _PLAN, _PROGRESS, _SUFFIX = "PLAN", "progress", ".md"
 
 
 class Plan(NamedTuple):
-    """The names of a pair of files; that they are there, it does not say."""
+    """The names of a plan's two files, which may be absent."""
 
     name: str
-    """Empty for the plan that has none."""
+    """Empty for the default plan."""
 
     @property
     def plan_file(self) -> str:
@@ -80,7 +80,7 @@ def _file(stem: str, name: str) -> str:
 
 
 def named_plan(name: str) -> Plan:
-    """Return the plan of this name; `PlanNameError` for what could be the name of none."""
+    """Return the plan with this name; raises `PlanNameError` if the name is not valid."""
     try:
         return Plan(check_slug(name, "the name of a plan"))
     except InvalidValueError as error:
@@ -88,10 +88,10 @@ def named_plan(name: str) -> Plan:
 
 
 def resolve_active_plan(place: StateDir, name: str | None = None) -> Plan:
-    """Return the plan of this name, else the one that the marker names, else the one without.
+    """Return the plan with this name, else the one in the marker, else the default plan.
 
-    A marker that can't be read, names what can be no plan, or one that is not there, is an
-    `ActivePlanError`: to go on with another plan could undo work.
+    Raises `ActivePlanError` if the marker can't be read, or names no existing plan: continuing with
+    another plan could undo work.
     """
     if name is not None:
         return named_plan(name)
@@ -105,7 +105,7 @@ def resolve_active_plan(place: StateDir, name: str | None = None) -> Plan:
     try:
         plan = named_plan(marked)
     except PlanNameError as error:
-        raise _wrong(marker, f"{marked[:80]!a}, which is not a valid name of a plan") from error
+        raise _wrong(marker, f"{marked[:80]!a}, which is not a valid name") from error
     if read_plan(place, plan) is None:
         raise _wrong(marker, f"{marked!a}, but there is no {plan.plan_file} in {place.shown!a}")
     return plan
@@ -124,7 +124,7 @@ def read_plan(place: StateDir, plan: Plan) -> PlanText | None:
 
 
 def list_plans(place: StateDir) -> list[PlanText]:
-    """Return all plans of a project, the one without a name first."""
+    """Return all plans of a project, the default one first."""
     plans = [DEFAULT, *(Plan(name) for name in _names(place))]
     found = (read_plan(place, plan) for plan in plans)
     return [plan for plan in found if plan is not None]
@@ -138,6 +138,6 @@ def _names(place: StateDir) -> list[str]:
         name = file.removeprefix(start).removesuffix(_SUFFIX)
         try:
             names.append(check_slug(name, "the name of a plan"))
-        except InvalidValueError:  # a note, not one of our plans
+        except InvalidValueError:  # a note, not a plan
             continue
     return names

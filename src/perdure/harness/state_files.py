@@ -1,7 +1,7 @@
-"""Where the state of a project is kept, and reading it: plans, progress, whatever its agents note.
+"""The state files of a project: where plans, progress and notes of agents are, and reading them.
 
-One rule decides. A synced backend keeps it, so that every machine has it; else it stays in the
-`.harness` folder of the checkout, and so it does if its mode is `local`.
+A synced backend stores them, so that every machine has them. Without one, or if the mode is
+`local`, they are in the `.harness` folder of the checkout.
 """
 
 import re
@@ -23,7 +23,7 @@ MODES = (BACKEND, LOCAL)
 MODE_MARKER = ".project-mode"
 _OLD_NAMES = {"vault": BACKEND}
 NAMES = (*MODES, *_OLD_NAMES)
-"""Every name that a mode can be given by."""
+"""Every accepted name of a mode."""
 
 
 class Device(NamedTuple):
@@ -32,17 +32,17 @@ class Device(NamedTuple):
 
 
 def parse_mode(name: str, where: str) -> str:
-    """Return the mode that a text names; `vault` is the old name of `backend`."""
+    """Return the mode with this name; `vault` is the old name of `backend`."""
     mode = _OLD_NAMES.get(name, name)
     if mode not in MODES:
         raise StateModeError(
-            f"{where} says {name[:80]!a}, which is not a mode. Fix: write {' or '.join(MODES)}."
+            f"{where} is {name[:80]!a}, which is not a mode. Fix: write {' or '.join(MODES)}."
         )
     return mode
 
 
 def marked_mode(project_root: str) -> str | None:
-    """Return what the marker of a checkout says; None if it has none. Nothing is rewritten."""
+    """Return the mode in the marker of a checkout; None if it has no marker."""
     mode = read_mark(project_root, MODE_MARKER)
     if mode is None:
         return None
@@ -50,10 +50,10 @@ def marked_mode(project_root: str) -> str | None:
 
 
 def state_mode(project_root: str, device: Device) -> str:
-    """Return the mode of a checkout: by its marker, else that of the machine, else `backend`.
+    """Return the mode of a checkout: its marker, else the machine's mode, else `backend`.
 
-    That no backend can be had never means `local`: it may be there again in a moment, and then
-    there would be two states.
+    A backend that is not available does not mean `local`: when it is back, there would be two
+    states.
     """
     return marked_mode(project_root) or device.state_mode or BACKEND
 
@@ -63,16 +63,16 @@ _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,149}")
 
 
 class StateDir(NamedTuple):
-    """A folder for state: of a backend, or of the checkout."""
+    """A folder for state, in a backend or in the checkout."""
 
     project_root: str
     backend: StorageBackend | None
     locator: Locator | None
-    """In the backend; None if it is the `.harness` folder of the checkout."""
+    """Its place in the backend; None for the `.harness` folder of the checkout."""
 
     @property
     def shown(self) -> str:
-        """Where it is, for messages and for programs that only know files."""
+        """Its path, for messages and for programs that only know files."""
         if self.backend is None or self.locator is None:
             return str(Path(self.project_root, HARNESS))
         return str(Path(self.backend.whereabouts, self.locator.key))
@@ -85,7 +85,7 @@ class StateDir(NamedTuple):
 def harness_state_dir(project: Project, device: Device) -> StateDir:
     if state_mode(project.project_root, device) == LOCAL or not _is_synced(project):
         return StateDir(project.project_root, None, None)
-    assert project.project_locator is not None  # noqa: S101 - or nothing would be synced
+    assert project.project_locator is not None  # noqa: S101 - implied by _is_synced
     return StateDir(project.project_root, project.backend, project.project_locator.child(STATE))
 
 
@@ -112,27 +112,27 @@ def names_in(place: StateDir) -> list[str]:
 
 
 def path_in(place: StateDir, name: str) -> str:
-    """Return the path of a text, for programs that know files only; it need not be there."""
+    """Return the path of a state file, which may be absent, for programs that only know files."""
     check_name(name)
     if not Path(place.shown).is_absolute():
         raise StateUnavailableError(
-            f"the state is kept at {place.shown!a}, where no file has a path. "
+            f"the state is in {place.shown!a}, whose files have no path. "
             "Fix: read and write it with `perdure plan`."
         )
     return str(Path(place.shown, name))
 
 
 def check_name(name: str) -> str:
-    """Return the name of a state file; one that could lead anywhere else is refused."""
+    """Return the name of a state file; raises `InvalidValueError` if it may lead elsewhere."""
     if not _NAME.fullmatch(name):
         raise InvalidValueError(
-            f"{name[:80]!a} is no name of a state file. Fix: use letters, digits, dots, _ and -."
+            f"{name[:80]!a} is not valid for a state file. Fix: use letters, digits, dots, _ and -."
         )
     return name
 
 
 def _is_synced(project: Project) -> bool:
-    """Whether the backend says that it is replicated; one that can't say is not."""
+    """Whether the backend declares that it is synced; False if it declares nothing."""
     if project.backend is None or project.project_locator is None:
         return False
     try:

@@ -1,4 +1,4 @@
-"""Writing the state of a project: its files, its mode, and its plans."""
+"""Write the state of a project: its files, its mode and its plans. Readers do not import this."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -31,10 +31,9 @@ from perdure.storage.locator import Locator
 def write_state_file(
     project: Project, device: Device, name: str, content: str, *, expect: Expectation = None
 ) -> None:
-    """Write a text of the state of a project, where `read_state_file` reads it.
+    """Write a state file of a project where `read_state_file` reads it.
 
-    A backend writes it as it writes everything. In the checkout it is written by `atomic_write`.
-    With `expect`, as the seam's `write`.
+    In the checkout it is written by `atomic_write`. `expect` is as for the seam's `write`.
     """
     write_in(harness_state_dir(project, device), device, name, content, expect=expect)
 
@@ -52,7 +51,7 @@ def write_in(
 def write_local(
     project_root: str, home: str, name: str, content: str, *, expect: Expectation = None
 ) -> None:
-    """Write a file in the `.harness` folder of a checkout, wholly or not at all."""
+    """Write a file in the `.harness` folder of a checkout atomically."""
     key = f"{HARNESS}/{name}"
     data = encode_text(content, Locator(key))
     with _explained(project_root, key), vault_mutex(project_root, locks=_locks(home)) as held:
@@ -65,7 +64,7 @@ def write_local(
 
 
 def remove_local(project_root: str, home: str, name: str) -> None:
-    """Remove a file in the `.harness` folder of a checkout; one that is not there is fine."""
+    """Remove a file in the `.harness` folder of a checkout, if it exists."""
     key = f"{HARNESS}/{name}"
     with _explained(project_root, key), vault_mutex(project_root, locks=_locks(home)) as held:
         removal = Change(Locator(key), None, None)
@@ -73,7 +72,7 @@ def remove_local(project_root: str, home: str, name: str) -> None:
 
 
 def mark_mode(project_root: str, home: str, name: str) -> str:
-    """Let a checkout keep its state in its own way; return the mode as it was written."""
+    """Write the marker of a checkout's mode, and return the mode."""
     mode = parse_mode(name, "the mode")
     write_local(project_root, home, MODE_MARKER, f"{mode}\n")
     return mode
@@ -94,15 +93,15 @@ def _explained(project_root: str, key: str) -> Iterator[None]:
 
 
 def start_plan(place: StateDir, device: Device, plan: Plan, text: str) -> PlanText:
-    """Write a new plan with an empty progress, and make it active; else `HarnessError`."""
+    """Write a new plan with an empty progress, and activate it; `HarnessError` if it exists."""
     try:
         write_in(place, device, plan.plan_file, text, expect=ABSENT)
     except ConcurrentModificationError as error:
         raise HarnessError(
-            f"the plan {plan.called!a} is there already, in {place.shown!a}. "
+            f"the plan {plan.called!a} already exists in {place.shown!a}. "
             f"Fix: `perdure plan switch {plan.called}` makes it active."
         ) from error
-    with suppress(ConcurrentModificationError):  # what was noted before stays
+    with suppress(ConcurrentModificationError):  # earlier progress stays
         progress = f"# Progress: {plan.called}\n"
         write_in(place, device, plan.progress_file, progress, expect=ABSENT)
     activate(place, device, plan)
@@ -122,7 +121,7 @@ def switch_plan(place: StateDir, device: Device, name: str) -> PlanText:
 
 
 def activate(place: StateDir, device: Device, plan: Plan) -> None:
-    """Let a plan be the active one of this checkout; the one without a name has no marker."""
+    """Make a plan the active one of this checkout; the default plan has no marker."""
     if plan.name:
         write_local(place.project_root, device.home, MARKER, f"{plan.name}\n")
     else:

@@ -1,6 +1,6 @@
-"""A working tree: what statements name of it, and whether that is still as it was.
+"""A working tree: the code that statements refer to, and whether it has changed since.
 
-Links are never followed, only plain files of bounded size are read, and nothing is written.
+Links are never followed, only regular files of bounded size are read, and nothing is written.
 """
 
 import os
@@ -34,19 +34,21 @@ from perdure.model.anchors import (
 from perdure.patterns import later
 from perdure.storage.confined import FILE, LOOK, opener
 
-_MOST_BYTES = 1 << 20
-"""Of a file that is hashed as a whole."""
-_MOST_PARSED = 1 << 18
-"""Of a file in which definitions and lines are looked for."""
-_FOR_GIT = 0.75
+_HASHED_BYTES = 1 << 20
+"""The size limit of a file that is hashed."""
+_PARSED_BYTES = 1 << 18
+"""The size limit of a file in which definitions and lines are searched."""
+_GIT_SHARE = 0.75
+"""The share of the time that is for git."""
+_FILE_LIMIT = 40
 _SEARCH_SECONDS = 0.5
-"""For all searches for names that are defined in a file that is not named."""
+"""The time for all searches for symbols whose file is not named."""
 _COMMIT = later("[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _BLOB = later("[0-9a-f]{40}")
 
 
 def working_tree(folder: str, cache: Path | None = None) -> "WorkingTree | None":
-    """Return the working tree that a folder is in; None if it is in none.
+    """Return the working tree of a folder; None if it is in none.
 
     `cache` is a file for git's answers.
     """
@@ -59,7 +61,7 @@ def working_tree(folder: str, cache: Path | None = None) -> "WorkingTree | None"
 
 
 @dataclass(frozen=True)
-class _File:
+class _TreeFile:
     kind: str
     """`file`, `folder`, `large` for a file that is not read, or `none`."""
     data: bytes = b""
@@ -84,9 +86,9 @@ class WorkingTree:
         self._open = opener(root)
         self._search_seconds = _SEARCH_SECONDS
 
-    # ------------------------------------------------------------ what a statement names
+    # ------------------------------------------------------------ anchors of a statement
     def anchored(self, text: str, when: datetime | None, origin: Origin | None) -> Anchors | None:
-        """Return what a statement of that time names; of a file that changed since, no hash."""
+        """Return the anchors of a statement; a file that changed after `when` has no hash."""
         branch, commit = head_of(self._checkout) if origin is None else origin[1:]
         found = Anchors(
             identity_of(self._checkout.remote),
@@ -105,15 +107,15 @@ class WorkingTree:
             if found.kind != "file" or (when and self._is_newer(named.path, when)):
                 yield Span(named.path)
                 continue
-            parts = list(_parts(named, found, list(symbols), text))
-            for each in parts:
+            named_spans = list(_spans_in(named, found, list(symbols), text))
+            for each in named_spans:
                 symbols.pop(each.symbol, None)
-            yield from parts or [Span(named.path, found.blob)]
+            yield from named_spans or [Span(named.path, found.blob)]
         if symbols:
             yield from self._defined(list(symbols), when)
 
     def _paths(self, text: str) -> Iterator[spans.NamedPath]:
-        """Yield the paths in a text that exist, from the top of the checkout."""
+        """Yield the existing paths in a text, relative to the top of the checkout."""
         for named in spans.paths_in(text):
             below = f"{self._within}/{named.path}" if self._within else named.path
             for path in dict.fromkeys((named.path, below)):
@@ -122,22 +124,22 @@ class WorkingTree:
                     break
 
     def _defined(self, names: Sequence[str], when: datetime | None) -> Iterator[Span]:
-        """Yield what is defined in one tracked file alone, as far as a short search finds it."""
+        """Yield the symbols that exactly one tracked file defines, within a short search."""
         pattern = rf"({'|'.join(names)})"
-        asked = ("-C", self._root, "grep", "-I", "-l", "-w", "-E", "-e", pattern)
+        command = ("-C", self._root, "grep", "-I", "-l", "-w", "-E", "-e", pattern)
         began = monotonic()
-        listed = run_git(asked, self._search_seconds) if self._search_seconds > 0 else None
+        listed = run_git(command, self._search_seconds) if self._search_seconds > 0 else None
         self._search_seconds -= monotonic() - began
-        files = (listed or "").splitlines()[:_MOST_FILES]
+        files = (listed or "").splitlines()[:_FILE_LIMIT]
         found: dict[str, list[Span]] = {name: [] for name in names}
         for path in files:
-            there = self.look(path) if spans.is_within(path) else _File("none")
-            if there.kind == "file" and not (when and self._is_newer(path, when)):
+            content = self.look(path) if spans.is_within(path) else _TreeFile("none")
+            if content.kind == "file" and not (when and self._is_newer(path, when)):
                 for name in names:
-                    if (part := _definition(there, name, path)) is not None:
-                        found[name].append(part)
-        if len(files) < _MOST_FILES:
-            yield from (parts[0] for parts in found.values() if len(parts) == 1)
+                    if (span := _definition(content, name, path)) is not None:
+                        found[name].append(span)
+        if len(files) < _FILE_LIMIT:
+            yield from (each[0] for each in found.values() if len(each) == 1)
 
     def _commands(self, text: str) -> Iterator[Command]:
         for each in spans.commands_in(text):
@@ -150,7 +152,7 @@ class WorkingTree:
                     break
 
     def _is_newer(self, path: str, when: datetime) -> bool:
-        """Whether a file was written after that time, so that what it was then is not known."""
+        """Whether a file was written after that time, so that its content then is not known."""
         try:
             descriptor = self._open(path, LOOK)
         except OSError:
@@ -160,72 +162,71 @@ class WorkingTree:
         finally:
             os.close(descriptor)
 
-    def look(self, path: str, *, read: bool = True) -> _File:
-        """Return what is at a path. Links lead nowhere; pipes and devices are not read."""
+    def look(self, path: str, *, read: bool = True) -> _TreeFile:
+        """Return the file at a path. Links, pipes and devices count as absent."""
         try:
             descriptor = self._open(path, FILE if read else LOOK)
         except OSError:
-            return _File("none")
+            return _TreeFile("none")
         try:
             status = os.fstat(descriptor)
             if stat.S_ISDIR(status.st_mode):
-                return _File("folder")
+                return _TreeFile("folder")
             if not stat.S_ISREG(status.st_mode):
-                return _File("none")
-            if status.st_size > _MOST_BYTES or not read:
-                return _File("large")
+                return _TreeFile("none")
+            if status.st_size > _HASHED_BYTES or not read:
+                return _TreeFile("large")
             changed = datetime.fromtimestamp(status.st_mtime, UTC).date()
-            data = b"".join(iter(lambda: os.read(descriptor, _MOST_BYTES), b""))
-            return _File("file", data, changed)
+            data = b"".join(iter(lambda: os.read(descriptor, _HASHED_BYTES), b""))
+            return _TreeFile("file", data, changed)
         except (OSError, ValueError, OverflowError):
-            return _File("large")
+            return _TreeFile("large")
         finally:
             os.close(descriptor)
 
-    # ------------------------------------------------------------ what became of it
+    # ------------------------------------------------------------ checking anchors
     def checked(
         self, stated: Sequence[Stated], seconds: float, clock: Callable[[], float] = monotonic
     ) -> list[Verdict]:
-        """Return a verdict on each; at most three quarters of the time are for git.
+        """Return a verdict on each statement.
 
-        What is not reached in time is unknown, and its note says so.
+        A statement that is not reached in time is unknown, with a note.
         """
-        return _Check(self, Ancestry(self._checkout, self._cache), seconds, clock).verdicts(stated)
+        return _AnchorCheck(self, Ancestry(self._checkout, self._cache), seconds, clock).verdicts(
+            stated
+        )
 
     def is_same_repository(self, anchors: Anchors) -> bool:
         own = identity_of(self._checkout.remote)
         return not own or not anchors.repository or own == anchors.repository
 
 
-_MOST_FILES = 40
-
-
-def _parts(
-    named: spans.NamedPath, found: _File, symbols: Sequence[str], text: str
+def _spans_in(
+    named: spans.NamedPath, found: _TreeFile, symbols: Sequence[str], text: str
 ) -> Iterator[Span]:
-    """Yield the lines, definitions and pieces of code that a statement names of a file."""
-    if len(found.data) > _MOST_PARSED:
+    """Yield the lines, definitions and snippets of a file that a statement names."""
+    if len(found.data) > _PARSED_BYTES:
         return
     count = named.last - named.first + 1
     if named.first and (lines := spans.hash_of_lines(found.text, named.first, count)):
         yield Span(named.path, found.blob, "", lines, named.first, count)
     for name in symbols:
-        if (part := _definition(found, name, named.path)) is not None:
-            yield part
+        if (span := _definition(found, name, named.path)) is not None:
+            yield span
     for snippet in spans.snippets_in(text):
         line = spans.line_with(found.text, snippet)
         if line and (one := spans.hash_of_lines(found.text, line, 1)):
             yield Span(named.path, found.blob, "", one, line, 1)
 
 
-def _definition(found: _File, name: str, path: str) -> Span | None:
-    if len(found.data) > _MOST_PARSED:
+def _definition(found: _TreeFile, name: str, path: str) -> Span | None:
+    if len(found.data) > _PARSED_BYTES:
         return None
-    part = spans.definition(found.text, name, path)
-    return None if part is None else Span(path, found.blob, name, part.hash, part.line)
+    defined = spans.definition(found.text, name, path)
+    return None if defined is None else Span(path, found.blob, name, defined.hash, defined.line)
 
 
-class _Finding(NamedTuple):
+class _AnchorFinding(NamedTuple):
     state: str
     what: str = ""
     """A path, or a command."""
@@ -234,14 +235,14 @@ class _Finding(NamedTuple):
     is_gone: bool = False
 
 
-_UNKNOWN = _Finding(UNKNOWN)
-_LATE = _Finding(UNKNOWN, "not checked")
+_UNKNOWN = _AnchorFinding(UNKNOWN)
+_LATE = _AnchorFinding(UNKNOWN, "not checked")
 _HERE, _ELSEWHERE, _ABANDONED = "here", "elsewhere", "abandoned"
 _ORDER = (CHANGED, MOVED, UNKNOWN, FRESH)
 
 
-class _Check:
-    """One call of `checked`: every file is read once, and no more after the deadline."""
+class _AnchorCheck:
+    """One call of `checked`: every file is read once, and none after the deadline."""
 
     def __init__(
         self, tree: WorkingTree, ancestry: Ancestry, seconds: float, clock: Callable[[], float]
@@ -251,7 +252,7 @@ class _Check:
         self._seconds = seconds
         self._clock = clock
         self._deadline = clock() + seconds
-        self._files: dict[str, _File] = {}
+        self._files: dict[str, _TreeFile] = {}
 
     def verdicts(self, stated: Sequence[Stated]) -> list[Verdict]:
         own = [self._of_repository(each) for each in stated]
@@ -263,9 +264,9 @@ class _Check:
         return Stated(stated.text, stated.kind, stated.date, tuple(same))
 
     def _ask(self, stated: Iterable[Stated]) -> None:
-        """Ask git about commits of other branches, and about files of which no hash was kept."""
+        """Ask git about commits of other branches, and about files without a stored hash."""
         branch, head = self._ancestry.head
-        seconds = min(self._seconds * _FOR_GIT, self._left())
+        seconds = min(self._seconds * _GIT_SHARE, self._left())
         known = {"", branch} if seconds < MUCH_TIME else {""}
         commits: dict[str, None] = {}
         files: dict[str, None] = {}
@@ -276,9 +277,9 @@ class _Check:
                     tip = self._ancestry.tip(anchors.branch)
                     commits |= dict.fromkeys(filter(None, (anchors.commit, tip)))
                 if head != anchors.commit and (is_other or not anchors.names_code):
-                    places = [place for place in (anchors.commit, head, tip) if place]
+                    at_commits = [each for each in (anchors.commit, head, tip) if each]
                     paths = _paths_of(each, anchors)
-                    files |= dict.fromkeys(f"{at}:{path}" for path in paths for at in places)
+                    files |= dict.fromkeys(f"{at}:{path}" for path in paths for at in at_commits)
         self._ancestry.ask(commits, files, seconds)
 
     def _left(self) -> float:
@@ -294,26 +295,26 @@ class _Check:
             why = f"the branch {branches} is gone and was not merged" if gone else ""
             held = why or f"it holds on the branch {branches}, which is not merged here"
             return Verdict(_state(findings), held_back=held, is_abandoned=gone)
-        return _summed_up(findings, stated)
+        return _verdict_of(findings, stated)
 
-    def _findings(self, stated: Stated) -> Iterator[_Finding]:
+    def _findings(self, stated: Stated) -> Iterator[_AnchorFinding]:
         newest = next((each for each in reversed(stated.anchors) if each.names_code), None)
         if newest is None:
-            yield from self._noticed(stated)
+            yield from self._unhashed(stated)
             return
         for span in newest.spans:
             yield self._refusal(span.path) or self._span(span)
         for command in newest.commands:
             yield self._refusal(command.path) or self._command(command)
 
-    def _refusal(self, path: str) -> _Finding | None:
-        """Return what is found of a path that is not read; None if it may be."""
+    def _refusal(self, path: str) -> _AnchorFinding | None:
+        """Return the finding for a path that must not be read; None if it may be."""
         if self._left() <= 0:
             return _LATE
         return None if spans.is_within(path) else _UNKNOWN
 
-    def _place(self, stated: Stated, anchors: Anchors, findings: Sequence[_Finding]) -> str:
-        """Return where a statement holds that was made there; here, if that can't be decided."""
+    def _place(self, stated: Stated, anchors: Anchors, findings: Sequence[_AnchorFinding]) -> str:
+        """Return where a statement holds; here, if that can't be decided."""
         branch = self._ancestry.head[0]
         is_free = stated.kind in ON_EVERY_BRANCH and not findings
         if is_free or not (branch and anchors.branch and anchors.commit):
@@ -323,13 +324,13 @@ class _Check:
         tip = self._ancestry.tip(anchors.branch)
         if tip and self._ancestry.is_in_history(tip) is not False:  # rebased, then merged
             return _HERE
-        is_as_then = findings and all(each.state in {FRESH, MOVED} for each in findings)
-        if is_as_then or self._came(anchors, tip, _paths_of(stated, anchors)):  # squashed
+        is_unchanged = findings and all(each.state in {FRESH, MOVED} for each in findings)
+        if is_unchanged or self._was_squashed(anchors, tip, _paths_of(stated, anchors)):  # squashed
             return _HERE
         return _ABANDONED if self._ancestry.is_gone(anchors.branch) else _ELSEWHERE
 
-    def _came(self, anchors: Anchors, tip: str, paths: Sequence[str]) -> bool:
-        """Whether all files are here that a branch added, or as the branch was left."""
+    def _was_squashed(self, anchors: Anchors, tip: str, paths: Sequence[str]) -> bool:
+        """Whether all files are here as at the tip of a branch, or were added by it."""
         blob, head = self._ancestry.blob, self._ancestry.head[1]
         return bool(paths) and all(
             blob(head, each)
@@ -338,29 +339,29 @@ class _Check:
         )
 
     # ------------------------------------------------------------ one span
-    def _look(self, path: str) -> _File:
+    def _look(self, path: str) -> _TreeFile:
         if path not in self._files:
             self._files[path] = self._tree.look(path)
         return self._files[path]
 
-    def _span(self, span: Span) -> _Finding:
+    def _span(self, span: Span) -> _AnchorFinding:
         found = self._look(span.path)
         if found.kind == "none":
             return self._moved(span)
         if found.kind != "file" or not span.blob:
             return _UNKNOWN
         if found.blob == span.blob:
-            return _Finding(FRESH, span.path)
+            return _AnchorFinding(FRESH, span.path)
         line = _line_of(span, found)
         if line is None:
             named = f"{span.symbol} in {span.path}" if span.symbol else span.path
-            return _Finding(CHANGED, named, since=found.changed)
+            return _AnchorFinding(CHANGED, named, since=found.changed)
         if line == span.line:
-            return _Finding(FRESH, span.path)
-        return _Finding(MOVED, span.path, f"{span.path}:{line}" if span.lines else "")
+            return _AnchorFinding(FRESH, span.path)
+        return _AnchorFinding(MOVED, span.path, f"{span.path}:{line}" if span.lines else "")
 
-    def _moved(self, span: Span) -> _Finding:
-        """Return where a file is now that is gone: by its content, or else by its name."""
+    def _moved(self, span: Span) -> _AnchorFinding:
+        """Return where an absent file is now, by its content or else by its name."""
         ancestry = self._ancestry
         same = ancestry.with_content(span.blob) if _BLOB.fullmatch(span.blob) else []
         called = ancestry.with_name(span.path.rpartition("/")[2])
@@ -371,15 +372,15 @@ class _Check:
             if found is None or found.kind != "file" or not span.blob:
                 continue
             if found.blob == span.blob or _line_of(span, found):
-                return _Finding(MOVED, span.path, path)
+                return _AnchorFinding(MOVED, span.path, path)
         others = [each for each in called if each != span.path]
         if len(others) == 1 and self._look(others[0]).kind in {"file", "large"}:
             if not span.blob:
-                return _Finding(MOVED, span.path, others[0])
-            return _Finding(CHANGED, span.path, others[0])
-        return _Finding(CHANGED, span.path, is_gone=ancestry.can_search)
+                return _AnchorFinding(MOVED, span.path, others[0])
+            return _AnchorFinding(CHANGED, span.path, others[0])
+        return _AnchorFinding(CHANGED, span.path, is_gone=ancestry.can_search)
 
-    def _command(self, command: Command) -> _Finding:
+    def _command(self, command: Command) -> _AnchorFinding:
         found = self._look(command.path)
         if found.kind == "large":
             return _UNKNOWN
@@ -387,14 +388,14 @@ class _Check:
         if found.kind == "file" and (
             found.blob == command.blob or spans.defines(command.path, found.text, name)
         ):
-            return _Finding(FRESH, command.text)
-        return _Finding(CHANGED, f"`{command.text}`", since=found.changed, is_gone=True)
+            return _AnchorFinding(FRESH, command.text)
+        return _AnchorFinding(CHANGED, f"`{command.text}`", since=found.changed, is_gone=True)
 
     # ------------------------------------------------------------ without hashes
-    def _noticed(self, stated: Stated) -> Iterator[_Finding]:
-        """Yield what became of the files that a sentence names, by what git had at its commit.
+    def _unhashed(self, stated: Stated) -> Iterator[_AnchorFinding]:
+        """Yield findings for the files that a sentence names, compared with git's at its commit.
 
-        The working tree may have been another then, so none of them is called fresh.
+        The working tree may have differed from that commit, so no file counts as fresh.
         """
         head = self._ancestry.head[1]
         commit = next((each.commit for each in reversed(stated.anchors) if each.commit), "")
@@ -406,9 +407,9 @@ class _Check:
             now = self._ancestry.blob(head, named.path)
             kind = self._look(named.path).kind
             if kind == "none" and then:
-                yield _Finding(CHANGED, named.path, is_gone=True)
+                yield _AnchorFinding(CHANGED, named.path, is_gone=True)
             elif kind == "file" and then and now and then != now:
-                yield _Finding(CHANGED, named.path, since=self._look(named.path).changed)
+                yield _AnchorFinding(CHANGED, named.path, since=self._look(named.path).changed)
             elif kind != "none":
                 yield _UNKNOWN
 
@@ -419,24 +420,24 @@ def _paths_of(stated: Stated, anchors: Anchors) -> list[str]:
     return [each.path for each in spans.paths_in(stated.text)]
 
 
-def _line_of(span: Span, found: _File) -> int | None:
-    """Return the line at which a part of a file is now, unchanged; None if it is not."""
-    if not span.hash or len(found.data) > _MOST_PARSED:
+def _line_of(span: Span, found: _TreeFile) -> int | None:
+    """Return the line where a span is now, unchanged; None if it changed."""
+    if not span.hash or len(found.data) > _PARSED_BYTES:
         return None
     if span.symbol:
-        part = spans.definition(found.text, span.symbol, span.path)
-        return part.line if part and part.hash == span.hash else None
-    if not 0 < span.lines <= _MOST_PARSED:
+        now = spans.definition(found.text, span.symbol, span.path)
+        return now.line if now and now.hash == span.hash else None
+    if not 0 < span.lines <= _PARSED_BYTES:
         return None
     return spans.find_lines(found.text, span.hash, span.line, span.lines) or None
 
 
-def _state(findings: Iterable[_Finding]) -> str:
+def _state(findings: Iterable[_AnchorFinding]) -> str:
     states = {each.state for each in findings}
     return next((each for each in _ORDER if each in states), UNKNOWN)
 
 
-def _summed_up(findings: Sequence[_Finding], stated: Stated) -> Verdict:
+def _verdict_of(findings: Sequence[_AnchorFinding], stated: Stated) -> Verdict:
     state = _state(findings)
     if findings and all(each.is_gone for each in findings):
         gone = ", ".join(dict.fromkeys(each.what for each in findings))
@@ -445,7 +446,7 @@ def _summed_up(findings: Sequence[_Finding], stated: Stated) -> Verdict:
     return Verdict(state, "; ".join(filter(None, notes)))
 
 
-def _note(finding: _Finding, stated: Stated) -> str:
+def _note(finding: _AnchorFinding, stated: Stated) -> str:
     if finding.state == MOVED:
         return f"now {finding.to}" if finding.to else ""
     if finding.state != CHANGED:
@@ -457,7 +458,7 @@ def _note(finding: _Finding, stated: Stated) -> str:
 
 
 def _day(stated: Stated, changed: date | None = None) -> str:
-    """Return when a file was written, if that is later than the statement; else its day."""
-    made = stated.date.date() if stated.date else None
-    newest = max(filter(None, (made, changed)), default=None)
+    """Return the day of the statement, or of a later change of the file."""
+    day = stated.date.date() if stated.date else None
+    newest = max(filter(None, (day, changed)), default=None)
     return newest.isoformat() if newest else "then"

@@ -1,6 +1,6 @@
-"""What a process may ask of memory: to read it, where it works, and nothing else.
+"""The process seam: what a host process may read of memory, in the folder where it works.
 
-All that can't be had is answered with nothing, so that no process is held up by an absent memory.
+Memory that is not available gives an empty answer, so that no process fails because of it.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""What memory has where a process works, and what could be saved from there. Nothing is written."""
+"""Recall for the folder of a process, and offers of what it could save. Nothing is written."""
 
 import os
 from collections.abc import Mapping
@@ -23,11 +23,11 @@ from perdure.process.process_context import ProcessContext, parse_context
 def recall_here(
     context: ProcessContext, *, query: str | None = None, limit: int | None = None
 ) -> str:
-    """Return the memories for the work in this folder, as Markdown; empty if there are none.
+    """Return the memories for the work in this folder as Markdown; empty if there are none.
 
-    That is what is always loaded, then what is of the project and fits the phase, the newest
-    first; with a `query`, what answers it. `limit` is the most tokens, else as the phase says. What
-    can't be had is empty; nothing is ever written.
+    First the notes that are always loaded, then those of the project that fit the phase, the newest
+    first; with a `query`, those that answer it. `limit` is the maximum of tokens; the default is
+    the phase's. Memory that is not available is empty, and nothing is ever written.
     """
     return recall_with_reason(context, query, limit).markdown
 
@@ -35,7 +35,7 @@ def recall_here(
 def recall_with_reason(
     context: ProcessContext, query: str | None, limit: int | None
 ) -> RecallAnswer:
-    """As `recall_here`, with the reason why there is nothing, or not all."""
+    """As `recall_here`, with the reason why the answer is empty or incomplete."""
     cwd, name, _ = parse_context(context)
     phase = phase_named(name)
     try:
@@ -43,25 +43,25 @@ def recall_with_reason(
         project = resolve_project(cwd, None, reading.aliases()).slug
         scope = NoteScope(reading, project, phase, phase.budget if limit is None else limit)
         if query is None or not query.strip():
-            return _unasked(scope)
-        from perdure.process.project_search import search_project  # noqa: PLC0415 - who asks pays
+            return _notes(scope)
+        from perdure.process.project_search import search_project  # noqa: PLC0415 - only a query needs it
 
         return search_project(scope, query)
     except (StorageSelectionError, StorageError, ProjectError, DamageError) as error:
         return RecallAnswer(reason=str(error))
 
 
-def _unasked(scope: NoteScope) -> RecallAnswer:
+def _notes(scope: NoteScope) -> RecallAnswer:
     notes, reason = notes_for(scope)
     found = packed(tiers_of(notes, scope), scope.budget, shown_by(scope))
     return RecallAnswer(found.markdown, reason)
 
 
 def offer_save_here(context: ProcessContext, candidate: object) -> list[dict[str, object]]:
-    """Return the candidate with its project and where it would be saved; nothing is saved.
+    """Return the candidate with its project and its target URI; nothing is saved.
 
-    Whether it is worth saving is not judged, and nothing in it is checked. Without a candidate, a
-    memory or a project there is nothing to offer.
+    The candidate is neither judged nor checked. Without a candidate, a memory or a project the list
+    is empty.
     """
     return offer_with_reason(context, candidate)[0]
 
@@ -69,7 +69,7 @@ def offer_save_here(context: ProcessContext, candidate: object) -> list[dict[str
 def offer_with_reason(
     context: ProcessContext, candidate: object
 ) -> tuple[list[dict[str, object]], str]:
-    """As `offer_save_here`, with the reason why there is nothing."""
+    """As `offer_save_here`, with the reason why the list is empty."""
     if not candidate or (isinstance(candidate, str) and not candidate.strip()):
         return [], ""
     cwd, phase, _ = parse_context(context)
@@ -84,7 +84,7 @@ def offer_with_reason(
 
 
 def _target(reading: MemoryReader, candidate: Mapping[str, object]) -> str | None:
-    """Return the URI of the memory that it would be; None if it does not say enough."""
+    """Return the URI that the candidate would have; None if kind or slug is missing or invalid."""
     kind, slug = candidate.get("kind"), candidate.get("slug")
     owner = ("users", reading.user, "memories")
     if kind == PROFILE:

@@ -1,4 +1,4 @@
-"""The notes that are shown without a question: always, or for a project and a phase."""
+"""The notes that are shown without a query: always, or for a project and a phase."""
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ class Phase(NamedTuple):
     categories: frozenset[str] | None
 
     def fits(self, category: str, phases: object) -> bool:
-        """Whether a note is for this phase: as it says itself, else by its category."""
+        """Whether a note belongs to this phase, by its own `phases`, else by its category."""
         if isinstance(phases, list) and phases:
             return self.name in phases
         return self.categories is None or (category or "resource") in self.categories
@@ -45,14 +45,14 @@ PHASES = {
 
 
 def phase_named(name: object) -> Phase:
-    """Return a phase by its name; what is none is `work`."""
+    """Return a phase by its name; the default is `work`."""
     return PHASES.get(name, PHASES[DEFAULT]) if isinstance(name, str) else PHASES[DEFAULT]
 
 
-_MOST_NOTES, _MOST_TO_CHOOSE_FROM = 200, 1000
-"""So many of the newest are looked at; more, where not all of them fit the phase."""
+_NOTE_LIMIT, _FILTERED_LIMIT = 200, 1000
+"""How many of the newest notes are read; more where the phase filters them."""
 MOST_WAITING = 200
-"""How many nodes that no index has are read while the caller waits."""
+"""How many unindexed nodes are read while the caller waits."""
 _ALWAYS, _OF_PROJECT = "Always", "Project"
 
 
@@ -62,26 +62,26 @@ class RecallAnswer(NamedTuple):
 
 
 class NoteScope(NamedTuple):
-    reading: MemoryReader
+    memory: MemoryReader
     project: str
     phase: Phase
     budget: int
 
 
 def notes_for(scope: NoteScope) -> tuple[Notes, str]:
-    """Return the notes for a project, with those that no index knows of, and what is missing."""
-    reading = scope.reading
-    waiting = reading.waiting(MOST_WAITING + 1)
-    most = _MOST_NOTES if scope.phase.categories is None else _MOST_TO_CHOOSE_FROM
-    notes = reading.notes(scope.project, most)
+    """Return the notes for a project, with unindexed ones, and why some may be missing."""
+    memory = scope.memory
+    waiting = memory.waiting(MOST_WAITING + 1)
+    most = _NOTE_LIMIT if scope.phase.categories is None else _FILTERED_LIMIT
+    notes = memory.notes(scope.project, most)
     if notes is not None and waiting == []:
         return notes, ""
-    from perdure.app.memory_reader import notes_at, walk_notes  # noqa: PLC0415 - who has no index pays
+    from perdure.app.memory_reader import notes_at, walk_notes  # noqa: PLC0415 - only without an index
 
     if notes is None:
-        return walk_notes(reading, scope.project)
+        return walk_notes(memory, scope.project)
     known = waiting or []
-    fresh = notes_at(reading, scope.project, known[:MOST_WAITING])
+    fresh = notes_at(memory, scope.project, known[:MOST_WAITING])
     always, of_project = (
         [*new, *(note for note in old if note.uri not in known)]
         for new, old in zip(fresh[1:], notes[1:], strict=True)
@@ -90,16 +90,16 @@ def notes_for(scope: NoteScope) -> tuple[Notes, str]:
 
 
 def lag(waiting: list[str] | None) -> str:
-    """Say how far an index is behind, if it is too far to be made up for here."""
+    """Return how far an index is behind, if unindexed nodes are too many to read."""
     if waiting is not None and len(waiting) <= MOST_WAITING:
         return ""
-    many = "nobody can tell how many" if waiting is None else f"more than {MOST_WAITING}"
+    many = "an unknown number of" if waiting is None else f"more than {MOST_WAITING}"
     return f"{many} changes are not in the index yet. Fix: run `perdure worker --once`."
 
 
 def tiers_of(notes: Notes, scope: NoteScope) -> list[Tier[Note]]:
-    """Return the notes to show, the newest first, of all writers."""
-    now, owners = datetime.now(UTC).isoformat(), scope.reading.owners
+    """Return the notes to show, the newest first, of all owners."""
+    now, owners = datetime.now(UTC).isoformat(), scope.memory.owners
 
     def wanted(given: Iterable[Note]) -> Iterator[Note]:
         for note in given:
@@ -118,24 +118,24 @@ def tiers_of(notes: Notes, scope: NoteScope) -> list[Tier[Note]]:
 
 # ---------------------------------------------------------------- showing them
 def shown_by(scope: NoteScope) -> Callable[[Note], str | None]:
-    """Return what shows a note, if it is still there, and as it is now."""
+    """Return a function that renders a note as it is now; None if it is gone."""
 
     def shown(note: Note) -> str | None:
-        if note.told.get("rules") == RULES and _is_same(scope.reading, note):
+        if note.told.get("rules") == RULES and _is_same(scope.memory, note):
             return note.snippet
-        from perdure.app.memory_reader import entry_for  # noqa: PLC0415 - who meets an edit pays
+        from perdure.app.memory_reader import entry_for  # noqa: PLC0415 - only after an edit
 
-        return entry_for(scope.reading, scope.project, note.uri)
+        return entry_for(scope.memory, scope.project, note.uri)
 
     return shown
 
 
-def _is_same(reading: MemoryReader, note: Note) -> bool:
-    """Whether a note is in use, and its file what it was when it was made presentable."""
+def _is_same(memory: MemoryReader, note: Note) -> bool:
+    """Whether the files of a note are as they were when its snippet was rendered."""
     try:
         place = Locator(str(note.told.get("key")))
-    except InvalidLocatorError:  # the index is damaged; the node itself is asked then
+    except InvalidLocatorError:  # the index is damaged; the node is read
         return False
-    files = reading.backend.read_all(place, SHOWN_FILES)
+    files = memory.backend.read_all(place, SHOWN_FILES)
     shown = "\0".join(files.get(name, "") for name in SHOWN_FILES)
     return sha256(shown.encode()).hexdigest() == note.told.get("sha256")

@@ -1,4 +1,4 @@
-"""Where the plan is, and its progress."""
+"""The path of a project's plan, and of its progress."""
 
 import os
 from pathlib import Path
@@ -19,20 +19,20 @@ PLAN, PROGRESS = "plan", "progress"
 
 
 def state_path(context: ProcessContext, which: str) -> Path:
-    """Return the path of the plan, or of its progress; it need not be there.
+    """Return the path of the plan, or of its progress; the file may be absent.
 
-    That is where the state of the project is kept; if that can't be had, in `.harness` of the
-    project. Any other `which`, a name that can be no plan, and a marker that leads to none are
-    errors: to go on with another plan could undo work.
+    It is in the state folder of the project; if the backend is not available, in `.harness` of the
+    project. Any other `which`, an invalid name of a plan, and a marker without a plan are errors:
+    continuing with another plan could undo work.
     """
     return find_plan_path(context, which)[0]
 
 
 def find_plan_path(context: ProcessContext, which: str) -> tuple[Path, str]:
-    """As `state_path`, with the reason if it is not where it should be."""
+    """As `state_path`, with the reason if the backend is not available."""
     if which not in {PLAN, PROGRESS}:
         raise InvalidValueError(
-            f"{str(which)[:80]!a} is no file of a plan. Fix: ask for plan or progress."
+            f"{str(which)[:80]!a} is not a file of a plan. Fix: use plan or progress."
         )
     cwd, _, named = parse_context(context)
     place, reason = _place(cwd)

@@ -33,7 +33,7 @@ _OF_PROJECT, _REMEMBERED = "Project", "Remembered"
 
 
 def search_project(scope: NoteScope, query: str) -> RecallAnswer:
-    """Return what is always loaded, then what answers: of the project, then of no project."""
+    """Return the notes that are always loaded, then the hits of the project, then the others."""
     hits, reasons = _hits(scope, query)
     notes, reason = notes_for(scope)
     always, _ = tiers_of(notes, scope)
@@ -54,20 +54,20 @@ def search_project(scope: NoteScope, query: str) -> RecallAnswer:
 
 
 def _hits(scope: NoteScope, query: str) -> tuple[list[Hit], Iterable[str]]:
-    """Return the hits that were found while nobody disturbed the index, and what is missing."""
-    asker = RequestContext(ACCOUNT, scope.reading.user)
+    """Return the hits from an index that did not change meanwhile, and why some may be missing."""
+    caller = RequestContext(ACCOUNT, scope.memory.user)
     words = query.encode(errors="replace").decode()  # a shell passes on any bytes
     of = tuple(dict.fromkeys((scope.project, "")))
     question = Question(text=words, top_k=_MOST_HITS, project=scope.project, projects=of)
-    waiting = scope.reading.waiting(MOST_WAITING + 1)
+    waiting = scope.memory.waiting(MOST_WAITING + 1)
     reasons = [_behind(waiting)]
     for _ in range(_ATTEMPTS):
-        opened, sources, reason = open_index(scope.reading)
+        opened, sources, reason = open_index(scope.memory)
         with closing(opened) as index, suppress(DamageError, StorageError):
-            result = recall(sources, question, asker)
-            if index.is_undisturbed(ACCOUNT):  # all that was found was as of one moment
+            result = recall(sources, question, caller)
+            if index.is_undisturbed(ACCOUNT):  # all hits are of one state
                 return list(result.hits), [*reasons, reason]
-    return [], [*reasons, "the index is written again and again. Fix: ask again."]
+    return [], [*reasons, "the index kept changing. Fix: ask again."]
 
 
 def _behind(waiting: list[str] | None) -> str:
@@ -78,24 +78,24 @@ def _behind(waiting: list[str] | None) -> str:
 
 
 # ---------------------------------------------------------------- which index answers
-def open_index(reading: MemoryReader) -> tuple[SqliteIndex, Sources, str]:
-    """Return who searches: the index of the embedder, else the furthest one, else a small one.
+def open_index(memory: MemoryReader) -> tuple[SqliteIndex, Sources, str]:
+    """Return the index of the embedder, else the most recent one, else one in memory.
 
-    Where no index is finished, one of a few nodes is made in memory; if there are more, of none.
-    The text says why it may not know of all.
+    The index in memory has all nodes if they are few, else none. The text is the reason why hits
+    may be missing.
     """
-    embedder, reason = _embedder(reading)
-    reader = NodeReader(reading.backend)
-    name, index = _kept(reading, embedder)
+    embedder, reason = _embedder(memory)
+    reader = NodeReader(memory.backend)
+    name, index = _stored_index(memory, embedder)
     if index is None:
-        index, reason = _made(reader)
+        index, reason = _index_in_memory(reader)
     wanted = embedder if name == _name(embedder) else None
     return index, Sources(reader, index, wanted, why_words=None), reason
 
 
-def _made(reader: NodeReader) -> tuple[SqliteIndex, str]:
-    """Return an index in memory, if there is little to index, and else an empty one with why."""
-    from perdure.engine.indexing import FEW, Indexer  # noqa: PLC0415 - who has no index pays
+def _index_in_memory(reader: NodeReader) -> tuple[SqliteIndex, str]:
+    """Index a few nodes in memory; return an empty index and the reason if there are more."""
+    from perdure.engine.indexing import FEW, Indexer  # noqa: PLC0415 - only without an index
 
     index = SqliteIndex.in_memory()
     places = list(islice(reader.walk(Uri(ACCOUNT)), FEW + 1))
@@ -105,12 +105,14 @@ def _made(reader: NodeReader) -> tuple[SqliteIndex, str]:
     return index, ""
 
 
-def _kept(reading: MemoryReader, embedder: Embedder | None) -> tuple[str, SqliteIndex | None]:
-    """Return the index to ask, with its name; the others are let go."""
+def _stored_index(
+    memory: MemoryReader, embedder: Embedder | None
+) -> tuple[str, SqliteIndex | None]:
+    """Return the best finished index with its name; closes the others."""
     found: list[tuple[bool, int, str, SqliteIndex]] = []
-    for path in reading.databases():
+    for path in memory.databases():
         index, name = SqliteIndex(str(path.parent), kind=ReadOnlyFile), path.parent.name
-        with suppress(DamageError, StorageError):  # what is damaged answers nothing
+        with suppress(DamageError, StorageError):  # a damaged index is not used
             found.append((name == _name(embedder), index.cursor(ACCOUNT), name, index))
     finished = sorted(each for each in found if each[1])
     for *_, index in finished[:-1]:
@@ -122,9 +124,9 @@ def _name(embedder: Embedder | None) -> str:
     return f"{LEXICAL if embedder is None else embedder_id(embedder)}-{FORMAT}"
 
 
-def _embedder(reading: MemoryReader) -> tuple[Embedder | None, str]:
-    """Return the embedder; without one, words are compared, and the reason is returned."""
+def _embedder(memory: MemoryReader) -> tuple[Embedder | None, str]:
+    """Return the embedder; or None and the reason why only words are compared."""
     try:
-        return embedder_for(reading.config), ""
+        return embedder_for(memory.config), ""
     except PerdureError as error:
         return None, f"only words were compared: {error}"
