@@ -240,7 +240,7 @@ class TestFreshness:
             asked.append(uri)
             return "anew"
 
-        monkeypatch.setattr("perdure.app.memory_reader.entry_for", anew)
+        monkeypatch.setattr("perdure.process.phase_notes.entry_for", anew)
 
         assert recall_here(here.context) != before
         assert asked == ["ctx://local/users/ana/memories/decision/database"]
@@ -411,10 +411,10 @@ def test_no_more_nodes_are_walked_than_somebody_can_wait_for(
     for path in here.machine.home.glob("histories/*/index"):
         path.rename(here.machine.place / "away")
 
-    told = recall_with_reason(here.context, None, None)
+    markdown, reason = recall_with_reason(here.context, None, None)
 
-    assert told.markdown.count("Choice") == 1  # the folder of the project is looked at too
-    assert "Fix: run `perdure index rebuild`" in told.reason
+    assert markdown.count("Choice") == 1  # the folder of the project is looked at too
+    assert "Fix: run `perdure index rebuild`" in reason
     assert WALK_LIMIT == 5_000
 
 
@@ -429,10 +429,10 @@ class TestReasons:
             write(here, f"ctx://local/resources/projects/{PROJECT}/n{number}", "Tabs.")
         monkeypatch.setattr("perdure.process.phase_notes.MOST_WAITING", 1)
 
-        told = recall_with_reason(here.context, None, None)
+        markdown, reason = recall_with_reason(here.context, None, None)
 
-        assert "We chose SQLite." in told.markdown
-        assert told.reason.startswith("more than 1 changes are not in the index yet. Fix: ")
+        assert "We chose SQLite." in markdown
+        assert reason.startswith("more than 1 changes are not in the index yet. Fix: ")
 
     def test_a_search_without_an_index_of_many_nodes(
         self, here: Here, monkeypatch: pytest.MonkeyPatch
@@ -442,20 +442,20 @@ class TestReasons:
             path.rename(here.machine.place / "away")
         monkeypatch.setattr("perdure.engine.indexing.FEW", 0)
 
-        told = recall_with_reason(here.context, "SQLite", None)
+        markdown, reason = recall_with_reason(here.context, "SQLite", None)
 
-        assert told.markdown == ""
-        assert told.reason == "there is no index yet. Fix: run `perdure index rebuild`."
+        assert markdown == ""
+        assert reason == "there is no index yet. Fix: run `perdure index rebuild`."
 
     def test_a_model_that_can_not_be_had(self, here: Here) -> None:
         here.save("We chose SQLite.", project=PROJECT)
         config = here.machine.home / "config.toml"
         config.write_text(config.read_text().replace('"none"', '"minilm"'))
 
-        told = recall_with_reason(here.context, "SQLite", None)
+        markdown, reason = recall_with_reason(here.context, "SQLite", None)
 
-        assert "We chose SQLite." in told.markdown
-        assert "only words were compared: " in told.reason
+        assert "We chose SQLite." in markdown
+        assert "only words were compared: " in reason
 
     def test_what_is_no_folder_at_all_is_the_callers_fault(self, here: Here) -> None:
         with pytest.raises(ValueError, match="Fix: give cwd as a path"):

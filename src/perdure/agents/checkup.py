@@ -241,17 +241,6 @@ def _member(text: str, path: tuple[str, ...]) -> object:
     return None if found is None else found.plain
 
 
-def _groups(text: str, event: str) -> list[list[Mapping[str, object]]]:
-    """Return the hooks of each group of an event; an entry without a group is its own group."""
-    groups = _member(text, ("hooks", event))
-    found = []
-    for group in groups if isinstance(groups, list) else []:
-        inner = group.get("hooks") if isinstance(group, Mapping) else None
-        hooks = inner if isinstance(inner, list) else [group]
-        found.append([each for each in hooks if isinstance(each, Mapping)])
-    return found
-
-
 def _commands(text: str, event: str) -> Iterator[str]:
     entries = _member(text, ("hooks", event))
     for entry in entries if isinstance(entries, list) else ():
@@ -301,12 +290,13 @@ def _codex_trust(
         name = re.sub(r"(?<!^)(?=[A-Z])", "_", hook.event).lower()
         groups = _member(text, ("hooks", hook.event))
         for number, group in enumerate(groups if isinstance(groups, list) else []):
-            matcher = _table(group).get("matcher")
-            for index, each in enumerate(_groups(text, hook.event)[number]):
+            inner = _table(group).get("hooks")
+            hooks = inner if isinstance(inner, list) else [group]
+            for index, each in enumerate(map(_table, hooks)):
                 if is_our_hook(each):
-                    key = f"{file.path}:{name}:{number}:{index}"
-                    entry = _table(state.get(key))
-                    is_same = entry.get("trusted_hash") == trusted_hash(name, each, matcher)
+                    entry = _table(state.get(f"{file.path}:{name}:{number}:{index}"))
+                    expected = trusted_hash(name, each, _table(group).get("matcher"))
+                    is_same = entry.get("trusted_hash") == expected
                     yield hook.event, is_same and entry.get("enabled") is not False
 
 

@@ -72,9 +72,13 @@ class AnswerSource:
 
 
 class ShownTexts:
-    """The keys of the texts that one session was shown since its context was last compacted."""
+    """The keys of the texts that one session was shown since its context was last compacted.
 
-    def __init__(self, folder: Path, agent: str, session_id: str) -> None:
+    Texts with another `prefix` are separate.
+    """
+
+    def __init__(self, folder: Path, agent: str, session_id: str, prefix: str = "") -> None:
+        self._prefix = prefix
         self._path = session_file(folder, agent, session_id)
         self._keys: list[str] = []
         self._hinted = 0.0
@@ -86,11 +90,11 @@ class ShownTexts:
             self._prompts = int(data["prompts"])
             self.has_briefing = bool(data["briefed"])
 
-    def __contains__(self, text: str) -> bool:
-        return key_of(text) in self._keys
+    def __contains__(self, text: object) -> bool:
+        return key_of(f"{self._prefix}{text}") in self._keys
 
     def add(self, texts: Iterable[str]) -> None:
-        new = [key_of(text) for text in texts]
+        new = [key_of(f"{self._prefix}{text}") for text in texts]
         if new:
             self._keys = [*self._keys, *new][-_SHOWN_KEYS:]
             self._write()

@@ -31,8 +31,6 @@ _BINDING_KINDS = ("rule", "rejected")
 _OPENING_PROMPTS = 2
 """After this many prompts of a session, only lines that surely matter are shown."""
 _REMINDERS = 2
-_AT_TOOL_CALL = "at action "
-"""Prefix of the keys of what was shown at a tool call: a briefing does not count there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +66,10 @@ class Moment:
     def has_memory(self) -> bool:
         return (self.home / "histories").is_dir()
 
-    @property
-    def shown(self) -> ShownTexts:
-        """What the session was shown; each access reads the file again."""
-        return ShownTexts(
-            self.home / "hooks" / "shown", self.agent, self.given.session_id or "unnamed"
-        )
+    def read_shown(self, prefix: str = "") -> ShownTexts:
+        """Read what the session was shown."""
+        session = self.given.session_id or "unnamed"
+        return ShownTexts(self.home / "hooks" / "shown", self.agent, session, prefix)
 
     @property
     def session(self) -> str:
@@ -128,7 +124,7 @@ def at_start(moment: Moment) -> Emission:
     recap = _recap(moment)
     if not moment.has_memory:
         return Emission(recap, reason="the context was compacted")
-    home, shown = moment.home, moment.shown
+    home, shown = moment.home, moment.read_shown()
     with suppress(StorageError, OSError):  # on a read-only disk nothing can be captured
         if PendingSessions(home):  # an earlier process was killed
             start_draining(home, os.environ)
@@ -172,7 +168,7 @@ def at_prompt(moment: Moment) -> Emission:
     if not is_worth_asking(prompt):
         return NOTHING
     if not moment.has_memory:  # the first session may state something lasting
-        return Emission(hint_for(prompt, moment.shown), reason="may state something lasting")
+        return Emission(hint_for(prompt, moment.read_shown()), reason="may state something lasting")
     return recall_for(prompt, moment)
 
 
@@ -189,7 +185,7 @@ def recall_for(prompt: str, moment: Moment) -> Emission:
     from perdure.engine.prompts import relevant_lines, with_repeated
     from perdure.model.values import words_key
 
-    cwd, known, shown = moment.given.cwd, moment.session, moment.shown
+    cwd, known, shown = moment.given.cwd, moment.session, moment.read_shown()
     goes_on = shown.prompted() >= _OPENING_PROMPTS
     own_words = f" {words_key(prompt)} "
     instructions = cache(lambda: Instructions(instruction_files(cwd, moment.agent)))
@@ -256,7 +252,8 @@ def before_tool(moment: Moment) -> Emission:
     action = action_of(moment.given)
     if action is None:
         return NOTHING
-    shown = _ShownAtToolCall(moment.shown, moment.given.subagent)
+    # A briefing does not count at tool calls, and a subagent has a context of its own.
+    shown = moment.read_shown(f"at action {moment.given.subagent}: ")
     if not moment.has_memory or not may_remind(action, moment.given.cwd, shown):
         return NOTHING
     from perdure.engine.reminding import reminder_of
@@ -264,14 +261,14 @@ def before_tool(moment: Moment) -> Emission:
     with moment.memory() as memory:
         found = list(memory.reminders(action, known=shown))
         repeated = memory.repeated(action, session=moment.session)
-        found += (reminder_of(each) for each in repeated if each.bare not in moment.shown)
+        found += (reminder_of(each) for each in repeated if each.bare not in moment.read_shown())
     found = [each for each in found if each.enforced or each.text not in shown]
     if moment.may_only_block:  # the others are shown with the result
         found = [each for each in found if each.enforced]
     return _reminded(found, shown)
 
 
-def _reminded(found: "list[Reminder]", shown: "_ShownAtToolCall") -> Emission:
+def _reminded(found: "list[Reminder]", shown: ShownTexts) -> Emission:
     """Return the enforced rule, else up to two broken ones, else up to two others."""
     from perdure.model.values import words_key
 
@@ -288,20 +285,6 @@ def _reminded(found: "list[Reminder]", shown: "_ShownAtToolCall") -> Emission:
     return Emission(text, tuple(items), f"{reason} what the tool call uses", bool(refused))
 
 
-class _ShownAtToolCall:
-    """What a session was shown at tool calls. A subagent has a context of its own."""
-
-    def __init__(self, shown: ShownTexts, subagent: str) -> None:
-        self._shown = shown
-        self._head = f"{_AT_TOOL_CALL}{subagent}: "
-
-    def __contains__(self, text: object) -> bool:
-        return f"{self._head}{text}" in self._shown
-
-    def add(self, texts: Iterable[str]) -> None:
-        self._shown.add(f"{self._head}{each}" for each in texts)
-
-
 def after_tool(moment: Moment) -> Emission:
     """Return the command that fixed the same failure before, once per session."""
     if not moment.has_memory or moment.given.tool.startswith("mcp__"):
@@ -314,7 +297,7 @@ def after_tool(moment: Moment) -> Emission:
     from perdure.agents.fast_path import may_fix
     from perdure.engine.failures import fix_name, fix_text, signature
 
-    name, shown = signature(failed.output), moment.shown
+    name, shown = signature(failed.output), moment.read_shown()
     if not name or fix_name(name) in shown or not may_fix(fix_name(name), moment.given.cwd):
         return NOTHING
     with moment.memory() as memory:

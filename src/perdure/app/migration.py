@@ -45,15 +45,6 @@ from perdure.storage.history import Circumstances, History
 from perdure.storage.seen import SEEN
 from perdure.storage.sweep import record_edits
 
-__all__ = [
-    "LAYOUTS",
-    "LayoutChange",
-    "MigrationTarget",
-    "change_layout",
-    "open_migrating",
-    "roll_back",
-    "switch_backend",
-]
 _SWITCH_NOTE = "migration.json"
 """In the home: what undoes the last switch of the backend."""
 
@@ -128,6 +119,10 @@ def _read_switch(note: Path) -> dict[str, object]:
 
 
 # ---------------------------------------------------------------- to another layout
+def layouts() -> tuple[str, ...]:
+    return LAYOUTS
+
+
 _TREES = ("_meta", "accounts", "projects")
 """The folders of a memory in the layout `agfs`."""
 _BATCH = 200

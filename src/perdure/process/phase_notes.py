@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import NamedTuple
 
-from perdure.app.memory_reader import MemoryReader
+from perdure.app.memory_reader import MemoryReader, entry_for, notes_at, walk_notes
 from perdure.engine.recall.packing import RULES, Tier
 from perdure.errors import InvalidLocatorError
 from perdure.index.account.schema import SHOWN_FILES, Note, Notes
@@ -26,20 +26,16 @@ class Phase(NamedTuple):
         return self.categories is None or (category or "resource") in self.categories
 
 
-def _phase(name: str, budget: int, categories: str = "") -> Phase:
-    return Phase(name, budget, frozenset(categories.split()) if categories else None)
-
-
 PHASES = {
-    phase.name: phase
-    for phase in (
-        _phase("setup", 1500, "preference decision pattern resource"),
-        _phase("plan", 2500, "decision pattern entity event case note resource"),
-        _phase("work", 2000),
-        _phase("review", 2000, "decision pattern preference case"),
-        _phase("release", 1500, "decision event pattern"),
-        _phase("bugfix", 2500, "bug case event decision pattern"),
-        _phase("documenter", 3000, "decision entity event note pattern resource"),
+    name: Phase(name, budget, frozenset(categories.split()) or None)
+    for name, budget, categories in (
+        ("setup", 1500, "preference decision pattern resource"),
+        ("plan", 2500, "decision pattern entity event case note resource"),
+        ("work", 2000, ""),
+        ("review", 2000, "decision pattern preference case"),
+        ("release", 1500, "decision event pattern"),
+        ("bugfix", 2500, "bug case event decision pattern"),
+        ("documenter", 3000, "decision entity event note pattern resource"),
     )
 }
 
@@ -54,11 +50,6 @@ _NOTE_LIMIT, _FILTERED_LIMIT = 200, 1000
 MOST_WAITING = 200
 """How many unindexed nodes are read while the caller waits."""
 _ALWAYS, _OF_PROJECT = "Always", "Project"
-
-
-class RecallAnswer(NamedTuple):
-    markdown: str = ""
-    reason: str = ""
 
 
 class NoteScope(NamedTuple):
@@ -76,8 +67,6 @@ def notes_for(scope: NoteScope) -> tuple[Notes, str]:
     notes = memory.notes(scope.project, most)
     if notes is not None and waiting == []:
         return notes, ""
-    from perdure.app.memory_reader import notes_at, walk_notes  # noqa: PLC0415 - only without an index
-
     if notes is None:
         return walk_notes(memory, scope.project)
     known = waiting or []
@@ -86,11 +75,10 @@ def notes_for(scope: NoteScope) -> tuple[Notes, str]:
         [*new, *(note for note in old if note.uri not in known)]
         for new, old in zip(fresh[1:], notes[1:], strict=True)
     )
-    return Notes(notes.cursor, always, of_project), lag(waiting)
+    return Notes(notes.cursor, always, of_project), _behind(waiting)
 
 
-def lag(waiting: list[str] | None) -> str:
-    """Return how far an index is behind, if unindexed nodes are too many to read."""
+def _behind(waiting: list[str] | None) -> str:
     if waiting is not None and len(waiting) <= MOST_WAITING:
         return ""
     many = "an unknown number of" if waiting is None else f"more than {MOST_WAITING}"
@@ -123,8 +111,6 @@ def shown_by(scope: NoteScope) -> Callable[[Note], str | None]:
     def shown(note: Note) -> str | None:
         if note.told.get("rules") == RULES and _is_same(scope.memory, note):
             return note.snippet
-        from perdure.app.memory_reader import entry_for  # noqa: PLC0415 - only after an edit
-
         return entry_for(scope.memory, scope.project, note.uri)
 
     return shown

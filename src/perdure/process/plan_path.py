@@ -13,12 +13,12 @@ from perdure.errors import (
 from perdure.harness.plans import resolve_active_plan
 from perdure.harness.project import project_root
 from perdure.harness.state_files import StateDir, path_in
-from perdure.process.process_context import ProcessContext, parse_context
+from perdure.process.process_context import HostContext, parse_context
 
 PLAN, PROGRESS = "plan", "progress"
 
 
-def state_path(context: ProcessContext, which: str) -> Path:
+def state_path(context: HostContext, which: str) -> Path:
     """Return the path of the plan, or of its progress; the file may be absent.
 
     It is in the state folder of the project; if the backend is not available, in `.harness` of the
@@ -28,7 +28,7 @@ def state_path(context: ProcessContext, which: str) -> Path:
     return find_plan_path(context, which)[0]
 
 
-def find_plan_path(context: ProcessContext, which: str) -> tuple[Path, str]:
+def find_plan_path(context: HostContext, which: str) -> tuple[Path, str]:
     """As `state_path`, with the reason if the backend is not available."""
     if which not in {PLAN, PROGRESS}:
         raise InvalidValueError(

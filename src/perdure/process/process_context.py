@@ -5,10 +5,10 @@ from collections.abc import Mapping
 
 from perdure.errors import InvalidValueError
 
-ProcessContext = Mapping[str, object] | None
+HostContext = Mapping[str, object] | None
 
 
-def parse_context(context: ProcessContext) -> tuple[str, object, str | None]:
+def parse_context(context: HostContext) -> tuple[str, object, str | None]:
     """Return the folder, the phase and the plan of a context; each may be missing."""
     given = context or {}
     cwd, plan = given.get("cwd"), given.get("plan")

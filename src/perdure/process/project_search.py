@@ -20,7 +20,6 @@ from perdure.model import RequestContext, Uri
 from perdure.process.phase_notes import (
     MOST_WAITING,
     NoteScope,
-    RecallAnswer,
     notes_for,
     shown_by,
     tiers_of,
@@ -32,7 +31,7 @@ _ATTEMPTS = 5
 _OF_PROJECT, _REMEMBERED = "Project", "Remembered"
 
 
-def search_project(scope: NoteScope, query: str) -> RecallAnswer:
+def search_project(scope: NoteScope, query: str) -> tuple[str, str]:
     """Return the notes that are always loaded, then the hits of the project, then the others."""
     hits, reasons = _hits(scope, query)
     notes, reason = notes_for(scope)
@@ -50,7 +49,7 @@ def search_project(scope: NoteScope, query: str) -> RecallAnswer:
     why = " ".join(dict.fromkeys(filter(None, (*reasons, reason))))
     after = f"\n({why})\n" if why else ""
     found = packed(tiers, scope.budget - tokens_in(after), shown)
-    return RecallAnswer(found.markdown + after if found.markdown else "", why)
+    return found.markdown + after if found.markdown else "", why
 
 
 def _hits(scope: NoteScope, query: str) -> tuple[list[Hit], Iterable[str]]:

@@ -8,10 +8,10 @@ import click
 
 from perdure import Migrated, MigrationPlan
 from perdure.app.migration import (
-    LAYOUTS,
     LayoutChange,
     MigrationTarget,
     change_layout,
+    layouts,
     open_migrating,
     roll_back,
     switch_backend,
@@ -46,7 +46,7 @@ class Wishes(TypedDict):
 )
 @click.option(
     "--layout",
-    type=click.Choice(LAYOUTS),
+    type=click.Choice(layouts()),
     help="Let nodes lie in this layout, in the same store: as notes, or as five files each.",
 )
 @click.option("--rollback", is_flag=True, help="Undo the last --switch.")
