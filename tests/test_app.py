@@ -235,7 +235,7 @@ class TestRefuse:
         assert preview_storage(user.environ).protocol == "unknown"
 
     @requirement("001-config-outside-vault")
-    def test_a_missing_vault_is_told_of_from_the_config_outside_of_it(self, user: User) -> None:
+    def test_a_missing_vault_is_reported_from_the_config_outside_of_it(self, user: User) -> None:
         user.configure(f"storage.backend = 'vault'\nstorage.vault.path = '{user.vault}'\n")
         user.vault.rmdir()
         with pytest.raises(StorageSelectionError, match="is not there"):
@@ -275,7 +275,7 @@ class TestPreview:
         assert preview_storage(environ).protocol == "memory"
 
 
-def test_the_home_that_is_made_is_its_owner_s_alone(tmp_path: Path) -> None:
+def test_the_home_that_is_created_is_its_owner_s_alone(tmp_path: Path) -> None:
     with open_context({"HOME": str(tmp_path), "USER": "ana"}) as context:
         context.memory.save("Tabs.", category="preference")
 

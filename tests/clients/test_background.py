@@ -99,10 +99,10 @@ def test_candidates_become_statements_with_their_evidence(client: Client) -> Non
     with serving((), ANSWER) as (model, port):
         configure(client, port)
         with open_context(environ_of(client)) as context:
-            (kept,) = context.memory.judge_candidates().kept
-            (evidence,) = context.memory.why(kept.uri).claims[0].said
+            (stored,) = context.memory.judge_candidates().kept
+            (evidence,) = context.memory.why(stored.uri).claims[0].said
 
-    assert kept.text == WORDED
+    assert stored.text == WORDED
     assert [each.text for each in evidence.quotes] == [SENTENCE]
     (asked,) = background(model)
     assert "OWN-" not in asked

@@ -95,7 +95,7 @@ def tree(folder: Path, cache: Path | None = None) -> WorkingTree:
     return found
 
 
-def made(folder: Path, text: str, kind: str = "fact") -> Stated:
+def built(folder: Path, text: str, kind: str = "fact") -> Stated:
     """Return a statement that is made in a folder now."""
     anchors = tree(folder).anchored(text, None, None)
     read = None if anchors is None else anchors_of(json.loads(json.dumps(anchors.as_json())))
@@ -192,7 +192,7 @@ TABLE = [
 def test_a_change_is_noticed_where_it_matters(
     root: Path, text: str, change: Callable[[Path], None], state: str, note: str
 ) -> None:
-    stated = made(root, text)
+    stated = built(root, text)
     change(root)
 
     found = verdict(root, stated)
@@ -205,7 +205,7 @@ def test_a_change_is_noticed_where_it_matters(
 
 
 def test_what_was_reverted_is_fresh_again(root: Path) -> None:
-    stated = made(root, SYMBOL)
+    stated = built(root, SYMBOL)
     edit("return []", "return ()")(root)
     save(root, "change")
     assert verdict(root, stated).state == CHANGED
@@ -218,7 +218,7 @@ def test_what_was_reverted_is_fresh_again(root: Path) -> None:
     ("text", "name"), [(FILE, "src/a.py"), (RUN, "Makefile"), ("Call just ship.", "justfile")]
 )
 def test_what_names_only_what_is_gone_is_held_back(root: Path, text: str, name: str) -> None:
-    stated = made(root, text)
+    stated = built(root, text)
     remove(name)(root)
 
     found = verdict(root, stated)
@@ -236,7 +236,7 @@ def test_a_file_that_was_written_after_the_statement_proves_nothing(root: Path) 
     assert verdict(root, Stated(SYMBOL, "fact", before, (anchors,))).state == UNKNOWN
 
 
-def test_a_path_from_a_folder_below_is_kept_from_the_top(root: Path) -> None:
+def test_a_path_from_a_folder_below_is_stored_from_the_top(root: Path) -> None:
     anchors = tree(root / "src").anchored("parse in a.py is slow.", None, None)
 
     assert anchors is not None
@@ -253,7 +253,7 @@ def on_branch(root: Path, text: str = DECISION, kind: str = "decision") -> State
     git(root, "checkout", "-q", "-b", "feature")
     put(root, "src/new.py", "def fetch():\n    return 1\n")
     save(root, "fetch")
-    stated = made(root, text, kind)
+    stated = built(root, text, kind)
     git(root, "checkout", "-q", "main")
     return stated
 
@@ -277,7 +277,7 @@ def test_what_was_learned_on_a_branch_is_general_once_it_is_merged(root: Path) -
 
 
 def test_what_was_learned_before_a_branch_began_holds_on_it(root: Path) -> None:
-    stated = made(root, DECISION, "decision")
+    stated = built(root, DECISION, "decision")
     git(root, "checkout", "-q", "-b", "feature")
     save(root, "on")
 
@@ -296,7 +296,7 @@ def test_a_rule_that_names_code_of_a_branch_holds_there_only(root: Path) -> None
     assert verdict(root, on_branch(root, NEW, "rule")).held_back
 
 
-def test_what_a_gone_branch_said_is_abandoned(root: Path) -> None:
+def test_what_a_gone_branch_stated_is_abandoned(root: Path) -> None:
     stated = on_branch(root)
     git(root, "branch", "-q", "-D", "feature")
 
@@ -387,7 +387,7 @@ def test_after_a_rebase_the_branch_stands_for_its_commits(root: Path) -> None:
 
 
 def test_an_amended_commit_does_not_hide_what_was_learned_on_it(root: Path) -> None:
-    stated = made(root, DECISION)
+    stated = built(root, DECISION)
     git(root, "commit", "-q", "--amend", "--allow-empty", "-m", "begin again")
     git(root, "checkout", "-q", "-b", "feature")
 
@@ -396,14 +396,14 @@ def test_an_amended_commit_does_not_hide_what_was_learned_on_it(root: Path) -> N
 
 def test_what_was_stated_again_elsewhere_holds_in_both_places(root: Path) -> None:
     first = on_branch(root)
-    again = made(root, DECISION)
+    again = built(root, DECISION)
     both_places = replace(first, anchors=(*first.anchors, *again.anchors))
 
     assert not verdict(root, both_places).held_back
 
 
 def test_a_shallow_clone_decides_only_what_it_can(root: Path, tmp_path: Path) -> None:
-    old = made(root, f"{DECISION} {FILE}")
+    old = built(root, f"{DECISION} {FILE}")
     save(root, "next")
     there = on_branch(root)
     shallow = tmp_path / "shallow"
@@ -428,8 +428,8 @@ def test_a_detached_head_hides_nothing(root: Path) -> None:
     git(root, "checkout", "-q", "--detach", "main")
 
     assert verdict(root, stated) == Verdict(UNKNOWN)
-    assert made(root, FILE).anchors[0].branch == ""
-    assert verdict(root, made(root, FILE)).state == FRESH
+    assert built(root, FILE).anchors[0].branch == ""
+    assert verdict(root, built(root, FILE)).state == FRESH
 
 
 def test_a_submodule_is_a_checkout_of_its_own(root: Path, tmp_path: Path) -> None:
@@ -439,7 +439,7 @@ def test_a_submodule_is_a_checkout_of_its_own(root: Path, tmp_path: Path) -> Non
     git(outer, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(root), "sub")
     save(outer, "sub")
 
-    inside, above = made(outer / "sub", FILE), made(outer, "See sub/src/a.py.")
+    inside, above = built(outer / "sub", FILE), built(outer, "See sub/src/a.py.")
     edit("40", "41", "sub/src/a.py")(outer)
 
     assert verdict(outer / "sub", inside).state == CHANGED
@@ -462,12 +462,12 @@ def test_a_repository_without_a_commit_is_no_error(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
     put(tmp_path, "src/a.py", CODE)
 
-    assert verdict(tmp_path, made(tmp_path, FILE)).state == FRESH
+    assert verdict(tmp_path, built(tmp_path, FILE)).state == FRESH
 
 
 def test_another_repository_proves_nothing(root: Path) -> None:
     git(root, "remote", "add", "origin", "https://github.com/ana/one.git")
-    stated = made(root, FILE)
+    stated = built(root, FILE)
     git(root, "remote", "set-url", "origin", "https://github.com/ana/two.git")
     edit("40", "41")(root)
 
@@ -587,7 +587,7 @@ def test_nothing_is_called_fresh_whose_span_changed(root: Path) -> None:
         module = Module([new_part(random) for _ in range(random.randrange(1, 6))])
         part = random.choice(module.parts)
         put(root, f"src/m.{suffix}", module.text(suffix))
-        stated, before = made(root, f"`{part.name}` in src/m.{suffix} works."), part.meaning
+        stated, before = built(root, f"`{part.name}` in src/m.{suffix} works."), part.meaning
         name = part.name
         for _ in range(random.randrange(4)):
             module.edit(random)
@@ -645,7 +645,7 @@ class History:
         last = (self.root / name).read_text().count("\n")
         line = self.random.randrange(1, max(2, last - 1))
         about = self.random.choice((name, f"`{part}` in {name}", f"{name}:{line}-{line + 1}"))
-        stated = made(self.root, f"Mind {about}.")
+        stated = built(self.root, f"Mind {about}.")
         span = stated.anchors[0].spans[0]
         return stated, name, self.meant(span, name)
 
@@ -707,7 +707,7 @@ def test_nothing_outside_of_the_checkout_is_read(root: Path, path: str) -> None:
     (root / "src" / "link.py").symlink_to(root.parent / "outside.py")
     (root / "links").symlink_to(root.parent)
     os.mkfifo(root / "src" / "pipe.py")
-    stated = made(root, f"See {path}, which matters.")
+    stated = built(root, f"See {path}, which matters.")
 
     assert [each.spans for each in stated.anchors] == [()]
     forged = Anchors("", "", "", "", (Span(path, "0" * 40),))
@@ -722,13 +722,13 @@ def test_hostile_files_that_define_commands_are_passed_over(root: Path) -> None:
     put(root, "justfile", "a" + " " * 900_000)
     began = monotonic()
 
-    found = made(root, f"{RUN} Use npm run build, just ship, and poe docs.")
+    found = built(root, f"{RUN} Use npm run build, just ship, and poe docs.")
 
     assert found.anchors[0].commands == ()
     assert monotonic() - began < 2
 
 
-def test_metadata_that_somebody_edited_is_no_error(root: Path) -> None:
+def test_metadata_that_a_user_edited_is_no_error(root: Path) -> None:
     odd = {
         "spans": [{"path": 3}, 4, {"path": "src/a.py", "blob": "zz", "lines": 10**9, "line": -1}]
     }
@@ -739,7 +739,7 @@ def test_metadata_that_somebody_edited_is_no_error(root: Path) -> None:
 
 
 def test_what_is_not_reached_in_time_is_unknown(root: Path) -> None:
-    stated = made(root, FILE)
+    stated = built(root, FILE)
     edit("40", "41")(root)
 
     assert tree(root).checked([stated], 0) == [Verdict(UNKNOWN, "not checked")]
@@ -747,7 +747,7 @@ def test_what_is_not_reached_in_time_is_unknown(root: Path) -> None:
 
 def test_the_time_is_looked_at_before_each_statement(root: Path) -> None:
     """Each look at the clock takes a millisecond; 100 are for what git is asked."""
-    stated = made(root, FILE)
+    stated = built(root, FILE)
     looks = count()
 
     found = tree(root).checked([stated] * 100, 0.15, lambda: next(looks) / 1000)
@@ -779,10 +779,10 @@ def test_a_large_checkout_is_checked_in_time(root: Path) -> None:
     os.system(f"cd {root} && git update-index --add --index-info < {index}")  # noqa: S605
     with (root / "huge.bin").open("wb") as file:
         file.truncate(200_000_000)
-    gone = made(root, FILE)
-    huge = made(root, "See huge.bin.")
+    gone = built(root, FILE)
+    huge = built(root, "See huge.bin.")
     rename("src/a.py", "lib/reading.py")(root)
-    lines = [gone, huge, *[made(root, "See src/b.py.")] * 98]
+    lines = [gone, huge, *[built(root, "See src/b.py.")] * 98]
     began = monotonic()
 
     found = tree(root).checked(lines, 1.0)
@@ -794,7 +794,7 @@ def test_a_large_checkout_is_checked_in_time(root: Path) -> None:
 
 
 # ---------------------------------------------------------------- git's answers
-def test_answers_of_git_are_kept_and_bounded(
+def test_answers_of_git_are_stored_and_bounded(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache = tmp_path / "hooks" / "ancestry.json"
@@ -818,7 +818,7 @@ def test_without_git_what_is_not_known_is_shown(
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"a": 1}', "[" * 100_000])
-def test_a_damaged_file_of_answers_is_made_again(root: Path, tmp_path: Path, text: str) -> None:
+def test_a_damaged_file_of_answers_is_created_again(root: Path, tmp_path: Path, text: str) -> None:
     cache = tmp_path / "ancestry.json"
     cache.write_text(text)
 

@@ -47,9 +47,11 @@ class TestActive:
             resolve_active_plan(opened.place)
 
     @requirement("002-state-path-unsafe-marker")
-    @pytest.mark.parametrize("said", UNSAFE)
-    def test_a_marker_that_could_lead_anywhere_is_loud(self, machine: Machine, said: str) -> None:
-        machine.mark("active-plan", said)
+    @pytest.mark.parametrize("content", UNSAFE)
+    def test_a_marker_that_could_lead_anywhere_is_loud(
+        self, machine: Machine, content: str
+    ) -> None:
+        machine.mark("active-plan", content)
 
         with pytest.raises(ActivePlanError, match="Fix: `perdure plan switch"):
             resolve_active_plan(machine.opened().place)
@@ -102,7 +104,7 @@ class TestChanging:
 
         assert (machine.state / "progress-foo.md").read_text() == "noted"
 
-    def test_one_that_is_there_can_be_made_active(self, machine: Machine) -> None:
+    def test_an_existing_one_can_be_activated(self, machine: Machine) -> None:
         opened = machine.opened()
         for name in ("foo", "bar"):
             start_plan(opened.place, opened.device, named_plan(name), PLAN)

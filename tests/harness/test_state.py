@@ -161,7 +161,7 @@ class TestPlace:
 class TestAgreement:
     @requirement("001-state-three-functions-agree")
     @pytest.mark.parametrize("mode", [None, "local", "backend"])
-    def test_what_is_written_is_read_and_lies_where_it_is_said_to(
+    def test_what_is_written_is_read_and_lies_where_it_is_expected(
         self, machine: Machine, mode: str | None
     ) -> None:
         project, ours = machine.project(), device(machine, mode)
@@ -189,7 +189,7 @@ class TestAgreement:
         with pytest.raises(InvalidValueError, match="not valid for a state file"):
             path_in(opened.place, name)
 
-    def test_where_no_file_has_a_path_it_is_told(self, machine: Machine) -> None:
+    def test_where_no_file_has_a_path_it_is_refused(self, machine: Machine) -> None:
         place = harness_state_dir(project_of(machine.root, Synced()), device(machine))
 
         with pytest.raises(StateUnavailableError, match="files have no path"):
@@ -266,7 +266,7 @@ class TestWriting:
             read_state_file(project, device(machine), FILE)
         assert (tmp_path / "private" / FILE).read_text() == "private"
 
-    def test_what_is_no_text_is_told_of(self, machine: Machine) -> None:
+    def test_what_is_no_text_is_reported(self, machine: Machine) -> None:
         machine.mark(FILE, "").write_bytes(b"\xff")
 
         with pytest.raises(NotTextError, match="not UTF-8"):

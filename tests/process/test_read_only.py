@@ -57,8 +57,8 @@ def snapshot(place: Path) -> dict[str, tuple[object, ...]]:
     for path in sorted(place.rglob("*")):
         status = path.lstat()
         content = path.read_bytes() if path.is_file() else None
-        said = (status.st_mode, status.st_ino, status.st_size, status.st_mtime_ns, content)
-        found[str(path)] = said
+        payload = (status.st_mode, status.st_ino, status.st_size, status.st_mtime_ns, content)
+        found[str(path)] = payload
     return found
 
 
@@ -134,7 +134,7 @@ class TestNothingIsWritten:
             assert snapshot(full.machine.place) == before
 
     @requirement("002-writes-nothing")
-    def test_where_somebody_died_over_the_databases(self, full: Here) -> None:
+    def test_where_a_process_died_over_the_databases(self, full: Here) -> None:
         subprocess.run((sys.executable, "-c", DYING, *databases(full)), check=True)
         before = snapshot(full.machine.place)
         assert any(name.endswith("-wal") for name in before)
@@ -193,7 +193,7 @@ class TestBites:
 
         assert snapshot(full.machine.place) != before
 
-    def test_a_database_whose_log_is_made(
+    def test_a_database_whose_log_is_created(
         self, full: Here, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         class MakesLogs(ReadOnlyFile):
@@ -275,7 +275,7 @@ class TestDatabases:
         file.close()
         assert list(tmp_path.iterdir()) == []
 
-    def test_one_that_changes_while_it_is_read_is_told_of(self, full: Here) -> None:
+    def test_one_that_changes_while_it_is_read_is_reported(self, full: Here) -> None:
         (path,) = full.machine.home.rglob("index/*/local.sqlite")
         file = ReadOnlyFile(str(path), schema.TABLES)
         seen = [file.is_undisturbed]
@@ -285,7 +285,7 @@ class TestDatabases:
         assert [*seen, file.is_undisturbed] == [True, False]
         file.close()
 
-    def test_a_log_that_only_a_writer_can_take_in_is_told_of(self, full: Here) -> None:
+    def test_a_log_that_only_a_writer_can_take_in_is_reported(self, full: Here) -> None:
         (path,) = full.machine.home.rglob("index/*/local.sqlite")
         subprocess.run((sys.executable, "-c", DYING, str(path)), check=True)
         path.with_name(f"{path.name}-shm").unlink()

@@ -22,7 +22,7 @@ class TestPath:
     @requirement("002-state-path-plan-or-progress", "002-state-path-vault")
     @requirement("002-context-cwd", "002-context-keys-optional")
     @pytest.mark.parametrize(("which", "file"), [("plan", "PLAN.md"), ("progress", "progress.md")])
-    def test_it_is_where_the_state_is_kept(self, here: Here, which: str, file: str) -> None:
+    def test_it_is_where_the_state_is_stored(self, here: Here, which: str, file: str) -> None:
         path = state_path(here.context, which)
 
         assert path == here.machine.state / file
@@ -114,9 +114,9 @@ class TestLoud:
             state_path(here.context, "plan")
 
     @requirement("002-state-path-unsafe-marker", "002-state-path-corrupt-never-local")
-    @pytest.mark.parametrize("said", UNSAFE)
-    def test_a_marker_that_could_lead_anywhere_is_an_error(self, here: Here, said: str) -> None:
-        here.machine.mark("active-plan", said)
+    @pytest.mark.parametrize("text", UNSAFE)
+    def test_a_marker_that_could_lead_anywhere_is_an_error(self, here: Here, text: str) -> None:
+        here.machine.mark("active-plan", text)
 
         with pytest.raises(ValueError, match="Fix"):
             state_path(here.context, "plan")

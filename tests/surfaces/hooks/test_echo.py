@@ -189,7 +189,7 @@ def indented(text: str) -> str:
 ESCAPES: list[Callable[[str], str]] = [str, quoted, indented, json.dumps, html.escape]
 
 
-def kept(wrapper: str, text: str) -> list[tuple[str, str]]:
+def stored(wrapper: str, text: str) -> list[tuple[str, str]]:
     name, wrapped = WRAPPERS[wrapper]
     found = items_of(found_in(FORMATS[name], wrapped(text)))
     return [
@@ -202,11 +202,11 @@ def kept(wrapper: str, text: str) -> list[tuple[str, str]]:
 
 def echo_in(wrapper: str, text: str) -> list[tuple[str, str]]:
     """Return the messages that would be kept, and have something of what was emitted."""
-    return [each for each in kept(wrapper, text) if ECHO in each[1]]
+    return [each for each in stored(wrapper, text) if ECHO in each[1]]
 
 
 @pytest.mark.parametrize("wrapper", WRAPPERS)
-def test_what_was_emitted_is_never_kept(emitted: Emitted, wrapper: str) -> None:
+def test_what_was_emitted_is_never_stored(emitted: Emitted, wrapper: str) -> None:
     for text, name in {text: name for name, text in emitted}.items():  # each once
         for escape in ESCAPES:
             assert echo_in(wrapper, escape(text)) == [], (name, escape)
@@ -216,7 +216,7 @@ def test_what_was_emitted_is_never_kept(emitted: Emitted, wrapper: str) -> None:
 @settings(deadline=None, max_examples=examples(60))
 @given(data=st.data(), share=st.floats(0, 1))
 @pytest.mark.parametrize("wrapper", WRAPPERS)
-def test_a_part_of_what_was_emitted_is_never_kept(
+def test_a_part_of_what_was_emitted_is_never_stored(
     emitted: Emitted, wrapper: str, data: st.DataObject, share: float
 ) -> None:
     name, text = data.draw(st.sampled_from(emitted))
@@ -228,7 +228,9 @@ def test_a_part_of_what_was_emitted_is_never_kept(
 
 
 @pytest.mark.parametrize("escape", ESCAPES)
-def test_wherever_it_is_cut_it_is_not_said(emitted: Emitted, escape: Callable[[str], str]) -> None:
+def test_wherever_it_is_cut_it_is_not_stated(
+    emitted: Emitted, escape: Callable[[str], str]
+) -> None:
     step = 2 if escape is str else 17
     for text in {escape(text) for _, text in emitted}:
         for cut in range(0, len(text), step):

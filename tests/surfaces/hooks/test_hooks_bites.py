@@ -11,7 +11,7 @@ from perdure.agents.pending import PendingSession, PendingSessions
 from perdure.errors import NodeExistsError
 from tests.bites import FAILED
 from tests.surfaces.hooks import test_hooks as tests
-from tests.surfaces.hooks.calling import environment, kept, transcript
+from tests.surfaces.hooks.calling import environment, stored, transcript
 
 pytestmark = pytest.mark.search
 
@@ -54,7 +54,7 @@ def test_two_that_keep_sessions_at_once_are_seen(
         tests.TestManyAtOnce().test_only_one_keeps_sessions_at_a_time(tmp_path)
 
 
-def test_what_comes_while_others_are_kept_is_kept_too(
+def test_what_comes_while_others_are_stored_is_stored_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A note that comes after the last look, and before the lock is let go, waits for nobody."""
@@ -73,7 +73,7 @@ def test_what_comes_while_others_are_kept_is_kept_too(
     monkeypatch.setattr(sessions, "_drain_once", late)
     sessions.drain(home, environment(tmp_path))
 
-    assert [name for name, _ in kept(tmp_path)] == ["claude-code-s0", "claude-code-s1"]
+    assert [name for name, _ in stored(tmp_path)] == ["claude-code-s0", "claude-code-s1"]
     assert not pending
 
 

@@ -39,7 +39,9 @@ def test_a_line_names_the_event_that_the_agent_named(
     assert "Use tabs." in found["additionalContext"]
 
 
-def test_a_refusal_is_said_as_each_agent_understands_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_has_the_form_that_each_agent_understands(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     given: dict[str, object] = {"hook_event_name": "PreToolUse"}
     claude = answered(monkeypatch, "pre-tool-use", given, blocks=True)["hookSpecificOutput"]
     gemini = answered(monkeypatch, "pre-tool-use --agent gemini-cli", given, blocks=True)

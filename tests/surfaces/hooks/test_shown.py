@@ -62,7 +62,7 @@ def ours(home: Path) -> Path:
 
 def started(home: Path, session: str = "s1") -> str:
     """Return what a session that starts is given."""
-    given = heard(home, "session-start", said={"session_id": session, "cwd": str(home)})
+    given = heard(home, "session-start", payload={"session_id": session, "cwd": str(home)})
     return str(given.get("hookSpecificOutput", {}).get("additionalContext", ""))
 
 
@@ -90,8 +90,8 @@ class TestEmissions:
         assert told("shown", "--since", "2026-01-01").count(RULE) == 2
 
     def test_silence_is_not_logged(self, home: Path, ours: Path) -> None:
-        said = {"session_id": "s1", "cwd": str(home), "prompt": "What is the weather like?"}
-        heard(home, "user-prompt-submit", said=said)
+        payload = {"session_id": "s1", "cwd": str(home), "prompt": "What is the weather like?"}
+        heard(home, "user-prompt-submit", payload=payload)
 
         assert list(read_emissions(ours)) == []
 
@@ -99,14 +99,14 @@ class TestEmissions:
         started(home, "3f0c")
         now = time.strftime("%Y-%m-%dT%H:%M:%S.999Z", time.gmtime())
         answer = "It is Friday: I will not deploy the harbour service, nobody is on call."
-        said = [("user", "Please deploy."), ("assistant", answer)]
+        payload = [("user", "Please deploy."), ("assistant", answer)]
         lines = [
             {**line(f"u{n}", f"u{n - 1}" if n else None, *each, "3f0c"), "timestamp": now}
-            for n, each in enumerate(said)
+            for n, each in enumerate(payload)
         ]
         path = home / "3f0c.jsonl"
         path.write_text("".join(f"{json.dumps(each)}\n" for each in lines))
-        call(home, "stop", "--foreground", said=ending(path))
+        call(home, "stop", "--foreground", payload=ending(path))
 
         assert log(home) == ""
         assert used_in(ours, "3f0c") == 1
@@ -117,7 +117,7 @@ class TestEmissions:
         old = line("u0", None, "assistant", RULE, "3f0c")
         path.write_text(f"{json.dumps(old)}\n")
         started(home, "3f0c")
-        call(home, "stop", "--foreground", said=ending(path))
+        call(home, "stop", "--foreground", payload=ending(path))
 
         assert used_in(ours, "3f0c") == 0
 
@@ -145,7 +145,7 @@ class TestBound:
 class TestRuns:
     def test_every_run_is_recorded_with_what_it_cost(self, home: Path, ours: Path) -> None:
         text = started(home)
-        heard(home, "user-prompt-submit", said={"session_id": "s1", "prompt": "yes"})
+        heard(home, "user-prompt-submit", payload={"session_id": "s1", "prompt": "yes"})
 
         (run,) = runs_of(ours, AGENT, "session-start")
         assert run.session == session_digest("s1")
@@ -155,7 +155,7 @@ class TestRuns:
         assert len(runs_of(ours, AGENT, PROMPT)) == 1
 
     def test_a_run_that_was_ended_is_recorded_as_late(self, home: Path, ours: Path) -> None:
-        call(home, "session-start", "--seconds", "0.01", said={"session_id": "s1"})
+        call(home, "session-start", "--seconds", "0.01", payload={"session_id": "s1"})
 
         (run,) = runs_of(ours, AGENT, "session-start")
         assert run.late
@@ -174,8 +174,8 @@ class TestRuns:
 
         assert [each.name for each in tmp_path.rglob("*.stop")] == ["other.stop"]
 
-    def test_without_a_home_nothing_is_made(self, home: Path) -> None:
-        call(home, "session-start", said={"session_id": "s1"})
+    def test_without_a_home_nothing_is_created(self, home: Path) -> None:
+        call(home, "session-start", payload={"session_id": "s1"})
 
         assert not (home / ".perdure").exists()
 
@@ -189,7 +189,7 @@ def prompted(home: Path, *sessions: str, ago: float = 2 * HOUR) -> None:
 
 
 class TestCapture:
-    def test_sessions_that_never_end_are_told_of_once_a_day(self, home: Path, ours: Path) -> None:
+    def test_sessions_that_never_end_are_reported_once_a_day(self, home: Path, ours: Path) -> None:
         prompted(ours, "a", "b")
 
         text = started(home)
@@ -197,13 +197,13 @@ class TestCapture:
         assert "`perdure doctor --agents`" in text
         assert "perdure doctor" not in started(home, "s2")
 
-    def test_the_next_day_it_is_told_again(self, home: Path, ours: Path) -> None:
+    def test_the_next_day_it_is_shown_again(self, home: Path, ours: Path) -> None:
         prompted(ours, "a", "b")
         record_run(ours, AGENT, "warned", HookRun("s0", time=NOW - DAY - 60))
 
         assert "perdure doctor" in started(home)
 
-    def test_notes_that_wait_too_long_are_told_of(self, ours: Path) -> None:
+    def test_notes_that_wait_too_long_are_reported(self, ours: Path) -> None:
         PendingSessions(ours).add(PendingSession(AGENT, "a", "/nowhere"))
         assert stopped_capture(ours, AGENT) == ""
         (path,) = (ours / "hooks" / "pending").iterdir()
@@ -211,13 +211,13 @@ class TestCapture:
 
         assert stopped_capture(ours, AGENT).startswith("1 session could not be captured since ")
 
-    def test_all_is_well_if_one_was_kept_since(self, ours: Path) -> None:
+    def test_all_is_well_if_one_was_stored_since(self, ours: Path) -> None:
         prompted(ours, "a", "b")
         record_run(ours, AGENT, CAPTURED, HookRun("c", time=NOW - HOUR))
 
         assert stopped_capture(ours, AGENT) == ""
 
-    def test_all_is_well_if_they_ended_though_nothing_was_to_be_kept(self, ours: Path) -> None:
+    def test_all_is_well_if_they_ended_though_nothing_was_to_be_stored(self, ours: Path) -> None:
         prompted(ours, "a", "b")
         for session in ("a", "b"):
             record_run(ours, AGENT, "stop", HookRun(session_digest(session), time=NOW - HOUR))
@@ -237,9 +237,9 @@ class TestCapture:
 class TestStatusLine:
     def test_it_says_what_there_is(self, home: Path, ours: Path) -> None:
         started(home)
-        said = {"session_id": "s1", "cwd": "/elsewhere", "workspace": {"project_dir": str(home)}}
+        payload = {"session_id": "s1", "cwd": "/elsewhere", "workspace": {"project_dir": str(home)}}
 
-        text = told("statusline", typed=json.dumps(said).encode())
+        text = told("statusline", typed=json.dumps(payload).encode())
         assert text == "perdure: 1 memory · 1 shown, 0 used · saved just now\n"
 
     def test_it_says_what_is_left_of_the_budget_of_the_background(
@@ -272,9 +272,9 @@ class TestStatusLine:
             "cli(['statusline'], standalone_mode=False)\n"
             "assert not [each for each in sys.modules if each.startswith('perdure.storage')]\n"
         )
-        said = json.dumps({"session_id": "s1", "cwd": str(home)}).encode()
+        payload = json.dumps({"session_id": "s1", "cwd": str(home)}).encode()
         done = subprocess.run(
-            [sys.executable, "-c", script], input=said, capture_output=True, check=False
+            [sys.executable, "-c", script], input=payload, capture_output=True, check=False
         )
         assert (done.returncode, done.stdout[:9]) == (0, b"perdure: "), done.stderr
 
@@ -286,18 +286,18 @@ class TestStatusLine:
 
 
 # ---------------------------------------------------------------- each check bites
-def test_a_bound_that_is_not_kept_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bound_that_is_exceeded_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hooks, "MOST_TEXT", 10**9)
     with pytest.raises(FAILED):
         TestBound().test_an_agent_is_never_given_more_than_its_client_keeps_whole()
 
 
-def test_a_warning_for_whoever_is_well_is_caught(
+def test_a_warning_about_a_working_agent_is_caught(
     ours: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pending, "CAPTURE_EVENTS", frozenset())
     with pytest.raises(FAILED):
-        TestCapture().test_all_is_well_if_they_ended_though_nothing_was_to_be_kept(ours)
+        TestCapture().test_all_is_well_if_they_ended_though_nothing_was_to_be_stored(ours)
 
 
 def test_the_last_run_is_that_of_the_last_line(tmp_path: Path) -> None:

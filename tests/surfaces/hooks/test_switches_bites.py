@@ -63,7 +63,7 @@ IN_FILES = (
 
 
 @pytest.mark.parametrize(("breaks", "test"), IN_FILES)
-def test_what_is_private_and_kept_is_seen(
+def test_what_is_private_and_stored_is_seen(
     breaks: Break, test: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     breaks(monkeypatch)
@@ -77,10 +77,10 @@ def test_a_title_that_tells_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     keeps_titles(monkeypatch)
     test, path = test_switches.TestPrivateWords(), tmp_path / f"{SESSION}.jsonl"
     with open_context(environment(tmp_path)) as context, pytest.raises(FAILED):
-        test.test_a_title_or_a_summary_that_tells_of_them_is_not_kept(tmp_path, path, context)
+        test.test_a_title_or_a_summary_that_tells_of_them_is_not_stored(tmp_path, path, context)
 
 
-def test_a_headless_session_that_is_kept_is_seen(
+def test_a_headless_session_that_is_stored_is_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(AgentSettings, "refusal", lambda *_, **__: None)
@@ -110,8 +110,8 @@ def reads_on_where_a_rule_writes(patch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("breaks", "test"),
     [
-        (compares_with_nothing, "test_a_rule_does_not_write_what_a_page_said_before"),
-        (compares_with_what_comes_later, "test_what_the_user_said_first_is_their_own"),
+        (compares_with_nothing, "test_a_rule_does_not_write_what_a_page_stated_before"),
+        (compares_with_what_comes_later, "test_what_the_user_stated_first_is_their_own"),
         (reads_on_where_a_rule_writes, "test_a_page_of_an_earlier_part_is_remembered"),
     ],
 )
@@ -123,7 +123,7 @@ def test_words_of_others_that_are_learned_are_seen(
         getattr(test_origins.TestWordsOfOthers(), test)(context, tmp_path)
 
 
-def test_an_order_of_a_page_that_is_kept_is_seen(
+def test_an_order_of_a_page_that_is_stored_is_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -60,7 +60,7 @@ def hook(context: Context, path: Path, agent: str = "claude-code") -> None:
     capture_session(context, PendingSession(agent, path.stem[-36:], str(path)))
 
 
-def said(context: Context, name: str = f"claude-code-{SESSION}") -> list[str]:
+def payload(context: Context, name: str = f"claude-code-{SESSION}") -> list[str]:
     ctx = context.memory.caller
     place = Uri(ctx.account_id, ("sessions", name))
     return [each.content for each in Sessions(context.nodes).messages(place, ctx)]
@@ -88,7 +88,7 @@ class TestReadingOn:
             hook(context, path)
         monkeypatch.undo()
 
-        assert said(context) == items(44)
+        assert payload(context) == items(44)
 
     def test_nothing_new_changes_nothing(self, context: Context, tmp_path: Path) -> None:
         path = write(tmp_path / f"{SESSION}.jsonl", talk(3))
@@ -120,7 +120,7 @@ class TestReadingOn:
                 if number in lost:
                     shutil.rmtree(hooks_folder(context.config.home) / "read", ignore_errors=True)
 
-            assert said(context) == items(12)
+            assert payload(context) == items(12)
             assert names(context) == [f"claude-code-{SESSION}"]
 
     def test_results_beside_each_other_are_read_on(self, context: Context, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ class TestReadingOn:
             write(path, lines[at : at + 1], "a")
             hook(context, path)
 
-        assert said(context, "claude-code-3f") == [
+        assert payload(context, "claude-code-3f") == [
             *("Go.", "[called A]", "[called B]", "[failed] no", "Go on.")
         ]
         assert names(context) == ["claude-code-3f"]
@@ -152,7 +152,7 @@ class TestReadingOn:
             write(path, [each, other], "a")
             hook(context, path)
 
-        assert said(context) == items(6)
+        assert payload(context) == items(6)
         assert names(context) == [f"claude-code-{SESSION}"]
 
     def test_codex_is_read_on(self, context: Context, tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ class TestReadingOn:
         write(path, [codex_message("assistant", "Two.")], "a")
         capture_session(context, waiting)
 
-        assert said(context, "codex-01-a") == ["One.", "Two."]
+        assert payload(context, "codex-01-a") == ["One.", "Two."]
 
     def test_a_long_session_goes_on_in_another_node(self, context: Context, tmp_path: Path) -> None:
         path = write(tmp_path / f"{SESSION}.jsonl", talk(2))
@@ -174,11 +174,11 @@ class TestReadingOn:
             write(path, [line(f"u{at}", f"u{at - 1}", "user", f"{at} {long}", SESSION)], "a")
             hook(context, path)
 
-        assert [each.split()[0] for each in said(context)] == ["Look", "Look", *"2345"]
-        whole = said(context)
+        assert [each.split()[0] for each in payload(context)] == ["Look", "Look", *"2345"]
+        whole = payload(context)
         shutil.rmtree(hooks_folder(context.config.home) / "read")
         hook(context, path)
-        assert said(context) == whole
+        assert payload(context) == whole
 
 
 class TestWhatIsLostOrWrong:
@@ -194,7 +194,7 @@ class TestWhatIsLostOrWrong:
         write(path, talk(5, 3), "a")
         hook(context, path)
 
-        assert said(context) == items(5)
+        assert payload(context) == items(5)
 
     def test_a_transcript_that_was_rewritten_is_read_again(
         self, context: Context, tmp_path: Path
@@ -206,7 +206,7 @@ class TestWhatIsLostOrWrong:
         write(path, [extra, *talk(6)])
         hook(context, path)
 
-        assert said(context) == items(6)
+        assert payload(context) == items(6)
 
     def test_a_session_that_others_continued_is_read_again(
         self, context: Context, tmp_path: Path
@@ -220,7 +220,7 @@ class TestWhatIsLostOrWrong:
         write(path, later, "a")
         hook(context, path)
 
-        assert said(context) == items(3)
+        assert payload(context) == items(3)
 
     def test_who_goes_back_has_both_ways(self, context: Context, tmp_path: Path) -> None:
         path = write(tmp_path / f"{SESSION}.jsonl", talk(6))
@@ -230,11 +230,11 @@ class TestWhatIsLostOrWrong:
         write(path, [line("w", "v", "assistant", "This one.", SESSION)], "a")
         hook(context, path)
 
-        assert said(context) == items(6)
+        assert payload(context) == items(6)
         other = f"claude-code-{SESSION}-2"
         (name,) = [each for each in names(context) if each != f"claude-code-{SESSION}"]
         assert name.startswith(other[:-2])
-        assert said(context, name) == [*items(2), "No, the other one.", "This one."]
+        assert payload(context, name) == [*items(2), "No, the other one.", "This one."]
 
     def test_lines_of_unknown_kinds_and_versions_are_passed_over(
         self, context: Context, tmp_path: Path
@@ -251,9 +251,9 @@ class TestWhatIsLostOrWrong:
         write(path, talk(3, 1), "a")
         hook(context, path)
 
-        assert said(context) == items(3)
+        assert payload(context) == items(3)
 
-    def test_an_unknown_agent_is_told_in_the_log(self, context: Context, tmp_path: Path) -> None:
+    def test_an_unknown_agent_is_logged(self, context: Context, tmp_path: Path) -> None:
         path = write(tmp_path / f"{SESSION}.jsonl", talk(1))
 
         with pytest.raises(Exception, match="transcripts of 'acme' can't be read"):
@@ -315,11 +315,11 @@ class TestKilled:
                 with pytest.raises(KeyboardInterrupt):
                     hook(context, path)
             hook(context, path)
-            assert said(context) == items(count)
+            assert payload(context) == items(count)
             write(path, talk(count + 3, count), "a")
 
 
-def test_many_short_messages_are_kept(context: Context) -> None:
+def test_many_short_messages_are_stored(context: Context) -> None:
     """Their headings count, too: two thousand such once were too much for one node."""
     given = [
         {"role": "user", "content": f"{n}", "time": "2026-03-02T10:00:00Z"} for n in range(5_000)
@@ -328,10 +328,10 @@ def test_many_short_messages_are_kept(context: Context) -> None:
     done = context.memory.commit_session(given, session_id="long", extract=False)
 
     assert (done.messages, len(done.uris)) == (5_000, 7)
-    assert said(context, "long") == [f"{n}" for n in range(5_000)]
+    assert payload(context, "long") == [f"{n}" for n in range(5_000)]
 
 
-def test_ten_sessions_of_five_projects_at_once_are_all_kept(tmp_path: Path) -> None:
+def test_ten_sessions_of_five_projects_at_once_are_all_stored(tmp_path: Path) -> None:
     """Each ends twice, the second time with more said."""
     paths = [tmp_path / f"{at:04d}.jsonl" for at in range(10)]
     for count in (2, 4):
@@ -343,15 +343,15 @@ def test_ten_sessions_of_five_projects_at_once_are_all_kept(tmp_path: Path) -> N
             ]
             write(path, lines, "a")
             words = ("stop", "--foreground", "--seconds", "120")
-            started.append(start(tmp_path, *words, said=json.dumps(ending(path)).encode()))
+            started.append(start(tmp_path, *words, payload=json.dumps(ending(path)).encode()))
         for each in started:
             each.communicate(timeout=180)
-    call(tmp_path, "stop", "--foreground", said=ending(paths[0]))  # keeps what waits still
+    call(tmp_path, "stop", "--foreground", payload=ending(paths[0]))  # keeps what waits still
 
     assert (waiting(tmp_path), log(tmp_path)) == (0, "")
     with open_context(environment(tmp_path)) as context:
         for at, path in enumerate(paths):
-            assert said(context, f"claude-code-{path.stem}") == items(4)
+            assert payload(context, f"claude-code-{path.stem}") == items(4)
             node = context.memory.read(f"sessions/claude-code-{path.stem}/messages")
             assert node.metadata["cwd"] == f"/srv/project-{at % 5}"
 
@@ -370,11 +370,11 @@ class TestForgetting:
             hook(context, write(path, talk(6 + number, 4 + number), "a"))
 
         assert names(context) == [f"claude-code-{SESSION}"]
-        kept = [HIDDEN if number in {0, 2} else each for number, each in enumerate(items(8))]
-        assert said(context) == kept
+        stored = [HIDDEN if number in {0, 2} else each for number, each in enumerate(items(8))]
+        assert payload(context) == stored
 
     @pytest.mark.parametrize("erase", [False, True])
-    def test_a_forgotten_session_is_not_kept_again(
+    def test_a_forgotten_session_is_not_stored_again(
         self, context: Context, tmp_path: Path, *, erase: bool
     ) -> None:
         path = write(tmp_path / f"{SESSION}.jsonl", talk(4))

@@ -222,8 +222,8 @@ def test_agents_get_the_memory_that_is_chosen_here() -> None:
     config, _ = files_for("codex", environ, "perdure")
     chosen = {"PERDURE_HOME": "/srv/my memory", "MEMORY_VAULT_PATH": "/srv/vault"}
 
-    said = "PERDURE_HOME='/srv/my memory' MEMORY_VAULT_PATH=/srv/vault perdure hook stop"
-    assert said in settings.add("").text
+    content = "PERDURE_HOME='/srv/my memory' MEMORY_VAULT_PATH=/srv/vault perdure hook stop"
+    assert content in settings.add("").text
     assert json.loads(servers.add("").text)["mcpServers"]["perdure"]["env"] == chosen
     added = config.add("").text
     assert tomllib.loads(added)["mcp_servers"]["perdure"]["env"] == chosen

@@ -19,7 +19,7 @@ Break = Callable[[pytest.MonkeyPatch], None]
 SHOWN = (*(FAILED if isinstance(FAILED, tuple) else (FAILED,)), InvalidValueError, ValueError)
 
 
-def writes_it_all_anew(patch: pytest.MonkeyPatch) -> None:
+def rewrites_everything(patch: pytest.MonkeyPatch) -> None:
     added = jsonc._added
 
     def rewritten(text: str, *more: Any) -> str:  # noqa: ANN401 - as it is
@@ -40,7 +40,7 @@ def leaves_a_comma(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(jsonc, "_without_one", left)
 
 
-def leaves_what_it_made(patch: pytest.MonkeyPatch) -> None:
+def leaves_what_it_created(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(entries, "_without_empty", lambda text, _: text)
 
 
@@ -99,9 +99,9 @@ def each(text: str) -> Callable[[], None]:
 
 
 BITES: list[tuple[Break, Callable[[], None]]] = [
-    (writes_it_all_anew, in_and_out),
+    (rewrites_everything, in_and_out),
     (leaves_a_comma, in_and_out),
-    (leaves_what_it_made, in_and_out),
+    (leaves_what_it_created, in_and_out),
     (adds_each_time, in_and_out),
     (ends_lines_its_own_way, lambda: tests.check_ends_of_lines(THEIRS, 2, tests.SETTINGS)),
     (indents_its_own_way, tests.test_what_is_added_is_laid_out_as_the_rest),

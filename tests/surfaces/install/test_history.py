@@ -80,7 +80,7 @@ def test_what_was_added_since_is_indexed_later(past: Path) -> None:
     assert "at noon" in recalled("when does the ferry leave?")
 
 
-def test_nothing_is_said_of_them_if_they_are_not_wanted(past: Path) -> None:
+def test_they_are_not_mentioned_if_they_are_not_wanted(past: Path) -> None:
     assert "past session" not in perdure("install", "claude-code", "--yes", "--no-history").output
 
 

@@ -190,8 +190,8 @@ class TestEachAgent:
 
 def test_the_program_is_named_so_that_any_path_finds_it(home: Path) -> None:
     told("install", "claude-code", "--yes")
-    said = json.loads((home / ".claude.json").read_text())
-    command = said["mcpServers"]["perdure"]["command"]
+    payload = json.loads((home / ".claude.json").read_text())
+    command = payload["mcpServers"]["perdure"]["command"]
 
     assert os.access(command, os.X_OK)
     assert Path(command).is_absolute()
@@ -219,7 +219,7 @@ def test_a_folder_of_ones_own_is_heeded(home: Path, monkeypatch: pytest.MonkeyPa
     }
 
 
-def test_a_plugin_of_somebody_else_is_not_overwritten(home: Path) -> None:
+def test_a_plugin_of_another_author_is_not_overwritten(home: Path) -> None:
     path = home / ".config" / "opencode" / "plugins" / "perdure.js"
     path.parent.mkdir(parents=True)
     path.write_text("// mine")
@@ -279,7 +279,7 @@ def test_what_is_no_text_is_left_alone(home: Path) -> None:
     assert path.read_bytes() == b"\xff\xfe{}"
 
 
-def test_what_somebody_else_writes_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+def test_what_another_process_writes_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text("{}")
     found = FileContent.at(path)
@@ -296,9 +296,9 @@ def test_what_is_installed_is_what_is_called(home: Path) -> None:
     for agent in AGENTS:
         for file in files_for(agent, {"HOME": str(home)}, "perdure"):
             for hook in getattr(file, "hooks", ()):
-                said = json.dumps(hook.entry)
-                assert any(f"perdure hook {event}" in said for event in EVENTS)
-                assert agent == "claude-code" or f"--agent {agent}" in said
+                payload = json.dumps(hook.entry)
+                assert any(f"perdure hook {event}" in payload for event in EVENTS)
+                assert agent == "claude-code" or f"--agent {agent}" in payload
 
 
 def test_the_plugin_calls_what_there_is(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -329,9 +329,9 @@ def test_another_memory_is_brought_up_to_date(
 
     assert str(second) in told("install", agent, "--yes")
 
-    said = b"".join(contents(home).values()).decode()
-    assert str(first) not in said
-    assert str(second) in said
+    payload = b"".join(contents(home).values()).decode()
+    assert str(first) not in payload
+    assert str(second) in payload
     assert "nothing was changed" in perdure("install", agent, "--yes").stderr
     told("install", agent, "--uninstall", "--yes")
     assert b"perdure" not in b"".join(contents(home).values())

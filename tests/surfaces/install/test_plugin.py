@@ -15,8 +15,8 @@ from tests.docs.blocks import REPOSITORY
 
 
 def read(name: str) -> dict[str, Any]:
-    said: dict[str, Any] = json.loads((REPOSITORY / name).read_text(encoding="utf-8"))
-    return said
+    content: dict[str, Any] = json.loads((REPOSITORY / name).read_text(encoding="utf-8"))
+    return content
 
 
 @pytest.fixture

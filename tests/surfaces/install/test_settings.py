@@ -66,12 +66,12 @@ def test_the_memory_of_codex_is_switched_off_and_given_back(home: Path, text: st
 
 
 @pytest.mark.parametrize("agent", ["claude-code", "codex"])
-def test_it_stays_on_unless_somebody_says_so(home: Path, agent: str) -> None:
+def test_it_stays_on_unless_a_user_switches_it_off(home: Path, agent: str) -> None:
     told("install", agent, "--yes")
 
-    said = b"".join(contents(home).values())
-    assert b"autoMemoryEnabled" not in said
-    assert b"memories" not in said
+    payload = b"".join(contents(home).values())
+    assert b"autoMemoryEnabled" not in payload
+    assert b"memories" not in payload
 
 
 @pytest.mark.parametrize("name", ["on", "other"])
