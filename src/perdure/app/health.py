@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.metadata import PackageNotFoundError, requires, version
 from itertools import islice
 from pathlib import Path
@@ -458,24 +458,11 @@ class Health:
             yield _warn("hooks", f"{number}, the last: {lines[-1]}", fix)
 
 
-def _ok(name: str, message: str) -> Check:
-    return Check(name, Severity.OK, message)
+def _check(level: Severity, name: str, message: str, fix: str = "") -> Check:
+    return Check(name, level, f"{message}. Fix: {fix}" if fix else message)
 
 
-def _note(name: str, message: str, fix: str = "") -> Check:
-    return Check(name, Severity.NOTE, _with_fix(message, fix))
-
-
-def _warn(name: str, message: str, fix: str = "") -> Check:
-    return Check(name, Severity.WARN, _with_fix(message, fix))
-
-
-def _fail(name: str, message: str, fix: str = "") -> Check:
-    return Check(name, Severity.FAIL, _with_fix(message, fix))
-
-
-def _with_fix(message: str, fix: str) -> str:
-    return f"{message}. Fix: {fix}" if fix else message
+_ok, _note, _warn, _fail = (partial(_check, level) for level in Severity)
 
 
 # ---------------------------------------------------------------- counting
@@ -521,18 +508,15 @@ def _sizes(home: Path, history: Path, source: Path | None, *, exact: bool) -> Fa
     return sizes
 
 
-def _files(folder: str, skipped: frozenset[str]) -> Iterator[int]:
+def _files(top: str, skipped: frozenset[str]) -> Iterator[int]:
     """Yield the size of each file below a folder; links are not followed."""
-    pending = [folder]
-    while pending:
-        with suppress(OSError), os.scandir(pending.pop()) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    if entry.path not in skipped:
-                        pending.append(entry.path)
-                elif entry.is_file(follow_symlinks=False):
-                    with suppress(OSError):
-                        yield entry.stat(follow_symlinks=False).st_size
+    for folder, folders, names in os.walk(top):
+        folders[:] = [each for each in folders if os.path.join(folder, each) not in skipped]  # noqa: PTH118 - as `os.walk` has them
+        for name in names:
+            with suppress(OSError):
+                status = os.lstat(os.path.join(folder, name))  # noqa: PTH118 - as above
+                if stat.S_ISREG(status.st_mode):
+                    yield status.st_size
 
 
 def _utc(moment: datetime) -> str:

@@ -177,7 +177,8 @@ def introducer(store: Store, backend: StorageBackend, config: Config) -> Callabl
         nonlocal is_done
         if not is_done:
             with suppress(ConcurrentModificationError):  # another process was faster
-                _write_note(backend, store.id, _layout_lines(store, config))
+                lines = _layout_lines(store.layout_for(config), store.owner or config.user)
+                _write_note(backend, store.id, lines)
             open_store(store.home, backend)
             is_done = True
 
@@ -266,10 +267,9 @@ def _id_in(text: str | None) -> tuple[str, str]:
     return (min(ids), "") if ids else ("", f"{STORE_NOTE.key!a} has no valid `perdure-store`")
 
 
-def _layout_lines(store: Store, config: Config) -> str:
-    layout = store.layout_for(config)
-    owner = f"perdure-owner: {store.owner or config.user}\n" if layout == "notes" else ""
-    return f"perdure-layout: {layout}\n{owner}"
+def _layout_lines(layout: str, owner: str) -> str:
+    line = f"perdure-layout: {layout}\n"
+    return f"{line}perdure-owner: {owner}\n" if layout == "notes" else line
 
 
 def write_layout(backend: StorageBackend, layout: str, owner: str) -> None:
@@ -278,8 +278,7 @@ def write_layout(backend: StorageBackend, layout: str, owner: str) -> None:
     lines, body = frontmatter.split(text)
     for each in (_LAYOUT_LINE, _OWNER_LINE):
         lines = re.sub(rf"{each.pattern}\n?", "", lines, flags=re.MULTILINE)
-    of = f"perdure-owner: {owner}\n" if layout == "notes" else ""
-    new = frontmatter.join(f"{lines}perdure-layout: {layout}\n{of}", body)
+    new = frontmatter.join(lines + _layout_lines(layout, owner), body)
     backend.write(STORE_NOTE, new, expect=content_hash(text))
 
 
@@ -327,23 +326,19 @@ def _by_path(stores: Mapping[str, StoreRecord], identity: str, root: str) -> Sto
 
 def _is_alive(record: StoreRecord, identity: str) -> bool:
     """Whether a store is still at its recorded path, and that is another folder than this."""
-    try:
-        if Path(record.path).samefile(identity):
-            return False
-        with Path(record.path, STORE_NOTE.key).open("rb") as file:
-            found, _ = _id_in(file.read(_MOST_CHARACTERS).decode())
-    except (OSError, ValueError):
-        return False
-    return found in record.ids
+    with suppress(OSError, ValueError):
+        if not Path(record.path).samefile(identity):
+            with Path(record.path, STORE_NOTE.key).open("rb") as file:
+                return _id_in(file.read(_MOST_CHARACTERS).decode())[0] in record.ids
+    return False
 
 
 def _root(identity: str) -> str:
     """Return inode and birth, which differ if a folder is replaced; empty if it is absent."""
-    try:
+    with suppress(OSError, ValueError):
         _, inode, birth = identify(identity)
-    except (OSError, ValueError):
-        return ""
-    return f"{inode}.{birth}"
+        return f"{inode}.{birth}"
+    return ""
 
 
 def _new_id() -> str:

@@ -137,40 +137,32 @@ def plan_queue(environ: Mapping[str, str]) -> list[QueueEntry]:
     """Return the plans of all registered repositories, with the problem of each unreadable one."""
     config = load_config(environ)
     backend, device = storage_for(config), device_for(config)
-    return [
-        _queue_entry(repo, place)
-        for repo in list_repos(backend)
-        for place in _places(repo, backend, device)
-    ]
+    return [each for repo in list_repos(backend) for each in _entries(repo, backend, device)]
 
 
-def _places(repo: Repo, backend: StorageBackend, device: Device) -> list[StateDir | str | None]:
-    """Return the places of a repository's plans, each once; an error is given as text."""
-    found: dict[str, StateDir | str | None] = {}
-    for root in repo.roots:
-        if Path(root).is_dir():
-            try:
-                project = resolve_project(root, backend)
-                place = harness_state_dir(project, device)
-            except PerdureError as error:
-                found[root] = str(error)
-                continue
-            if project.slug == repo.slug:  # not if another project is there now
-                found[place.shown] = place
-    if not found:
-        locator = project_locator(backend, repo.slug)
-        elsewhere = harness_state_dir(Project(repo.slug, locator, backend, "/", ""), device)
-        found[""] = None if elsewhere.is_local else elsewhere
-    return list(found.values())
+def _entries(repo: Repo, backend: StorageBackend, device: Device) -> list[QueueEntry]:
+    """Return an entry for each place of a repository's plans."""
+    found: dict[str, QueueEntry] = {}
+    for root in filter(os.path.isdir, repo.roots):
+        try:
+            project = resolve_project(root, backend)
+            place = harness_state_dir(project, device)
+        except PerdureError as error:
+            found[root] = QueueEntry(repo, None, problem=str(error))
+            continue
+        if project.slug == repo.slug and place.shown not in found:  # else another project
+            found[place.shown] = _entry(repo, place)
+    if found:
+        return list(found.values())
+    locator = project_locator(backend, repo.slug)
+    place = harness_state_dir(Project(repo.slug, locator, backend, "/", ""), device)
+    if place.is_local:
+        return [QueueEntry(repo, None, problem="not checked out on this machine")]
+    return [_entry(repo, place)]
 
 
-def _queue_entry(repo: Repo, place: StateDir | str | None) -> QueueEntry:
-    if place is None:
-        return QueueEntry(repo, None, problem="not checked out on this machine")
-    if isinstance(place, str):
-        return QueueEntry(repo, None, problem=place)
+def _entry(repo: Repo, place: StateDir) -> QueueEntry:
     try:
-        plans = tuple(list_plans(place))
-        return QueueEntry(repo, place, plans, resolve_active_plan(place))
+        return QueueEntry(repo, place, tuple(list_plans(place)), resolve_active_plan(place))
     except PerdureError as error:
         return QueueEntry(repo, place, problem=str(error))

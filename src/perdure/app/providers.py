@@ -178,7 +178,13 @@ def _completer(settings: LanguageModelSettings, home: Path) -> "Completer":
             "Fix: set it in the environment, or correct api_key_variable in [llm] of the config."
         )
     if settings.provider in COMMAND_LINE:
-        return _command_line(settings, home)
+        from perdure.llm.adapters.command_line import ClaudeCode, Codex, Settings
+        from perdure.llm.counter import ledger_file
+
+        client = ClaudeCode if settings.provider == ClaudeCode.protocol else Codex
+        folder, limit = ledger_file(home).parent, settings.max_output_tokens
+        access = settings.environ, settings.model, settings.base_url, settings.api_key
+        return client(Settings(folder, *access, limit))
     from perdure.llm.contract import Completer
     from perdure.llm.wire import Anthropic, OpenAICompatible, Service
 
@@ -193,25 +199,8 @@ def _completer(settings: LanguageModelSettings, home: Path) -> "Completer":
         )
 
     if settings.provider == "openai":
-        limit = "max_tokens" if settings.base_url else "max_completion_tokens"
-        return OpenAICompatible(service(_OPENAI, "json_schema", limit))
+        name = "max_tokens" if settings.base_url else "max_completion_tokens"
+        return OpenAICompatible(service(_OPENAI, "json_schema", name))
     if settings.provider == "anthropic":
         return Anthropic(service(_ANTHROPIC, "tool", "max_tokens"))
     return create(Group.LLM, settings.provider, Completer, settings)  # type: ignore[type-abstract] # only for isinstance
-
-
-def _command_line(settings: LanguageModelSettings, home: Path) -> "Completer":
-    from perdure.llm.adapters.command_line import ClaudeCode, Codex, Settings
-    from perdure.llm.counter import ledger_file
-
-    client = ClaudeCode if settings.provider == ClaudeCode.protocol else Codex
-    return client(
-        Settings(
-            ledger_file(home).parent,
-            settings.environ,
-            settings.model,
-            settings.base_url,
-            settings.api_key,
-            settings.max_output_tokens,
-        )
-    )

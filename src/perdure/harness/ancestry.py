@@ -44,10 +44,6 @@ class Ancestry:
     def head(self) -> tuple[str, str]:
         return head_of(self._checkout)
 
-    @cached_property
-    def is_shallow(self) -> bool:
-        return (self._checkout.common / "shallow").exists()
-
     def tip(self, branch: str) -> str:
         """Return the commit of a branch; of a deleted one, where it was last checked out."""
         if branch not in self._tips_known:
@@ -141,8 +137,9 @@ class Ancestry:
         may_ask = commits and seconds > 0
         found = run_git((git, "rev-list", "--stdin"), seconds, stdin) if may_ask else None
         outside = set(found.split()) if found is not None else set()
+        is_shallow = (self._checkout.common / "shallow").exists()
         for each in commits if found is not None else ():
-            if each not in outside or not self.is_shallow:
+            if each not in outside or not is_shallow:
                 self._known[_key(each, head)] = each not in outside
 
     @cached_property

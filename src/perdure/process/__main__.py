@@ -11,7 +11,6 @@ from perdure.errors import PerdureError
 
 _GC_THRESHOLD = 50_000
 """Objects; Python's default is 700, and the start creates many objects that stay."""
-_STDIN = "-"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -75,7 +74,7 @@ def _offer_save_here(given: Namespace) -> tuple[str, str]:
 def _body(file: str | None) -> str:
     if file is None:
         return ""
-    if file == _STDIN:
+    if file == "-":
         return sys.stdin.buffer.read().decode(errors="replace")
     with open(file, "rb") as opened:  # noqa: PTH123 - as a shell names it
         return opened.read().decode(errors="replace")

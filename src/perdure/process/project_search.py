@@ -28,7 +28,6 @@ from perdure.sqlite import ReadOnlyFile
 
 _MOST_HITS = 50
 _ATTEMPTS = 5
-_OF_PROJECT, _REMEMBERED = "Project", "Remembered"
 
 
 def search_project(scope: NoteScope, query: str) -> tuple[str, str]:
@@ -38,8 +37,8 @@ def search_project(scope: NoteScope, query: str) -> tuple[str, str]:
     always, _ = tiers_of(notes, scope)
     tiers: list[Tier[Note | Hit]] = [
         Tier(always.heading, list(always.hits)),
-        Tier(_OF_PROJECT, [hit for hit in hits if hit.project]),
-        Tier(_REMEMBERED, [hit for hit in hits if not hit.project]),
+        Tier("Project", [hit for hit in hits if hit.project]),
+        Tier("Remembered", [hit for hit in hits if not hit.project]),
     ]
     show_note = shown_by(scope)
 
