@@ -1,4 +1,4 @@
-"""Real agents use memory: what they install, call and are told, by what their model received."""
+"""Real agents use memory: what they install, call and get, by what their model received."""
 
 import json
 import re

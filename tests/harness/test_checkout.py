@@ -492,7 +492,7 @@ def test_a_sentence_is_checked_by_what_git_had_of_its_files(root: Path) -> None:
 
 
 def test_a_sentence_without_hashes_is_never_called_fresh(root: Path) -> None:
-    edit("40", "41")(root)  # it was said of this, which is never committed
+    edit("40", "41")(root)  # the statement is about this, which is never committed
     stated = noticed(root, "See src/a.py.")
     git(root, "checkout", "-q", ".")
     save(root, "next")

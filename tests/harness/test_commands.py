@@ -34,7 +34,7 @@ def working_in_the_project(machine: Machine, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def ran(*arguments: str) -> tuple[str, str]:
-    """Run a command; return what it told, and what it mentioned. Errors are raised."""
+    """Run a command; return its stdout and stderr. Errors are raised."""
     result = CliRunner().invoke(cli, arguments, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.stdout, result.stderr

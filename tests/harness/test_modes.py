@@ -1,4 +1,4 @@
-"""Who keeps state: said by the checkout, by the machine, or by nobody; never guessed."""
+"""The mode of state: set by the checkout, by the machine, or by default; never guessed."""
 
 import dataclasses
 import os

@@ -1,4 +1,4 @@
-"""Where the state of a project is kept, and that all who ask agree on it."""
+"""Where the state of a project is stored, and that every reader and writer agrees on it."""
 
 from pathlib import Path
 

@@ -12,7 +12,7 @@ from perdure.model.values import JSON
 from tests.harness.conftest import BACKENDS, Machine, make_machine
 
 Told = tuple[str, str, dict[str, JSON]]
-"""A text, its category, and what else is said of it."""
+"""A text, its category, and other fields."""
 
 
 class Here:

@@ -1,4 +1,4 @@
-"""No call of the process seam changes anything, whatever it finds and whoever else is at work."""
+"""No call of the process seam changes anything, also while other processes write."""
 
 import ast
 import gc
@@ -308,7 +308,7 @@ WRITERS = {
     "perdure.storage.lock.mutex",
     "perdure.storage.wrappers.recorded",
 }
-"""What it takes to change anything that is kept."""
+"""The modules that can change stored texts."""
 
 ASKED = (
     ("recall-here",),

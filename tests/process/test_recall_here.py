@@ -1,4 +1,4 @@
-"""What is recalled where somebody works, on each backend."""
+"""Recall for the folder of a process, on each backend."""
 
 import inspect
 import os
@@ -426,7 +426,7 @@ def test_no_more_nodes_are_walked_than_a_caller_can_wait_for(
 
 
 class TestReasons:
-    """What is said beside an answer that is not all."""
+    """The reason beside an incomplete answer."""
 
     def test_many_changes_that_no_index_knows_of(
         self, here: Here, monkeypatch: pytest.MonkeyPatch
@@ -475,7 +475,7 @@ class TestReasons:
 
 
 def write(here: Here, uri: str, content: str, **output: str) -> None:
-    """Write a node of which no index is told yet."""
+    """Write a node that no index has yet."""
     with open_context(os.environ) as context:
         try:
             node = context.reader.read_node(uri, context.request).revised(content=content)

@@ -31,7 +31,7 @@ NEEDED = {
     "selection wrappers wrappers.read_only",
     "perdure.times": "",
 }
-"""All modules of ours that it takes to show notes that are kept ready."""
+"""All modules of ours that are needed to show indexed notes."""
 SLOW = {
     "asyncio",
     "cbor2",

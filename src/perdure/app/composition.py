@@ -48,7 +48,7 @@ class Context(Parts):
     def status(self, caller: RequestContext, *, exact: bool) -> "tuple[StatusPart, ...]":
         from perdure.app.health import Health
 
-        return tuple(Health(lambda: self.config, caller, exact=exact).parts())
+        return tuple(Health(lambda: self.config, caller, exact=exact).status())
 
     def doctor(self, caller: RequestContext) -> "Checkup":
         from perdure.app.health import check_memory

@@ -71,7 +71,7 @@ def status(
     environ: Mapping[str, str], caller: RequestContext, *, exact: bool = False
 ) -> tuple[StatusPart, ...]:
     """Return the parts of the configured memory; with `exact`, every file is counted."""
-    return tuple(Health(lambda: load_config(environ), caller, exact=exact).parts())
+    return tuple(Health(lambda: load_config(environ), caller, exact=exact).status())
 
 
 def doctor(environ: Mapping[str, str], requires: Iterable[str] = ()) -> Checkup:
@@ -102,7 +102,7 @@ class Health:
         self._request = request
         self._exact = exact
 
-    def parts(self) -> Iterator[StatusPart]:
+    def status(self) -> Iterator[StatusPart]:
         """Yield each part; with an invalid config, only that one."""
         self._request.demand_governing("see its status")
         config, storage = self.part("config"), self.part("storage")
@@ -314,9 +314,9 @@ class Health:
             return _fail("home", f"{home} can't be written", fix)
         if found.st_mode & _OTHERS_MAY_WRITE:
             return _warn("home", f"others may write to {home}", fix)
-        others_may_read = bool(found.st_mode & _OTHERS_MAY_READ)
+        is_private = not found.st_mode & _OTHERS_MAY_READ
         what = f"others may look into {home}"
-        return _note("home", what, fix) if others_may_read else _ok("home", str(home))
+        return _ok("home", str(home)) if is_private else _note("home", what, fix)
 
     def _check_writing(self) -> Check:
         try:
@@ -453,9 +453,8 @@ class Health:
         except OSError:
             return
         if lines:
-            number = f"{len(lines)} error{'s' if len(lines) > 1 else ''}"
-            fix = f"see {str(log)!a}, then remove it."
-            yield _warn("hooks", f"{number}, the last: {lines[-1]}", fix)
+            number = f"{len(lines)} error{'s' if len(lines) > 1 else ''}, the last: {lines[-1]}"
+            yield _warn("hooks", number, f"see {str(log)!a}, then remove it.")
 
 
 def _check(level: Severity, name: str, message: str, fix: str = "") -> Check:

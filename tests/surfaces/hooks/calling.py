@@ -16,7 +16,7 @@ SESSION = "3f0c"
 
 
 SWITCHES = ("CI", "CLAUDE_CODE_ENTRYPOINT")
-"""Variables of whoever runs the tests that would switch contributing off."""
+"""Variables in the environment of the tests that would switch contributing off."""
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
@@ -31,7 +31,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 def start(
     home: Path, *words: str, payload: bytes | None = None, environ: Mapping[str, str] | None = None
 ) -> subprocess.Popen[bytes]:
-    """Start a hook; what is said to it is there at once, or else to be written."""
+    """Start a hook; its input is written at once, or by the caller."""
     with TemporaryFile() as given:
         given.write(payload or b"")
         given.seek(0)
@@ -63,7 +63,7 @@ def heard(
     payload: Mapping[str, object],
     environ: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Return what a hook told the agent; nothing is an empty object."""
+    """Return the answer of a hook; an empty object for none."""
     code, printed, complained = call(
         home, *words, "--seconds", "60", payload=payload, environ=environ
     )
@@ -112,7 +112,7 @@ def waiting(home: Path) -> int:
 
 
 def stored(home: Path) -> Iterator[tuple[str, str]]:
-    """Yield the sessions that memory has, each with what was said."""
+    """Yield the stored sessions, each with its text."""
     with perdure.open(home=home / ".perdure") as memory:
         nodes, request = memory._parts.nodes, memory.caller
         for uri in nodes.list_children(f"ctx://{request.account_id}/sessions", request):

@@ -1,4 +1,4 @@
-"""Memory does not eat itself: what a hook or a tool of ours emitted is never kept as said."""
+"""Memory does not eat itself: what a hook or a tool of ours emitted is never stored as stated."""
 
 import html
 import json
@@ -25,7 +25,7 @@ from tests.engine.importing import samples
 from tests.engine.importing.samples import as_json, as_lines, code_line, codex_line, codex_message
 
 ECHO = "zebra"
-"""A word of every memory here; what is kept as said must not have it."""
+"""A word of every memory here; what is stored as a statement must not have it."""
 REMEMBERED = {
     "preference": f'Prefers a {ECHO} over a horse.\n\n- {ECHO}: `always` "quoted" <b>{ECHO}</b>',
     "entity": f"The {ECHO} database is at port 5433, and {ECHO} is its user.",
@@ -175,7 +175,7 @@ DROPPED = (
     *("Claude Code, reminder", "Claude Code, result"),
     *("Codex, developer", "Codex, system", "Gemini CLI, info"),
 )
-"""What of a transcript is kept in no case."""
+"""What of a transcript is never stored."""
 
 
 def quoted(text: str) -> str:
@@ -201,7 +201,7 @@ def stored(wrapper: str, text: str) -> list[tuple[str, str]]:
 
 
 def echo_in(wrapper: str, text: str) -> list[tuple[str, str]]:
-    """Return the messages that would be kept, and have something of what was emitted."""
+    """Return the messages that would be stored and contain something of what was emitted."""
     return [each for each in stored(wrapper, text) if ECHO in each[1]]
 
 

@@ -1,4 +1,4 @@
-"""Sessions are lost or kept twice by whoever keeps them in another way; the tests see that."""
+"""Faulty captures lose sessions or store them twice; the tests detect that."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

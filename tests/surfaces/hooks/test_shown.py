@@ -1,4 +1,4 @@
-"""What hooks leave behind: what the agent got, how they ran, and whether sessions are kept."""
+"""What hooks record: what the agent got, how they ran, and whether sessions are captured."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Subagents get the project's rules and nothing else, and what they are asked is not kept."""
+"""Subagents get the project's rules and nothing else, and their prompts are not stored."""
 
 import json
 import os

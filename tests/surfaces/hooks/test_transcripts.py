@@ -332,7 +332,7 @@ def test_many_short_messages_are_stored(context: Context) -> None:
 
 
 def test_ten_sessions_of_five_projects_at_once_are_all_stored(tmp_path: Path) -> None:
-    """Each ends twice, the second time with more said."""
+    """Each ends twice, the second time with more messages."""
     paths = [tmp_path / f"{at:04d}.jsonl" for at in range(10)]
     for count in (2, 4):
         started = []

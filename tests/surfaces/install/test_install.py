@@ -1,4 +1,4 @@
-"""`perdure install`: agents are told of memory, and it is taken back."""
+"""`perdure install`: entries in the config files of agents, and their removal."""
 
 import json
 import os
@@ -57,7 +57,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def write(home: Path, agent: str) -> dict[Path, bytes]:
-    """Write the config of an agent as somebody has it; return what its files have."""
+    """Write the config of an agent as a user may have it; return the contents of its files."""
     for name, text in FILES[agent].items():
         path = home / name
         path.parent.mkdir(parents=True, exist_ok=True)
