@@ -105,7 +105,7 @@ def resolve_active_plan(place: StateDir, name: str | None = None) -> Plan:
     try:
         plan = named_plan(marked)
     except PlanNameError as error:
-        raise _wrong(marker, f"{marked[:80]!a}, which is not a valid name") from error
+        raise _wrong(marker, f"{marked[:80]!a}, which is not a valid name of a plan") from error
     if read_plan(place, plan) is None:
         raise _wrong(marker, f"{marked!a}, but there is no {plan.plan_file} in {place.shown!a}")
     return plan
