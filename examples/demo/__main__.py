@@ -29,7 +29,7 @@ from perdure.errors import ConfigError, PerdureError
 from perdure.index.models.installed import find
 from perdure.surfaces import out
 from perdure.surfaces.cli import cli
-from perdure.surfaces.lazy import INTERRUPTED, PIPE_CLOSED, forget_output
+from perdure.surfaces.cli.group import INTERRUPTED, PIPE_CLOSED, discard_output
 
 
 class Step(NamedTuple):
@@ -83,7 +83,7 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        forget_output()
+        discard_output()
         sys.exit(PIPE_CLOSED)
     except (NotShownError, OSError) as error:
         sys.exit(f"demo: {error}")

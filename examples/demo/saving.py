@@ -8,7 +8,7 @@ from examples.demo.stage import MEMORIES, SESSIONS, Stage
 from examples.demo.talks import Talk, talks
 from perdure.app import open_context
 from perdure.engine.memory import Memory
-from perdure.surfaces.telling import counted
+from perdure.surfaces.out import counted
 
 CHATTER = "2026-01-19-monday-chatter"
 """A conversation with nothing to remember in it."""

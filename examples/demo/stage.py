@@ -12,7 +12,7 @@ from typing import Any
 
 from examples.demo.talks import OWNER
 from perdure.errors import PerdureError
-from perdure.surfaces.telling import counted, cut_to, wrapped
+from perdure.surfaces.out import counted, cut_to, wrapped
 
 Say = Callable[[str], object]
 

@@ -28,7 +28,7 @@ def _section(name: str, tool: Tool) -> Iterator[str]:
     kind = "Destroys" if tool.destroys else "Writes" if tool.writes else "Reads only"
     yield f"### `{name}`"
     yield ""
-    yield tool.says
+    yield tool.description
     yield ""
     yield f"{kind}."
     yield ""

@@ -17,7 +17,7 @@ from examples.demo.proving import show_rebuilding
 from examples.demo.saving import show_saving
 from examples.demo.stage import NotShownError, Stage
 from perdure.surfaces.cli import cli
-from perdure.surfaces.lazy import INTERRUPTED
+from perdure.surfaces.cli.group import INTERRUPTED
 from tests.index.minilm_cache import installed_model
 from tests.surfaces.processes import PERDURE
 

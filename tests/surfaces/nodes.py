@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from perdure.app import open_context
 from perdure.errors import PerdureError
 from perdure.surfaces.cli import cli
-from perdure.surfaces.telling import message_of
+from perdure.surfaces.out import message_of
 
 MEMORIES = "ctx://local/users/ana/memories"
 TABS = f"{MEMORIES}/preference/indentation"

@@ -18,7 +18,7 @@ from perdure.errors import (
     NodeExistsError,
     UnreadableSourceError,
 )
-from perdure.surfaces.telling import message_of
+from perdure.surfaces.out import message_of
 from tests.support.validate.tokens import token
 from tests.surfaces.nodes import MEMORIES, lines, one, perdure, position, refusal, told
 from tests.surfaces.terminals import PERDURE, at_a_terminal, environment

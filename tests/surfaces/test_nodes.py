@@ -18,8 +18,8 @@ from perdure.errors import (
 )
 from perdure.model import ContextNode
 from perdure.surfaces.cli import cli
+from perdure.surfaces.cli.group import LazyGroup
 from perdure.surfaces.cli.history import history_command as history
-from perdure.surfaces.lazy import Commands
 from tests.support.validate.tokens import token
 from tests.surfaces.nodes import MEMORIES, TABS, lines, one, perdure, position, refusal, told
 
@@ -430,11 +430,11 @@ class TestHostile:
 # ---------------------------------------------------------------- help
 @pytest.mark.parametrize(("group", "words"), [(cli, ()), (history, ("history",))])
 def test_the_list_of_commands_says_what_the_commands_say(
-    group: Commands, words: tuple[str, ...]
+    group: LazyGroup, words: tuple[str, ...]
 ) -> None:
     for part in group.sections.values():
         for name, later in part.items():
-            assert later.told in " ".join(told(*words, name, "--help").split())
+            assert later.help in " ".join(told(*words, name, "--help").split())
 
 
 def test_what_a_program_wrote_is_read_by_the_command(memory: Path) -> None:

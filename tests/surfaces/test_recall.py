@@ -10,7 +10,7 @@ import pytest
 from perdure.app import open_context
 from perdure.engine.recall.packing import tokens_in
 from perdure.model import RelationEdge
-from perdure.surfaces.telling import width_of, wrapped
+from perdure.surfaces.out import width_of, wrapped
 from tests.index.endpoints import says, serving
 from tests.surfaces.nodes import MEMORIES, TABS, objects, one, perdure, position, told
 from tests.surfaces.terminals import at_a_terminal

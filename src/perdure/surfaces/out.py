@@ -1,15 +1,231 @@
 """What is printed: answers on stdout, for people or as JSON; all else on stderr."""
 
 import json as encoding
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from enum import Enum
 from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+from unicodedata import combining, east_asian_width
 
 import click
 
-from perdure.surfaces.telling import animated, coloured, padded_to, readable, width_of
+from perdure.errors import PerdureError
+
+if TYPE_CHECKING:
+    from perdure.model import ContextNode, RelationEdge
+
+_UNITS = ("kB", "MB", "GB", "TB")
+_THOUSAND = 1000
+_OPTIONS = {"replace_learned": "replace", "role": "as_role", "session_id": "session"}
+"""Arguments of verbs whose option has another name."""
+
+
+def readable(text: str) -> str:
+    """Return a text as it is or, if it is printed on a terminal, so that it does nothing to it."""
+    if not sys.stdout.isatty():
+        return text
+    from perdure.model.values import visible
+
+    return visible(text)
+
+
+def message_of(error: PerdureError) -> str:
+    """Return the message of an error, with its options as the command line spells them."""
+
+    def spelled(name: str, value: object) -> str:
+        option = f"--{_OPTIONS.get(name, name).replace('_', '-')}"
+        return option if value is True else f"{option} {value}"
+
+    return error.message(spelled).replace(", or pass --", ", or add --")
+
+
+# ---------------------------------------------------------------- tables
+
+
+def padded_to(width: int, text: str) -> str:
+    return text + " " * (width - width_of(text))
+
+
+def width_of(text: str) -> int:
+    if text.isascii():
+        return len(text)
+    return sum(0 if combining(c) else 1 + (east_asian_width(c) in "WF") for c in text)
+
+
+def cut_to(width: int, text: str) -> str:
+    if width_of(text) <= width:
+        return text
+    while text and width_of(text) >= width:
+        text = text[:-1]
+    return f"{text.rstrip()}…"
+
+
+def wrapped(width: int, text: str) -> Iterator[str]:
+    """Yield a text in lines that are no wider; it is broken at spaces, where there are some."""
+    line = ""
+    for word in text.split():
+        if line and width_of(line) + 1 + width_of(word) > width:
+            yield line
+            line = ""
+        line = f"{line} {word}" if line else word
+        while width_of(line) > width:
+            most = len(line)
+            while width_of(line[:most]) > width:
+                most -= 1
+            yield line[:most]
+            line = line[most:]
+    if line:
+        yield line
+
+
+def shown(text: str) -> str:
+    """Return the text in one line that does nothing to a terminal."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text) or "-"
+
+
+def shown_words(text: str) -> str:
+    """Return remembered words in one line that does nothing to a terminal or its reader."""
+    from perdure import presentable
+
+    return shown(" ".join(presentable(text).split()))
+
+
+# ---------------------------------------------------------------- terminals
+def coloured() -> bool:
+    """Whether whoever reads the answer sees colours, and wants them."""
+    return sys.stdout.isatty() and _is_lively()
+
+
+def animated() -> bool:
+    """Whether somebody looks at stderr who sees a bar that moves."""
+    return sys.stderr.isatty() and _is_lively()
+
+
+def _is_lively() -> bool:
+    """Whether a terminal may be sent more than text."""
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def styled(text: str, **style: bool | str) -> str:
+    return click.style(text, **style) if coloured() else text  # type: ignore[arg-type] # click's own names
+
+
+# ---------------------------------------------------------------- values
+def local_time(moment: int | datetime) -> str:
+    """Return a time, or milliseconds since the epoch, in the zone of this machine."""
+    local = datetime.fromtimestamp(_milliseconds(moment) // _THOUSAND, UTC).astimezone()
+    return local.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def local_date(moment: int | datetime) -> str:
+    return local_time(moment)[:10]
+
+
+def utc_time(moment: int | datetime) -> str:
+    """Return a time, or milliseconds since the epoch, as JSON has it."""
+    seconds, rest = divmod(_milliseconds(moment), _THOUSAND)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:03d}Z"
+
+
+def _milliseconds(moment: int | datetime) -> int:
+    return moment if isinstance(moment, int) else int(moment.timestamp() * _THOUSAND)
+
+
+def counted(number: int, noun: str) -> str:
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number} {noun[:-1]}ies" if noun.endswith("y") else f"{number} {noun}s"
+
+
+def sized(size: int) -> str:
+    if size < _THOUSAND:
+        return counted(size, "byte")
+    amount = float(size)
+    for unit in _UNITS:
+        amount /= _THOUSAND
+        if amount < _THOUSAND or unit == _UNITS[-1]:
+            return f"{amount:.1f} {unit}"
+    raise AssertionError
+
+
+def gist(node: "ContextNode") -> str:
+    """Return what a node is about, in one line: its title, its abstract, else how it begins."""
+    title, abstract = node.title, _first_line(node.abstract)
+    begins = abstract or _first_line(node.content)
+    if begins.startswith(title.removesuffix("…")):
+        return begins
+    return f"{title}: {abstract}" if abstract else title
+
+
+def _first_line(text: str) -> str:
+    return next((" ".join(line.split()) for line in text.splitlines() if line.strip()), "")
+
+
+def picked(value: object, names: str) -> dict[str, object]:
+    """Return the named attributes of a value, as JSON has them.
+
+    `new=old` gives an attribute another name; of `name?`, an empty value is null.
+    """
+    found: dict[str, object] = {}
+    for each in names.split():
+        name, _, attribute = each.rstrip("?").partition("=")
+        said = plain(getattr(value, attribute or name))
+        found[name] = (said or None) if each.endswith("?") else said
+    return found
+
+
+def plain(value: object) -> object:
+    from perdure import CID
+
+    match value:
+        case datetime():
+            return utc_time(value) if value.timestamp() else None  # a note may name no time
+        case Enum():
+            return value.value
+        case CID() | Path() | bytes():
+            return value.hex() if isinstance(value, bytes) else str(value)
+        case Sequence() if not isinstance(value, str):
+            return list(map(plain, value))
+        case Mapping():
+            return {key: plain(each) for key, each in value.items()}
+    return value
+
+
+def node_json(node: "ContextNode") -> dict[str, object]:
+    """Return what JSON says of a node, but for its texts and edges."""
+    known = "uri title abstract status version created_at updated_at problems"
+    return picked(node, f"{known} project?")
+
+
+def full_node_json(node: "ContextNode") -> dict[str, object]:
+    from perdure import CID
+
+    return {
+        **node_json(node),
+        **picked(node, "type=context_type category? owner_space overview content"),
+        "cid": str(CID.of(node.content.encode())),
+        "frontmatter": node.frontmatter,
+        "metadata": plain(node.metadata),
+    }
+
+
+def edge_json(edge: "RelationEdge") -> dict[str, object]:
+    return picked(edge, "from_uri to_uri type=relation_type weight reason created_at")
+
+
+def edges_json(edges: "Iterable[RelationEdge]") -> list[dict[str, object]]:
+    return [edge_json(edge) for edge in edges]
+
+
+def version_line(uri: str, version: int) -> str:
+    return f"{shown(uri)} version {version}"
+
 
 Json = Mapping[str, object]
 
@@ -19,28 +235,28 @@ _SECONDS_PER_LINE = 10.0
 _COLOURS = {"@": "cyan", "+": "green", "-": "red"}
 
 
-def tell(text: str) -> None:
+def write(text: str) -> None:
     """Print exactly this."""
     click.echo(text.encode(errors="backslashreplace"), nl=False)
 
 
 def text(text: str) -> None:
     """Print a text: on a terminal what can be read of it, elsewhere every byte."""
-    tell(readable(text))
+    write(readable(text))
 
 
 def line(line: str) -> None:
-    tell(f"{line}\n")
+    write(f"{line}\n")
 
 
 def json(*objects: Json) -> None:
     """Print each on a line of its own."""
-    tell("".join(f"{encoding.dumps(each)}\n" for each in objects))
+    write("".join(f"{encoding.dumps(each)}\n" for each in objects))
 
 
-def answer(told: Json, line: str, *, as_json: bool) -> None:
+def answer(payload: Json, line: str, *, as_json: bool) -> None:
     """Print an answer as JSON, or as a line for people."""
-    tell(f"{encoding.dumps(told) if as_json else line}\n")
+    write(f"{encoding.dumps(payload) if as_json else line}\n")
 
 
 def mention(line: str) -> None:
@@ -89,7 +305,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> bool:
         for place, width in enumerate(widths):
             longest = max(width_of(row[place]) for row in some)
             widths[place] = max(width, min(longest, _WIDEST))
-        tell("".join(f"{_line(row, widths)}\n" for row in (*above, *some)))
+        write("".join(f"{_line(row, widths)}\n" for row in (*above, *some)))
         above = []
     return not above
 
@@ -102,11 +318,11 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
 def diff(changed: str) -> None:
     """Print the unified diff of one text, on a terminal in colours."""
     if not coloured():
-        tell(readable(changed))
+        write(readable(changed))
         return
     old, new, *rest = readable(changed).removesuffix("\n").split("\n")
     heads = [click.style(line, bold=True) for line in (old, new)]
-    tell("".join(f"{line}\n" for line in (*heads, *map(_coloured_line, rest))))
+    write("".join(f"{line}\n" for line in (*heads, *map(_coloured_line, rest))))
 
 
 def _coloured_line(line: str) -> str:

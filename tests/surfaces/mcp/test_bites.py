@@ -47,7 +47,7 @@ def writes_when_it_reads(patch: pytest.MonkeyPatch) -> None:
 
 
 def says_nothing_of_tools(patch: pytest.MonkeyPatch) -> None:
-    recall = replace(schema.TOOLS["recall"], says="A tool.")
+    recall = replace(schema.TOOLS["recall"], description="A tool.")
     patch.setattr(schema, "TOOLS", {**schema.TOOLS, "recall": recall})
 
 

@@ -8,19 +8,19 @@ import click
 
 from perdure.errors import PerdureError
 from perdure.surfaces import out
-from perdure.surfaces.lazy import HIDDEN, INTERRUPTED, Commands, Later
-from perdure.surfaces.telling import message_of, shown
+from perdure.surfaces.cli.group import HIDDEN, INTERRUPTED, LazyCommand, LazyGroup
+from perdure.surfaces.out import message_of, shown
 
 _HERE = "perdure.surfaces"
 _LINE_BREAK = r"\s*\n\s*"
 
 
-def _command(name: str, told: str) -> Later:
-    return Later(f"{_HERE}.cli.{name}:{name}_command", told)
+def _command(name: str, told: str) -> LazyCommand:
+    return LazyCommand(f"{_HERE}.cli.{name}:{name}_command", told)
 
 
-def _tenants(name: str, told: str) -> Later:
-    return Later(f"{_HERE}.cli.tenants:{name}_command", told)
+def _tenants(name: str, told: str) -> LazyCommand:
+    return LazyCommand(f"{_HERE}.cli.tenants:{name}_command", told)
 
 
 SECTIONS = {
@@ -45,7 +45,7 @@ SECTIONS = {
         "rewind": _command("rewind", "Let all memories be what they were."),
         "forget": _command("forget", "Put away what nobody is to find; or erase it."),
         "relate": _command("relate", "Relate a node to another, or list its relations."),
-        "import": Later(
+        "import": LazyCommand(
             f"{_HERE}.cli.import_:import_command",
             "Take in what other programs remember, or a memory that was exported.",
         ),
@@ -110,7 +110,7 @@ SECTIONS = {
 
 
 @click.group(
-    cls=Commands, sections=SECTIONS, context_settings={"help_option_names": ["-h", "--help"]}
+    cls=LazyGroup, sections=SECTIONS, context_settings={"help_option_names": ["-h", "--help"]}
 )
 @click.version_option(package_name="perdure")
 def cli() -> None:

@@ -9,7 +9,7 @@ from perdure.agents.instruction_files import instruction_files
 from perdure.harness.projects import commit_time
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import Moment, parse_moment, with_project_memory
-from perdure.surfaces.telling import picked
+from perdure.surfaces.out import picked
 
 
 @click.command("briefing")

@@ -22,9 +22,9 @@ from perdure.errors import AccessDeniedError, InvalidUriError, InvalidValueError
 from perdure.model import Uri
 from perdure.model.values import shown as briefly
 from perdure.surfaces import out
+from perdure.surfaces.cli.group import INTERRUPTED
 from perdure.surfaces.cli.options import STDIN, mention_number_masked, with_project_memory
-from perdure.surfaces.lazy import INTERRUPTED
-from perdure.surfaces.telling import counted, picked, shown, shown_words
+from perdure.surfaces.out import counted, picked, shown, shown_words
 
 _FAILED = "what was said is kept. Fix: mend what stands in the way, then commit it --again."
 _MOST_FAULTS = 20

@@ -73,4 +73,4 @@ def completion_command(shell: str) -> None:
     if completion is None:
         raise click.UsageError(f"{shell} is not known. Fix: use one of {', '.join(SHELLS)}.")
     script = completion(click.Command(_PROGRAM), {}, _PROGRAM, _VARIABLE)
-    out.tell(script.source_template % script.source_vars())
+    out.write(script.source_template % script.source_vars())

@@ -5,7 +5,7 @@ import click
 from perdure import Conflict, Memory
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, with_memory
-from perdure.surfaces.telling import counted, picked, shown
+from perdure.surfaces.out import counted, picked, shown
 
 
 @click.group("conflicts")

@@ -9,7 +9,7 @@ from perdure import Cost
 from perdure.app.llm import costs_here
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json, parse_time
-from perdure.surfaces.telling import counted, picked, shown
+from perdure.surfaces.out import counted, picked, shown
 from perdure.times import first
 
 _ALL = "all"

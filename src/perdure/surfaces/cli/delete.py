@@ -9,7 +9,7 @@ from perdure.surfaces.cli.options import (
     with_reason,
     without_asking,
 )
-from perdure.surfaces.telling import gist, shown
+from perdure.surfaces.out import gist, shown
 
 
 @node_command("delete")

@@ -11,7 +11,7 @@ from perdure.app.condition import CAPABILITIES, check_up
 from perdure.dataclass import asdict
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import as_json
-from perdure.surfaces.telling import shown, styled
+from perdure.surfaces.out import shown, styled
 
 _SHOWN = {Severity.WARN, Severity.FAIL}
 _WIDEST_EVENT = 18

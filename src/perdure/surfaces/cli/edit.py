@@ -5,9 +5,9 @@ import click
 from perdure import Memory
 from perdure.surfaces import out
 from perdure.surfaces.cli.completion import node_command
-from perdure.surfaces.cli.editor import edited, find_editor
+from perdure.surfaces.cli.editor import editing, find_editor
 from perdure.surfaces.cli.options import with_memory, with_reason
-from perdure.surfaces.telling import version_line
+from perdure.surfaces.out import version_line
 
 
 @node_command("edit")
@@ -22,7 +22,7 @@ def edit_command(memory: Memory, node: str, reason: str, *, as_is: bool, as_json
     it, nothing is written, and your text is kept in a file.
     """
     editor = find_editor("pipe the text into `perdure write NODE --version N`")
-    with edited(editor, memory.uri(node).rpartition("/")[2]) as change:
+    with editing(editor, memory.uri(node).rpartition("/")[2]) as change:
         done = memory.edit(node, change, reason=reason, as_is=as_is)
     out.answer(
         {"uri": done.uri, "version": done.version, "written": done.written},

@@ -15,10 +15,10 @@ from perdure.errors import (
     NotTextError,
     PerdureError,
 )
-from perdure.surfaces.telling import message_of
+from perdure.surfaces.out import message_of
 
 
-def find_editor(otherwise: str) -> list[str]:
+def find_editor(alternative: str) -> list[str]:
     """Return the command that VISUAL or EDITOR name; `otherwise` says what can be done without."""
     said = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
     try:
@@ -29,13 +29,13 @@ def find_editor(otherwise: str) -> list[str]:
         ) from None
     if not words:
         raise InvalidValueError(
-            f"no editor is set. Fix: set EDITOR, as in EDITOR=nano; or {otherwise}."
+            f"no editor is set. Fix: set EDITOR, as in EDITOR=nano; or {alternative}."
         )
     return words
 
 
 @contextmanager
-def edited(editor: list[str], name: str) -> Iterator[Callable[[str], str]]:
+def editing(editor: list[str], name: str) -> Iterator[Callable[[str], str]]:
     """Yield a function that lets the user edit a text, and returns it.
 
     If an error follows, the edited text is kept in a file, and the error names it.

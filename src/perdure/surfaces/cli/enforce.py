@@ -6,7 +6,7 @@ from perdure import Enforced, Memory
 from perdure.surfaces import out
 from perdure.surfaces.cli.completion import node_command
 from perdure.surfaces.cli.options import with_project_memory
-from perdure.surfaces.telling import picked, shown_words
+from perdure.surfaces.out import picked, shown_words
 
 
 @node_command("enforce")

@@ -7,7 +7,7 @@ import click
 
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import Caller, as_json, caller_in, caller_options, opened
-from perdure.surfaces.telling import counted, picked, shown, sized
+from perdure.surfaces.out import counted, picked, shown, sized
 
 
 @click.command("export")

@@ -11,9 +11,9 @@ from perdure.dataclass import asdict
 from perdure.errors import ProofError
 from perdure.model.values import JSON
 from perdure.surfaces import out
-from perdure.surfaces.cli.files import read_signed, writing
 from perdure.surfaces.cli.options import NAMES, ask_first, with_memory, without_asking
-from perdure.surfaces.telling import counted, picked, shown, sized
+from perdure.surfaces.cli.signed_file import new_file, read_signed_file
+from perdure.surfaces.out import counted, picked, shown, sized
 
 _LONGEST = 1 << 28
 _MOST = 10
@@ -109,7 +109,7 @@ def _erase(memory: Memory, node: str, options: Options, *, as_json: bool) -> Non
     if not options["yes"]:
         ask_first("\n".join(planned(plan)), "nothing was erased")
     path = options["receipt"]
-    with nullcontext() if path is None else writing(path, force=False) as copy:
+    with nullcontext() if path is None else new_file(path, force=False) as copy:
         done = memory.forget(node, erase=True, reason=options["reason"])
         if copy is not None and done.erased is not None:
             copy.write(done.erased.receipt.to_text().encode())
@@ -141,14 +141,14 @@ def _tell_erased(done: Forgotten, options: Options, *, as_json: bool) -> None:
         hidden = asdict(done.hidden)
         out.json({"erased": erased_json(erased), "plan": plan, "hidden": hidden})
         return
-    for line in told_of(erased):
+    for line in erasure_lines(erased):
         out.line(line)
     _tell_hidden(done, dry_run=False)
     out.line(f"receipt {shown(options['receipt'] or str(erased.path))}")
 
 
 def _verify(memory: Memory, path: str, key: str | None, *, as_json: bool) -> None:
-    said, found = memory.verify_receipt(read_signed(path, "receipt", _LONGEST), key)
+    said, found = memory.verify_receipt(read_signed_file(path, "receipt", _LONGEST), key)
     if as_json:
         out.json({"signed": True, "said": said, "differences": list(found)})
     else:
@@ -210,7 +210,7 @@ def moved(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
         yield f"stays: what was at {shown(old)} and lives at {shown(new)} now"
 
 
-def told_of(erased: Erased) -> Iterator[str]:
+def erasure_lines(erased: Erased) -> Iterator[str]:
     """Yield what was erased, then who still has what was not."""
     uris = ", ".join(map(shown, erased.uris))
     what = f"{counted(erased.versions, 'version')}, {counted(len(erased.contents), 'content')}"

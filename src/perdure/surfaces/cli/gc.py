@@ -10,7 +10,7 @@ from perdure.app import open_log
 from perdure.errors import AccessRefusedError
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import Moment, as_json, parse_moment
-from perdure.surfaces.telling import counted, local_time, sized
+from perdure.surfaces.out import counted, local_time, sized
 
 
 @click.command("gc")

@@ -2,7 +2,7 @@
 
 import click
 
-from perdure.surfaces.lazy import Commands, Later
+from perdure.surfaces.cli.group import LazyCommand, LazyGroup
 
 _COMMANDS = {
     "log": ("texts", "Show what happened, or the versions of KEY."),
@@ -16,13 +16,13 @@ _COMMANDS = {
 }
 _SECTIONS = {
     "Commands": {
-        name: Later(f"{__package__}.{module}:{name}_command", told)
+        name: LazyCommand(f"{__package__}.{module}:{name}_command", told)
         for name, (module, told) in _COMMANDS.items()
     }
 }
 
 
-@click.group("history", cls=Commands, sections=_SECTIONS)
+@click.group("history", cls=LazyGroup, sections=_SECTIONS)
 def history_command() -> None:
     """See, compare, restore and prove every version of every text.
 

@@ -22,7 +22,7 @@ from perdure.surfaces.cli.options import (
     project_in,
     project_option,
 )
-from perdure.surfaces.telling import counted, picked, shown
+from perdure.surfaces.out import counted, picked, shown
 
 _EXPORT = "perdure"
 """The format of a memory that was exported; it is taken in whole, and not item by item."""

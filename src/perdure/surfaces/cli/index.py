@@ -7,7 +7,7 @@ from perdure.dataclass import asdict
 from perdure.errors import DamageError
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import with_memory
-from perdure.surfaces.telling import counted, picked, shown, sized
+from perdure.surfaces.out import counted, picked, shown, sized
 
 _MOST_NAMED = 3
 

@@ -8,7 +8,7 @@ from perdure.app.setup import Begun, backends, begin
 from perdure.app.setup import find_vault as obsidian_vault
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import as_json, index_first
-from perdure.surfaces.telling import animated, picked, shown
+from perdure.surfaces.out import animated, picked, shown
 
 _MANY = 200
 NEXT = (

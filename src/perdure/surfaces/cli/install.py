@@ -9,7 +9,7 @@ from perdure.agents.entries import AGENTS, BUILTIN_MEMORY, STATUS_LINE
 from perdure.agents.install import Installation, is_open_choice, plan_installation
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import ask_first
-from perdure.surfaces.telling import counted, shown
+from perdure.surfaces.out import counted, shown
 
 _HINTS = {
     "claude-code": "start Claude Code again; `/hooks` and `/mcp` show it",

@@ -6,7 +6,7 @@ from perdure import Memory, Problem
 from perdure.surfaces import out
 from perdure.surfaces.cli.completion import folder_names
 from perdure.surfaces.cli.options import NAMES, OBJECT_PER_LINE, with_memory
-from perdure.surfaces.telling import counted, picked, shown, styled
+from perdure.surfaces.out import counted, picked, shown, styled
 
 _FIELDS = "file line? code error=is_error what fix uri?"
 

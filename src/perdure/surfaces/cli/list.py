@@ -11,15 +11,15 @@ from perdure.app.projects import identity_named
 from perdure.surfaces import out
 from perdure.surfaces.cli.completion import folder_names
 from perdure.surfaces.cli.options import NAMES, OBJECT_PER_LINE, Moment, at_moment, with_memory
-from perdure.surfaces.telling import (
+from perdure.surfaces.out import (
     counted,
     cut_to,
     gist,
     local_date,
+    node_json,
     picked,
     shown,
     sized,
-    told_node,
     width_of,
 )
 
@@ -134,6 +134,6 @@ def entry_json(entry: Entry) -> dict[str, object]:
             "problems": [entry.problem] if entry.problem else [],
         }
         if entry.node is None
-        else told_node(entry.node)
+        else node_json(entry.node)
     )
     return {"kind": "folder" if entry.is_folder else "node", **node, "nodes": entry.nodes}

@@ -8,7 +8,7 @@ import click
 from perdure.dataclass import replace
 from perdure.model import Role
 from perdure.surfaces.cli.options import caller_in, caller_options
-from perdure.surfaces.mcp.server import Opened, Server
+from perdure.surfaces.mcp.server import Server, ToolSet
 
 
 @click.command("mcp")
@@ -25,7 +25,7 @@ def mcp_command(as_role: str | None, **options: str | None) -> None:
         caller = replace(caller, role=Role.MEMBER)
     with ExitStack() as stack:
 
-        def opened() -> Opened:
+        def opened() -> ToolSet:
             from perdure.surfaces.mcp.tools import Tools
 
             return stack.enter_context(Tools(os.environ, caller))

@@ -12,7 +12,7 @@ from perdure.app.setup import Target, backends, open_migrating, roll_back, switc
 from perdure.dataclass import asdict
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import as_json, ask_first, without_asking
-from perdure.surfaces.telling import counted, shown, sized
+from perdure.surfaces.out import counted, shown, sized
 
 _MOST = 10
 

@@ -9,7 +9,7 @@ import click
 from perdure.app.embedding import find_model, install_model
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json
-from perdure.surfaces.telling import picked, shown, sized
+from perdure.surfaces.out import picked, shown, sized
 
 _SHORT = 12
 """Letters of a digest that people are shown."""

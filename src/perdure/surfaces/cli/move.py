@@ -6,7 +6,7 @@ from perdure import Memory
 from perdure.surfaces import out
 from perdure.surfaces.cli.completion import node_command, node_names
 from perdure.surfaces.cli.options import with_memory, with_reason
-from perdure.surfaces.telling import version_line
+from perdure.surfaces.out import version_line
 
 
 @node_command("move")

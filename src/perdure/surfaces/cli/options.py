@@ -25,7 +25,7 @@ from perdure.model.aliases import Identity
 from perdure.model.request import text_named
 from perdure.model.values import JSON
 from perdure.surfaces import out
-from perdure.surfaces.telling import animated, counted, picked, shown
+from perdure.surfaces.out import animated, counted, picked, shown
 from perdure.times import parsed
 
 if TYPE_CHECKING:

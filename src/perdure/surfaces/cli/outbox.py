@@ -8,7 +8,7 @@ from perdure import Memory
 from perdure.model import OutboxEvent
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, ask_first, with_memory, without_asking
-from perdure.surfaces.telling import counted, local_time, picked, shown
+from perdure.surfaces.out import counted, local_time, picked, shown
 
 _FIELDS = (
     "event_id type=event_type uri owner_space status tries=retry_count created_at next_retry_at "

@@ -23,7 +23,7 @@ from perdure.harness.state import path_in, read_in
 from perdure.harness.state_writing import clear_plan, start_plan, switch_plan
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json
-from perdure.surfaces.telling import counted, picked, shown
+from perdure.surfaces.out import counted, picked, shown
 
 Rest = ParamSpec("Rest")
 Asking = Callable[Concatenate[ProjectState, Rest], None]
@@ -73,7 +73,7 @@ def list_(opened: ProjectState, *, as_json: bool) -> None:
     active = resolve_active_plan(opened.place)
     plans = list_plans(opened.place)
     if as_json:
-        out.json(*(told(each, opened, active) for each in plans))
+        out.json(*(described_plan(each, opened, active) for each in plans))
         return
     rows = (
         (
@@ -98,7 +98,7 @@ def show(opened: ProjectState, name: str | None, *, as_json: bool) -> None:
     active = resolve_active_plan(opened.place)
     found = _found(opened, active if name is None else _plan(name))
     if as_json:
-        out.json({**told(found, opened, active), "text": found.text})
+        out.json({**described_plan(found, opened, active), "text": found.text})
     else:
         out.text(found.text)
 
@@ -174,7 +174,7 @@ def brief(opened: ProjectState, *, as_json: bool) -> None:
         return
     if as_json:
         progress = path_in(opened.place, plan.progress_file)
-        out.json({**told(found, opened, plan), "progress": progress})
+        out.json({**described_plan(found, opened, plan), "progress": progress})
         return
     out.line(f"Project: {opened.project.slug}")
     out.line(f"Plan: {_path(opened, plan)} ({found.open} open, {found.done} done)")
@@ -187,13 +187,15 @@ def plan_json(project: str, found: PlanText, active: Plan | None) -> dict[str, o
     return {**named, **picked(found, "title? open done next?")}
 
 
-def told(found: PlanText, opened: ProjectState, active: Plan | None) -> dict[str, object]:
+def described_plan(found: PlanText, opened: ProjectState, active: Plan | None) -> dict[str, object]:
     path = _path(opened, found.plan)
     return {**plan_json(opened.project.slug, found, active), "path": path}
 
 
 def _tell(opened: ProjectState, found: PlanText, line: str, *, as_json: bool) -> None:
-    out.answer(told(found, opened, resolve_active_plan(opened.place)), line, as_json=as_json)
+    out.answer(
+        described_plan(found, opened, resolve_active_plan(opened.place)), line, as_json=as_json
+    )
 
 
 def _plan(name: str) -> Plan:

@@ -5,7 +5,7 @@ import click
 from perdure import Memory, Reassigned
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, with_memory
-from perdure.surfaces.telling import counted, local_date, picked, shown
+from perdure.surfaces.out import counted, local_date, picked, shown
 
 _FIELDS = "name identities sessions memories last"
 _CHANGED = "project sessions memories stayed"

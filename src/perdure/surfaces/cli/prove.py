@@ -9,9 +9,9 @@ from perdure import CID, Proven, check_proof
 from perdure.app import default_request, open_log, open_signing_key
 from perdure.errors import InvalidCIDError
 from perdure.surfaces import out
-from perdure.surfaces.cli.files import STANDARD, read_signed, writing
 from perdure.surfaces.cli.options import Moment, as_json, parse_moment
-from perdure.surfaces.telling import local_time, picked, shown, utc_time
+from perdure.surfaces.cli.signed_file import STANDARD, new_file, read_signed_file
+from perdure.surfaces.out import local_time, picked, shown, utc_time
 
 _LONGEST = 1 << 21
 _DIGESTS = {"SHA2_256": "sha256", "BLAKE3": "blake3"}
@@ -61,7 +61,7 @@ def prove_command(
     elif check is not None:
         if key is None:
             raise click.UsageError("--check needs --key PUBLICKEY. Fix: ask the owner for it.")
-        proven = check_proof(read_signed(check, "proof", _LONGEST), key, what)
+        proven = check_proof(read_signed_file(check, "proof", _LONGEST), key, what)
         out.json(_json(proven)) if as_json else _tell(proven)
     elif what is None:
         raise click.UsageError("Missing KEY or CID. Fix: say what is to be proved.")
@@ -86,13 +86,13 @@ def _prove(what: str, options: Options, *, as_json: bool) -> None:
         proof = log.prove(found, options["version"], at=options["at"])
     output = options["output"]
     if output != STANDARD:
-        with writing(output, force=options["force"]) as file:
+        with new_file(output, force=options["force"]) as file:
             file.write(proof.text.encode())
     if as_json:
         where = {"proof": proof.text} if output == STANDARD else {"output": output}
         out.json({**_json(proof.proven), "public_key": proof.public_key, **where})
     elif output == STANDARD:
-        out.tell(proof.text)
+        out.write(proof.text)
     else:
         out.mention(f"wrote {shown(output)}; whoever has it checks it with:")
         out.mention(f"perdure history prove --check {shown(output)} --key {proof.public_key}")

@@ -10,7 +10,7 @@ from perdure.harness.plans import PlanText
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json
 from perdure.surfaces.cli.plan import plan_json
-from perdure.surfaces.telling import shown
+from perdure.surfaces.out import shown
 
 
 @click.command("queue")

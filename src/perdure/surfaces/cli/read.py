@@ -12,7 +12,7 @@ from perdure.model.values import plain
 from perdure.surfaces import out
 from perdure.surfaces.cli.completion import node_command
 from perdure.surfaces.cli.options import Moment, at_moment, with_memory
-from perdure.surfaces.telling import local_time, shown, styled, told_edges, told_whole
+from perdure.surfaces.out import edges_json, full_node_json, local_time, shown, styled
 
 _INDENT = " " * 10
 
@@ -33,11 +33,11 @@ def read_command(
     found = reading.read(node)
     if as_json:
         edges = reading.relations(found.uri)
-        related = {"edges": told_edges(edges.outgoing), "incoming": told_edges(edges.incoming)}
-        out.json({**told_whole(found), "key": reading.key(found.uri), **related})
+        related = {"edges": edges_json(edges.outgoing), "incoming": edges_json(edges.incoming)}
+        out.json({**full_node_json(found), "key": reading.key(found.uri), **related})
     elif whole:
         edges = reading.relations(found.uri)
-        out.tell("".join(f"{line}\n" for line in _lines(reading, found, edges)))
+        out.write("".join(f"{line}\n" for line in _lines(reading, found, edges)))
         out.text(f"\n{_ended(found.content)}" if found.content else "")
     else:
         out.text(_ended(found.content) if sys.stdout.isatty() else found.content)

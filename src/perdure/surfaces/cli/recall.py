@@ -16,7 +16,7 @@ from perdure.surfaces.cli.options import (
     parse_time,
     with_project_memory,
 )
-from perdure.surfaces.telling import coloured, counted, local_time, picked, shown, styled, wrapped
+from perdure.surfaces.out import coloured, counted, local_time, picked, shown, styled, wrapped
 
 _MODEL_MENTIONED = "told-of-models"
 """A file in the home: the hint that no model is installed is printed once."""
@@ -95,7 +95,7 @@ def recall_command(  # noqa: PLR0913, PLR0917 - an option each
 def _tell(memory: Memory, result: RecallResult, *, explain: bool) -> None:
     words = _pattern(result.words)
     for number, hit in enumerate(result.hits, 1):
-        out.tell(
+        out.write(
             "".join(f"{line}\n" for line in _lines(memory, number, hit, words, explain=explain))
         )
     if explain:

@@ -7,7 +7,7 @@ from perdure.model import RelationEdge
 from perdure.surfaces import out
 from perdure.surfaces.cli.completion import node_command, node_names
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, with_memory
-from perdure.surfaces.telling import shown, told_edge
+from perdure.surfaces.out import edge_json, shown
 
 
 @node_command("relate")
@@ -45,7 +45,7 @@ def relate_command(  # noqa: PLR0913 - one for each option
     else:
         edges = (memory.relate(node, to, kind, weight=weight, reason=reason),)
     if as_json:
-        out.json(*({**told_edge(edge), "removed": remove} for edge in edges))
+        out.json(*({**edge_json(edge), "removed": remove} for edge in edges))
         return
     for edge in edges:
         out.line(("removed: " if remove else "") + _sentence(memory, edge))
@@ -61,7 +61,7 @@ def _tell_all(memory: Memory, node: str, *, as_json: bool) -> None:
     edges = memory.relations(node)
     every = [("out", edge) for edge in edges.outgoing] + [("in", edge) for edge in edges.incoming]
     if as_json:
-        out.json(*({"direction": way, **told_edge(edge)} for way, edge in every))
+        out.json(*({"direction": way, **edge_json(edge)} for way, edge in every))
         return
     rows = (
         (

@@ -5,7 +5,7 @@ import click
 from perdure import Memory, Remembered
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import mention_lifted, with_project_memory
-from perdure.surfaces.telling import picked, shown_words
+from perdure.surfaces.out import picked, shown_words
 
 
 @click.command("remember")

@@ -7,7 +7,7 @@ import click
 from perdure import Deleted, Finding, Memory
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, mention_edits, with_memory
-from perdure.surfaces.telling import counted, picked, shown
+from perdure.surfaces.out import counted, picked, shown
 
 
 @click.command("repair")

@@ -10,7 +10,7 @@ from perdure.harness.projects import remote_of, resolve_project, roots_of
 from perdure.harness.repo_registry import Repo, list_repos, register_repo, unregister_repo
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json
-from perdure.surfaces.telling import picked, shown
+from perdure.surfaces.out import picked, shown
 
 _FIELDS = "slug remote? roots"
 

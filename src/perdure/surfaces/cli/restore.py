@@ -5,7 +5,7 @@ import click
 from perdure import CID, Memory
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import NAMES, Moment, parse_cid, parse_moment, with_memory
-from perdure.surfaces.telling import version_line
+from perdure.surfaces.out import version_line
 
 _CID_BEGINS = "baf"
 

@@ -8,7 +8,7 @@ from perdure.model.values import shortened
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, with_project_memory
 from perdure.surfaces.cli.remember import tell
-from perdure.surfaces.telling import counted, picked, shown_words
+from perdure.surfaces.out import counted, picked, shown_words
 
 _LONGEST = 160
 _ACTIONS = ("list", "accept", "edit", "reject", "judge")

@@ -5,7 +5,7 @@ import click
 from perdure import Fate, Memory, RewindStep
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import NAMES, OBJECT_PER_LINE, Moment, parse_moment, with_memory
-from perdure.surfaces.telling import counted, picked
+from perdure.surfaces.out import counted, picked
 
 
 @click.command("rewind", epilog=NAMES)

@@ -19,7 +19,7 @@ from perdure.surfaces.cli.options import (
     with_meta,
     with_project_memory,
 )
-from perdure.surfaces.telling import picked, version_line
+from perdure.surfaces.out import picked, version_line
 
 _CATEGORY = "note"
 
@@ -83,9 +83,9 @@ def save_command(  # noqa: PLR0913 - one for each option
 def _given(text: str | None) -> Iterator[Callable[[str], str]]:
     """Yield a function that returns the text to save: the argument, stdin, or from an editor."""
     if text is None and sys.stdin.isatty():
-        from perdure.surfaces.cli.editor import edited, find_editor
+        from perdure.surfaces.cli.editor import editing, find_editor
 
-        with edited(find_editor("give the text behind `perdure save`"), "memory") as typed:
+        with editing(find_editor("give the text behind `perdure save`"), "memory") as typed:
             yield typed
     else:
         yield lambda _: piped() if text is None or text == STDIN else text

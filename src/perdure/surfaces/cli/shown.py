@@ -8,7 +8,7 @@ from perdure import LineState, Memory, ShownEmission
 from perdure.app.projects import identity_named
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, parse_time, with_memory
-from perdure.surfaces.telling import counted, local_time, picked, shown, shown_words, styled
+from perdure.surfaces.out import counted, local_time, picked, shown, shown_words, styled
 
 _WHY_SILENT = {
     LineState.FORGOTTEN: "forgotten or erased since",

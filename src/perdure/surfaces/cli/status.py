@@ -11,7 +11,7 @@ from perdure import StatusPart
 from perdure.app.condition import status
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import as_json, caller_in, caller_options
-from perdure.surfaces.telling import counted, shown, sized, styled
+from perdure.surfaces.out import counted, shown, sized, styled
 
 _WIDTH = 9
 _NEWLY = "the next recall brings it up to date"

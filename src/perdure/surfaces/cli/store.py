@@ -9,7 +9,7 @@ from perdure.app import adopt_store, separate_store
 from perdure.app.setup import configure_vault
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import as_json
-from perdure.surfaces.telling import picked, shown
+from perdure.surfaces.out import picked, shown
 
 if TYPE_CHECKING:
     from perdure.app.identity import Settled

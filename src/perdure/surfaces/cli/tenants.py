@@ -5,7 +5,7 @@ import click
 from perdure import Memory, TenantKind
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, ask_first, with_memory, without_asking
-from perdure.surfaces.telling import counted, shown
+from perdure.surfaces.out import counted, shown
 
 
 def _create(kind: TenantKind) -> click.Command:

@@ -23,7 +23,7 @@ from perdure.surfaces.cli.options import (
     mention_edits,
     parse_cid,
 )
-from perdure.surfaces.telling import (
+from perdure.surfaces.out import (
     local_date,
     local_time,
     picked,

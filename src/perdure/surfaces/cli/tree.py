@@ -12,7 +12,7 @@ from perdure.surfaces import out
 from perdure.surfaces.cli.completion import folder_names
 from perdure.surfaces.cli.list import entry_json, gist_of, room_beside
 from perdure.surfaces.cli.options import NAMES, OBJECT_PER_LINE, Moment, at_moment, with_memory
-from perdure.surfaces.telling import counted, cut_to, padded_to, styled, width_of
+from perdure.surfaces.out import counted, cut_to, padded_to, styled, width_of
 
 _WIDEST_NAME = 60
 
@@ -37,12 +37,12 @@ def tree_command(
     lines = list(_lines(found.below, ""))
     widest = min(max((width_of(name) for name, _ in lines), default=0), _WIDEST_NAME)
     room = room_beside(widest + 2)
-    out.tell(f"{styled(found.name, bold=True)}\n")
+    out.write(f"{styled(found.name, bold=True)}\n")
     for name, entry in lines:
         gist = cut_to(room, gist_of(entry))
         dim = styled(gist, dim=True) if entry.node is None else gist
-        out.tell(f"{padded_to(widest, name)}  {dim}\n")
-    out.tell(f"\n{counted(found.nodes, 'node')}\n")
+        out.write(f"{padded_to(widest, name)}  {dim}\n")
+    out.write(f"\n{counted(found.nodes, 'node')}\n")
     if not folder and project is None and at is None and memory.has_resources():
         out.mention("notes and other resources are not among them: `perdure tree resources`")
 

@@ -5,7 +5,7 @@ import click
 from perdure import Memory
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import NAMES, with_memory
-from perdure.surfaces.telling import shown_words, version_line
+from perdure.surfaces.out import shown_words, version_line
 
 
 @click.command("unmerge", epilog=NAMES)

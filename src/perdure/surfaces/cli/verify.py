@@ -8,7 +8,7 @@ from perdure import Verified
 from perdure.app import open_log
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import as_json
-from perdure.surfaces.telling import counted, picked, shown, sized
+from perdure.surfaces.out import counted, picked, shown, sized
 
 
 @click.command("verify")

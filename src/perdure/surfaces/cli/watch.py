@@ -5,8 +5,8 @@ import click
 from perdure import Memory, WatchKind, WatchReport
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import mention_edits, with_memory
-from perdure.surfaces.cli.worker import until_told
-from perdure.surfaces.telling import counted, shown
+from perdure.surfaces.cli.worker import until_signalled
+from perdure.surfaces.out import counted, shown
 
 
 @click.command("watch")
@@ -17,7 +17,7 @@ def watch_command(memory: Memory) -> None:
     It watches the folder of the memory until it is told to end (SIGTERM or Ctrl-C). An edit becomes
     a version; a new note becomes a node. What is left alone is said.
     """
-    with until_told() as ending:
+    with until_signalled() as ending:
         for each in memory.watch(ending):
             for edits in memory.edits():
                 mention_edits(edits, memory.caller)

@@ -25,15 +25,15 @@ from perdure.model.values import shortened
 from perdure.surfaces import out
 from perdure.surfaces.cli.completion import node_command
 from perdure.surfaces.cli.options import with_project_memory
-from perdure.surfaces.telling import (
+from perdure.surfaces.out import (
     counted,
+    edges_json,
     local_date,
     local_time,
     picked,
     shown,
     shown_words,
     styled,
-    told_edges,
     utc_time,
     width_of,
     wrapped,
@@ -298,8 +298,8 @@ def _json(found: Provenance) -> dict[str, object]:
         "merges": [_merged_json(each) for each in found.merges],
         "superseded": [_former_json(each) for each in found.superseded],
         "superseded_by": [picked(each, "uri reason") for each in found.superseded_by],
-        "edges": told_edges(found.edges),
-        "incoming": told_edges(found.incoming),
+        "edges": edges_json(found.edges),
+        "incoming": edges_json(found.incoming),
         "versions": [_version_json(each) for each in found.versions],
         "unrecorded": found.unrecorded,
         **({"origins": list(found.origins)} if found.origins else {}),

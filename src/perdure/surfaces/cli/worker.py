@@ -10,7 +10,7 @@ import click
 from perdure import Memory, WorkKind, WorkReport
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import with_memory
-from perdure.surfaces.telling import counted, shown
+from perdure.surfaces.out import counted, shown
 
 _MOST_NAMED = 3
 
@@ -25,7 +25,7 @@ def worker_command(memory: Memory, *, once: bool, as_json: bool) -> None:
     told to end (SIGTERM or Ctrl-C), and finishes the step that it has begun; the next one goes on
     from there. Several may work side by side. With --once, it ends with 1 if something failed.
     """
-    with until_told() as ending:
+    with until_signalled() as ending:
         done = memory.work(once=once, ending=ending, report=lambda each: _mention(memory, each))
     total = done.round
     if as_json:
@@ -71,7 +71,7 @@ def _mention_first(memory: Memory, report: WorkReport) -> None:
 
 
 @contextmanager
-def until_told() -> Iterator[threading.Event]:
+def until_signalled() -> Iterator[threading.Event]:
     """Yield an event that is set when the process is asked to end."""
     ending = threading.Event()
     before = {

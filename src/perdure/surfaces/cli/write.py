@@ -18,7 +18,7 @@ from perdure.surfaces.cli.options import (
     with_memory,
     with_meta,
 )
-from perdure.surfaces.telling import version_line
+from perdure.surfaces.out import version_line
 
 
 class Options(TypedDict):

@@ -22,7 +22,7 @@ class Argument:
     """What a tool takes under one name. Without a default, it is needed."""
 
     default: str | int | bool | None = None
-    says: str = ""
+    description: str = ""
     most: int = 100
     """The greatest number, or the longest text."""
     least: int = 0
@@ -34,8 +34,8 @@ class Argument:
     def schema(self) -> dict[str, object]:
         kind = {bool: "boolean", int: "integer"}.get(type(self.default), "string")
         told: dict[str, object] = {"type": kind}
-        if self.says:
-            told["description"] = self.says
+        if self.description:
+            told["description"] = self.description
         return {**told, "enum": list(self.choices)} if self.choices else told
 
     def checked(self, value: object) -> str | int | bool:
@@ -79,7 +79,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    says: str
+    description: str
     arguments: Mapping[str, Argument] = field(default_factory=dict)
     writes: bool = False
     destroys: bool = False
@@ -95,14 +95,14 @@ class Tool:
         hints = {"destructiveHint": self.destroys, "openWorldHint": False}
         return {
             "name": name,
-            "description": self.says,
+            "description": self.description,
             "inputSchema": {**schema, "required": needed} if needed else schema,
             "annotations": hints if self.writes else {"readOnlyHint": True},
         }
 
 
 def _uri(says: str = "") -> Argument:
-    return Argument(says=says, least=1, most=MAX_KEY_BYTES)
+    return Argument(description=says, least=1, most=MAX_KEY_BYTES)
 
 
 def _budget(tokens: int) -> Argument:

@@ -47,7 +47,7 @@ _LONGEST = 2_000
 Message = dict[str, object]
 
 
-class Opened(Protocol):
+class ToolSet(Protocol):
     """The tools of a memory that is opened by the first call."""
 
     def call(self, name: str, arguments: Mapping[str, object]) -> tuple[Message, str]:
@@ -57,11 +57,11 @@ class Opened(Protocol):
 class Server:
     """Answers messages. What a tool refuses, it says to the model with a fix."""
 
-    def __init__(self, environ: Mapping[str, str], opened: Callable[[], Opened]) -> None:
+    def __init__(self, environ: Mapping[str, str], opened: Callable[[], ToolSet]) -> None:
         self._environ = environ
         self._open = opened
         self._lock = threading.Lock()
-        self._tools: Opened | None = None
+        self._tools: ToolSet | None = None
         self._cancelled: set[object] = set()
 
     def answer(self, line: str) -> Message | list[Message] | None:
@@ -122,7 +122,7 @@ class Server:
             "isError": False,
         }
 
-    def _opened(self) -> Opened:
+    def _opened(self) -> ToolSet:
         with self._lock:
             self._tools = self._tools or self._open()
             return self._tools
@@ -236,13 +236,13 @@ def _stdout() -> Iterator[Outgoing]:
         os.close(descriptor)
 
 
-def lines(descriptor: int, told_to_end: int) -> Iterator[str]:
+def lines(descriptor: int, stop: int) -> Iterator[str]:
     """Yield the lines that a client sends, until it ends or `told_to_end` becomes readable.
 
     No more than `MOST_BYTES` are held, whatever is sent.
     """
     rest, is_skipping = b"", False
-    while data := _read(descriptor, told_to_end):
+    while data := _read(descriptor, stop):
         *whole, rest = (rest + data).split(b"\n")
         for line in whole:
             yield TOO_LONG if is_skipping or len(line) > MOST_BYTES else _text(line)

@@ -39,7 +39,7 @@ from perdure.model.uri import KINDS
 from perdure.model.values import JSON, shortened, visible
 from perdure.surfaces import out
 from perdure.surfaces.mcp.server import without_paths
-from perdure.surfaces.telling import counted, gist, picked, sized, utc_time
+from perdure.surfaces.out import counted, gist, picked, sized, utc_time
 
 NOTHING = "Memory has nothing to say to that."
 _FORGOTTEN = HintKind.FORGOTTEN

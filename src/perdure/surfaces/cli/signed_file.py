@@ -22,7 +22,7 @@ _MINE = 0o600
 
 
 @contextmanager
-def writing(path: str, *, force: bool) -> Iterator[BinaryIO]:
+def new_file(path: str, *, force: bool) -> Iterator[BinaryIO]:
     """Yield a file that gets its name when it is whole; only the user may read it.
 
     `FileInTheWayError` if there is something of this name already, unless `force`.
@@ -61,7 +61,7 @@ def _name(unfinished: Path, path: str, *, force: bool) -> None:
         unfinished.replace(path)
 
 
-def read_signed(path: str, what: str, limit: int) -> str:
+def read_signed_file(path: str, what: str, limit: int) -> str:
     """Return the text of a proof or a receipt; of a longer file, a little more than `limit`."""
     if path == STANDARD:
         data = sys.stdin.buffer.read(limit + 1)

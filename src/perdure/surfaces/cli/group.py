@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from perdure.errors import PerdureError, StorageError, StorageFaultError, explain
-from perdure.surfaces.telling import shown
+from perdure.surfaces.out import shown
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -29,7 +29,7 @@ _SHOWS_HELP: tuple[type[Exception], ...] = tuple(
 """What click raises if nothing is said; before 8.2, it ended by itself."""
 
 
-def ended(run: Callable[[], object]) -> int:
+def exit_code(run: Callable[[], object]) -> int:
     """Run a command line; say what was wrong with it, and return the exit code."""
     try:
         code = run()
@@ -57,7 +57,7 @@ def _with_fix(error: click.UsageError) -> click.UsageError:
     return click.UsageError(said, error.ctx)
 
 
-def forget_output() -> None:
+def discard_output() -> None:
     """Let nothing complain when what is left in the buffer is written at the end."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     with suppress(UnsupportedOperation):  # it goes to no file
@@ -65,21 +65,21 @@ def forget_output() -> None:
     os.close(nowhere)
 
 
-class Later(NamedTuple):
+class LazyCommand(NamedTuple):
     """A command that nobody has imported yet."""
 
     target: str
     """Its module and its name there, with a colon between."""
-    told: str
+    help: str
 
 
-Sections = Mapping[str, Mapping[str, Later]]
+Sections = Mapping[str, Mapping[str, LazyCommand]]
 """Commands by name, below the headings of the help."""
 HIDDEN = ""
 """The heading of those that the help does not tell of."""
 
 
-class Commands(click.Group):
+class LazyGroup(click.Group):
     """A group that lists its commands without importing them, and imports the one that is run."""
 
     def __init__(self, *, sections: Sections, **settings: Any) -> None:  # noqa: ANN401 - click's own
@@ -87,7 +87,7 @@ class Commands(click.Group):
         self.sections = sections
         self._later = {name: each for part in sections.values() for name, each in part.items()}
         for name, each in self._later.items():
-            self.add_command(click.Command(name, short_help=each.told))
+            self.add_command(click.Command(name, short_help=each.help))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
@@ -108,7 +108,7 @@ class Commands(click.Group):
         from click.shell_completion import CompletionItem
 
         return [
-            CompletionItem(name, help=each.told)
+            CompletionItem(name, help=each.help)
             for name, each in self._later.items()
             if name.startswith(incomplete)
         ]
@@ -120,20 +120,20 @@ class Commands(click.Group):
             if heading == HIDDEN:
                 continue
             with formatter.section(heading):
-                formatter.write_dl([(name.ljust(widest), each.told) for name, each in part.items()])
+                formatter.write_dl([(name.ljust(widest), each.help) for name, each in part.items()])
 
     def main(self, *args: Any, standalone_mode: bool = True, **settings: Any) -> Any:  # noqa: ANN401 - click's own
         """Run the command line, and end the process as `docs/reference/command-line.md` says."""
         run = partial(super().main, *args, standalone_mode=False, **settings)
         if not standalone_mode:
             return run()
-        sys.exit(ended(run))
+        sys.exit(exit_code(run))
 
     def make_context(self, *args: Any, **settings: Any) -> click.Context:  # noqa: ANN401 - click's own
         try:
             return super().make_context(*args, **settings)
         except BrokenPipeError:  # as below; help is told before anything is invoked
-            forget_output()
+            discard_output()
             sys.exit(PIPE_CLOSED)
 
     def invoke(self, ctx: click.Context) -> object:
@@ -142,7 +142,7 @@ class Commands(click.Group):
         except PerdureError:
             raise
         except BrokenPipeError:  # whoever read our answer has read enough
-            forget_output()
+            discard_output()
             ctx.exit(PIPE_CLOSED)
         except OSError as error:
             raise _explained(error) from error
@@ -151,7 +151,7 @@ class Commands(click.Group):
 def _explained(error: OSError) -> StorageError:
     if isinstance(error.filename, str):
         return explain(error, *os.path.split(error.filename))
-    forget_output()
+    discard_output()
     return StorageFaultError(
         f"the answer can't be written: the system said {error.strerror!a}. "
         "Fix: check where it goes."
