@@ -213,7 +213,7 @@ def test_status_counts_notes_and_nothing_else(memory: Memory, vault: Path) -> No
 
     assert "edits     5 notes not indexed yet; the next recall does it" in perdure_says("status")
     perdure_says("recall", "rye")
-    assert "edits     none that is not indexed" in perdure_says("status")
+    assert "edits     all indexed" in perdure_says("status")
     (vault / "Kitchen/bread.png").write_text("another png")
     assert json.loads(perdure_says("status", "--json"))["edits"]["unrecorded"] == 0
 

@@ -38,8 +38,8 @@ def test_an_export_is_the_memory_elsewhere(
     log = told("history", "log")
     go(monkeypatch, tmp_path)
 
-    assert told("import", str(folder), "--dry-run").startswith("whole: 3 files")
-    assert told("import", str(folder)).startswith("this memory is now the same as that one")
+    assert told("import", str(folder), "--dry-run").startswith("complete: 3 files")
+    assert told("import", str(folder)).startswith("this memory is now the same as the exported one")
 
     assert told("history", "log") == log
     key = "accounts/local/users/ana/memories/preference/indentation/content.md"
@@ -110,7 +110,7 @@ def test_there_and_back(tmp_path: Path) -> None:
     assert one(*there, "--yes")["written"] == 2
     assert told("doctor").startswith("ok   storage   device-local")
     assert "to use it, add --switch" in perdure(*there, "--yes").stderr
-    assert "from now on" in told(*there, "--yes", "--switch")
+    assert "the new backend" in told(*there, "--yes", "--switch")
     assert told("doctor").startswith(f"ok   storage   vault at {vault}")
     assert told("read", "preference/indentation") == "Prefers tabs."
     assert told("migrate", "--rollback") == "the config is as it was before\n"
@@ -127,7 +127,7 @@ def test_what_is_in_the_way_is_told_of(tmp_path: Path) -> None:
     key = "accounts/local/users/ana/memories/preference/indentation"
     there = ("migrate", "--to", "vault", "--vault", str(vault))
 
-    assert f"in the way: '{key}/.meta.json' is there" in told(*there, "--dry-run")
+    assert f"conflict: '{key}/.meta.json' is there" in told(*there, "--dry-run")
     assert one(*there, "--dry-run")["conflicts"] == [
         f"'{key}/{name}' is there" for name in (".meta.json", "content.md")
     ]

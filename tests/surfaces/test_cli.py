@@ -76,7 +76,7 @@ def test_doctor_refuses_a_promise_that_nobody_knows(tmp_path: Path) -> None:
     done = perdure(tmp_path, "doctor", "--requires", "speed")
 
     assert done.returncode == 2
-    assert "speed is not known. Fix: use concurrent_writers" in done.stderr
+    assert "unknown: speed. Fix: use concurrent_writers" in done.stderr
 
 
 def test_doctor_speaks_json(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ class TestCommitting:
             "  created     profile  Ana lives in Berlin.\n"
             "  created     preference/tabs-over-spaces  Ana prefers tabs over spaces.\n"
         )
-        assert done.stderr == "`perdure why profile` says what it rests on\n"
+        assert done.stderr == "`perdure why profile` shows its evidence\n"
         assert told("read", "profile") == "- Ana lives in Berlin.\n"
 
     def test_the_same_again_changes_nothing(self, memory: Path, march: str) -> None:
@@ -72,7 +72,7 @@ class TestCommitting:
         before = position()
 
         assert told("commit", march) == (
-            "sessions/march: 2 messages, 0 of them new\nit was committed before; nothing changed\n"
+            "sessions/march: 2 messages, 0 of them new\nalready committed; nothing changed\n"
         )
         assert position() == before
 
@@ -122,7 +122,7 @@ class TestCommitting:
     def test_nothing_need_be_learned(self, memory: Path, march: str) -> None:
         answer = told("commit", march, "--no-extract")
 
-        assert answer.endswith("nothing was learned from it\n")
+        assert answer.endswith("nothing was learned\n")
         assert perdure("read", "profile").exit_code == 1
         assert "2 created" in told("commit", march), "it can be learned from later"
 
@@ -172,9 +172,9 @@ class TestDryRun:
 
         done = perdure("commit", may, "--dry-run")
 
-        assert done.stderr == "nothing is written; this is what would be\n"
+        assert done.stderr == "dry run: nothing was written\n"
         answer = lines(done.stdout)
-        assert answer[3][:4] == ["outcome", "sure", "memory", "what"]
+        assert answer[3][:4] == ["outcome", "confidence", "memory", "statement"]
         assert answer[4][:4] == ["merged", "0.9", "profile", "Ana"]
         assert "It supersedes" in done.stdout
         assert "\n-- Ana lives in Berlin.\n" in done.stdout
@@ -271,7 +271,7 @@ class TestFaults:
         done = perdure("commit", path, "--lenient")
 
         assert done.exit_code == 0
-        assert "passed over, for no message has it: '\\x1b[2J" in done.stderr
+        assert "ignored, because no message has such a field: '\\x1b[2J" in done.stderr
         assert "'id'" in done.stderr
         assert one("commit", path, "--lenient")["left_out"] == [HOSTILE, "id"]
 
@@ -298,8 +298,8 @@ class TestFaults:
         done = perdure("commit", path, "--lenient")
 
         assert done.stdout.startswith("sessions/a: 2 messages, 2 of them new\n")
-        assert "not kept of message 2: image: only text is kept\n" in done.stderr
-        assert one("commit", path, "--lenient")["not_kept"] == [
+        assert "left out of message 2: image: only text is kept\n" in done.stderr
+        assert one("commit", path, "--lenient")["not_stored"] == [
             {"message": 1, "what": "image", "why": "only text is kept"},
             {"message": 2, "what": "reasoning", "why": "it is not part of the conversation"},
         ]
@@ -436,7 +436,9 @@ class TestStopping:
         done = perdure("commit", march)
 
         assert done.exit_code == 130
-        assert done.stderr.startswith("stopped; what is done is kept. Fix: run the same command")
+        assert done.stderr.startswith(
+            "stopped; finished parts are stored. Fix: run the same command"
+        )
         assert "nothing was written" in perdure("commit", march, "--dry-run").stderr
 
     def test_it_goes_on_where_it_was_stopped(self, tmp_path: Path) -> None:
@@ -485,8 +487,8 @@ def test_what_could_not_be_kept_is_told_and_gives_the_exit_code(memory: Path) ->
     done = perdure("commit", "-", "--session", "s", typed=json.dumps(BERLIN).encode())
 
     assert done.exit_code == 1
-    assert "not kept: Ana lives in Berlin.: " in done.stderr
-    assert done.stderr.endswith("mend what stands in the way, then commit it --again.\n")
+    assert "not stored: Ana lives in Berlin.: " in done.stderr
+    assert done.stderr.endswith("solve the problems above, then commit with --again.\n")
     told("unarchive", "profile")
     assert "profile  Ana lives in Berlin.\n" in told(
         "commit", "-", "--session", "s", "--again", typed=json.dumps(BERLIN).encode()

@@ -66,7 +66,7 @@ def test_who_has_only_the_readme_gets_in_and_out_again(terminal: Terminal, tmp_p
     assert "site-packages" in terminal.type("python -c 'import perdure; print(perdure.__file__)'")
 
     seen = terminal.type("perdure init")
-    assert "opened, and can be written" in seen
+    assert "opened and writable" in seen
     assert 'perdure save "I like my tea without milk"' in seen
 
     seen = terminal.type('perdure save "Standup is at 9:30." --category team --slug standup')

@@ -38,7 +38,7 @@ def test_it_is_archived_and_said_how_to_bring_it_back(odd: Path) -> None:
 
     assert done.stdout == "ctx://local/users/ana/memories/preference/odd is archived\n"
     assert "perdure unarchive" in done.stderr
-    assert "was archived before" in told("forget", "preference/odd")
+    assert "was already archived" in told("forget", "preference/odd")
     told("unarchive", "preference/odd")
     assert WORD in told("read", "preference/odd")
     assert odd.is_dir()
@@ -60,14 +60,14 @@ def test_an_id_that_is_forgotten_twice_was_archived_before(memory: Path) -> None
     id_ = told("briefing").rpartition("~")[2].split()[0]
     assert "is archived" in told("forget", f"~{id_}")
 
-    assert "was archived before" in told("forget", f"~{id_}")
+    assert "was already archived" in told("forget", f"~{id_}")
 
 
 def test_words_are_forgotten_and_said_how_to_have_them_back(said: Path) -> None:
     done = perdure("forget", SALARY)
 
     assert done.stdout == "hidden: 1 sentence in 1 message of 1 session\n"
-    assert done.stderr == "`perdure remember TEXT` lets it be known again\n"
+    assert done.stderr == "`perdure remember TEXT` undoes it\n"
     assert "900000" not in told("read", "sessions/s/messages")
     assert told("forget", SALARY) == "nothing says it any more\n"
     assert isinstance(refusal("forget", "The harbour master drinks rum."), NodeNotFoundError)
@@ -80,7 +80,7 @@ def test_a_message_is_forgotten_and_said_how_to_erase_it(said: Path) -> None:
     done = perdure("forget", name)
 
     assert done.stdout.startswith("hidden: ")
-    assert f"`perdure forget {name} --erase` removes it for good" in done.stderr
+    assert f"`perdure forget {name} --erase` erases it for good" in done.stderr
     assert "900000" not in told("read", "sessions/s/messages")
     assert f"{name} is erased: " in told("forget", name, "--erase", "--yes")
     assert told("forget", name, "--erase", "--yes") == "nothing is left to erase\n"
@@ -195,7 +195,7 @@ def test_the_preview_says_which_names_are_made_of_the_words(odd: Path) -> None:
     other = told("forget", "preference/odd", "--erase", "--dry-run")
 
     name = "ctx://local/users/ana/memories/event/hidden-marzipan"
-    assert f"stays: the name {name} in the log, which is made of its words" in said
+    assert f"stays: the name {name} in the log, which has words of the text" in said
     assert "stays: the name" not in other
     assert odd.is_dir()
 
@@ -205,7 +205,7 @@ def test_who_still_has_a_content_is_named_also_once_it_is_erased(odd: Path) -> N
 
     said = told("forget", "preference/odd", "--erase", "--yes")
 
-    assert "kept, because accounts/local/users/ana/memories/preference/even/content.md" in said
+    assert "retained, because accounts/local/users/ana/memories/preference/even/content.md" in said
     assert odd.is_dir()
 
 
@@ -230,5 +230,5 @@ def test_the_preview_says_where_else_it_was(odd: Path) -> None:
 
     said = told("forget", "preference/even", "--erase", "--dry-run")
 
-    assert "with what it was at ctx://local/users/ana/memories/preference/odd" in said
+    assert "former path ctx://local/users/ana/memories/preference/odd" in said
     assert odd.is_dir()

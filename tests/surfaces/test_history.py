@@ -315,7 +315,7 @@ class TestRestore:
         assert made["reason"] == "as in version 2"
 
     def test_what_is_there_already_is_not_written_again(self, plan: Path) -> None:
-        assert "has that text already" in told("restore", PLAN, "2")
+        assert "already has that text" in told("restore", PLAN, "2")
         assert len(objects("log", PLAN)) == 2
 
     def test_an_edit_that_was_not_seen_is_not_overwritten(self, plan: Path) -> None:
@@ -378,7 +378,7 @@ class TestVerify:
         assert "damaged: after entry 0\n" in done.stdout
         assert f"damaged: {cid}\n" in done.stdout
         assert "    it is version 2 of plan.md\n" in done.stdout
-        assert "it can't be opened: " in done.stdout
+        assert "the history can't be opened: " in done.stdout
 
     def test_without_a_catalogue_it_still_names_the_content(self, plan: Path) -> None:
         damage(b"plan.md")
@@ -414,7 +414,7 @@ class TestProve:
         proof = tmp_path / "proof.json"
         proof.write_text(str(made["proof"]))
 
-        assert f"the content {cid} was kept" in told("prove", "--check", str(proof), "--key", key)
+        assert f"the content {cid} was stored" in told("prove", "--check", str(proof), "--key", key)
 
     def test_it_can_be_proved_by_the_log_as_it_was(self, plan: Path) -> None:
         first, second = objects("log", PLAN)
@@ -498,7 +498,7 @@ class TestGc:
         return state.position
 
     def test_it_keeps_everything_unless_told_otherwise(self, withdrawn: int) -> None:
-        assert told("gc") == "nothing to erase; every state since position 0 is kept\n"
+        assert told("gc") == "nothing to erase; every state since position 0 is retained\n"
 
     def test_a_dry_run_says_what_would_go_and_changes_nothing(self, withdrawn: int) -> None:
         before = segment().read_bytes()
@@ -531,7 +531,7 @@ class TestMishaps:
         self, plan: Path
     ) -> None:
         plan.write_bytes(b"\xff\xfe")
-        assert "not text any more, and left alone: plan.md" in history("log").stderr
+        assert "no longer valid text, and left alone: plan.md" in history("log").stderr
         before = len(history("log", "--json").stdout.splitlines())
 
         refused = history("restore", PLAN, "1")

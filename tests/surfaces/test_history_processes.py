@@ -141,7 +141,9 @@ def test_an_answer_that_can_not_be_written_is_an_error(home: Path, words: str) -
         )
 
     assert done.returncode != 0
-    assert "the answer can't be written: the system said 'No space left on device'." in done.stderr
+    assert (
+        "the output can't be written: the system reported 'No space left on device'." in done.stderr
+    )
     assert "Traceback" not in done.stderr
 
 
@@ -187,7 +189,7 @@ class TestAtATerminal:
         ended, seen = at_a_terminal(home, "gc", "--before", "9999-12-31", typed=answer)
 
         assert ended == code
-        assert "This can't be undone. Go on? [y/N]" in seen
+        assert "This can't be undone.\nContinue? [y/N]" in seen
         assert ("erased nothing; states before position 4 " in seen) == (code == 0)
 
 

@@ -57,7 +57,7 @@ def test_a_dry_run_writes_nothing(memory: Path, source: Path) -> None:
     assert answer["dry_run"] is True
     assert position() == before
     done = perdure("import", str(source), "--dry-run")
-    assert "nothing is written" in done.stderr
+    assert "nothing was written" in done.stderr
 
 
 def test_what_is_refused_is_told_and_the_exit_code_says_so(memory: Path, source: Path) -> None:
@@ -67,7 +67,7 @@ def test_what_is_refused_is_told_and_the_exit_code_says_so(memory: Path, source:
 
     assert done.exit_code == 1
     assert isinstance(done.exception, InvalidValueError)
-    assert str(done.exception).startswith("1 item did not go in; the rest did.")
+    assert str(done.exception).startswith("1 item refused; the others were imported.")
     assert lines(done.stdout)[1] == ["memories", "2", "0", "0", "1"]
     assert (
         "refused: a.json, memory 2: it has no id, or no text in memory. "
@@ -101,10 +101,10 @@ def test_documents_whose_files_are_gone_are_put_away_if_wished_for(
     (source / "guide.md").unlink()
 
     done = perdure("import", str(source), "--into", "handbook")
-    assert "told: guide.md: its file is gone" in done.stderr
+    assert "note: guide.md: its file is gone" in done.stderr
     assert done.exit_code == 0
     answer = told("import", str(source), "--into", "handbook", "--archive-gone")
-    assert "1 document without a file put away\n" in answer
+    assert "1 document without a file archived\n" in answer
     assert "guide.md" not in told("tree", "resources")
 
 

@@ -260,7 +260,7 @@ class TestVerify:
         done = perdure("index", "verify", "--heal")
 
         assert done.stderr == (
-            "1 text in no index, being no node yet: preference/tea. "
+            "1 text without a node, and so not indexed: preference/tea. "
             "Fix: run `perdure repair --apply`\n"
         )
         assert one("index", "verify")["notes"] == [f"{MEMORIES}/preference/tea"]

@@ -87,7 +87,7 @@ def test_init_again_changes_no_byte(config: Path, vault: Path) -> None:
 
     assert (config.read_bytes(), config.stat().st_mtime_ns) == first
     assert (again["written"], again["was_there"]) == (False, True)
-    assert "it was there, and is left as it is" in told("init")
+    assert "existed; not changed" in told("init")
     assert (config.read_bytes(), config.stat().st_mtime_ns) == first
 
 

@@ -45,7 +45,7 @@ def test_a_model_is_installed_and_then_listed(home: Path) -> None:
     ]
     heads, row = told("list").stdout.splitlines()
     assert heads.split() == ["model", "size", "sha256", "state", "folder"]
-    assert row.split() == [NAME, "23.9", "MB", installed_model().digest[:12], "whole", str(folder)]
+    assert row.split() == [NAME, "23.9", "MB", installed_model().digest[:12], "intact", str(folder)]
 
 
 @pytest.mark.parametrize("words", [("list",), ("install", "--from", "nowhere")])
@@ -85,7 +85,7 @@ def test_without_a_model_the_list_says_how_to_get_one() -> None:
     done = told("list")
 
     assert done.stdout == ""
-    assert done.stderr == "there is none; `perdure models install` gets one\n"
+    assert done.stderr == "no model; `perdure models install` installs one\n"
     assert told("list", "--json").stdout == ""
 
 

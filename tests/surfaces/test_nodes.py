@@ -18,8 +18,8 @@ from perdure.errors import (
 )
 from perdure.model import ContextNode
 from perdure.surfaces.cli import cli
+from perdure.surfaces.cli import history_command as history
 from perdure.surfaces.cli.group import LazyGroup
-from perdure.surfaces.cli.history import history_command as history
 from tests.support.validate.tokens import token
 from tests.surfaces.nodes import MEMORIES, TABS, lines, one, perdure, position, refusal, told
 
@@ -229,7 +229,7 @@ class TestWrite:
         done = perdure("write", "preference/indentation", "Prefers tabs.")
 
         assert (done.exit_code, done.stdout) == (0, f"{TABS} version 1\n")
-        assert done.stderr == "it says that already; nothing was written\n"
+        assert done.stderr == "no change; nothing was written\n"
         assert position() == before
 
     def test_summaries_and_metadata_stay_until_they_are_changed(self, memory: Path) -> None:
@@ -262,7 +262,7 @@ class TestWrite:
         done = perdure("write", "a/b", "x", "--abstract", "a" * 210)
 
         assert done.exit_code == 0
-        assert done.stderr == "the abstract was too long; what is written ends in [cut]\n"
+        assert done.stderr == "the abstract was too long; it was cut, and ends in [cut]\n"
         refused = refusal("write", "a/c", "x", "--abstract", "a" * 221)
         assert "the abstract has 221 characters; 200 are the most" in str(refused)
 
@@ -326,8 +326,8 @@ class TestRead:
             "version   3",
             "overview  One.\n\n          Two.",
             "metadata  n = 3",
-            "leads to  habit/editor  shapes 1",
-            "led to by habit/editor  mentions 0.5",
+            "to        habit/editor  shapes 1",
+            "from      habit/editor  mentions 0.5",
         ):
             assert f"\n{line}\n" in told_all
         assert told_all.endswith("\n\nTabs!\n")
@@ -384,7 +384,7 @@ class TestRead:
         assert (done.exit_code, done.stdout) == (0, "Prefers tabs.")
         assert done.stderr.startswith("problem: content.md: it has 112,000 characters")
         assert len(one("read", "preference/indentation")["problems"]) == 1  # type: ignore[arg-type] # a list
-        assert "an edit by hand broke it" in told("list", "preference")
+        assert "broken by an edit" in told("list", "preference")
 
     def test_a_folder_has_no_content(self, tabs: Path) -> None:
         refused = refusal("read", "preference")
@@ -433,8 +433,8 @@ def test_the_list_of_commands_says_what_the_commands_say(
     group: LazyGroup, words: tuple[str, ...]
 ) -> None:
     for part in group.sections.values():
-        for name, later in part.items():
-            assert later.help in " ".join(told(*words, name, "--help").split())
+        for name, help_text in part.items():
+            assert help_text in " ".join(told(*words, name, "--help").split())
 
 
 def test_what_a_program_wrote_is_read_by_the_command(memory: Path) -> None:

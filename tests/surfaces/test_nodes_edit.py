@@ -41,7 +41,7 @@ class TestEdit:
         done = perdure("edit", "preference/indentation")
 
         assert (done.exit_code, done.stdout) == (0, f"{TABS} version 1\n")
-        assert done.stderr == "it was not changed; nothing was written\n"
+        assert done.stderr == "no change; nothing was written\n"
 
     def test_a_new_secret_is_refused_and_the_text_is_kept(self, tabs: Path, editor: Path) -> None:
         secret = token("github/edit")
@@ -102,7 +102,7 @@ class TestEdit:
             ('echo typed > "$1"; exit 1', "ended with 1"),
             ("printf -- '---\\ntyped: [\\n---\\n' > \"$1\"", "not valid YAML"),
             ("printf -- '---\\ntyped\\n' > \"$1\"", "no end"),
-            ("printf '\\377typed' > \"$1\"", "no text"),
+            ("printf '\\377typed' > \"$1\"", "not valid UTF-8"),
         ],
     )
     def test_a_text_that_can_not_be_written_is_kept(
@@ -114,7 +114,7 @@ class TestEdit:
 
         kept = next((editor.parent / "temporary").rglob("*.md"))
         assert why in refused
-        assert refused.endswith(f"Your text is kept in {str(kept)!a}.")
+        assert refused.endswith(f"Your text is in {str(kept)!a}.")
         assert b"typed" in kept.read_bytes()
         assert told("read", "preference/indentation") == "Prefers tabs."
 
@@ -151,7 +151,7 @@ class TestEdit:
         ("named", "why"),
         [
             ("", "no editor is set. Fix: set EDITOR"),
-            ("'", "can't be understood"),
+            ("'", "can't be parsed"),
             ("/no/such/editor", "can't be started: No such file"),
         ],
     )

@@ -110,7 +110,9 @@ def test_an_answer_that_can_not_be_written_is_an_error(home: Path) -> None:
         )
 
     assert done.returncode == 1
-    assert "the answer can't be written: the system said 'No space left on device'." in done.stderr
+    assert (
+        "the output can't be written: the system reported 'No space left on device'." in done.stderr
+    )
     assert done.stderr.count("\n") == 1
 
 
@@ -221,7 +223,7 @@ class TestAtATerminal:
         ended, seen = at_a_terminal(home, "delete", "preference/indentation", typed=answer)
 
         assert ended == code
-        assert f"this removes {TABS}: Prefers tabs.\nGo on? [y/N]" in seen
+        assert f"this deletes {TABS}: Prefers tabs.\nContinue? [y/N]" in seen
         assert perdure(home, "read", "preference/indentation").returncode == 1 - code
 
     @pytest.mark.parametrize("words", ["user delete ana", "account delete local"])
@@ -229,7 +231,7 @@ class TestAtATerminal:
         ended, seen = at_a_terminal(home, *words.split(), typed="n\n")
 
         assert ended == 1
-        assert "and all that is in it\nGo on? [y/N]" in seen
+        assert "and everything in it\nContinue? [y/N]" in seen
         assert perdure(home, "read", "preference/indentation").returncode == 0
 
     def test_a_text_that_is_forgotten_is_not_waited_for(self, home: Path) -> None:

@@ -32,7 +32,7 @@ class TestList:
         done = perdure("list")
 
         assert (done.exit_code, done.stdout) == (0, "")
-        assert done.stderr == "nothing is in memories\n"
+        assert done.stderr == "memories is empty\n"
         assert told("tree") == "memories\n\n0 nodes\n"
 
     def test_folders_have_counts_and_nodes_have_versions(self, tabs: Path) -> None:
@@ -40,7 +40,7 @@ class TestList:
         told("write", "profile", "Ana.")
 
         assert lines(told("list")) == [
-            ["name", "version", "updated", "what", "it", "says"],
+            ["name", "version", "updated", "about"],
             ["preference/", "2", "nodes"],
             ["profile", "1", str(one("read", "profile")["updated_at"])[:10], "Ana."],
         ]

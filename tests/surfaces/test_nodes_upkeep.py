@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("agfs")
 # ---------------------------------------------------------------- repair
 class TestRepair:
     def test_nothing_wrong_is_said_so(self, tabs: Path) -> None:
-        assert told("repair") == "ok: nothing is wrong\n"
+        assert told("repair") == "ok: nothing to repair\n"
         assert objects("repair") == []
 
     def test_it_only_says_what_it_would_do(self, tabs: Path) -> None:
@@ -47,8 +47,8 @@ class TestRepair:
         assert done.exit_code == 0
         recorded, mended = done.stderr.splitlines()
         assert recorded.startswith("recorded 2 edits made outside Perdure: ")
-        assert mended == "mended 2"
-        assert told("repair") == "ok: nothing is wrong\n"
+        assert mended == "repaired 2"
+        assert told("repair") == "ok: nothing to repair\n"
         assert told("read", "preference/mine") == "# Mine\n"
 
     def test_what_only_a_human_can_settle_is_told(self, tabs: Path) -> None:
@@ -57,7 +57,7 @@ class TestRepair:
         done = perdure("repair", "--apply")
 
         assert "112,000 characters" in done.stdout
-        assert done.stderr.splitlines()[1:] == ["mended 0; 1 only you can settle"]
+        assert done.stderr.splitlines()[1:] == ["repaired 0; 1 left for you to settle"]
         assert one("repair", "--apply") == {
             "uri": TABS,
             "state": "broken",
@@ -77,7 +77,7 @@ class TestRepair:
             patch.setattr(NodeData, "delete_by_owner_space", fail)
             refusal("user", "delete", "tom", "--yes")
 
-        assert told("repair", "--apply") == "ended the deletion of user:tom in account local\n"
+        assert told("repair", "--apply") == "completed the deletion of user:tom in account local\n"
         assert told("user", "list") == "ana\n"
 
 
@@ -102,7 +102,7 @@ class TestTenants:
         done = told("user", "delete", "ana", "--yes")
 
         assert done == "ctx://local/users/ana is deleted, with 1 node\n"
-        assert perdure("list").stderr == "nothing is in memories\n"
+        assert perdure("list").stderr == "memories is empty\n"
         assert objects("outbox", "list") == []
 
     def test_another_account_is_named(self, memory: Path) -> None:
@@ -132,7 +132,7 @@ class TestOutbox:
         row = lines(told("outbox", "list"))[1]
         assert row[:4] == [event["event_id"], "upsert", "pending", "0"]
         assert row[-1] == "preference/indentation"
-        assert perdure("outbox", "dead").stderr == "there is none\n"
+        assert perdure("outbox", "dead").stderr == "there are no events\n"
 
     def test_the_dead_can_be_tried_again_or_forgotten(self, tabs: Path) -> None:
         event = self.bury()

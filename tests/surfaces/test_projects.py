@@ -17,7 +17,7 @@ def two(memory: Path) -> Path:
 
 
 def test_a_merge_and_its_undoing_are_told(two: Path) -> None:
-    assert told("projects", "merge", "one", "two") == "two has 0 sessions and 1 memory more\n"
+    assert told("projects", "merge", "one", "two") == "assigned to two: 0 sessions and 1 memory\n"
     assert told("projects").splitlines()[1].split() == ["two", "0", "2", "one"]
     assert "one uses" in told("list", "--project", "two")
     assert one("projects", "split", "two", "one") == {

@@ -80,7 +80,7 @@ class TestForPeople:
         done = perdure("recall", "giraffe")
 
         assert (done.exit_code, done.stdout) == (0, "")
-        assert done.stderr.startswith("nothing was found\n")
+        assert done.stderr.startswith("no hits\n")
 
     def test_explained_it_says_how_each_hit_was_found(self) -> None:
         printed = told("recall", "black coffee", "--top", "1", "--explain")
@@ -290,7 +290,7 @@ class TestWhatIsAskedFor:
         assert found == {"lisbon"}
         refused = perdure("recall", "lives", "--valid-at", "7")
         assert refused.exit_code == 2
-        assert "a position is no time. Fix: " in refused.stderr
+        assert "a position is not a time. Fix: " in refused.stderr
         refused = perdure("recall", "lives", "--valid-at", "2025-13-01")
         assert "'2025-13-01' is not a time. Fix: write a date as " in refused.stderr
         assert "position" not in refused.stderr
@@ -351,7 +351,7 @@ def test_with_an_endpoint_meaning_takes_part_and_an_outage_is_told(
     assert result["hits"][0]["snippet"] == "Likes soup."
     assert (result["semantic"], result["index_lag"]) == (False, 1)
     assert "only words were compared, because the model failed" in result["hints"][0]["text"]
-    assert "1 change failed to get into the index, to be tried again, from 20" in done.stderr
+    assert "1 change could not be indexed, and will be tried again from 20" in done.stderr
     assert "worker --once" not in done.stderr
 
 
@@ -363,6 +363,6 @@ def test_what_failed_too_often_is_told_with_what_lets_it_be_tried_again(tabs: Pa
 
     done = perdure("recall", "tabs")
 
-    assert "1 change failed too often to get into the index. Fix: see " in done.stderr
+    assert "1 change could not be indexed after all retries. Fix: see " in done.stderr
     assert "then run `perdure outbox requeue`" in done.stderr
     assert "worker --once" not in done.stderr

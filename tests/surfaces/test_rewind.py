@@ -112,7 +112,7 @@ class TestRestore:
 
         assert one("restore", "taste/tea", versions[0]["cid"])["written"] is True
         again = perdure("restore", "taste/tea", versions[0]["cid"])
-        assert again.stderr == "it was so already; nothing was written\n"
+        assert again.stderr == "already in that state; nothing was written\n"
 
     def test_what_was_deleted_comes_back(self, then: str) -> None:
         told("restore", "habit/vim", then)

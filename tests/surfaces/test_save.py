@@ -48,7 +48,7 @@ def test_the_same_again_is_said_to_be_known(memory: Path) -> None:
     done = perdure("save", TEA)
 
     assert done.stdout.endswith(" version 1\n")
-    assert done.stderr == "it is known already; nothing was written\n"
+    assert done.stderr == "already stored; nothing was written\n"
     again = one("save", TEA)
     assert (again["written"], again["created"]) == (False, False)
 
@@ -102,7 +102,7 @@ def test_a_secret_can_be_masked(memory: Path) -> None:
     done = perdure("save", f"The key is {secret}.", "--mask-secrets", "--slug", "key")
 
     assert done.exit_code == 0
-    assert "it was not kept to the letter, for safety: `perdure read note/key`" in done.stderr
+    assert "the text was changed for safety: `perdure read note/key`" in done.stderr
     assert "1 secret was masked: content, line 1 (AWS access key)\n" in done.stderr
     assert secret not in told("read", "note/key")
     assert one("save", f"The key is {secret}!", "--mask-secrets", "--slug", "key")["changed"]
@@ -170,7 +170,7 @@ class TestEditor:
         )
 
         assert code == 1
-        assert "add --mask-secrets. Your text is kept in" in " ".join(seen.split())
+        assert "add --mask-secrets. Your text is in" in " ".join(seen.split())
         (kept,) = tmp_path.rglob("memory.md")
         assert "The key is" in kept.read_text()
 

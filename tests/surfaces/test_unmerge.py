@@ -30,8 +30,8 @@ def test_it_says_what_became_of_both(moved: Path) -> None:
 
     assert first == f"{PROFILE} version 3"
     assert second.startswith("apart/ana-lives-in-lisbon-")
-    assert second.endswith(" is now by itself: - Ana lives in Lisbon.")
-    assert third == "profile says again what was superseded: - Ana lives in Berlin."
+    assert second.endswith(" is now separate: - Ana lives in Lisbon.")
+    assert third == "profile holds again: - Ana lives in Berlin."
     assert told("read", "profile") == "- Ana lives in Berlin.\n"
 
 

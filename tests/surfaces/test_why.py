@@ -52,15 +52,15 @@ def test_the_whole_is_a_tree_that_people_can_read(moved: Path) -> None:
         == """\
 profile, version 2 of TIME
 ├── Ana lives in Lisbon. (since 2026-05-02)
-│   ├── learned from what was said, 90% sure, last said 2026-05-02, topic home
+│   ├── learned from sessions, confidence 90%, last stated 2026-05-02, topic home
 │   └── Ana: "I live in Lisbon" (sessions/may, message 0: found there)
-├── it superseded
+├── superseded
 │   └── Ana lives in Berlin. (held until 2026-05-02; former/profile-ana-lives-in-berlin-CID)
 │       ├── On 2026-05-02: Ana lives in Lisbon.
-│       ├── learned from what was said, 90% sure, last said 2026-03-02, topic home
+│       ├── learned from sessions, confidence 90%, last stated 2026-03-02, topic home
 │       └── Ana: "I live in Berlin" (sessions/march, message 0: found there)
-├── what went into it; `perdure unmerge` takes it out
-│   └── version 2 of TIME: put in the place of former/profile-ana-lives-in-berlin-CID: \
+├── merged into it; undo with `perdure unmerge`
+│   └── version 2 of TIME: replaced former/profile-ana-lives-in-berlin-CID with: \
 "Ana lives in Lisbon." (can be undone)
 └── versions of its text
     ├── 1  TIME  ana/default, session  CID
@@ -73,8 +73,8 @@ profile, version 2 of TIME
 def test_what_a_tool_kept_says_who_stated_it() -> None:
     told("remember", "I live in Porto.", "--kind", "person")
 
-    assert "stated by the user, 100% sure" in told("why", "profile")
-    assert "learned from what was said" not in told("why", "profile")
+    assert "stated by the user, confidence 100%" in told("why", "profile")
+    assert "learned from sessions" not in told("why", "profile")
 
 
 def test_what_no_longer_holds_says_so_first(moved: Path) -> None:
@@ -84,7 +84,7 @@ def test_what_no_longer_holds_says_so_first(moved: Path) -> None:
     answer = told("why", superseded[0]["uri"]).splitlines()
 
     assert answer[1:3] == [
-        "├── it no longer holds: superseded by profile",
+        "├── no longer holds: superseded by profile",
         "│   └── On 2026-05-02: Ana lives in Lisbon.",
     ]
 
@@ -94,7 +94,7 @@ def test_what_was_written_by_hand_says_that_nothing_is_behind_it(tabs: Path) -> 
 
     assert answer[1:3] == [
         "├── Prefers tabs.",
-        "│   └── written by hand; no conversation is behind it",
+        "│   └── written by hand; it rests on no session",
     ]
 
 
@@ -102,9 +102,9 @@ def test_sessions_and_resources_say_what_they_are(moved: Path) -> None:
     told("write", "resources/guide", "# Guide\n\nDo it.\n")
     told("relate", "profile", "resources/guide", "--type", "about", "--reason", "so she said")
 
-    assert "what was said, word for word: 1 message;" in told("why", "sessions/may/messages")
-    assert "a document; no conversation is behind it" in told("why", "resources/guide")
-    assert "led to by profile, about 1: so she said\n" in told("why", "resources/guide")
+    assert "a session, word for word: 1 message" in told("why", "sessions/may/messages")
+    assert "a document; it rests on no session" in told("why", "resources/guide")
+    assert "from profile, about 1: so she said\n" in told("why", "resources/guide")
     assert "leads to resources/guide, about 1: so she said\n" in told("why", "profile")
 
 
@@ -119,7 +119,7 @@ def test_words_that_are_not_there_any_more_are_marked(moved: Path) -> None:
         'NOT PROVED: Ana: "I live in Lisbon" (sessions/may, message 0: '
         "the message was changed since)\n" in done.stdout
     )
-    assert "can't be proved any more" in done.stderr
+    assert "can't be confirmed any more" in done.stderr
     assert one("why", "profile")["holds"] is False
 
 
@@ -129,7 +129,7 @@ def test_an_edit_that_nobody_recorded_is_told_of(moved: Path) -> None:
 
     answer = told("why", "profile")
 
-    assert "└── edited by hand since, and not recorded yet\n" in answer
+    assert "└── edited since; the edit is not recorded yet\n" in answer
     assert "├── Ana has a dog.\n│   └── written by hand;" in answer
 
 
@@ -141,7 +141,7 @@ def test_of_many_versions_the_last_are_told(tabs: Path) -> None:
 
     answer = told("why", "preference/indentation")
 
-    assert "3 earlier; `perdure history log" in answer
+    assert "3 earlier; see `perdure history log" in answer
     assert "no 11" in answer
     assert "no 0" not in answer
     versions = one("why", "preference/indentation")["versions"]
@@ -173,7 +173,7 @@ def test_json_has_all_of_it(moved: Path) -> None:
             "topic": "home",
             "by": None,
             "holds": True,
-            "said": [
+            "evidence": [
                 {
                     "session": "may",
                     "speaker": "Ana",
@@ -212,7 +212,7 @@ class TestReach:
             answer = told("why", "skills/deploy", "--user", "bob", *words)
             assert "Deploy on Friday." in answer
             assert not re.search(r"\bmay\b|Lisbon|Ana", answer)
-        assert "said in 1 place out of your reach\n" in told(
+        assert "evidence that you have no access to: 1\n" in told(
             "why", "skills/deploy", "--user", "bob"
         )
         assert '"I live in Lisbon" (sessions/may' in told("why", "skills/deploy")
@@ -271,6 +271,6 @@ def test_a_message_is_not_said_to_be_written_by_hand(memory: Path) -> None:
     found = told("why", "ctx://local/sessions/s/messages#0")
 
     assert "by hand" not in found
-    assert "a message of a session, last said 2026-03-02" in found
+    assert "a message of a session, last stated 2026-03-02" in found
     assert 'user: "Never push to main." (sessions/s, message 0: found there)' in found
     assert memory.is_dir()

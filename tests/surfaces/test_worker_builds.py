@@ -76,7 +76,7 @@ def test_it_makes_the_new_index_and_says_so(server: Server) -> None:
     done = perdure("worker", "--once")
 
     assert done.exit_code == 0
-    assert done.stderr == "local: the new vectors are made, and answer from now on\n"
+    assert done.stderr == "local: the new index is complete and in use\n"
     assert done.stdout.endswith("0 dead; 214 places indexed\n")
     assert set(asked(server).values()) == {1}
     assert one("recall", "photosynthesis")["hints"] == []
@@ -92,7 +92,7 @@ def test_told_to_end_it_stops_after_a_step_and_the_next_one_goes_on(server: Serv
     assert (recalled["semantic"], recalled["hits"][0]["snippet"]) == (True, "Photosynthesis.")  # type: ignore[index] # JSON
     assert code == 0
     assert complained == (
-        "local: 127 of 212 places are embedded; the next worker goes on from there\n"
+        "local: 127 of 212 places are embedded; the next worker continues from there\n"
     )
     assert not built()
 

@@ -318,7 +318,7 @@ def test_a_store_that_is_adopted_elsewhere_is_the_configured_one(
 
     told = CliRunner().invoke(cli, ["store", "adopt", str(moved)])
 
-    assert "the config names this folder now" in told.output
+    assert "the config now names this folder" in told.output
     assert str(moved) in (vault.parent / "home/config.toml").read_text()
     with perdure.open() as again:
         assert again.recall("kale").hits

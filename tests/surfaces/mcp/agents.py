@@ -140,7 +140,7 @@ def in_process(home: Path) -> Iterator[Agent]:
     """Serve without a process of its own."""
     environ = {"HOME": str(home), "USER": "ana"}
     with Tools(environ, caller_for(environ, user="ana")) as tools:
-        yield Direct(Server(environ, lambda: tools))
+        yield Direct(Server(environ, lambda: tools.call))
 
 
 def message(method: str, number: int | None = None, **params: object) -> bytes:

@@ -125,7 +125,7 @@ def test_why_of_a_message_names_session_index_and_day(memory: Memory, agent: Age
 
     (statement,) = found["statements"]
     (quote,) = statement["evidence"]
-    assert (found["kind"], statement["origin"]) == ("session", "said")
+    assert (found["kind"], statement["origin"]) == ("session", "learned")
     assert (quote["session"], quote["message"], quote["holds"]) == ("ours", 0, True)
     assert statement["date"] == f"{memory.read('sessions/ours/messages').updated_at:%Y-%m-%d}"
     assert RULE in statement["text"]

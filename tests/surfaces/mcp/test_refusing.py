@@ -47,7 +47,7 @@ def test_wrong_arguments_are_told_without_what_they_were() -> None:
         checked("recall", {"query": "x", "top_k": "hostile"})
     said = refusal(caught.value, "recall", {})
 
-    assert said.startswith("recall can't be called so: top_k: ")
+    assert said.startswith("recall: top_k: ")
     assert said.endswith("Fix: see its input schema.")
     assert "hostile" not in said
 

@@ -182,6 +182,6 @@ def test_what_was_said_proves_what_was_learned(
 
     assert told["holds"] is True
     (statement,) = told["statements"]
-    assert statement["origin"] == "said"
+    assert statement["origin"] == "learned"
     assert statement["evidence"][0]["quote"] in talk[0]["content"]
     assert statement["evidence"][0]["session"] == "march"

@@ -20,20 +20,20 @@ _ALL = "all"
     "--by",
     type=click.Choice(["day", "model"]),
     default="day",
-    help="What to add up by; the day (in UTC), if you don't say.",
+    help="Group by day (in UTC) or by model. Default: day.",
 )
 @click.option(
     "--since",
     type=parse_time,
     metavar="TIME",
-    help="Only calls from then on: a date or a time, in UTC unless it says otherwise.",
+    help="Count only calls since this date or time; without a zone, in UTC.",
 )
 @as_json(OBJECT_PER_LINE)
 def cost_command(by: str, since: str | None, *, as_json: bool) -> None:
     """Show how many tokens language models have used.
 
-    Each attempt counts, and each call that never ended as the most that it may have used. The text
-    of a call is not kept.
+    Counts each attempt, and each call that never ended as the most that it may have used. The text
+    of a call is not stored.
     """
     totals = costs_here(os.environ, by, first(since) if since else None)
     if as_json:
@@ -41,7 +41,7 @@ def cost_command(by: str, since: str | None, *, as_json: bool) -> None:
         out.json(*({by: each.name, **picked(each, fields)} for each in totals))
         return
     if not totals:
-        out.mention("no language model was asked")
+        out.mention("no language model was called")
         return
     rows = [_row(each) for each in totals]
     if len(totals) > 1:
@@ -50,8 +50,8 @@ def cost_command(by: str, since: str | None, *, as_json: bool) -> None:
     unfinished = sum(each.open for each in totals)
     if unfinished:
         out.mention(
-            f"{counted(unfinished, 'call')} under way, or never ended: counted as the most that "
-            "may be due"
+            f"{counted(unfinished, 'call')} running or never ended: counted as the most that "
+            "it may have used"
         )
 
 

@@ -12,14 +12,14 @@ from perdure.surfaces.out import version_line
 
 @node_command("edit")
 @with_reason
-@click.option("--as-is", is_flag=True, help="Write it to the letter, with new secrets in it.")
+@click.option("--as-is", is_flag=True, help="Write the text unchanged, even with new secrets.")
 @with_memory()
 def edit_command(memory: Memory, node: str, reason: str, *, as_is: bool, as_json: bool) -> None:
-    """Change a node in your editor.
+    """Edit a node in your editor.
 
-    That is what VISUAL or EDITOR name. The content is written as the next version when the editor
-    ends, if it changed. If somebody else changed the node meanwhile, or there is a new secret in
-    it, nothing is written, and your text is kept in a file.
+    The editor is the command in VISUAL or EDITOR. When it ends, the content is written as the next
+    version, if it changed. If the node was changed meanwhile, or the text has a new secret, nothing
+    is written, and your text stays in a file that the error names.
     """
     editor = find_editor("pipe the text into `perdure write NODE --version N`")
     with editing(editor, memory.uri(node).rpartition("/")[2]) as change:
@@ -30,4 +30,4 @@ def edit_command(memory: Memory, node: str, reason: str, *, as_is: bool, as_json
         as_json=as_json,
     )
     if not done.written:
-        out.mention("it was not changed; nothing was written")
+        out.mention("no change; nothing was written")

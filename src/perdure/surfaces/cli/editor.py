@@ -1,4 +1,4 @@
-"""The user's editor, and what is made of a text in it."""
+"""Edit a text in the user's editor."""
 
 import os
 import shlex
@@ -19,13 +19,13 @@ from perdure.surfaces.out import message_of
 
 
 def find_editor(alternative: str) -> list[str]:
-    """Return the command that VISUAL or EDITOR name; `otherwise` says what can be done without."""
-    said = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
+    """Return the command in VISUAL or EDITOR; the error names `alternative` as another fix."""
+    command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
     try:
-        words = shlex.split(said)
+        words = shlex.split(command)
     except ValueError as error:
         raise InvalidValueError(
-            f"the editor {said!a} can't be understood: {error}. Fix: set EDITOR to a command."
+            f"the editor {command!a} can't be parsed: {error}. Fix: set EDITOR to a command."
         ) from None
     if not words:
         raise InvalidValueError(
@@ -36,9 +36,9 @@ def find_editor(alternative: str) -> list[str]:
 
 @contextmanager
 def editing(editor: list[str], name: str) -> Iterator[Callable[[str], str]]:
-    """Yield a function that lets the user edit a text, and returns it.
+    """Yield a function that opens a text in the editor and returns the edited text.
 
-    If an error follows, the edited text is kept in a file, and the error names it.
+    If an error follows, the edited text stays in a file, and the error names that file.
     """
     folder = Path(tempfile.mkdtemp(prefix="perdure-"))
     file = folder / f"{name}.md"
@@ -58,7 +58,7 @@ def editing(editor: list[str], name: str) -> Iterator[Callable[[str], str]]:
             rmtree(folder)
             raise
         kind = type(error) if isinstance(error, ContextError) else InvalidValueError
-        raise kind(f"{message_of(error)} Your text is kept in {str(file)!a}.") from error
+        raise kind(f"{message_of(error)} Your text is in {str(file)!a}.") from error
     else:
         rmtree(folder)
 
@@ -82,7 +82,9 @@ def _text_in(file: Path) -> str:
     try:
         return file.read_bytes().decode()
     except UnicodeDecodeError as error:
-        raise NotTextError("what was saved is no text. Fix: save it as UTF-8.") from error
+        raise NotTextError(
+            "the saved file is not valid UTF-8. Fix: save the file as UTF-8."
+        ) from error
     except FileNotFoundError as error:
         raise InvalidValueError(
             "the editor removed its file. Nothing was written. Fix: try again."

@@ -26,21 +26,21 @@ from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json
 from perdure.surfaces.out import counted, picked, shown
 
 Rest = ParamSpec("Rest")
-Asking = Callable[Concatenate[ProjectState, Rest], None]
+ProjectCommand = Callable[Concatenate[ProjectState, Rest], None]
 
 
-def reading_project(command: Asking[Rest]) -> Callable[Rest, None]:
-    """Give a command the project that it is run in, or that `--cwd` names, to be read."""
+def reading_project(command: ProjectCommand[Rest]) -> Callable[Rest, None]:
+    """Open the project of `--cwd` read-only, and pass it to the command."""
     return _in_project(lambda cwd: nullcontext(open_state(os.environ, cwd, to_read)), command)
 
 
-def changing_project(command: Asking[Rest]) -> Callable[Rest, None]:
-    """As `reading_project`, to be changed."""
+def changing_project(command: ProjectCommand[Rest]) -> Callable[Rest, None]:
+    """Open the project of `--cwd` for changes, and pass it to the command."""
     return _in_project(lambda cwd: changing_state(os.environ, cwd), command)
 
 
 def _in_project(
-    opening: Callable[[str], AbstractContextManager[ProjectState]], command: Asking[Rest]
+    opening: Callable[[str], AbstractContextManager[ProjectState]], command: ProjectCommand[Rest]
 ) -> Callable[Rest, None]:
     @wraps(command)
     def run(*args: Rest.args, **kwargs: Rest.kwargs) -> None:
@@ -52,16 +52,16 @@ def _in_project(
 
 def in_folder(command: Callable[Rest, None]) -> Callable[Rest, None]:
     return click.option(
-        "--cwd", metavar="FOLDER", default=".", help="The folder of the project; this one."
+        "--cwd", metavar="FOLDER", default=".", help="The folder of the project. Default: this one."
     )(command)
 
 
 @click.group("plan")
 def plan_command() -> None:
-    """Begin, show and finish the plans of a project.
+    """Start, show and finish the plans of a project.
 
-    A plan is PLAN.md or PLAN-NAME.md, with its progress beside it; its tasks are check boxes. The
-    one without a name is called default.
+    A plan is PLAN.md or PLAN-NAME.md, with a progress file beside it; its tasks are check boxes.
+    PLAN.md is called default.
     """
 
 
@@ -86,7 +86,7 @@ def list_(opened: ProjectState, *, as_json: bool) -> None:
         for each in plans
     )
     if not out.table(("active", "plan", "open", "done", "title"), rows):
-        out.mention("there is no plan. Fix: `perdure plan start NAME` begins one.")
+        out.mention("there is no plan. Fix: start one with `perdure plan start NAME`.")
 
 
 @plan_command.command("show")
@@ -94,7 +94,7 @@ def list_(opened: ProjectState, *, as_json: bool) -> None:
 @as_json()
 @reading_project
 def show(opened: ProjectState, name: str | None, *, as_json: bool) -> None:
-    """Print the plan NAME; the active one, if you don't say."""
+    """Print the plan NAME, or the active one."""
     active = resolve_active_plan(opened.place)
     found = _found(opened, active if name is None else _plan(name))
     if as_json:
@@ -105,18 +105,18 @@ def show(opened: ProjectState, name: str | None, *, as_json: bool) -> None:
 
 @plan_command.command("start")
 @click.argument("name")
-@click.option("--title", metavar="TEXT", help="What it is about; its name, if you don't say.")
-@click.option("--task", "tasks", metavar="TEXT", multiple=True, help="Something to do; repeatable.")
+@click.option("--title", metavar="TEXT", help="The title of the plan. Default: its name.")
+@click.option("--task", "tasks", metavar="TEXT", multiple=True, help="Add a task. Repeatable.")
 @as_json()
 @changing_project
 def start(
     opened: ProjectState, name: str, title: str | None, tasks: tuple[str, ...], *, as_json: bool
 ) -> None:
-    """Begin the plan NAME, and make it the active one."""
+    """Start the plan NAME, and make it the active one."""
     plan = _plan(name)
     text = "".join(_begun(title or name.replace("-", " ").capitalize(), tasks))
     begun = start_plan(opened.place, opened.device, plan, text)
-    _tell(opened, begun, f"{plan.called} is begun, in {_path(opened, plan)}", as_json=as_json)
+    _print(opened, begun, f"{plan.called} is started, in {_path(opened, plan)}", as_json=as_json)
 
 
 @plan_command.command("switch")
@@ -131,15 +131,15 @@ def switch(opened: ProjectState, name: str, *, as_json: bool) -> None:
         clear_plan(opened.place, opened.device)
     else:
         found = switch_plan(opened.place, opened.device, name)
-    _tell(opened, found, f"{plan.called} is active", as_json=as_json)
+    _print(opened, found, f"{plan.called} is active", as_json=as_json)
 
 
 @plan_command.command("finish")
-@click.option("--anyway", is_flag=True, help="Also if tasks are open.")
+@click.option("--anyway", is_flag=True, help="Finish even if tasks are open.")
 @as_json()
 @changing_project
 def finish(opened: ProjectState, *, anyway: bool, as_json: bool) -> None:
-    """Be done with the active plan; its files stay."""
+    """Finish the active plan; its files stay."""
     found = _found(opened, resolve_active_plan(opened.place))
     if found.open and not anyway:
         raise HarnessError(
@@ -147,14 +147,14 @@ def finish(opened: ProjectState, *, anyway: bool, as_json: bool) -> None:
             f"{found.next[:80]!a}. Fix: check them in {_path(opened, found.plan)}, or add --anyway."
         )
     clear_plan(opened.place, opened.device)
-    _tell(opened, found, f"{found.plan.called} is finished", as_json=as_json)
+    _print(opened, found, f"{found.plan.called} is finished", as_json=as_json)
 
 
 @plan_command.command("clear")
 @as_json()
 @changing_project
 def clear(opened: ProjectState, *, as_json: bool) -> None:
-    """Let no named plan be active, whatever the marker says."""
+    """Deactivate the active plan, so that default is active."""
     clear_plan(opened.place, opened.device)
     out.answer(
         {"project": opened.project.slug, "active": DEFAULT.called},
@@ -167,7 +167,10 @@ def clear(opened: ProjectState, *, as_json: bool) -> None:
 @as_json()
 @reading_project
 def brief(opened: ProjectState, *, as_json: bool) -> None:
-    """Print four lines for the start of a session; nothing without a plan and its progress."""
+    """Print four lines about the active plan, for the start of a session.
+
+    Prints nothing if there is no plan, or no progress file.
+    """
     plan = resolve_active_plan(opened.place)
     found = read_plan(opened.place, plan)
     if found is None or read_in(opened.place, plan.progress_file) is None:
@@ -183,8 +186,8 @@ def brief(opened: ProjectState, *, as_json: bool) -> None:
 
 
 def plan_json(project: str, found: PlanText, active: Plan | None) -> dict[str, object]:
-    named = {"project": project, "plan": found.plan.called, "active": found.plan == active}
-    return {**named, **picked(found, "title? open done next?")}
+    names = {"project": project, "plan": found.plan.called, "active": found.plan == active}
+    return {**names, **picked(found, "title? open done next?")}
 
 
 def described_plan(found: PlanText, opened: ProjectState, active: Plan | None) -> dict[str, object]:
@@ -192,7 +195,7 @@ def described_plan(found: PlanText, opened: ProjectState, active: Plan | None) -
     return {**plan_json(opened.project.slug, found, active), "path": path}
 
 
-def _tell(opened: ProjectState, found: PlanText, line: str, *, as_json: bool) -> None:
+def _print(opened: ProjectState, found: PlanText, line: str, *, as_json: bool) -> None:
     out.answer(
         described_plan(found, opened, resolve_active_plan(opened.place)), line, as_json=as_json
     )
@@ -207,7 +210,7 @@ def _found(opened: ProjectState, plan: Plan) -> PlanText:
     if found is None:
         raise PlanNameError(
             f"there is no plan {plan.called!a} in {opened.place.shown!a}. "
-            "Fix: `perdure plan list` shows what there is, `perdure plan start` begins one."
+            "Fix: see `perdure plan list`, or start one with `perdure plan start`."
         )
     return found
 

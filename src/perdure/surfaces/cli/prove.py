@@ -13,9 +13,9 @@ from perdure.surfaces.cli.options import Moment, as_json, parse_moment
 from perdure.surfaces.cli.signed_file import STANDARD, new_file, read_signed_file
 from perdure.surfaces.out import local_time, picked, shown, utc_time
 
-_LONGEST = 1 << 21
+_MOST_BYTES = 1 << 21
 _DIGESTS = {"SHA2_256": "sha256", "BLAKE3": "blake3"}
-"""The names of the tools that compute the same from a file."""
+"""The usual names of the hash functions."""
 
 
 class Options(TypedDict):
@@ -27,17 +27,22 @@ class Options(TypedDict):
 
 @click.command("prove")
 @click.argument("what", metavar="[KEY|CID]", required=False)
-@click.option("--version", type=click.IntRange(min=1), metavar="N", help="Of KEY; else the last.")
+@click.option(
+    "--version",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Prove this version of KEY. Default: the last.",
+)
 @click.option(
     "--at",
     type=parse_moment,
     metavar="MOMENT",
-    help="By the log as it was then: a date, a time or a position.",
+    help="Use the log as of a date, a time or a position.",
 )
-@click.option("--output", "-o", metavar="FILE", default=STANDARD, help="Write the proof here.")
+@click.option("--output", "-o", metavar="FILE", default=STANDARD, help="Write the proof to FILE.")
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
 @click.option("--check", metavar="FILE", help="Check the proof in FILE instead; needs --key.")
-@click.option("--key", metavar="PUBLICKEY", help="Of whoever gave you the proof.")
+@click.option("--key", metavar="PUBLICKEY", help="The public key of the proof's author.")
 @click.option("--public-key", is_flag=True, help="Print your public key instead.")
 @as_json()
 def prove_command(
@@ -51,22 +56,22 @@ def prove_command(
 ) -> None:
     """Prove that KEY had its text, and since when.
 
-    Or that CID was kept. Give others the proof and, by a way that they trust, your --public-key.
-    They check it with --check and --key, and need neither your memory nor this machine. If they
-    also give KEY or CID, the proof must be about that.
+    With a CID, proves that this content was stored. Give others the proof and, over a channel that
+    they trust, your --public-key. They check it with --check and --key, and need neither your
+    memory nor this machine. If they also give KEY or CID, the proof must be about that.
     """
     if public_key:
         mine = str(open_signing_key(os.environ).public)
-        out.json({"public_key": mine}) if as_json else out.line(mine)
+        out.answer({"public_key": mine}, mine, as_json=as_json)
     elif check is not None:
         if key is None:
             raise click.UsageError("--check needs --key PUBLICKEY. Fix: ask the owner for it.")
-        proven = check_proof(read_signed_file(check, "proof", _LONGEST), key, what)
-        out.json(_json(proven)) if as_json else _tell(proven)
+        proven = check_proof(read_signed_file(check, "proof", _MOST_BYTES), key, what)
+        out.json(_json(proven)) if as_json else _print(proven)
     elif what is None:
-        raise click.UsageError("Missing KEY or CID. Fix: say what is to be proved.")
+        raise click.UsageError("Missing KEY or CID. Fix: name what to prove.")
     elif key is not None:
-        raise click.UsageError("--key goes with --check. Fix: leave it out; you sign with yours.")
+        raise click.UsageError("--key needs --check. Fix: leave it out; you sign with your own.")
     elif options["version"] is not None and _is_cid(what):
         raise click.UsageError("a CID has no versions. Fix: give a KEY, or no --version.")
     else:
@@ -94,11 +99,11 @@ def _prove(what: str, options: Options, *, as_json: bool) -> None:
     elif output == STANDARD:
         out.write(proof.text)
     else:
-        out.mention(f"wrote {shown(output)}; whoever has it checks it with:")
+        out.mention(f"wrote {shown(output)}; anyone can check it with:")
         out.mention(f"perdure history prove --check {shown(output)} --key {proof.public_key}")
 
 
-def _tell(proven: Proven) -> None:
+def _print(proven: Proven) -> None:
     out.line(f"proven: {_sentence(proven)}")
     out.line(f"    at {local_time(proven.time)}, by the clock of its owner")
     out.line(f"    as entry {proven.position} of {proven.size} in the log {proven.origin}")
@@ -109,11 +114,11 @@ def _tell(proven: Proven) -> None:
 
 def _sentence(proven: Proven) -> str:
     if proven.name is None:
-        return f"the content {proven.cid} was kept"
+        return f"the content {proven.cid} was stored"
     predicate = "was removed" if proven.cid is None else "had the content below"
     return f"{proven.name!a} {predicate}"
 
 
 def _json(proven: Proven) -> dict[str, object]:
-    said = picked(proven, "key=name cid position entries=size origin")
-    return {**said, "time": utc_time(proven.time)}
+    fields = picked(proven, "key=name cid position entries=size origin")
+    return {**fields, "time": utc_time(proven.time)}

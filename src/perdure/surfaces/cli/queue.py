@@ -14,10 +14,10 @@ from perdure.surfaces.out import shown
 
 
 @click.command("queue")
-@click.option("--all", "everything", is_flag=True, help="Also plans of which all is done.")
+@click.option("--all", "everything", is_flag=True, help="List plans without open tasks, too.")
 @as_json(OBJECT_PER_LINE)
 def queue_command(*, everything: bool, as_json: bool) -> None:
-    """Say what is to do: the plans of all registered repositories."""
+    """List the open plans of all registered repositories."""
     found = queue_of(os.environ)
     rows = [
         (each, plan)
@@ -28,7 +28,7 @@ def queue_command(*, everything: bool, as_json: bool) -> None:
     if as_json:
         out.json(*(_json(each, plan) for each, plan in rows))
     elif not out.table(("project", "plan", "open", "done", "next"), map(_row, rows)):
-        out.mention("nothing is to do")
+        out.mention("there are no open plans")
     for problem in _problems(found):
         out.mention(problem)
 

@@ -11,19 +11,19 @@ from perdure.surfaces.out import counted, picked, shown
 
 
 @click.command("repair")
-@click.option("--apply", is_flag=True, help="Do it; otherwise it is only said.")
+@click.option("--apply", is_flag=True, help="Make the repairs, instead of listing them.")
 @click.option(
     "--accept-removals",
     is_flag=True,
-    help="Record also that more than a tenth of the files are gone.",
+    help="Record removals even if more than a tenth of the files are gone.",
 )
 @with_memory(OBJECT_PER_LINE)
 def repair_command(memory: Memory, *, apply: bool, accept_removals: bool, as_json: bool) -> None:
-    """Find what is wrong with nodes, and mend it.
+    """Find and repair damaged or edited nodes.
 
-    Without --apply it says what it would do, and changes nothing. An edit made by hand becomes the
-    next version; a note that somebody put into a folder becomes a node; what a crash left
-    unfinished is finished, or removed.
+    Without --apply, lists what it would do, and changes nothing. An edit becomes the next version
+    of its node; a note that was added to a folder becomes a node; a change that a crash interrupted
+    is completed or removed.
     """
     done = memory.repair(apply=apply, accept_removals=accept_removals)
     for edits in memory.edits():
@@ -32,12 +32,12 @@ def repair_command(memory: Memory, *, apply: bool, accept_removals: bool, as_jso
         out.json(*(_json(finding, applied=apply) for finding in done.findings))
         return
     for each in done.ended:
-        out.line(f"ended the deletion of {_tenant(each)}")
+        out.line(f"completed the deletion of {_tenant(each)}")
     rows = ((each.state.value, memory.name(each.uri), _about(each)) for each in done.findings)
     if out.table(("state", "node", "done" if apply else "what --apply does"), rows):
         _sum_up(done.findings, applied=apply)
     elif not done.ended:
-        out.line("ok: nothing is wrong")
+        out.line("ok: nothing to repair")
 
 
 def _about(finding: Finding) -> str:
@@ -50,8 +50,8 @@ def _sum_up(found: Sequence[Finding], *, applied: bool) -> None:
         out.mention(f"{counted(len(found), 'finding')}; nothing was changed")
         return
     left = sum(finding.is_left for finding in found)
-    more = f"; {left} only you can settle" if left else ""
-    out.mention(f"mended {len(found) - left}{more}")
+    more = f"; {left} left for you to settle" if left else ""
+    out.mention(f"repaired {len(found) - left}{more}")
 
 
 def _tenant(deleted: Deleted) -> str:

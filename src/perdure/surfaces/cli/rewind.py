@@ -11,17 +11,17 @@ from perdure.surfaces.out import counted, picked
 @click.command("rewind", epilog=NAMES)
 @click.argument("then", type=parse_moment)
 @click.argument("folder", default="")
-@click.option("--apply", is_flag=True, help="Do it; otherwise it is only said.")
+@click.option("--apply", is_flag=True, help="Rewind, instead of listing what would change.")
 @with_memory(OBJECT_PER_LINE)
 def rewind_command(
     memory: Memory, then: Moment, folder: str, *, apply: bool, as_json: bool
 ) -> None:
-    """Let all memories be what they were.
+    """Rewind all memories to an earlier state.
 
-    THEN is a date (2026-03-01, all of that day), a time, or a position. What changed in FOLDER
-    since says again what it said, what was deleted comes back, and what was new goes; without a
-    folder, in all that is yours. It is one commit, and history keeps what was there before, so that
-    a rewind can be rewound. Sessions stay. Without --apply it only says what it would do.
+    THEN is a date (2026-03-01, all of that day), a time, or a position. In FOLDER, or in all that
+    is yours, changed nodes get their earlier text, deleted ones are created again, and new ones are
+    deleted. All of it is one commit, and a rewind can be rewound. Sessions stay. Without --apply,
+    lists what it would do, and changes nothing.
     """
     done = memory.rewind(then, folder, dry_run=not apply)
     if as_json:

@@ -1,4 +1,4 @@
-"""Files that a command writes or reads; `-` is stdout or stdin."""
+"""Files of proofs and receipts that a command writes or reads; `-` is stdout or stdin."""
 
 import os
 import secrets
@@ -23,9 +23,9 @@ _MINE = 0o600
 
 @contextmanager
 def new_file(path: str, *, force: bool) -> Iterator[BinaryIO]:
-    """Yield a file that gets its name when it is whole; only the user may read it.
+    """Yield a file that appears under its name when it is complete, readable by its owner only.
 
-    `FileInTheWayError` if there is something of this name already, unless `force`.
+    Raises `FileInTheWayError` if the name is taken, unless `force`.
     """
     if path == STANDARD:
         yield sys.stdout.buffer
@@ -55,28 +55,28 @@ def _name(unfinished: Path, path: str, *, force: bool) -> None:
         os.link(unfinished, path)
     except FileExistsError:
         raise _in_the_way(path) from None
-    except OSError:  # this disk has no links, so a quicker writer can't be noticed
+    except OSError:  # the file system has no links, so a race with another writer goes unnoticed
         if os.path.lexists(path):
             raise _in_the_way(path) from None
         unfinished.replace(path)
 
 
 def read_signed_file(path: str, what: str, limit: int) -> str:
-    """Return the text of a proof or a receipt; of a longer file, a little more than `limit`."""
+    """Return the text of a proof or a receipt; of a larger file, the first `limit` + 1 bytes."""
     if path == STANDARD:
-        data = sys.stdin.buffer.read(limit + 1)
+        content = sys.stdin.buffer.read(limit + 1)
     else:
         with _named(path, reading=True), Path(path).open("rb") as file:
-            data = file.read(limit + 1)
+            content = file.read(limit + 1)
     try:
-        return data.decode()
+        return content.decode()
     except UnicodeDecodeError as error:
-        raise ProofError(f"a {what} is JSON, and this is not. Fix: copy it whole.") from error
+        raise ProofError(f"this {what} is not JSON. Fix: copy the whole file.") from error
 
 
 @contextmanager
 def _named(path: str, *, reading: bool) -> Iterator[None]:
-    """Let an error of the system name the file that the user named."""
+    """Let an error of the system name the path that the user gave."""
     folder, name = str(Path(path).parent), Path(path).name
     try:
         yield
@@ -84,11 +84,13 @@ def _named(path: str, *, reading: bool) -> Iterator[None]:
         raise
     except FileNotFoundError as error:
         missing = path if reading else folder
-        raise AbsentError(f"{missing!a} is not there. Fix: check its name, or make it.") from error
+        raise AbsentError(
+            f"{missing!a} does not exist. Fix: check its name, or create it."
+        ) from error
     except OSError as error:
         if reading and isinstance(error, PermissionError):
             raise AccessRefusedError(
-                f"{name!a} in {folder!a}: it may not be read. Fix: make the folder and its files "
+                f"{name!a} in {folder!a}: permission denied. Fix: make the folder and its files "
                 "readable for this user."
             ) from error
         error.filename, error.filename2 = path, None
@@ -97,5 +99,5 @@ def _named(path: str, *, reading: bool) -> Iterator[None]:
 
 def _in_the_way(path: str) -> FileInTheWayError:
     return FileInTheWayError(
-        f"{path!a} is there already, and was left as it is. Fix: name another file, or add --force."
+        f"{path!a} already exists, and was not changed. Fix: name another file, or add --force."
     )

@@ -18,10 +18,10 @@ _MOST_BYTES = 65_536
 def statusline_command() -> None:
     """Print one line about memory here, for the status line of Claude Code.
 
-    It says how many memories the project has, how many lines this session was shown and used, when
-    something was last saved and, if it is on, today's runs of the background model. The JSON of
-    Claude Code is read from stdin, if there is any. Memory is not opened; whatever goes wrong, it
-    prints nothing and ends with 0.
+    Shows how many memories the project has, how many lines this session was shown and used, when
+    something was last saved and, if enabled, today's runs of the background model. Reads the JSON
+    of Claude Code from stdin, if there is any. Does not open the memory; on any error, prints
+    nothing and exits with 0.
     """
     with suppress(Exception), ending_after(_SECONDS, lambda: None):  # an agent shows it
         home = home_of(os.environ)

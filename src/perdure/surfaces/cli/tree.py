@@ -27,7 +27,7 @@ def tree_command(
 ) -> None:
     """Show all nodes below a folder.
 
-    Without FOLDER, that of your memories; / is the whole account.
+    FOLDER defaults to the folder of your memories; / is the whole account.
     """
     of = None if project is None else memory.projects.at(identity_named(project))
     found = (memory if at is None else memory.at(at)).tree(folder, project=of)
@@ -44,7 +44,7 @@ def tree_command(
         out.write(f"{padded_to(widest, name)}  {dim}\n")
     out.write(f"\n{counted(found.nodes, 'node')}\n")
     if not folder and project is None and at is None and memory.has_resources():
-        out.mention("notes and other resources are not among them: `perdure tree resources`")
+        out.mention("notes and other resources: `perdure tree resources`")
 
 
 def _every(entries: Sequence[Entry]) -> Iterator[Entry]:

@@ -1,4 +1,4 @@
-"""The tools as clients see them: names, descriptions and arguments, and the check of what is sent.
+"""The tools as clients see them: names, descriptions, arguments, and how arguments are checked.
 
 A model pays for each word of `listed` in every request; arguments that only programs need are
 accepted but not listed. Nothing heavy is imported here: a client waits for this when it starts.
@@ -19,7 +19,7 @@ _MOST_TOKENS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """What a tool takes under one name. Without a default, it is needed."""
+    """An argument of a tool. Without a default, it is required."""
 
     default: str | int | bool | None = None
     description: str = ""
@@ -33,13 +33,13 @@ class Argument:
 
     def schema(self) -> dict[str, object]:
         kind = {bool: "boolean", int: "integer"}.get(type(self.default), "string")
-        told: dict[str, object] = {"type": kind}
+        schema: dict[str, object] = {"type": kind}
         if self.description:
-            told["description"] = self.description
-        return {**told, "enum": list(self.choices)} if self.choices else told
+            schema["description"] = self.description
+        return {**schema, "enum": list(self.choices)} if self.choices else schema
 
     def checked(self, value: object) -> str | int | bool:
-        """Return a value as it is meant; `InvalidValueError` without the value if it can't be."""
+        """Return the converted value; raise `InvalidValueError`, without the value, if invalid."""
         match self.default:
             case bool():
                 return self._flag(value)
@@ -85,7 +85,7 @@ class Tool:
     destroys: bool = False
 
     def listed(self, name: str) -> dict[str, object]:
-        """Return what a client is told of it."""
+        """Return the tool's entry in the list that clients get."""
         shown = {key: each for key, each in self.arguments.items() if each.listed}
         needed = [key for key, each in shown.items() if each.default is None]
         schema: dict[str, object] = {
@@ -173,14 +173,14 @@ TOOLS: Mapping[str, Tool] = {
         {"uri": _uri(), "limit": Argument(20, least=1, most=200, listed=False)},
     ),
     "why": Tool(
-        "Show who said it, and what it replaced. Use it when a memory is doubted.",
+        "Show its evidence, and what it replaced. Use it when a memory is doubted.",
         {"uri": _uri(), "budget_tokens": _budget(2_000)},
     ),
 }
 
 
 def checked(name: str, given: Mapping[str, object]) -> dict[str, str | int | bool]:
-    """Return all arguments of a call, with defaults; `InvalidValueError` says what is wrong."""
+    """Return all arguments of a call, with defaults; raise `InvalidValueError` if invalid."""
     if name not in TOOLS:
         raise InvalidValueError(f"there is no tool {name[:80]!a}. Fix: use {', '.join(TOOLS)}.")
     taken = TOOLS[name].arguments
@@ -197,7 +197,5 @@ def checked(name: str, given: Mapping[str, object]) -> dict[str, str | int | boo
             found[key] = argument.checked(value)
         except InvalidValueError as error:
             wrong = "it is missing" if value is None else str(error)
-            raise InvalidValueError(
-                f"{name} can't be called so: {key}: {wrong}. Fix: see its input schema."
-            ) from None
+            raise InvalidValueError(f"{name}: {key}: {wrong}. Fix: see its input schema.") from None
     return found
