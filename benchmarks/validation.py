@@ -91,7 +91,7 @@ def main() -> int:
                 f" {found.right:6} {found.wrong:6} {found.missed:7}"
             )
             if options.misses and half == "tune":
-                print(*(f"    {line}" for line in found.told), sep="\n")
+                print(*(f"    {line}" for line in found.lines), sep="\n")
     short = min(seconds(PROSE) for _ in range(20))
     long = min(seconds(PROSE * 1_300) for _ in range(3))
     print(f"a text of {len(PROSE)} characters takes {1000 * short:.2f} ms to clean,")

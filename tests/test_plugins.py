@@ -18,7 +18,8 @@ from perdure.index.contract import Embedder, KeptIndex
 from perdure.llm.contract import Completer
 from perdure.plugins import Group, create, offered
 from tests.support.packages import Install, installing
-from tests.surfaces.nodes import objects, one, perdure, refusal, told
+from tests.surfaces.nodes import objects, one, perdure, refusal
+from tests.surfaces.nodes import stdout_of as told
 
 BACKEND = """
 from perdure.storage.backends.device_local import DeviceLocalBackend

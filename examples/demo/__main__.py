@@ -23,7 +23,7 @@ from examples.demo.proving import show_rebuilding, show_verifying
 from examples.demo.refusing import show_refusals
 from examples.demo.saving import show_saving
 from examples.demo.stage import NotShownError, Say, Stage
-from examples.demo.talks import OWNER, made_up_key
+from examples.demo.talks import OWNER, invented_key
 from perdure.config import load_config
 from perdure.errors import ConfigError, PerdureError
 from perdure.index.models.installed import find
@@ -95,7 +95,7 @@ def run(say: Say, keep: Path | None = None) -> None:
         say("Perdure keeps the memory of agents as plain Markdown that you own. This is that of a")
         say("small team that builds a tide-table app for sailors: three people and a coding agent.")
         say(f"All happens in {folder}, {'which stays' if keep else 'which is removed at the end'}.")
-        stage = Stage(folder, say, made_up_key(), has_model=_borrow_model(folder))
+        stage = Stage(folder, say, invented_key(), has_model=_borrow_model(folder))
         for number, step in enumerate(STEPS, 1):
             say(f"\n{number}. {step.title}")
             _show(number, step, stage)

@@ -25,7 +25,7 @@ QUESTIONS = (
 )
 _BUDGET = 400
 _PROOF = "profile.proof"
-_SAID = b"Mara lives in Kiel."
+_STATEMENT = b"Mara lives in Kiel."
 _CHANGED = b"Mara lives in Keel."
 
 
@@ -37,8 +37,8 @@ def show_verifying(stage: Stage) -> None:
             "with `pip install '.[proofs]'` from a checkout, it would also be proved to others"
         )
         return
-    made = stage.type("history", "prove", "profile", "--output", _PROOF)
-    key = made.text.partition(" --key ")[2].split()[0]
+    proved = stage.type("history", "prove", "profile", "--output", _PROOF)
+    key = proved.text.partition(" --key ")[2].split()[0]
     proved = stage.type("history", "prove", "--check", _PROOF, "--key", key)
     stage.sees(proved, "proven: ", "by the clock of its owner")
 
@@ -47,13 +47,13 @@ def _show_damage(stage: Stage) -> None:
     """Change one byte, see it found, and change it back."""
     segment = max(stage.folder.glob("histories/*/segment-*"), key=lambda file: file.stat().st_size)
     whole = segment.read_bytes()
-    place = whole.index(_SAID)
+    place = whole.index(_STATEMENT)
     stage.tell(f"one letter of {segment.name} is changed, from Kiel to Keel:")
     try:
         _write_at(segment, place, _CHANGED)
         damaged = stage.type("history", "verify", code=1)
     finally:
-        _write_at(segment, place, _SAID)
+        _write_at(segment, place, _STATEMENT)
     stage.holds("the damage is named", is_so="damaged" in damaged.text)
     stage.holds("the letter is back", is_so=segment.read_bytes() == whole)
 

@@ -42,7 +42,7 @@ def talks() -> list[Talk]:
     return sorted(_read(), key=lambda talk: talk.name)
 
 
-def made_up_key() -> str:
+def invented_key() -> str:
     """Return a key that opens nothing, and looks like one that does."""
     return "".join(map(secrets.choice, _KEY))
 

@@ -19,7 +19,7 @@ from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.backends.memory import MemoryBackend
 from perdure.storage.history import History
 from perdure.storage.wrappers.recorded import Recorded
-from perdure.testing.storage.base import tree
+from perdure.testing.storage.storage_suite import tree
 from tests.support.artifacts.memory_disk import MemoryDisk
 from tests.support.context.index_outbox import IndexOutbox, TellingNodes, indexed_links
 from tests.support.context.memory_outbox import MemoryOutbox

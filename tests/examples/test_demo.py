@@ -120,7 +120,7 @@ def test_it_tells_only_of_commands_that_there_are(shown: Shown) -> None:
     assert told <= cli.commands.keys()
 
 
-def test_what_is_kept_can_be_asked_by_the_command_that_is_told(shown: Shown) -> None:
+def test_what_is_learned_can_be_explained_by_the_printed_command(shown: Shown) -> None:
     (told,) = re.findall(r"^  (PERDURE_HOME=.*)", shown.text, re.MULTILINE)
 
     done = subprocess.run(  # noqa: S602 - as it would be pasted
@@ -193,7 +193,7 @@ def test_a_folder_with_something_in_it_is_left_as_it_is(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["mine.md"]
 
 
-def test_who_has_no_such_command_on_the_path_is_told_where_it_is(
+def test_the_path_of_a_command_that_is_not_on_the_path_is_shown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")

@@ -17,16 +17,16 @@ SECRETS, INSTRUCTIONS = DATA / "secrets.json", DATA / "instructions.json"
 def test_secrets_are_found_whole_and_little_else(half: str) -> None:
     found = score(secrets_in, labelled(SECRETS, half), whole=True)
 
-    assert found.precision >= 0.98, found.told
-    assert found.recall >= 0.95, found.told
+    assert found.precision >= 0.98, found.lines
+    assert found.recall >= 0.95, found.lines
 
 
 @pytest.mark.parametrize("half", ["tune", "held"])
 def test_instructions_are_found_and_little_else(half: str) -> None:
     found = score(instructions_in, labelled(INSTRUCTIONS, half), whole=False)
 
-    assert found.precision >= 0.95, found.told
-    assert found.recall >= 0.8, found.told
+    assert found.precision >= 0.95, found.lines
+    assert found.recall >= 0.8, found.lines
 
 
 @pytest.mark.parametrize("text", labelled(SECRETS), ids=lambda each: each.name)

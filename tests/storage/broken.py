@@ -38,7 +38,7 @@ from perdure.storage.contract import Listing, Skip
 from perdure.storage.folder import FolderBackend
 from perdure.storage.locator import TEMPORARY_SUFFIX
 from perdure.testing.storage import Mirror
-from perdure.testing.storage.derived import clear
+from perdure.testing.storage.maintenance import clear
 
 ROOT = Locator("")
 A_MOMENT = 0.002

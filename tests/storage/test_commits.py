@@ -13,7 +13,7 @@ from perdure.storage import ABSENT, Locator, content_hash
 from perdure.storage.history import EXTERNAL, SAVE, UNDONE
 from perdure.storage.lock.fence import SETTLED
 from perdure.storage.wrappers.view import View
-from perdure.testing.storage.base import tree
+from perdure.testing.storage.storage_suite import tree
 from tests.storage.transacting import (
     SCENARIOS,
     Scenario,

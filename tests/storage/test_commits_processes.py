@@ -18,8 +18,8 @@ from perdure.storage.content import Changes, Conditions
 from perdure.storage.history import Circumstances, History
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.storage.wrappers.view import View
-from perdure.testing.storage.base import tree
 from perdure.testing.storage.processes import finish, start
+from perdure.testing.storage.storage_suite import tree
 from tests.storage.transacting import SCENARIOS, node
 
 KILLS = 10

@@ -24,8 +24,8 @@ from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.storage.folder import FolderBackend
 from perdure.testing.requirement import requirement
-from perdure.testing.storage.base import tree
 from perdure.testing.storage.processes import finish, start
+from perdure.testing.storage.storage_suite import tree
 
 NOTE = Locator("notes/today.md")
 NEW = Locator("new/folder/note.md")

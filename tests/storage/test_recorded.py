@@ -28,8 +28,8 @@ from perdure.storage.history import EXTERNAL, RESTORE, SAVE, UNDONE, History
 from perdure.storage.lock.fence import FENCE, SETTLED, Fence
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.storage.wrappers.view import View
-from perdure.testing.storage.base import tree
 from perdure.testing.storage.processes import finish, start
+from perdure.testing.storage.storage_suite import tree
 from tests.support.artifacts.memory_disk import MemoryDisk
 
 NOTE = Locator("notes/today.md")

@@ -15,9 +15,9 @@ from perdure.storage.history import SAVE, History
 from perdure.storage.sweep import sweep
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.storage.wrappers.view import View
-from perdure.testing.storage.base import tree
 from perdure.testing.storage.conditions import count_up
 from perdure.testing.storage.processes import finish, start
+from perdure.testing.storage.storage_suite import tree
 
 PROCESSES = 8
 LOOPS = 25

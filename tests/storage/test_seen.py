@@ -21,7 +21,7 @@ from perdure.storage.seen import UNKNOWN, Checked, Row, Seen, check, settle
 from perdure.storage.wrappers.read_only import ReadOnly
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.storage.wrappers.view import View
-from perdure.testing.storage.together import scanned
+from perdure.testing.storage.verbs import scanned
 from tests.support.artifacts.memory_disk import MemoryDisk
 
 SECOND = 1_000_000_000

@@ -18,7 +18,7 @@ from perdure.storage.backends.memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.testing import suite
 from perdure.testing.storage import SURVIVES_REOPENING, Mirror, StorageConformance
-from perdure.testing.storage.conflicts import ConflictTests
+from perdure.testing.storage.maintenance import ConflictTests
 from perdure.testing.storage.processes import ProcessTests
 from tests.bites import Bite, repeatable_search  # noqa: F401 - the fixture is used by being here
 from tests.storage import broken, test_conformance
@@ -107,9 +107,9 @@ BITES = (
     Bite(broken.RemovesNonEmptyDirectories, "test_a_directory_with_children_is_not_removed"),
     Bite(broken.RemovesTheRoot, "test_the_root_is_not_removed"),
     # promises
-    Bite(broken.PromisesWritersItHasNot, "test_the_backend_promises_what_the_suite_was_told"),
-    Bite(broken.HidesItsWriters, "test_the_backend_promises_what_the_suite_was_told"),
-    Bite(broken.PromisesInItsOwnWords, "test_the_backend_promises_what_the_suite_was_told"),
+    Bite(broken.PromisesWritersItHasNot, "test_the_backend_has_the_promised_capabilities"),
+    Bite(broken.HidesItsWriters, "test_the_backend_has_the_promised_capabilities"),
+    Bite(broken.PromisesInItsOwnWords, "test_the_backend_has_the_promised_capabilities"),
     Bite(broken.SurfacesCopiesItHasNot, "test_the_conflict_strategy_fits_the_capabilities"),
     Bite(broken.HidesItsStrategy, "test_the_conflict_strategy_fits_the_capabilities"),
     Bite(broken.MkdirReturnsAPath, "test_no_verb_hands_out_a_path"),
@@ -159,7 +159,7 @@ BITES = (
     Bite(broken.TrimsSeveralTexts, "test_several_texts_come_back_byte_for_byte"),
     Bite(
         broken.WantsDirectoriesForSeveral,
-        "test_directories_are_made_for_several_texts",
+        "test_directories_are_created_for_several_texts",
         FileNotFoundError,
     ),
     Bite(
@@ -223,14 +223,14 @@ BITES = (
     Bite(broken.TellsOfEverythingAlways, "test_changed_since_gives_only_what_is_newer"),
     Bite(broken.TakesTheDerivedForSource, "test_changed_since_gives_only_what_is_newer"),
     # conflict copies
-    Bite(broken.SaysNothingOfCopies, "test_conflict_copies_are_told_of"),
-    Bite(broken.KnowsMarkedCopiesOnly, "test_conflict_copies_are_told_of"),
-    Bite(broken.NamesNoOriginal, "test_conflict_copies_are_told_of"),
-    Bite(broken.GivesNoAdvice, "test_conflict_copies_are_told_of"),
+    Bite(broken.SaysNothingOfCopies, "test_conflict_copies_are_reported"),
+    Bite(broken.KnowsMarkedCopiesOnly, "test_conflict_copies_are_reported"),
+    Bite(broken.NamesNoOriginal, "test_conflict_copies_are_reported"),
+    Bite(broken.GivesNoAdvice, "test_conflict_copies_are_reported"),
     Bite(broken.SaysNothingOfCopies, "test_conflict_copies_are_no_memories"),
-    Bite(broken.SweepsCopiesAway, "test_conflict_copies_are_kept_and_readable"),
-    Bite(broken.SettlesCopiesItself, "test_conflict_copies_are_kept_and_readable"),
-    Bite(broken.HidesCopies, "test_conflict_copies_are_kept_and_readable"),
+    Bite(broken.SweepsCopiesAway, "test_conflict_copies_stay_and_are_readable"),
+    Bite(broken.SettlesCopiesItself, "test_conflict_copies_stay_and_are_readable"),
+    Bite(broken.HidesCopies, "test_conflict_copies_stay_and_are_readable"),
     Bite(broken.ComparesNoTexts, "test_files_that_only_look_like_copies_are_memories"),
     # several processes
     Bite(broken.ComparesOutsideTheLock, "test_processes_lose_no_conditional_write"),
@@ -415,4 +415,4 @@ def test_a_suite_that_was_told_more_or_less_than_the_truth_fails(
     mistaken = told(healthy, healthy.promises ^ {promise})
 
     with pytest.raises(AssertionError):
-        run(mistaken, "test_the_backend_promises_what_the_suite_was_told", tmp_path)
+        run(mistaken, "test_the_backend_has_the_promised_capabilities", tmp_path)

@@ -18,7 +18,7 @@ from perdure.storage.history import EXTERNAL, SAVE, History
 from perdure.storage.sweep import Found, Kind, sweep
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.storage.wrappers.view import View
-from perdure.testing.storage.base import tree
+from perdure.testing.storage.storage_suite import tree
 from perdure.testing.suite import examples
 from tests.support.artifacts.memory_disk import MemoryDisk
 

@@ -24,7 +24,7 @@ from perdure.storage.backends.memory import MemoryBackend
 from perdure.storage.history import History
 from perdure.storage.wrappers.recorded import Recorded
 from perdure.storage.wrappers.view import View
-from perdure.testing.storage.base import tree
+from perdure.testing.storage.storage_suite import tree
 from perdure.testing.suite import examples
 from tests.support.artifacts.memory_disk import MemoryDisk
 

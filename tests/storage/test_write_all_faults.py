@@ -24,8 +24,8 @@ from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.storage.folder import FolderBackend
 from perdure.storage.lock.mutex import Held
-from perdure.testing.storage.base import tree
 from perdure.testing.storage.processes import finish, start
+from perdure.testing.storage.storage_suite import tree
 from tests.storage.test_folder_faults import fail_on_directories, files_in, spy
 
 NOTE, GONE, LAST = Locator("notes/today.md"), Locator("notes/gone.md"), Locator("last.md")

@@ -93,7 +93,7 @@ def test_who_has_only_the_readme_gets_in_and_out_again(terminal: Terminal, tmp_p
 def test_the_readme_says_each_step() -> None:
     readme = (REPOSITORY / "README.md").read_text()
 
-    for said in (
+    for printed in (
         "$ pip install .",
         "$ perdure init",
         "perdure save ",
@@ -103,4 +103,4 @@ def test_the_readme_says_each_step() -> None:
         "`pip uninstall perdure`",
         "`rm -r ~/.perdure`",
     ):
-        assert said in readme, said
+        assert printed in readme, printed

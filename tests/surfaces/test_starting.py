@@ -90,9 +90,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_recall_loads_no_more_than_it_needs(home: Path) -> None:
-    told, _, loaded = recalled(home, "tabs or spaces")
+    stdout_of, _, loaded = recalled(home, "tabs or spaces")
 
-    assert "Tabs, never spaces." in told
+    assert "Tabs, never spaces." in stdout_of
     assert not loaded & PYTHONS_OWN
     assert not loaded & NOT_THIS_QUESTION
     assert not loaded & WRITING

@@ -1,4 +1,4 @@
-"""The contract of a format that can be imported, as a suite that any implementation can run.
+"""The contract of an import format, as a suite that any implementation can run.
 
 class TestMyFormat(FormatSuite):
     promises = frozenset({JSON_FILES})
@@ -30,7 +30,7 @@ from perdure.engine.importing.sources import Source
 from perdure.testing.suite import Suite, examples, when
 
 JSON_FILES = "JSON"
-"""Its files are JSON, in which a byte order mark and the kind of line break mean nothing."""
+"""A promise: the files are JSON, where byte order marks and line breaks have no meaning."""
 
 Files = Mapping[str, bytes]
 
@@ -63,9 +63,9 @@ ODD: tuple[object, ...] = (
     {},
     {"a": []},
 )
-"""Values of all types, to stand where another is expected."""
+"""Values of all types, used where another type is expected."""
 CHANGES = st.tuples(st.floats(0, 1), st.integers(0, 40), st.sampled_from(FRAGMENTS))
-"""Where, how much is taken away, and what is put in its place."""
+"""The position as a share, how many bytes are removed, and what replaces them."""
 
 
 def spoilt(data: bytes, changes: list[tuple[float, int, bytes]]) -> bytes:
@@ -77,7 +77,7 @@ def spoilt(data: bytes, changes: list[tuple[float, int, bytes]]) -> bytes:
 
 
 def mistyped(data: bytes, spot: int, odd: object) -> bytes:
-    """Return JSON, or lines of JSON, with an odd value in one place, counted from the first."""
+    """Return JSON, or JSON lines, with the value number `spot` replaced by an odd one."""
     try:
         values = [json.loads(data)]
     except ValueError:
@@ -89,7 +89,7 @@ def mistyped(data: bytes, spot: int, odd: object) -> bytes:
 
 
 def _places_in(value: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401 - as JSON is
-    """Yield every place inside a value: what holds it, and its key or number there."""
+    """Yield every place inside a value: the container, and the key or index in it."""
     if isinstance(value, dict | list):
         for key in [*value] if isinstance(value, dict) else range(len(value)):
             yield value, key
@@ -97,7 +97,7 @@ def _places_in(value: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401 - as JS
 
 
 def found_in(format_: Format, files: Files) -> list[Item | Finding]:
-    """Return what a format finds in a folder with these files."""
+    """Return the items and findings of a format in a folder with these files."""
     with TemporaryDirectory() as place:
         return read(format_, laid_out(Path(place) / "source", files))
 
@@ -152,16 +152,16 @@ class FormatSuite(Suite):
     known_promises = frozenset({JSON_FILES})
 
     files: ClassVar[Files]
-    """Files with two items or more."""
+    """Files with at least two items."""
     more: ClassVar[Files]
-    """The same, when something was added to an item, or an item to them."""
+    """The same files after an item was added or extended."""
     spoiled: ClassVar[Files]
-    """The same, with something before the last item that can't be used."""
+    """The same files, with something unusable before the last item."""
 
     @staticmethod
     def open_format() -> Format:
         """Return the format under test."""
-        raise NotImplementedError("say how to open the format under test")
+        raise NotImplementedError("define open_format to return the format under test")
 
     @pytest.fixture
     def format_(self) -> Format:
@@ -220,14 +220,14 @@ class FormatSuite(Suite):
         assert found_in(format_, marked) == found_in(format_, self.files)
 
     # ---------------------------------------------------------------- what can't be used
-    def test_what_can_not_be_used_is_told_and_the_rest_goes_on(self, format_: Format) -> None:
+    def test_unusable_items_are_reported_and_the_rest_is_read(self, format_: Format) -> None:
         whole = placeless(items_of(found_in(format_, self.files)))
         found = found_in(format_, self.spoiled)
 
         assert placeless(items_of(found)) == whole
-        told = refused_in(found)
-        assert told
-        assert all(each.file and each.what and each.fix for each in told)
+        findings = refused_in(found)
+        assert findings
+        assert all(each.file and each.what and each.fix for each in findings)
 
     def test_no_file_is_answered_with_an_untyped_error(self) -> None:
         @settings(max_examples=examples(60), deadline=None)

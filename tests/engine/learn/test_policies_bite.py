@@ -34,19 +34,19 @@ BITES = (
     Bite(broken.SaysItOnceInEachSession, "test_the_same_in_another_session_is_there_once"),
     Bite(
         broken.ForgetsWhereItWasSaid,
-        "test_what_is_written_is_proved_by_where_it_was_said",
+        "test_what_is_written_is_proved_by_its_messages",
         ValueError,
     ),
     Bite(broken.MergesWhatIsNearlyTheSame, "test_what_differs_by_a_little_is_not_merged"),
     # nothing is lost
-    Bite(broken.DropsWhatItSupersedes, "test_whatever_is_said_no_statement_is_lost"),
+    Bite(broken.DropsWhatItSupersedes, "test_no_message_loses_a_statement"),
     Bite(broken.ContradictsNothing, "test_a_contradiction_keeps_what_held_before", ValueError),
     Bite(
         broken.BelievesWhoSpeaksLast,
-        "test_the_order_in_which_it_is_told_does_not_decide_what_holds",
+        "test_the_order_of_messages_does_not_decide_what_holds",
     ),
     Bite(broken.ForgetsHowItWasWorded, "test_a_merge_keeps_the_time_of_creation_and_both_parents"),
-    Bite(broken.RemembersNoMerges, "test_each_merge_can_be_told_from_the_page"),
+    Bite(broken.RemembersNoMerges, "test_each_merge_can_be_read_from_the_page"),
     Bite(broken.TidiesUp, "test_what_was_written_by_hand_stays_to_the_letter"),
     # each alone
     Bite(broken.GathersWhatHappened, "test_another_candidate_is_a_memory_of_its_own"),

@@ -77,7 +77,7 @@ BITES = (
     Bite(
         breakages.believes_the_last_it_hears,
         Profile,
-        "test_the_order_in_which_it_is_told_does_not_decide_what_holds",
+        "test_the_order_of_messages_does_not_decide_what_holds",
     ),
     Bite(
         breakages.says_not_since_when,

@@ -80,13 +80,13 @@ class Scene:
         self.contents[CID.of(content)] = content
         return content
 
-    def made(self, length: int, place: int = 0) -> bytes:
+    def content(self, length: int, place: int = 0) -> bytes:
         """Return bytes of this length that no other step puts."""
         dice = random.Random(f"{self.steps} {place}")
         return self.known(dice.randbytes(length))
 
     def put(self, length: int) -> None:
-        self.store.put(Literal(self.made(length)))
+        self.store.put(Literal(self.content(length)))
 
     def put_up_to_seal(self) -> None:
         """Put content that ends with a sector, so that its seal alone can be lost."""
@@ -95,9 +95,9 @@ class Scene:
         self.put(SECTOR + -begin % SECTOR)
 
     def derive(self) -> None:
-        parts = self.made(30), self.made(40, place=1)
-        self.known(b"".join(parts))
-        self.store.put(Derived("concat", "1", tuple(map(Literal, parts))))
+        pieces = self.content(30), self.content(40, place=1)
+        self.known(b"".join(pieces))
+        self.store.put(Derived("concat", "1", tuple(map(Literal, pieces))))
 
     def hide(self) -> None:
         with suppress(UnknownContentError):
@@ -122,13 +122,13 @@ STEPS: Mapping[str, Callable[[Scene], object]] = {
     "put the same": lambda scene: scene.store.put(Literal(scene.known(b"the same"))),
     "put up to a seal": Scene.put_up_to_seal,
     "put many": lambda scene: scene.store.put_many(
-        [Literal(scene.made(length, place)) for place, length in enumerate((10, 600, 10))]
+        [Literal(scene.content(length, place)) for place, length in enumerate((10, 600, 10))]
     ),
     "derive": Scene.derive,
     "tombstone": Scene.hide,
     "lift": Scene.show,
     "record": lambda scene: scene.store.record(
-        [Change("a/name", scene.made(30), {"step": scene.steps}), Change("another", None)]
+        [Change("a/name", scene.content(30), {"step": scene.steps}), Change("another", None)]
     ),
     "snapshot": lambda scene: scene.store.snapshot(),
     "collect": lambda scene: scene.store.gc(before=scene.store.current().position),

@@ -131,9 +131,9 @@ class Subject:
 
     def events(self, account: str = ACCOUNT) -> list[tuple[EventType, str]]:
         """Return what the index was told of, and forget it."""
-        told = [(event.event_type, uri) for uri, event in self.outbox.list_pending(account)]
+        events = [(event.event_type, uri) for uri, event in self.outbox.list_pending(account)]
         self.outbox.pass_by(account)
-        return told
+        return events
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
@@ -167,7 +167,7 @@ class ContextSuite(Suite):
         yield opened
         opened.close()
 
-    def test_it_is_on_the_seam_if_it_was_said_so(self, subject: Subject) -> None:
+    def test_it_is_on_the_seam_if_configured(self, subject: Subject) -> None:
         assert subject.seam.used == (ON_THE_SEAM in self.promises)
         assert ON_THE_SEAM in self.promises or KEEPS_HISTORY not in self.promises
 
@@ -178,8 +178,8 @@ def memory(slug: str, ctx: RequestContext = ANA, **fields: Any) -> ContextNode: 
 
 def uri_of(name: str, ctx: RequestContext = ANA) -> str:
     """Return the URI of a preference, of `category/slug`, or of the profile."""
-    parts = (name,) if "/" in name or name == "profile" else ("preference", name)
-    path = "/".join(parts).split("/")
+    segments = (name,) if "/" in name or name == "profile" else ("preference", name)
+    path = "/".join(segments).split("/")
     return str(Uri(ctx.account_id, ("users", ctx.user_id, "memories", *path)))
 
 

@@ -15,7 +15,7 @@ from perdure.model import OutboxEvent
 from perdure.storage import Capabilities, Expectation, Finding, Info, Locator, StorageBackend
 from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.backends.memory import MemoryBackend
-from perdure.testing.storage.base import tree
+from perdure.testing.storage.storage_suite import tree
 from tests.support.artifacts.memory_disk import MemoryDisk
 from tests.support.context.index_outbox import IndexOutbox
 
@@ -98,15 +98,15 @@ class Ground(ABC):
 
     def everything(self) -> dict[str, bytes]:
         """Return the bytes of all that is there, by name; directories have none."""
-        kept = self._kept() | _files_in(self.folder / "outbox")
-        return self.all_texts() | {f"kept: {name}": data for name, data in kept.items()}
+        files = self._history_files() | _files_in(self.folder / "outbox")
+        return self.all_texts() | {f"kept: {name}": data for name, data in files.items()}
 
     @abstractmethod
     def all_texts(self) -> dict[str, bytes]:
         """Return the bytes of all texts, by key; directories have none."""
 
     @abstractmethod
-    def _kept(self) -> dict[str, bytes]:
+    def _history_files(self) -> dict[str, bytes]:
         """Return the files of the history or the journal."""
 
     def digest(self) -> bytes:
@@ -153,7 +153,7 @@ class MemoryGround(Ground):
     def all_texts(self) -> dict[str, bytes]:
         return {key: (text or "").encode() for key, text in tree(self._memory).items()}
 
-    def _kept(self) -> dict[str, bytes]:
+    def _history_files(self) -> dict[str, bytes]:
         return self._disk.files()
 
 
@@ -181,7 +181,7 @@ class FolderGround(Ground):
             for path in sorted(folder.rglob("*"))
         }
 
-    def _kept(self) -> dict[str, bytes]:
+    def _history_files(self) -> dict[str, bytes]:
         return _files_in(self.folder / "kept")
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from perdure.errors import NotTextError, StorageFaultError
 from perdure.model import Uri
 from perdure.storage import Capabilities, Expectation, Info, Locator, StorageBackend
-from perdure.testing.storage.base import tree
+from perdure.testing.storage.storage_suite import tree
 
 
 class Died(BaseException):

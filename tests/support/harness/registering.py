@@ -130,7 +130,7 @@ class RoutingConformance(Suite):
             ONE._replace(remote="", roots=("/b/one",)),
         ],
     )
-    def test_another_repository_of_the_same_name_is_told_of(
+    def test_another_repository_of_the_same_name_is_reported(
         self, backend: StorageBackend, other: Repo
     ) -> None:
         register_repo(backend, ONE)
@@ -146,7 +146,7 @@ class RoutingConformance(Suite):
         assert list_repos(backend) == []
 
     @pytest.mark.parametrize("text", BROKEN, ids=range(len(BROKEN)))
-    def test_a_registry_that_is_broken_is_told_of_and_stays(
+    def test_a_broken_registry_is_reported_and_stays(
         self, backend: StorageBackend, text: str
     ) -> None:
         backend.write(registry_locator(backend), text)

@@ -168,12 +168,12 @@ class MergePolicySuite(Suite):
         assert world.contents() == before
 
     @pytest.mark.parametrize("text", [HOME, *STRANGE.values()], ids=["plain", *STRANGE])
-    def test_what_is_written_is_proved_by_where_it_was_said(self, world: World, text: str) -> None:
+    def test_what_is_written_is_proved_by_its_messages(self, world: World, text: str) -> None:
         world.save(self.candidate(JOB, 3), session("before"))
         world.save(self.candidate(text))
 
-        (said,) = world.sayings(text)
-        assert (said.session, said.evidence[0].cid) == ("january", cid_of(text))
+        (saying,) = world.sayings(text)
+        assert (saying.session, saying.evidence[0].cid) == ("january", cid_of(text))
 
     @pytest.mark.parametrize("pair", NEARLY.values(), ids=NEARLY)
     def test_what_differs_by_a_little_is_not_merged(
@@ -185,7 +185,7 @@ class MergePolicySuite(Suite):
         assert world.statements() == sorted(pair)
 
     # ---------------------------------------------------------------- nothing is lost
-    def test_whatever_is_said_no_statement_is_lost(self) -> None:
+    def test_no_message_loses_a_statement(self) -> None:
         @settings(
             max_examples=examples(25),
             deadline=None,
@@ -193,20 +193,20 @@ class MergePolicySuite(Suite):
             suppress_health_check=list(HealthCheck),
         )
         @given(
-            said=st.lists(
+            given_statements=st.lists(
                 st.tuples(st.sampled_from(POOL), st.integers(1, 28), st.integers(1, 3)), max_size=7
             )
         )
-        def each_is_kept(said: list[tuple[str, int, int]]) -> None:
+        def each_is_stored(given_statements: list[tuple[str, int, int]]) -> None:
             world = World(self.open_policy)
-            for text, day, number in said:
+            for text, day, number in given_statements:
                 before = set(world.statements())
                 world.save(self.candidate(text, day), session(str(number)))
                 now = world.statements()
                 assert before <= set(now)
-                assert any(_is_said(text, each) for each in now)
+                assert any(_is_stated(text, each) for each in now)
 
-        each_is_kept()
+        each_is_stored()
 
     @when(JOINS)
     def test_a_contradiction_keeps_what_held_before(self, world: World) -> None:
@@ -216,16 +216,16 @@ class MergePolicySuite(Suite):
         plan = world.save(self.candidate(MOVED, 20), session("march"))
 
         (former,) = plan.former
-        kept = world.read(former.uri)
-        assert [each.text for each in statements.statements(kept.content)] == [HOME]
-        (edge,) = kept.relations
+        former_node = world.read(former.uri)
+        assert [each.text for each in statements.statements(former_node.content)] == [HOME]
+        (edge,) = former_node.relations
         assert (edge.to_uri, edge.relation_type) == (plan.uri, SUPERSEDED_BY)
-        assert str(kept.metadata["valid_until"]).startswith("2026-01-20")
+        assert str(former_node.metadata["valid_until"]).startswith("2026-01-20")
         stands = [each.text for each in statements.statements(world.read(plan.uri).content)]
         assert sorted(stands) == sorted([MOVED, JOB])
 
     @when(JOINS)
-    def test_the_order_in_which_it_is_told_does_not_decide_what_holds(self, world: World) -> None:
+    def test_the_order_of_messages_does_not_decide_what_holds(self, world: World) -> None:
         first = world.save(self.candidate(MOVED, 20), session("march"))
 
         world.save(self.candidate(HOME, 5))
@@ -249,7 +249,7 @@ class MergePolicySuite(Suite):
         assert [each.wording for each in world.sayings(TABS)] == ["", TABS_TOO]
 
     @when(JOINS)
-    def test_each_merge_can_be_told_from_the_page(self, world: World) -> None:
+    def test_each_merge_can_be_read_from_the_page(self, world: World) -> None:
         page = world.save(self.candidate(HOME)).uri
         for number, text in enumerate((JOB, HOME, MOVED), start=10):
             world.save(self.candidate(text, number), session(str(number)))
@@ -324,7 +324,7 @@ class MergePolicySuite(Suite):
             assert world.policy.plan(self.candidate(JOB), ANA).uri != away
 
 
-def _is_said(text: str, stands: str) -> bool:
+def _is_stated(text: str, stands: str) -> bool:
     same = statements.cid_of(text) == statements.cid_of(stands)
     return same or compare(stands, text).verdict is Verdict.SAME
 

@@ -23,7 +23,7 @@ from tests.surfaces.hooks.calling import (
     transcript,
     waiting,
 )
-from tests.surfaces.nodes import told
+from tests.surfaces.nodes import stdout_of as told
 from tests.surfaces.processes import PERDURE, until
 
 TABS = "I prefer tabs over spaces."

@@ -22,7 +22,8 @@ from perdure.engine.uses import used_in
 from perdure.model.speech import without_injected
 from tests.bites import FAILED
 from tests.surfaces.hooks.calling import call, ending, heard, line, log
-from tests.surfaces.nodes import one, told
+from tests.surfaces.nodes import one
+from tests.surfaces.nodes import stdout_of as told
 
 RULE = "Never deploy the harbour service on Fridays, because nobody is on call."
 AGENT = "claude-code"

@@ -11,7 +11,7 @@ import perdure
 from perdure import Action
 from perdure.engine.recall.packing import tokens_in
 from tests.surfaces.hooks.calling import call, heard, log
-from tests.surfaces.nodes import told
+from tests.surfaces.nodes import stdout_of as told
 
 RULE = "Use pnpm, never npm."
 FAILED = "Exit code 1\nerror: lockfile is frozen at /tmp/x{0}/bun.lock:{0}"

@@ -16,7 +16,8 @@ from tests.engine.importing.samples import (
     opencode_database,
 )
 from tests.surfaces.install.test_install import home
-from tests.surfaces.nodes import perdure, told
+from tests.surfaces.nodes import perdure
+from tests.surfaces.nodes import stdout_of as told
 from tests.surfaces.terminals import at_a_terminal
 
 __all__ = ["home"]

@@ -18,7 +18,8 @@ from perdure.errors import (
     NotTextError,
 )
 from tests.support.validate.tokens import token
-from tests.surfaces.nodes import perdure, refusal, told
+from tests.surfaces.nodes import perdure, refusal
+from tests.surfaces.nodes import stdout_of as told
 
 FILES = {
     "claude-code": {

@@ -8,7 +8,8 @@ import pytest
 
 from perdure.agents import entries
 from tests.surfaces.install.test_install import contents, home, write
-from tests.surfaces.nodes import perdure, told
+from tests.surfaces.nodes import perdure
+from tests.surfaces.nodes import stdout_of as told
 
 __all__ = ["home"]
 

@@ -75,13 +75,13 @@ class AccessTests(ContextSuite):
 
     def test_a_refusal_does_not_tell_whether_something_is_there(self, subject: Subject) -> None:
         subject.write("own", BOB)
-        absent = [_said(verb) for verb in verbs(subject, TABS, BOB)]
+        absent = [_message(verb) for verb in verbs(subject, TABS, BOB)]
         subject.write("tabs", content="secret")
-        there = [_said(verb) for verb in verbs(subject, TABS, BOB)]
+        there = [_message(verb) for verb in verbs(subject, TABS, BOB)]
 
         assert absent == there
 
-    def test_what_was_shown_to_somebody_can_be_read_and_changed(self, subject: Subject) -> None:
+    def test_what_was_shown_can_be_read_and_changed(self, subject: Subject) -> None:
         node = subject.write("tabs")
         friend = replace(BOB, visible_owner_spaces=frozenset({"user:ana"}))
 
@@ -137,7 +137,7 @@ class AccessTests(ContextSuite):
             subject.nodes.list_children(folder_of(), BOB)
 
 
-def _said(verb: Callable[[], object]) -> str:
+def _message(verb: Callable[[], object]) -> str:
     with pytest.raises(AccessDeniedError) as refusal:
         verb()
     return str(refusal.value)

@@ -173,18 +173,18 @@ class MoveTests(ContextSuite):
             assert (subject.read("tabs"), subject.read("spaces")) == before
             assert not subject.nodes.exists(HARD, ANA)
 
-    def test_a_move_is_told_to_the_index(self, subject: Subject) -> None:
+    def test_a_move_registers_an_event(self, subject: Subject) -> None:
         subject.write("tabs")
         subject.write("spaces", content="[[tabs]]")
         subject.events()
         subject.nodes.move_node(TABS, HARD, ANA)
-        told = subject.outbox.list_pending("acme")
+        pending = subject.outbox.list_pending("acme")
 
-        assert [(event.event_type, uri) for uri, event in told] == [
+        assert [(event.event_type, uri) for uri, event in pending] == [
             (EventType.MOVE_NODE, HARD),
             (EventType.UPSERT_NODE, uri_of("spaces")),
         ]
-        assert told[0][1].payload["from_uri"] == TABS
+        assert pending[0][1].payload["from_uri"] == TABS
 
     def test_a_place_that_was_left_can_be_used_again(self, subject: Subject) -> None:
         subject.write("tabs", content="old")

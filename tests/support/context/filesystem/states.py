@@ -187,7 +187,7 @@ class StateTests(ContextSuite):
                 subject.nodes.unarchive_node(uri, ANA)
 
     # ------------------------------------------------------------ the index is told
-    def test_each_change_of_state_is_told_to_the_index(self, subject: Subject) -> None:
+    def test_each_change_of_state_registers_an_event(self, subject: Subject) -> None:
         subject.write("tabs")
         subject.nodes.archive_node(TABS, ANA)
         subject.nodes.unarchive_node(TABS, ANA)

@@ -26,14 +26,14 @@ class VersionTests(ContextSuite):
         assert subject.rewrite("tabs", content="two").version == 2
         assert subject.rewrite("tabs", content="three").version == 3
 
-    def test_a_node_is_made_only_once(self, subject: Subject) -> None:
+    def test_a_node_is_created_only_once(self, subject: Subject) -> None:
         before = subject.write("tabs", content="one")
         with subject.unchanged(), pytest.raises(NodeExistsError):
             subject.write("tabs", content="two")
 
         assert subject.read("tabs") == before
 
-    def test_nothing_is_made_over_an_archived_node(self, subject: Subject) -> None:
+    def test_nothing_is_created_over_an_archived_node(self, subject: Subject) -> None:
         node = subject.write("tabs", content="one")
         subject.nodes.archive_node(TABS, ANA)
         for version in (1, 2, 3):
@@ -87,12 +87,12 @@ class VersionTests(ContextSuite):
     def test_the_time_of_creation_stays_and_that_of_the_update_moves(
         self, subject: Subject
     ) -> None:
-        made = subject.write("tabs")
+        created = subject.write("tabs")
         subject.clock.go_on(60)
         later = subject.clock()
         rewritten = subject.rewrite("tabs", content="two", created_at=later, updated_at=START)
 
-        assert (made.created_at, made.updated_at) == (START, START)
+        assert (created.created_at, created.updated_at) == (START, START)
         assert (rewritten.created_at, rewritten.updated_at) == (START, later)
 
     # ------------------------------------------------------------ several at once

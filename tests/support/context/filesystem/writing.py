@@ -128,7 +128,7 @@ class WriteTests(ContextSuite):
 
     @when(ON_THE_SEAM)
     @requirement("003-write-node-torn-invisible", "003-write-node-order-strict")
-    def test_a_write_that_stops_half_way_is_seen_by_nobody(self, subject: Subject) -> None:
+    def test_an_interrupted_write_is_not_visible(self, subject: Subject) -> None:
         for changes in range(CHANGES):
             subject.seam.die_after(changes)
             with pytest.raises(Died):
@@ -148,7 +148,7 @@ class WriteTests(ContextSuite):
             subject.read("tabs")
 
     @when(ON_THE_SEAM)
-    def test_a_rewrite_that_stops_half_way_leaves_what_was_there(self, subject: Subject) -> None:
+    def test_an_interrupted_rewrite_leaves_what_was_there(self, subject: Subject) -> None:
         before = subject.write("tabs", content="one", abstract="one", overview="one")
         after = before.revised(content="two", abstract="two", overview="two")
         for changes in range(4):
@@ -163,14 +163,14 @@ class WriteTests(ContextSuite):
 
     # ------------------------------------------------------------ the index is told
     @requirement("003-write-node-registers-event")
-    def test_a_write_is_told_to_the_index(self, subject: Subject) -> None:
+    def test_a_write_registers_an_event(self, subject: Subject) -> None:
         subject.write("tabs", content="one")
         subject.rewrite("tabs", content="two")
-        told = subject.outbox.list_pending("acme")
+        pending = subject.outbox.list_pending("acme")
 
-        assert [event.event_type for _, event in told] == [EventType.UPSERT_NODE] * 2
-        assert [uri for uri, _ in told] == [TABS, TABS]
-        assert [event.payload["version"] for _, event in told] == [1, 2]
+        assert [event.event_type for _, event in pending] == [EventType.UPSERT_NODE] * 2
+        assert [uri for uri, _ in pending] == [TABS, TABS]
+        assert [event.payload["version"] for _, event in pending] == [1, 2]
 
     @when(ON_THE_SEAM)
     @requirement("003-write-node-registers-event", "003-outbox-register-write-after")

@@ -41,10 +41,10 @@ class Neighbours:
     """Tells of the nodes that it was given, whatever folder is asked for."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, str]] = []
+        self.answer: list[tuple[str, str]] = []
 
     def __call__(self, _node: ContextNode, _ctx: RequestContext) -> list[tuple[str, str]]:
-        return self.told
+        return self.answer
 
 
 class OutboxBase(Suite):

@@ -73,7 +73,7 @@ class LeaseTests(OutboxBase):
         clock.go_on(2)
         assert outbox.try_acquire(event, event.uri, "w2")
 
-    def test_workers_are_told_apart_exactly(self, outbox: OutboxStore) -> None:
+    def test_workers_are_distinguished_exactly(self, outbox: OutboxStore) -> None:
         event = written(outbox)
         outbox.try_acquire(event, event.uri, "worker-é")
 
@@ -116,14 +116,14 @@ class LeaseTests(OutboxBase):
 
     @requirement("003-outbox-release")
     def test_a_released_event_is_for_the_next_worker(self, outbox: OutboxStore) -> None:
-        told, untold = written(outbox, "one"), written(outbox, "two")
-        for event in (told, untold):
+        released, unreleased = written(outbox, "one"), written(outbox, "two")
+        for event in (released, unreleased):
             outbox.try_acquire(event, event.uri, "w1")
-        outbox.release(told, told.uri, worker_id="w1")
-        outbox.release(untold, untold.uri)
+        outbox.release(released, released.uri, worker_id="w1")
+        outbox.release(unreleased, unreleased.uri)
 
-        assert pending(outbox) == [told.event_id, untold.event_id]
-        assert outbox.try_acquire(told, told.uri, "w2")
+        assert pending(outbox) == [released.event_id, unreleased.event_id]
+        assert outbox.try_acquire(released, released.uri, "w2")
 
     def test_there_need_be_no_lease_to_release(self, outbox: OutboxStore, clock: HandClock) -> None:
         waiting, lapsed = written(outbox, "one"), written(outbox, "two")
@@ -135,7 +135,7 @@ class LeaseTests(OutboxBase):
 
         assert pending(outbox) == [waiting.event_id, lapsed.event_id]
 
-    def test_to_release_is_no_way_around_the_time_of_the_next_attempt(
+    def test_a_release_does_not_bypass_the_time_of_the_next_attempt(
         self, outbox: OutboxStore, clock: HandClock
     ) -> None:
         event = written(outbox)

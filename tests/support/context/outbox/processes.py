@@ -52,7 +52,7 @@ class ConcurrencyTests(OutboxBase):
 
     def test_threads_lose_no_event(self, outbox: OutboxStore) -> None:
         def fill(thread: int) -> list[str]:
-            return [written(outbox, f"n{thread}-{turn}").event_id for turn in range(20)]
+            return [written(outbox, f"n{thread}-{round_}").event_id for round_ in range(20)]
 
         with ThreadPoolExecutor(4) as threads:
             registered = list(threads.map(fill, range(4)))
@@ -155,7 +155,7 @@ def take_all(outbox: OutboxStore) -> list[str]:
 
 
 def register_some(outbox: OutboxStore) -> list[str]:
-    return [written(outbox, f"n{turn}").event_id for turn in range(_EVENTS)]
+    return [written(outbox, f"n{round_}").event_id for round_ in range(_EVENTS)]
 
 
 def wait_until(happened: Callable[[], bool], processes: list[BaseProcess] | None = None) -> None:

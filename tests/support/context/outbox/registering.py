@@ -131,7 +131,7 @@ class RegisterTests(OutboxBase):
         check(outbox, event, EventType.MOVE_NODE, NOTE.uri)
         assert event.payload == {**DESCRIBED, "from_uri": uri_of("spaces")}
 
-    def test_relations_are_told_edge_by_edge(self, outbox: OutboxStore) -> None:
+    def test_relations_are_reported_edge_by_edge(self, outbox: OutboxStore) -> None:
         edge = RelationEdge(uri_of("a"), uri_of("b"), "supports", 0.25, "é", START)
         event = outbox.register_relations(memory("a", relations=(edge,)), ANA)
 
@@ -151,7 +151,7 @@ class RegisterTests(OutboxBase):
     def test_a_directory_event_is_of_the_folder_and_needs_no_other_node(
         self, outbox: OutboxStore, neighbours: Neighbours
     ) -> None:
-        neighbours.told = [(uri_of("a"), "First."), (NOTE.uri, "Stale."), (uri_of("z"), "Last.")]
+        neighbours.answer = [(uri_of("a"), "First."), (NOTE.uri, "Stale."), (uri_of("z"), "Last.")]
         event = outbox.register_directory(NOTE, ANA)
 
         folder = str(NOTE.place.parent)
@@ -164,17 +164,17 @@ class RegisterTests(OutboxBase):
         }
 
     @requirement("003-outbox-directory-siblings")
-    def test_a_directory_event_tells_of_at_most_20_and_always_of_the_node_itself(
+    def test_a_directory_event_names_at_most_20_nodes_and_always_its_own(
         self, outbox: OutboxStore, neighbours: Neighbours
     ) -> None:
-        neighbours.told = [(uri_of(f"n{number}"), str(number)) for number in range(30)]
-        told = siblings_in(outbox.register_directory(NOTE, ANA))
+        neighbours.answer = [(uri_of(f"n{number}"), str(number)) for number in range(30)]
+        siblings = siblings_in(outbox.register_directory(NOTE, ANA))
 
-        assert len(told) == 20
-        assert told[NOTE.uri] == NOTE.abstract
-        assert set(told) - {NOTE.uri} <= {uri for uri, _ in neighbours.told}
+        assert len(siblings) == 20
+        assert siblings[NOTE.uri] == NOTE.abstract
+        assert set(siblings) - {NOTE.uri} <= {uri for uri, _ in neighbours.answer}
 
-    def test_events_of_a_session_have_the_owner_that_is_said(self, outbox: OutboxStore) -> None:
+    def test_events_of_a_session_have_the_given_owner(self, outbox: OutboxStore) -> None:
         node = ContextNode(uri=SESSION, owner_space="user:ana")
         for register in REGISTERS:
             register(outbox, node, ANA)

@@ -66,14 +66,14 @@ class WorkTests(OutboxBase):
 
     @requirement("003-outbox-mark-done")
     def test_what_is_done_is_gone_for_good(self, outbox: OutboxStore, clock: HandClock) -> None:
-        waiting, leased, buried, kept = (written(outbox, f"n{number}") for number in range(4))
+        waiting, leased, buried, remaining = (written(outbox, f"n{number}") for number in range(4))
         outbox.try_acquire(leased, leased.uri, "w1")
         bury(outbox, buried)
         for event in (waiting, leased, buried):
             outbox.mark_done(event, event.uri)
         clock.go_on(1000)
 
-        assert pending(outbox) == [kept.event_id]
+        assert pending(outbox) == [remaining.event_id]
         assert dead(outbox) == []
         assert not outbox.try_acquire(waiting, waiting.uri, "w1")
 
@@ -100,7 +100,7 @@ class WorkTests(OutboxBase):
         assert failed.payload == event.payload
 
     @requirement("003-outbox-next-retry-at")
-    def test_a_failed_event_waits_until_the_time_that_was_told(
+    def test_a_failed_event_waits_until_its_next_attempt(
         self, outbox: OutboxStore, clock: HandClock
     ) -> None:
         later, at_once = written(outbox, "later"), written(outbox, "at-once")

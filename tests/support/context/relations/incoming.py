@@ -68,7 +68,7 @@ class IncomingTests(ContextSuite):
         assert subject.relations.get_incoming(B, ANA) == before != []
 
     @when(ON_THE_SEAM)
-    def test_links_of_a_content_that_somebody_broke_are_still_found(self, subject: Subject) -> None:
+    def test_links_of_a_broken_content_are_still_found(self, subject: Subject) -> None:
         subject.write("b")
         subject.write("a", content="[[b]]")
         subject.seam.edit(uri_of("a"), CONTENT, "x" * 100_001)

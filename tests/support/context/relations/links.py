@@ -174,7 +174,7 @@ class LinkTests(ContextSuite):
         assert [e.to_uri for e in subject.relations.get_edges(uri_of("style/a"), ANA)] == [B]
 
     @when(ON_THE_SEAM)
-    def test_links_that_somebody_wrote_by_hand_are_edges(self, subject: Subject) -> None:
+    def test_links_written_by_hand_are_edges(self, subject: Subject) -> None:
         subject.write("b")
         subject.write("a", content="no link")
         subject.seam.replace(A, CONTENT, "no link", "[[b]]")

@@ -44,13 +44,13 @@ class EdgeTests(ContextSuite):
     def test_an_edge_takes_the_place_of_the_one_with_its_identity(self, subject: Subject) -> None:
         self._make(subject)
         subject.relations.upsert_edges([edge("a", "b", weight=0.25), edge("a", "c")], ANA)
-        made = subject.clock()
+        created = subject.clock()
         subject.clock.go_on(60)
         subject.relations.upsert_edges([edge("a", "b", weight=0.5)], ANA)
         found = {e.to_uri: e for e in subject.relations.get_edges(A, ANA)}
 
         assert {uri: e.weight for uri, e in found.items()} == {B: 0.5, C: 1.0}
-        assert found[B].created_at == made
+        assert found[B].created_at == created
 
     @requirement("003-upsert-edges-idempotent")
     def test_the_same_edges_twice_are_the_same_edges(self, subject: Subject) -> None:
@@ -75,7 +75,7 @@ class EdgeTests(ContextSuite):
 
     @when(ON_THE_SEAM)
     @requirement("003-relations-in-node-directory")
-    def test_edges_are_kept_in_the_folder_of_their_start(self, subject: Subject) -> None:
+    def test_edges_are_stored_in_the_folder_of_their_start(self, subject: Subject) -> None:
         self._make(subject)
         before = subject.seam.text(B, RELATIONS)
         subject.relations.upsert_edges([edge("a", "b", "supports")], ANA)
@@ -113,7 +113,7 @@ class EdgeTests(ContextSuite):
         for name in ("content", "abstract", "metadata", "created_at"):
             assert getattr(after, name) == getattr(before, name)
 
-    def test_a_change_of_edges_is_told_to_the_index(self, subject: Subject) -> None:
+    def test_a_change_of_edges_registers_an_event(self, subject: Subject) -> None:
         self._make(subject)
         subject.events()
         subject.relations.upsert_edges([edge("a", "b"), edge("b", "c")], ANA)

@@ -3,7 +3,7 @@
 def open_world() -> World:
     return World(nodes=..., relations=..., outbox=..., snapshot=...)
 
-def test_nothing_out_of_reach_is_told_or_touched() -> None:
+def test_nothing_out_of_reach_is_shown_or_touched() -> None:
     run_tenancy(open_world)
 
 @pytest.mark.parametrize("row", rows())

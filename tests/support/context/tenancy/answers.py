@@ -52,9 +52,9 @@ def check_answer(answer: Answer, asked: Collection[str], ctx: RequestContext, mo
     an outbox was told; nowhere else.
     """
     events = answer.value if isinstance(answer.value, list) else [answer.value]
-    told = asked if all(isinstance(event, OutboxEvent) for event in events) else ()
+    reported = asked if all(isinstance(event, OutboxEvent) for event in events) else ()
     for text in _texts(answer.value):
-        _check_text(text, told, ctx, model)
+        _check_text(text, reported, ctx, model)
     if answer.error is not None:
         cause = answer.error.__cause__
         for text in [str(answer.error), str(cause or ""), *getattr(answer.error, "__notes__", ())]:

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine
 from perdure.errors import AccessDeniedError, PerdureError
 from perdure.model import ContextNode, OutboxEvent, RelationEdge, RequestContext, Role, Uri
 from tests.support.context.tenancy.answers import Answer, check_answer, demand, uris_in
-from tests.support.context.tenancy.model import Kept, Model
+from tests.support.context.tenancy.model import Model, StoredNode
 from tests.support.context.tenancy.people import NOBODY, Cast, everywhere
 from tests.support.context.tenancy.world import OpenWorld, World
 
@@ -141,17 +141,17 @@ class Asking(RuleBasedStateMachine):
         for n, uri in enumerate(written):
             ctx, other = self.root(Uri.parse(uri).account), written[(7 * n + 3) % len(written)]
             space = self.model.space_of(uri) or f"user:{cast.users[n % 3]}"
-            node, kept = self.drafted(uri, space, other)
-            self.world.nodes.write_node(self._related(node, kept, written[n - 5]), ctx)
-            self.model.put(uri, kept)
+            node, stored = self.drafted(uri, space, other)
+            self.world.nodes.write_node(self._related(node, stored, written[n - 5]), ctx)
+            self.model.put(uri, stored)
         self.files, self.events = self.world.snapshot(), self._listed()
 
-    def _related(self, node: ContextNode, kept: Kept, to: str) -> ContextNode:
+    def _related(self, node: ContextNode, stored: StoredNode, to: str) -> ContextNode:
         """Return a node with an edge to another, if they are of one account."""
         if Uri.parse(to).account != node.account_id or to == node.uri:
             return node
         edge = RelationEdge(node.uri, to, KNOWS, reason=self.secret())
-        kept.edges[to, KNOWS] = edge.reason
+        stored.edges[to, KNOWS] = edge.reason
         return replace(node, relations=(edge,))
 
     def root(self, account: str) -> RequestContext:
@@ -162,7 +162,7 @@ class Asking(RuleBasedStateMachine):
         self._secrets += 1
         return f"tok{self._secrets:06d}"
 
-    def drafted(self, uri: str, space: str, link: str) -> tuple[ContextNode, Kept]:
+    def drafted(self, uri: str, space: str, link: str) -> tuple[ContextNode, StoredNode]:
         """Return a new node whose every text is secret, and what must be found of it."""
         token = self.secret()
         content = f"# About {token}\n\nSee [[{link}]] and [[y]].\n"
@@ -174,26 +174,26 @@ class Asking(RuleBasedStateMachine):
             metadata={"secret": token},
             owner_space=space,
         )
-        return node, Kept(space, content, f"abstract {token}")
+        return node, StoredNode(space, content, f"abstract {token}")
 
     # ------------------------------------------------------------ looking at all
     def check_all(self) -> None:
         """Demand that what is there is what must be there: nobody changed what they may not."""
         for uri in self.places:
             ctx = self.root(Uri.parse(uri).account)
-            kept = self.model.active(uri)
+            stored = self.model.active(uri)
             exists = self.world.nodes.exists(uri, ctx)
-            demand(exists is (kept is not None), f"{uri} is {'' if exists else 'not '}there")
-            if kept is not None:
-                self.check_node(self.world.nodes.read_node(uri, ctx), kept, ctx)
+            demand(exists is (stored is not None), f"{uri} is {'' if exists else 'not '}there")
+            if stored is not None:
+                self.check_node(self.world.nodes.read_node(uri, ctx), stored, ctx)
 
-    def check_node(self, node: object, kept: Kept, ctx: RequestContext) -> None:
+    def check_node(self, node: object, stored: StoredNode, ctx: RequestContext) -> None:
         assert isinstance(node, ContextNode), node
         edges = {(edge.to_uri, edge.relation_type): edge.reason for edge in node.relations}
-        said = (node.content, node.abstract, node.version, node.owner_space, edges)
-        seen = self.model.visible_edges(kept, ctx)
-        must = (kept.content, kept.abstract, kept.version, kept.space, seen)
-        demand(said == must, f"{node.uri} is not as it was written: {said} / {must}")
+        actual = (node.content, node.abstract, node.version, node.owner_space, edges)
+        seen = self.model.visible_edges(stored, ctx)
+        must = (stored.content, stored.abstract, stored.version, stored.space, seen)
+        demand(actual == must, f"{node.uri} is not as it was written: {actual} / {must}")
 
 
 def twin(uri: str, number: str = "") -> str:

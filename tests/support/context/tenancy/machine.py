@@ -51,7 +51,7 @@ class TenancyMachine(_Verbs):
         there=WHERES,
         odd=st.integers(0, 63),
     )
-    def somebody_asks(
+    def a_caller_asks(
         self, names: tuple[str, ...], who: Who, here: Where, there: Where, odd: int
     ) -> None:
         home, names = who.account, self.verbs or names

@@ -4,7 +4,7 @@ from perdure.errors import NodeNotFoundError
 from perdure.model import MENTIONS, RelationEdge, RequestContext, Uri
 from tests.support.context.tenancy.answers import Answer, demand
 from tests.support.context.tenancy.asking import KNOWS, Ask, Asking, Make, verb
-from tests.support.context.tenancy.model import Kept
+from tests.support.context.tenancy.model import StoredNode
 
 
 class RelationVerbs(Asking):
@@ -29,34 +29,36 @@ class RelationVerbs(Asking):
         ctx, uri = ask.ctx, ask.here
         edges = _edges(self.ask("relations.get_incoming", ctx, uri, ctx))
         starts = [
-            (start, kept)
+            (start, stored)
             for start in self.places
-            if (kept := self.model.active(start)) and self.model.may_see(start, ctx)
+            if (stored := self.model.active(start)) and self.model.may_see(start, ctx)
         ]
         must = set()
         if self.model.may_see(uri, ctx):
-            must = {(start, kind) for start, kept in starts for to, kind in kept.edges if to == uri}
-        said = {(edge.from_uri, edge.relation_type) for edge in edges}
-        written = {each for each in said if each[1] != MENTIONS}
+            must = {
+                (start, kind) for start, stored in starts for to, kind in stored.edges if to == uri
+            }
+        actual = {(edge.from_uri, edge.relation_type) for edge in edges}
+        written = {each for each in actual if each[1] != MENTIONS}
         demand(written == must, f"to {uri} lead {written} for {ctx}, not {must}")
         for edge in edges:
             self._check_mention(edge, ctx)
-        linking = {start for start, kept in starts if self._leads(start, kept, uri, ctx)}
-        mentioned = {start for start, kind in said if kind == MENTIONS}
+        linking = {start for start, stored in starts if self._leads(start, stored, uri, ctx)}
+        mentioned = {start for start, kind in actual if kind == MENTIONS}
         demand(linking <= mentioned, f"{linking - mentioned} lead to {uri} too, for {ctx}")
 
     def _check_outgoing(self, ask: Ask, edges: list[RelationEdge]) -> None:
-        ctx, uri, kept = ask.ctx, ask.here, self.model.active(ask.here)
-        if kept is None or not self.model.may_see(uri, ctx):
+        ctx, uri, stored = ask.ctx, ask.here, self.model.active(ask.here)
+        if stored is None or not self.model.may_see(uri, ctx):
             demand(edges == [], f"{edges} were told to {ctx}")
             return
         written = {(e.to_uri, e.relation_type) for e in edges if e.relation_type != MENTIONS}
-        must = set(self.model.visible_edges(kept, ctx))
+        must = set(self.model.visible_edges(stored, ctx))
         demand(written == must, f"from {uri} lead {written} for {ctx}, not {must}")
         for edge in edges:
             self._check_mention(edge, ctx)
         mentioned = {edge.to_uri for edge in edges if edge.relation_type == MENTIONS}
-        links = {to for to in kept.links if self._leads(uri, kept, to, ctx)}
+        links = {to for to in stored.links if self._leads(uri, stored, to, ctx)}
         demand(links <= mentioned, f"{uri} leads to {links - mentioned} too, for {ctx}")
 
     def _check_mention(self, edge: RelationEdge, ctx: RequestContext) -> None:
@@ -65,11 +67,11 @@ class RelationVerbs(Asking):
         mention = edge.relation_type == MENTIONS
         demand(not mention or self.model.active(edge.to_uri), f"{edge} leads nowhere")
 
-    def _leads(self, start: str, kept: Kept, to: str, ctx: RequestContext) -> bool:
+    def _leads(self, start: str, stored: StoredNode, to: str, ctx: RequestContext) -> bool:
         """Whether a link leads to a place, for somebody who sees where it starts."""
         inside = Uri.parse(to).account == Uri.parse(start).account and to != start
         there = self.model.active(to) is not None and self.model.may_see(to, ctx)
-        return inside and there and to in kept.links
+        return inside and there and to in stored.links
 
     # ------------------------------------------------------------ changing
     @verb("relations.upsert_edges", 4)
@@ -78,7 +80,7 @@ class RelationVerbs(Asking):
         if self._skip(ask):
             return
         self.model.tell([reason], *self._space(ask.here))
-        make = _made(ask.ctx, reason)
+        make = _created(ask.ctx, reason)
         answer = self.ask_of("relations.upsert_edges", ask.ctx, make, ask.here, ask.there)
         start = self.model.active(ask.here)
         if self._out_of_reach(ask):
@@ -94,7 +96,7 @@ class RelationVerbs(Asking):
     def remove_edges(self, ask: Ask) -> None:
         if self._skip(ask):
             return
-        make = _made(ask.ctx, "")
+        make = _created(ask.ctx, "")
         answer = self.ask_of("relations.remove_edges", ask.ctx, make, ask.here, ask.there)
         start = self.model.active(ask.here)
         if self._out_of_reach(ask):
@@ -119,7 +121,7 @@ class RelationVerbs(Asking):
         return Uri.parse(uri).account, self.model.space_of(uri)
 
 
-def _made(ctx: RequestContext, reason: str) -> Make:
+def _created(ctx: RequestContext, reason: str) -> Make:
     return lambda here, there: ([RelationEdge(here, there, KNOWS, reason=reason)], ctx)
 
 

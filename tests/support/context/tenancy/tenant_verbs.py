@@ -92,13 +92,13 @@ class TenantVerbs(Asking):
     def _delete(self, name: str, ask: Ask, owner: Uri) -> None:
         space = owner.owner_space
         nodes = self.model.of_owner(owner.account, space)
-        told = [event for _, event in self.events[owner.account] if event.owner_space == space]
+        reported = [event for _, event in self.events[owner.account] if event.owner_space == space]
         known = bool(nodes) or owner in self.model.records
         answer = self.ask(name, ask.ctx, owner.account, owner.name, ask.ctx)
         if not _governs(ask.ctx, owner):
             self._denied_to(answer, name, ask.ctx, owner)
         elif known or answer.error is None:
-            _check_counts(answer, len(nodes), len(told))
+            _check_counts(answer, len(nodes), len(reported))
             self.model.forget_owner(owner)
         else:
             answer.refused(NodeNotFoundError)
@@ -142,7 +142,7 @@ class TenantVerbs(Asking):
         findings = answer.given()
         assert isinstance(findings, list)
         found = {finding.uri for finding in findings}
-        edited = {uri for uri, kept in self.model.nodes.items() if kept.edited}
+        edited = {uri for uri, stored in self.model.nodes.items() if stored.edited}
         must = {uri for uri in edited if self.model.may_change(uri, ctx)}
         demand(found == must, f"repair tells {ctx} of {found}, not of {must}")
         return must
@@ -163,5 +163,5 @@ def _names(answer: Answer) -> set[str]:
 
 def _check_counts(answer: Answer, nodes: int, events: int) -> None:
     counts = getattr(answer.given(), "counts", {})
-    said = counts.get("nodes", nodes), counts.get("events", events)
-    demand(said == (nodes, events), f"{said} were counted, not {(nodes, events)}")
+    actual = counts.get("nodes", nodes), counts.get("events", events)
+    demand(actual == (nodes, events), f"{actual} were counted, not {(nodes, events)}")

@@ -1,4 +1,4 @@
-"""What every part of the storage suite starts from."""
+"""The base of the storage suite."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ FOLDER = Locator("notes")
 ROOT = Locator("")
 
 SURVIVES_REOPENING = "survives_reopening"
-"""A promise beside the capabilities: opening the same place again finds what was written."""
+"""A promise beside the capabilities: a store that is opened again has what was written."""
 
 
 class StorageSuite(Suite):
@@ -22,19 +22,19 @@ class StorageSuite(Suite):
 
     @staticmethod
     def open_backend(place: Path) -> StorageBackend:
-        """Open the backend under test, on the empty folder `place` or on something of its own.
+        """Open the backend under test, in the empty folder `place` or in storage of its own.
 
-        The same place opened again, also in another process, is the same store.
+        The same `place`, opened again or in another process, is the same store.
         """
-        raise NotImplementedError("say how to open the backend under test")
+        raise NotImplementedError("define open_backend to open the backend under test")
 
     @staticmethod
     def plant(place: Path, key: str, text: str) -> None:
-        """Put a text into the store as a sync client would, behind the backend's back.
+        """Put a text into the store as a sync client would, without the backend.
 
         Only needed by backends that promise `conflict_files`.
         """
-        raise NotImplementedError("say how a sync client would write into the store")
+        raise NotImplementedError("define plant to write into the store as a sync client would")
 
     @pytest.fixture
     def place(self, tmp_path: Path) -> Path:
@@ -49,7 +49,7 @@ class StorageSuite(Suite):
 
 
 def tree(backend: StorageBackend, root: Locator = ROOT) -> dict[str, str | None]:
-    """Return all that a backend holds below `root`: key to text, or None for a directory."""
+    """Return the contents of a backend below `root`: key to text, or None for a directory."""
     found: dict[str, str | None] = {}
     for child in backend.list(root):
         if backend.info(child).is_dir:

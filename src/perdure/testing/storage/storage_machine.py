@@ -1,4 +1,4 @@
-"""A backend against a dictionary: any sequence of verbs must give the same answers."""
+"""A state machine: any sequence of verbs must give the same answers as a dictionary."""
 
 import tempfile
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ from perdure.storage import (
     content_hash,
 )
 from perdure.testing.requirement import requirement
-from perdure.testing.storage.base import StorageSuite, tree
+from perdure.testing.storage.storage_suite import StorageSuite, tree
 from perdure.testing.suite import examples
 
 # Few places, and mostly conditions that hold, so that the verbs meet each other at one place.
@@ -32,7 +32,7 @@ _CONDITIONS = st.sampled_from(["none", "right", "none", "right", "absent", "wron
 
 
 class Model:
-    """The promise, in the plainest form: keys to texts, and None for directories."""
+    """The reference implementation: keys to texts, and None for directories."""
 
     def __init__(self) -> None:
         self.entries: dict[str, str | None] = {}
@@ -111,8 +111,8 @@ class Model:
 
 
 def _above(key: str) -> "list[str]":
-    parts = key.split("/")
-    return ["/".join(parts[:count]) for count in range(1, len(parts))]
+    segments = key.split("/")
+    return ["/".join(segments[:count]) for count in range(1, len(segments))]
 
 
 _ERRORS = (
@@ -127,7 +127,7 @@ _ERRORS = (
 
 
 def _outcome(action: Callable[[], object]) -> object:
-    """Return what the action returned, or the kind of its error."""
+    """Return the result of the action, or the class of its error."""
     try:
         return action()
     except _ERRORS as error:
@@ -135,7 +135,7 @@ def _outcome(action: Callable[[], object]) -> object:
 
 
 class StorageMachine(RuleBasedStateMachine):
-    """Does the same to a backend and to a model, and compares."""
+    """Applies each verb to a backend and to the model, and compares the outcomes."""
 
     open_backend: ClassVar[Callable[[Path], StorageBackend]]
 
