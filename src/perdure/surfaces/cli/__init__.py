@@ -90,6 +90,9 @@ _HISTORY = {
 _MODULES = {
     "history": "",
     "import": "import_",
+    "queue": "plan",
+    "state_mode": "plan",
+    "tree": "list",
     "unarchive": "archive",
     **dict.fromkeys(("account", "user", "agent"), "tenants"),
 }

@@ -1,4 +1,4 @@
-"""`perdure plan`."""
+"""`perdure plan`, `perdure queue` and `perdure state-mode`."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -8,7 +8,15 @@ from typing import Concatenate, ParamSpec
 
 import click
 
-from perdure.app.projects import ProjectState, changing_state, open_state, to_read
+from perdure.app.projects import (
+    ProjectState,
+    Queued,
+    changing_state,
+    open_state,
+    queue_of,
+    state_modes,
+    to_read,
+)
 from perdure.errors import HarnessError, PlanNameError
 from perdure.harness.plans import (
     DEFAULT,
@@ -19,7 +27,7 @@ from perdure.harness.plans import (
     read_plan,
     resolve_active_plan,
 )
-from perdure.harness.state import path_in, read_in
+from perdure.harness.state import NAMES, path_in, read_in
 from perdure.harness.state_writing import clear_plan, start_plan, switch_plan
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json
@@ -225,3 +233,64 @@ def _begun(title: str, tasks: tuple[str, ...]) -> Iterator[str]:
         yield "\n"
     for task in tasks:
         yield f"- [ ] {' '.join(task.split())}\n"
+
+
+@click.command("queue")
+@click.option("--all", "everything", is_flag=True, help="List plans without open tasks, too.")
+@as_json(OBJECT_PER_LINE)
+def queue_command(*, everything: bool, as_json: bool) -> None:
+    """List the open plans of all registered repositories."""
+    found = queue_of(os.environ)
+    rows = [
+        (each, plan)
+        for each in found
+        for plan in each.plans
+        if everything or plan.open or not plan.tasks
+    ]
+    if as_json:
+        out.json(*(_json(each, plan) for each, plan in rows))
+    elif not out.table(("project", "plan", "open", "done", "next"), map(_row, rows)):
+        out.mention("there are no open plans")
+    for problem in _problems(found):
+        out.mention(problem)
+
+
+def _row(row: tuple[Queued, PlanText]) -> tuple[str, ...]:
+    each, plan = row
+    called = f"{plan.plan.called}*" if plan.plan == each.active else plan.plan.called
+    return each.repo.slug, called, str(plan.open), str(plan.done), shown(plan.next)
+
+
+def _json(each: Queued, plan: PlanText) -> dict[str, object]:
+    place = None if each.place is None else each.place.shown
+    return {**plan_json(each.repo.slug, plan, each.active), "place": place}
+
+
+def _problems(found: list[Queued]) -> Iterator[str]:
+    for each in found:
+        if each.problem:
+            yield f"{each.repo.slug}: {shown(each.problem)}"
+
+
+_OLD_NAME = "vault"
+
+
+@click.command("state-mode")
+@click.argument("mode", required=False, type=click.Choice(sorted(NAMES)))
+@click.option("--here", is_flag=True, help="Set it for this checkout only, above the machine's.")
+@as_json()
+@in_folder
+def state_mode_command(mode: str | None, cwd: str, *, here: bool, as_json: bool) -> None:
+    """Show or change where the plans of projects are stored.
+
+    With MODE backend, they are stored in a synced backend, for all machines that share it; with
+    local, in the .harness folder of each checkout.
+    """
+    if mode == _OLD_NAME:
+        out.mention("vault is the old name of backend; backend is written")
+    now = state_modes(os.environ, cwd, mode, here=here)
+    if as_json:
+        out.json(now._asdict())
+    else:
+        source = "checkout" if now.checkout else "machine" if now.machine else "default"
+        out.line(f"{now.mode}, set by the {source}")

@@ -83,7 +83,7 @@ def save_command(  # noqa: PLR0913 - one for each option
 def _given(text: str | None) -> Iterator[Callable[[str], str]]:
     """Yield a function that returns the text to save: the argument, stdin, or the editor's."""
     if text is None and sys.stdin.isatty():
-        from perdure.surfaces.cli.editor import editing, find_editor
+        from perdure.surfaces.cli.edit import editing, find_editor
 
         with editing(find_editor("give the text after `perdure save`"), "memory") as typed:
             yield typed
