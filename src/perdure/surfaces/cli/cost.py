@@ -1,18 +1,14 @@
 """`perdure cost`."""
 
 import os
-from collections.abc import Sequence
 
 import click
 
-from perdure import Cost
 from perdure.app.llm import costs_here
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, as_json, parse_time
 from perdure.surfaces.out import counted, picked, shown
 from perdure.times import first
-
-_ALL = "all"
 
 
 @click.command("cost")
@@ -43,28 +39,18 @@ def cost_command(by: str, since: str | None, *, as_json: bool) -> None:
     if not totals:
         out.mention("no language model was called")
         return
-    rows = [_row(each) for each in totals]
+    rows = [(each.name, each.calls, each.input_tokens, each.output_tokens) for each in totals]
     if len(totals) > 1:
-        rows.append(_row(_sum(totals)))
-    out.table((by, "calls", "read", "written"), rows)
+        rows.append(
+            ("all", sum(r[1] for r in rows), sum(r[2] for r in rows), sum(r[3] for r in rows))
+        )
+    out.table(
+        (by, "calls", "read", "written"),
+        [(shown(name), *(f"{number:,}" for number in numbers)) for name, *numbers in rows],
+    )
     unfinished = sum(each.open for each in totals)
     if unfinished:
         out.mention(
             f"{counted(unfinished, 'call')} running or never ended: counted as the most that "
             "it may have used"
         )
-
-
-def _row(total: Cost) -> tuple[str, ...]:
-    numbers = (total.calls, total.input_tokens, total.output_tokens)
-    return (shown(total.name), *(f"{number:,}" for number in numbers))
-
-
-def _sum(totals: Sequence[Cost]) -> Cost:
-    return Cost(
-        _ALL,
-        sum(each.calls for each in totals),
-        sum(each.open for each in totals),
-        sum(each.input_tokens for each in totals),
-        sum(each.output_tokens for each in totals),
-    )

@@ -2,7 +2,7 @@
 
 import click
 
-from perdure import IndexProof, ListedIndex, Memory
+from perdure import IndexProof, Memory
 from perdure.dataclass import asdict
 from perdure.errors import DamageError
 from perdure.surfaces import out
@@ -35,16 +35,15 @@ def _status(memory: Memory, *, as_json: bool) -> None:
         return
     out.table(("what", "is"), ((name, shown(str(value))) for name, value in facts.items()))
     out.line("")
-    out.table(("places", "size", "finished", "answers", "index"), map(_listed_row, found.indexes))
+    rows = (
+        (f"{i.places:,}", sized(i.size), str(i.position > 0), str(i.answers), shown(i.name))
+        for i in found.indexes
+    )
+    out.table(("places", "size", "finished", "answers", "index"), rows)
     for hint in found.hints:
         out.mention(hint.text)
     if not found.hints and (found.behind or found.unrecorded or not found.built):
         out.mention("the next recall brings it up to date, or `perdure index rebuild` now")
-
-
-def _listed_row(each: ListedIndex) -> tuple[str, ...]:
-    finished, answers = str(each.position > 0), str(each.answers)
-    return f"{each.places:,}", sized(each.size), finished, answers, shown(each.name)
 
 
 @index_command.command("rebuild")

@@ -88,7 +88,17 @@ def _print_sessions(
         )
         return
     rows = [
-        *(_session_row(entries[uri], each) for uri, each in known.items()),
+        *(
+            (
+                f"{entries[uri].name}/",
+                local_date(each.date),
+                str(each.messages),
+                each.project,
+                sized(each.bytes),
+                shown(each.title),
+            )
+            for uri, each in known.items()
+        ),
         *((*_row(entry), "", gist_of(entry)) for entry in others),
     ]
     heads = ("name", "date", "messages", "project", "size", "title")
@@ -103,11 +113,6 @@ def _print_fitted(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     columns = zip(heads[:-1], *(row[:-1] for row in rows), strict=False)
     room = room_beside(sum(max(map(width_of, column)) + 2 for column in columns))
     return out.table(heads, ((*row[:-1], cut_to(room, row[-1])) for row in rows))
-
-
-def _session_row(entry: Entry, info: SessionInfo) -> tuple[str, ...]:
-    fields = str(info.messages), info.project, sized(info.bytes), shown(info.title)
-    return f"{entry.name}/", local_date(info.date), *fields
 
 
 def _row(entry: Entry) -> tuple[str, str, str, str]:

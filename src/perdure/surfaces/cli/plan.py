@@ -1,7 +1,7 @@
 """`perdure plan`, `perdure queue` and `perdure state-mode`."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
 from typing import Concatenate, ParamSpec
@@ -122,7 +122,9 @@ def start(
 ) -> None:
     """Start the plan NAME, and make it the active one."""
     plan = _plan(name)
-    text = "".join(_begun(title or name.replace("-", " ").capitalize(), tasks))
+    heading = " ".join((title or name.replace("-", " ").capitalize()).split())
+    boxes = "".join(f"- [ ] {' '.join(task.split())}\n" for task in tasks)
+    text = f"# {heading}\n" + (f"\n{boxes}" if boxes else "")
     begun = start_plan(opened.place, opened.device, plan, text)
     _print(opened, begun, f"{plan.called} is started, in {_path(opened, plan)}", as_json=as_json)
 
@@ -227,14 +229,7 @@ def _path(opened: ProjectState, plan: Plan) -> str:
     return path_in(opened.place, plan.plan_file)
 
 
-def _begun(title: str, tasks: tuple[str, ...]) -> Iterator[str]:
-    yield f"# {' '.join(title.split())}\n"
-    if tasks:
-        yield "\n"
-    for task in tasks:
-        yield f"- [ ] {' '.join(task.split())}\n"
-
-
+# ---------------------------------------------------------------- plans of all repositories
 @click.command("queue")
 @click.option("--all", "everything", is_flag=True, help="List plans without open tasks, too.")
 @as_json(OBJECT_PER_LINE)
@@ -248,33 +243,23 @@ def queue_command(*, everything: bool, as_json: bool) -> None:
         if everything or plan.open or not plan.tasks
     ]
     if as_json:
-        out.json(*(_json(each, plan) for each, plan in rows))
-    elif not out.table(("project", "plan", "open", "done", "next"), map(_row, rows)):
+        for each, plan in rows:
+            place = None if each.place is None else each.place.shown
+            out.json({**plan_json(each.repo.slug, plan, each.active), "place": place})
+    elif not out.table(("project", "plan", "open", "done", "next"), map(_queue_row, rows)):
         out.mention("there are no open plans")
-    for problem in _problems(found):
-        out.mention(problem)
+    for each in found:
+        if each.problem:
+            out.mention(f"{each.repo.slug}: {shown(each.problem)}")
 
 
-def _row(row: tuple[Queued, PlanText]) -> tuple[str, ...]:
+def _queue_row(row: tuple[Queued, PlanText]) -> tuple[str, ...]:
     each, plan = row
     called = f"{plan.plan.called}*" if plan.plan == each.active else plan.plan.called
     return each.repo.slug, called, str(plan.open), str(plan.done), shown(plan.next)
 
 
-def _json(each: Queued, plan: PlanText) -> dict[str, object]:
-    place = None if each.place is None else each.place.shown
-    return {**plan_json(each.repo.slug, plan, each.active), "place": place}
-
-
-def _problems(found: list[Queued]) -> Iterator[str]:
-    for each in found:
-        if each.problem:
-            yield f"{each.repo.slug}: {shown(each.problem)}"
-
-
-_OLD_NAME = "vault"
-
-
+# ---------------------------------------------------------------- where plans are stored
 @click.command("state-mode")
 @click.argument("mode", required=False, type=click.Choice(sorted(NAMES)))
 @click.option("--here", is_flag=True, help="Set it for this checkout only, above the machine's.")
@@ -286,7 +271,7 @@ def state_mode_command(mode: str | None, cwd: str, *, here: bool, as_json: bool)
     With MODE backend, they are stored in a synced backend, for all machines that share it; with
     local, in the .harness folder of each checkout.
     """
-    if mode == _OLD_NAME:
+    if mode == "vault":
         out.mention("vault is the old name of backend; backend is written")
     now = state_modes(os.environ, cwd, mode, here=here)
     if as_json:

@@ -104,19 +104,14 @@ def _prove(what: str, options: Options, *, as_json: bool) -> None:
 
 
 def _print(proven: Proven) -> None:
-    out.line(f"proven: {_sentence(proven)}")
+    predicate = "was removed" if proven.cid is None else "had the content below"
+    stored = f"the content {proven.cid} was stored"
+    out.line(f"proven: {stored if proven.name is None else f'{proven.name!a} {predicate}'}")
     out.line(f"    at {local_time(proven.time)}, by the clock of its owner")
     out.line(f"    as entry {proven.position} of {proven.size} in the log {proven.origin}")
     if proven.cid is not None:
         out.line(f"    content {proven.cid}")
         out.line(f"    {_DIGESTS[proven.cid.hash.name]} {proven.cid.digest.hex()}")
-
-
-def _sentence(proven: Proven) -> str:
-    if proven.name is None:
-        return f"the content {proven.cid} was stored"
-    predicate = "was removed" if proven.cid is None else "had the content below"
-    return f"{proven.name!a} {predicate}"
 
 
 def _json(proven: Proven) -> dict[str, object]:

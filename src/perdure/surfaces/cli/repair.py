@@ -1,10 +1,8 @@
 """`perdure repair`."""
 
-from collections.abc import Sequence
-
 import click
 
-from perdure import Deleted, Finding, Memory
+from perdure import Finding, Memory
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, mention_edits, with_memory
 from perdure.surfaces.out import counted, picked, shown
@@ -29,36 +27,29 @@ def repair_command(memory: Memory, *, apply: bool, accept_removals: bool, as_jso
     for edits in memory.edits():
         mention_edits(edits, memory.caller)
     if as_json:
-        out.json(*(_json(finding, applied=apply) for finding in done.findings))
+        out.json(
+            *(
+                {**picked(each, "uri state action detail"), "applied": apply and not each.is_left}
+                for each in done.findings
+            )
+        )
         return
-    for each in done.ended:
-        out.line(f"completed the deletion of {_tenant(each)}")
+    for deleted in done.ended:
+        account = f"account {shown(deleted.account_id)}"
+        space = f"{shown(deleted.owner_space)} in " if deleted.owner_space else ""
+        out.line(f"completed the deletion of {space}{account}")
     rows = ((each.state.value, memory.name(each.uri), _about(each)) for each in done.findings)
-    if out.table(("state", "node", "done" if apply else "what --apply does"), rows):
-        _sum_up(done.findings, applied=apply)
-    elif not done.ended:
-        out.line("ok: nothing to repair")
+    if not out.table(("state", "node", "done" if apply else "what --apply does"), rows):
+        if not done.ended:
+            out.line("ok: nothing to repair")
+    elif apply:
+        left = sum(each.is_left for each in done.findings)
+        more = f"; {left} left for you to settle" if left else ""
+        out.mention(f"repaired {len(done.findings) - left}{more}")
+    else:
+        out.mention(f"{counted(len(done.findings), 'finding')}; nothing was changed")
 
 
 def _about(finding: Finding) -> str:
     detail = f"; {shown(finding.detail)}" if finding.detail else ""
     return f"{finding.action.value}{detail}"
-
-
-def _sum_up(found: Sequence[Finding], *, applied: bool) -> None:
-    if not applied:
-        out.mention(f"{counted(len(found), 'finding')}; nothing was changed")
-        return
-    left = sum(finding.is_left for finding in found)
-    more = f"; {left} left for you to settle" if left else ""
-    out.mention(f"repaired {len(found) - left}{more}")
-
-
-def _tenant(deleted: Deleted) -> str:
-    account = f"account {shown(deleted.account_id)}"
-    return f"{shown(deleted.owner_space)} in {account}" if deleted.owner_space else account
-
-
-def _json(finding: Finding, *, applied: bool) -> dict[str, object]:
-    done = applied and not finding.is_left
-    return {**picked(finding, "uri state action detail"), "applied": done}

@@ -2,7 +2,7 @@
 
 import click
 
-from perdure import Fate, Memory, RewindStep
+from perdure import Fate, Memory
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import NAMES, OBJECT_PER_LINE, Moment, parse_moment, with_memory
 from perdure.surfaces.out import counted, picked
@@ -25,7 +25,10 @@ def rewind_command(
     """
     done = memory.rewind(then, folder, dry_run=not apply)
     if as_json:
-        out.json(*(_json(step, applied=apply) for step in done.steps))
+        for step in done.steps:
+            version = step.node.version if step.node else None
+            applied = apply and step.fate is not Fate.LEFT
+            out.json({**picked(step, "uri fate reason?"), "version": version, "applied": applied})
         return
     rows = (
         (memory.name(each.uri), ": ".join(filter(None, (each.fate.value, each.reason))))
@@ -40,11 +43,3 @@ def rewind_command(
     out.mention(
         f"{changed} rewound{more}" if apply else f"{changed} to rewind{more}; nothing was changed"
     )
-
-
-def _json(step: RewindStep, *, applied: bool) -> dict[str, object]:
-    return {
-        **picked(step, "uri fate reason?"),
-        "version": step.node.version if step.node else None,
-        "applied": applied and step.fate is not Fate.LEFT,
-    }

@@ -13,7 +13,6 @@ from perdure import (
     Provenance,
     Quote,
     Said,
-    Version,
     presentable,
 )
 from perdure.dataclass import dataclass
@@ -266,12 +265,24 @@ def _json(found: Provenance) -> dict[str, object]:
             "uri title kind version created_at updated_at holds messages source? unused_sessions",
         ),
         "statements": [_claim_json(each) for each in found.claims],
-        "merges": [_merged_json(each) for each in found.merges],
+        "merges": [
+            {
+                **picked(each, "version action statement? time=when former undoable"),
+                "text": presentable(each.text) or None,
+            }
+            for each in found.merges
+        ],
         "superseded": [_former_json(each) for each in found.superseded],
         "superseded_by": [picked(each, "uri reason") for each in found.superseded_by],
         "edges": edges_json(found.edges),
         "incoming": edges_json(found.incoming),
-        "versions": [_version_json(each) for each in found.versions],
+        "versions": [
+            {
+                **picked(each, "version=number actor origin reason cid"),
+                "time": utc_time(each.time),
+            }
+            for each in found.versions
+        ],
         "unrecorded": found.unrecorded,
         **({"origins": list(found.origins)} if found.origins else {}),
     }
@@ -303,11 +314,6 @@ def _evidence_json(each: Said) -> dict[str, object]:
     }
 
 
-def _merged_json(merged: Merged) -> dict[str, object]:
-    fields = picked(merged, "version action statement? time=when former undoable")
-    return {**fields, "text": presentable(merged.text) or None}
-
-
 def _former_json(former: Former) -> dict[str, object]:
     return {
         **picked(former, "uri reason valid_from valid_until"),
@@ -315,8 +321,3 @@ def _former_json(former: Former) -> dict[str, object]:
         "statements": [_claim_json(each) for each in former.claims],
         "superseded": [_former_json(each) for each in former.superseded],
     }
-
-
-def _version_json(version: Version) -> dict[str, object]:
-    fields = picked(version, "version=number actor origin reason cid")
-    return {**fields, "time": utc_time(version.time)}
