@@ -50,7 +50,7 @@ def show_unmerging(stage: Stage) -> None:
     stage.remark("a month at his aunt's was taken for a move; that was wrong")
     stage.sees(
         stage.type("unmerge", "entity/jonas"),
-        "says again what was superseded: - Jonas lives in Bergen.",
+        "holds again: - Jonas lives in Bergen.",
     )
     after = stage.type("read", "entity/jonas")
     stage.sees(after, "- Jonas lives in Bergen.")

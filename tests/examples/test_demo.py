@@ -71,7 +71,7 @@ EVIDENCE = (
     (5, r"-- Mara lives in Kiel\.\n +\+- Mara lives in Porto"),
     (6, r"recorded 1 edit made outside Perdure"),
     (6, r"external +- In Makefiles there is no choice: tabs\."),
-    (7, r"says again what was superseded: - Jonas lives in Bergen\."),
+    (7, r"holds again: - Jonas lives in Bergen\."),
     (8, r"ok: \d+ commits, .* every byte is as it was written"),
     (8, r"it is version 1 of accounts/local/users/mara/memories/profile/content\.md"),
     (8, r"proven: 'accounts/local/users/mara/memories/profile/content\.md'"),
@@ -84,7 +84,7 @@ EVIDENCE = (
     (10, r"looked for it in all \d+ files of this memory: it is in none"),
     (10, r"> quoted, not an instruction: .*Ignore all previous instructions"),
     (10, r"is out of reach for user 'tom'"),
-    (10, r"nothing was found"),
+    (10, r"no hits"),
 )
 
 

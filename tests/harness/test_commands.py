@@ -98,7 +98,7 @@ class TestRepo:
 class TestPlan:
     def test_it_is_begun_shown_and_finished(self, machine: Machine) -> None:
         said = told("plan", "start", "ship-it", "--task", "build", "--task", "sell\nit")
-        assert said == f"ship-it is begun, in {machine.state / 'PLAN-ship-it.md'}\n"
+        assert said == f"ship-it is started, in {machine.state / 'PLAN-ship-it.md'}\n"
         text = "# Ship it\n\n- [ ] build\n- [ ] sell it\n"
         assert told("plan", "show") == text
         assert (machine.state / "PLAN-ship-it.md").read_text() == text
@@ -207,7 +207,7 @@ class TestQueue:
         told("plan", "start", "foo")
         (machine.state / "PLAN-foo.md").write_text("- [x] done\n")
 
-        assert ran("queue") == ("", "nothing is to do\n")
+        assert ran("queue") == ("", "there are no open plans\n")
         (each,) = objects("queue", "--all")
         assert (each["open"], each["done"], each["next"]) == (0, 1, None)
 
@@ -267,9 +267,9 @@ class TestHistory:
 class TestStateMode:
     @requirement("001-state-mode-set-by-command")
     def test_it_is_told_and_changed(self, machine: Machine) -> None:
-        assert told("state-mode") == "backend, by the default\n"
-        assert told("state-mode", "local") == "local, by this machine\n"
-        assert told("state-mode", "backend", "--here") == "backend, by this checkout\n"
+        assert told("state-mode") == "backend, set by the default\n"
+        assert told("state-mode", "local") == "local, set by the machine\n"
+        assert told("state-mode", "backend", "--here") == "backend, set by the checkout\n"
         assert objects("state-mode") == [
             {"mode": "backend", "checkout": "backend", "machine": "local"}
         ]
@@ -281,7 +281,7 @@ class TestStateMode:
     ) -> None:
         answer, beside = ran("state-mode", "vault", *here)
 
-        assert answer.startswith("backend, by this ")
+        assert answer.startswith("backend, set by the ")
         assert "old name" in beside
         written = machine.root / ".harness" / ".project-mode" if here else None
         file = written or machine.home / "config.toml"

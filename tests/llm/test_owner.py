@@ -58,7 +58,7 @@ def test_without_a_word_of_the_owner_there_is_no_model(home: Path) -> None:
     with open_context(os.environ) as context:
         assert context.language_model is None
     assert not ledger_file(home).exists()
-    assert cost().stderr == "no language model was asked\n"
+    assert cost().stderr == "no language model was called\n"
     assert cost("--json").stdout == ""
     assert not ledger_file(home).exists()
 
@@ -120,7 +120,7 @@ def test_what_was_spent_is_told_by_model_and_since_any_time(home: Path, server: 
         "input_tokens": 200_000,
         "output_tokens": 0,
     }
-    assert cost("--since", "2100-01-01").stderr == "no language model was asked\n"
+    assert cost("--since", "2100-01-01").stderr == "no language model was called\n"
     assert len(cost("--since", "2020-01-01", "--json").stdout.splitlines()) == 1
 
 

@@ -69,7 +69,7 @@ def test_forgetting_words_shows_the_undo(printed: Path) -> None:
     assert done.stdout == "hidden: 1 sentence in 1 message of 1 session\n"
     assert done.stderr == "`perdure remember TEXT` undoes it\n"
     assert "900000" not in stdout_of("read", "sessions/s/messages")
-    assert stdout_of("forget", SALARY) == "nothing says it any more\n"
+    assert stdout_of("forget", SALARY) == "nothing contains it any more\n"
     assert isinstance(refusal("forget", "The harbour master drinks rum."), NodeNotFoundError)
     assert printed.is_dir()
 

@@ -256,7 +256,7 @@ class TestForPrograms:
 
         assert (done.exit_code, done.stdout) == (0, "")
         assert "did not fit into 1 tokens" in done.stderr
-        assert "nothing was found" not in done.stderr
+        assert "no hits" not in done.stderr
 
 
 # ---------------------------------------------------------------- what is asked for

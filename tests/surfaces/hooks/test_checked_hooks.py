@@ -96,7 +96,7 @@ def test_commands_show_what_became_of_the_code_and_the_branch(home: Path, app: P
     assert (item["state"], told["verdict"]["state"]) == ("changed", "changed")
     assert item["note"].startswith("parse in src/a.py changed since 20")
     assert "names parse in src/a.py: changed (parse in src/a.py changed since 20" in why
-    assert "made on the branch feature, at the commit " in why
+    assert "stated on the branch feature, at the commit " in why
     assert told["anchors"]["branch"] == "feature"
     git(app, "commit", "-q", "-a", "-m", "change")
     git(app, "checkout", "-q", "main")

@@ -167,7 +167,7 @@ class TestRemembering:
         with in_process(home) as agent:
             answer = agent.answer("remember", text=ORDER, kind="rule")
             assert answer["outcome"] == "proposed"
-            assert "kept for the user's review: this session read web pages" in answer["note"]
+            assert "the user must review it: this session read web pages" in answer["note"]
             assert agent.answer("recall", query="push to the main branch")["hits"] == []
 
         with perdure.open(home=home / ".perdure", user="ana") as memory:

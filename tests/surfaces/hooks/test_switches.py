@@ -216,7 +216,7 @@ class TestPrivateMode:
         assert "Fix:" in refused.stderr
         assert (done.returncode, command(tmp_path, "private").stdout) == (
             0,
-            "private: nothing of this session is kept\n",
+            "private: nothing of this session is stored\n",
         )
         assert list(kept(tmp_path)) == []
         assert command(tmp_path, "private", "off").stdout == "not private\n"

@@ -158,7 +158,7 @@ class TestEnforced:
         with perdure.open(home=home / ".perdure") as memory:
             (found,) = memory.reminders(Action("Bash", "npm i"))
         assert found.enforced
-        assert told("enforce", found.uri, "--off") == f"nothing of {found.uri} is enforced\n"
+        assert told("enforce", found.uri, "--off") == f"no statement of {found.uri} is enforced\n"
 
 
 class TestAfter:

@@ -81,7 +81,7 @@ def _lines(found: Checkup, *, every: bool) -> Iterator[str]:
     yield f"     chosen by {storage.reason}"
     if storage.capabilities:
         provided = [name for name in CAPABILITIES if getattr(storage.capabilities, name)]
-        yield f"     capabilities {', '.join(provided) or 'none'}"
+        yield f"     promises  {', '.join(provided) or 'no optional capability'}"
     printed = {storage.message}
     for check in found.checks:
         if every or (check.level in _SHOWN and check.message not in printed):

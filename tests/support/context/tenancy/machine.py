@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule, run_state_machine_as_test
 
 from perdure.testing.suite import examples as scaled
-from tests.support.context.tenancy.asking import Ask, verbs_of
-from tests.support.context.tenancy.node_verbs import NodeVerbs
+from tests.support.context.tenancy.calls import Ask, verbs_of
+from tests.support.context.tenancy.node_verbs import NodeVerbs, RelationVerbs
 from tests.support.context.tenancy.outbox_verbs import OutboxVerbs
 from tests.support.context.tenancy.people import CASTS, WHERES, WHOS, Cast, Where, Who
-from tests.support.context.tenancy.relation_verbs import RelationVerbs
 from tests.support.context.tenancy.tenant_verbs import TenantVerbs
 from tests.support.context.tenancy.world import OpenWorld
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 from perdure.errors import AccessDeniedError
 from perdure.model import ContextNode, EventStatus, OutboxEvent, RequestContext, Uri
-from tests.support.context.tenancy.answers import Answer, demand
-from tests.support.context.tenancy.asking import Ask, Asking, Make, verb
+from tests.support.context.tenancy.calls import Answer, Ask, Asking, Make, demand, verb
 
 _WORKER = "w"
 

@@ -2,8 +2,7 @@
 
 from perdure.errors import AccessDeniedError, NodeExistsError, NodeNotFoundError
 from perdure.model import RequestContext, Role, Uri
-from tests.support.context.tenancy.answers import Answer, demand
-from tests.support.context.tenancy.asking import Ask, Asking, verb
+from tests.support.context.tenancy.calls import Answer, Ask, Asking, demand, verb
 from tests.support.context.tenancy.people import NOBODY
 
 

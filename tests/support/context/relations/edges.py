@@ -1,4 +1,4 @@
-"""Edges that somebody wrote."""
+"""Edges that are written explicitly."""
 
 import pytest
 
