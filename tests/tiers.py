@@ -134,7 +134,7 @@ INVARIANTS: Mapping[int, Mapping[str, tuple[str, ...]]] = {
             "TestRecordedDeviceLocal::test_processes_lose_no_conditional_write",
         ),
     },
-    # Each verb as each role, a recall of everybody, an agent of somebody else.
+    # Each verb as each role, a recall of every user, an agent of another user.
     5: {
         "tests/context/test_tenancy.py": ("test_each_role_does_what_it_may_and_no_more",),
         "tests/engine/test_recall_tenancy.py": (
@@ -178,7 +178,7 @@ INVARIANTS: Mapping[int, Mapping[str, tuple[str, ...]]] = {
     },
     10: {"tests/doors/test_doors.py": ("test_every_door_gives_the_same_answer",)},
 }
-"""The tests that hold each invariant of DESIGN: they are in `test`, whatever else is said here."""
+"""The tests that hold each invariant of DESIGN: they are in `test`, whatever `CHECK` lists."""
 
 SENTINELS = tuple(
     f"{path}::{name}"

@@ -62,7 +62,7 @@ _GO_ON = (
     ("mcp", "perdure mcp", "serve it to agents, by MCP"),
     ("doctor", "perdure doctor", "see where your memory is kept"),
 )
-"""A command, how it is typed, and what for; only those that this version has are told."""
+"""A command, how it is typed, and its purpose; only commands that this version has are shown."""
 
 
 def main() -> None:
@@ -106,7 +106,7 @@ def run(say: Say, keep: Path | None = None) -> None:
 def _show(number: int, step: Step, stage: Stage) -> None:
     try:
         step.show(stage)
-    except BrokenPipeError:  # whoever reads it has seen enough
+    except BrokenPipeError:  # the reader has closed its end
         raise
     except (PerdureError, OSError, LookupError, ValueError) as error:
         raise NotShownError(

@@ -1,4 +1,4 @@
-"""What was remembered changes: by what is said later, by hand, and back again."""
+"""Memories change: by later messages, by hand, and back again."""
 
 from examples.demo.stage import MEMORIES, Stage
 

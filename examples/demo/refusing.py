@@ -1,4 +1,4 @@
-"""What goes wrong is said, with the fix, and nothing is done instead."""
+"""Errors are reported with their fix, and nothing is done."""
 
 from examples.demo.finding import LIVES
 from examples.demo.stage import Stage

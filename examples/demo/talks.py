@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SECRET = "{secret}"  # noqa: S105 - the place of one
-"""Where a key is said in a conversation. None is shipped: each run makes up its own."""
+"""Stands for a key in a conversation. None is shipped: each run invents its own."""
 OWNER = "mara"
 """Whose memory it is: the user that Mara of the conversations is."""
 _KEY = (string.ascii_lowercase, string.digits, string.ascii_uppercase, string.digits) * 8
@@ -32,7 +32,7 @@ class Talk:
         return f"{_FOLDER}/{self.name}{_ENDING}"
 
     def messages(self, secret: str) -> list[Mapping[str, object]]:
-        """Return what was said, with a key where somebody gives one away."""
+        """Return the messages, with the key in place of its mark."""
         said = [json.loads(line) for line in self.text.splitlines()]
         return [each | {"content": each["content"].replace(SECRET, secret)} for each in said]
 

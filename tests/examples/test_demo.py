@@ -37,7 +37,7 @@ class Shown:
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
-    """Run the whole demo once, as somebody with no model and nothing remembered."""
+    """Run the whole demo once, without a model and with an empty memory."""
     folder = tmp_path_factory.mktemp("demo")
     done = subprocess.run(
         [*DEMO, "--keep", str(folder / "sample of mine")],

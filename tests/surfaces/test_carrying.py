@@ -1,4 +1,4 @@
-"""`export`, `import` of an export, and `migrate`: what is told, and what is refused."""
+"""`export`, `import` of an export, and `migrate`: what they print, and what they refuse."""
 
 import json
 from pathlib import Path

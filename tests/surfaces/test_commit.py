@@ -446,7 +446,7 @@ class TestStopping:
         assert "nothing was written" in perdure("commit", march, "--dry-run").stderr
 
     def test_it_goes_on_where_it_was_stopped(self, tmp_path: Path) -> None:
-        """As a process that is told to stop while it learns."""
+        """A process that gets SIGINT while it learns."""
         path = write(tmp_path, "many.jsonl", *[BERLIN, *[NOTED] * 199] * 5)
         with subprocess.Popen(
             [PERDURE, "commit", path], env=environment(tmp_path), stderr=subprocess.PIPE, text=True

@@ -29,7 +29,7 @@ WITHOUT_JSON = {
     "install": "its answer is a diff of files that are not ours",
 }
 RUNS_ON = {"watch", "worker", "init", "mcp"}
-"""They go on until they are told to end, take long, or set up the home that others are tried in."""
+"""They run until a signal, take long, or set up the home that other commands are tried in."""
 HOSTILE = [
     "",
     " ",
@@ -102,7 +102,7 @@ def test_help_says_what_a_command_does_and_what_each_option_is(found: Found) -> 
 @EACH
 def test_a_group_lists_a_command_with_its_own_help(found: Found) -> None:
     if len(found.words) > 1 and found.words[0] != "history":
-        return  # only two groups are told of before they are imported
+        return  # only two groups list their commands before these are imported
     above = run(*found.words[:-1], "--help").output
     printed = re.sub(r"\s+", " ", above)
     first = re.sub(r"\s+", " ", (found.command.help or "")).partition(". ")[0].rstrip(".")

@@ -1,4 +1,4 @@
-"""What somebody does who has only the README: install, use it for a while, leave. At a terminal."""
+"""A user who has only the README installs, uses and uninstalls it, at a terminal."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""`perdure forget`: put away by default, erased if asked to, and told exactly."""
+"""`perdure forget`: archives by default, erases on request, and reports exactly what it did."""
 
 import json
 from pathlib import Path

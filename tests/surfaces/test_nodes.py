@@ -393,7 +393,7 @@ class TestRead:
         assert "Fix: `perdure list preference` shows what is there." in str(refused)
 
 
-# ---------------------------------------------------------------- whoever is hostile
+# ---------------------------------------------------------------- hostile input
 HOSTILE = "\x1b[31mred\nline\x07\u202e"
 
 

@@ -1,4 +1,4 @@
-"""`status`: what is there, told without touching it, and also if some of it is broken."""
+"""`status`: reports what is stored without changing it, even if a part is broken."""
 
 import json
 import os

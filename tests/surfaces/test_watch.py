@@ -1,4 +1,4 @@
-"""`perdure watch`: takes in what somebody edits, as soon as it is saved."""
+"""`perdure watch`: records edits as soon as they are saved."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""`perdure worker`: works on what waits, and ends when it is told to."""
+"""`perdure worker`: works on waiting events, and ends at a signal."""
 
 import os
 import signal
@@ -107,7 +107,7 @@ class TestOnce:
         assert isinstance(refused, AccessDeniedError)
 
 
-# ---------------------------------------------------------------- until it is told to end
+# ---------------------------------------------------------------- until a signal
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_runs_until_a_signal(tabs: Path, number: signal.Signals) -> None:
     with running("worker") as worker:
@@ -156,7 +156,7 @@ def test_two_side_by_side_do_each_event_once(tabs: Path) -> None:
             worker.tell()
             ended.append(worker.end())
 
-    # One that was told before it had begun had nothing to finish.
+    # A worker that got the signal before it began had nothing to finish.
     assert {code for code, _, _ in ended} in ({0}, {0, -signal.SIGTERM})
     assert sum(int(printed.partition(" ")[0]) for code, printed, _ in ended if code == 0) == 9
     assert one("index", "verify")["ok"] is True

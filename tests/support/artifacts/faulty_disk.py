@@ -1,4 +1,4 @@
-"""A disk that fails when it is told to, and knows what would be left after a power cut."""
+"""A disk that fails at a chosen step, and knows what would be left after a power cut."""
 
 import errno
 import os

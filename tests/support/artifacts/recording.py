@@ -92,7 +92,7 @@ class RecordingDisk:
         return Recording(self._tape.start, self._tape.operations)
 
     def acknowledged(self, promise: object) -> None:
-        """Say that the promise was made to somebody, so that it must be kept from now on."""
+        """Record that the promise was given, so that it must hold from now on."""
         self._tape.operations.append(Acknowledged(promise))
 
     @property

@@ -1,4 +1,4 @@
-"""A process that is killed, and a sync that fails, when they are told to."""
+"""A process that is killed, and a sync that fails, at a chosen step."""
 
 import errno
 from collections.abc import Sequence

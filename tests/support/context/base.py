@@ -23,7 +23,7 @@ ON_THE_SEAM = "on_the_seam"
 """The nodes are files in a storage that people may edit. What they did can be adopted, and several
 nodes can be written at once."""
 KEEPS_HISTORY = "keeps_history"
-"""On the seam, and what a file said before can be found again."""
+"""On the seam, where earlier contents of a file can be read."""
 
 ACCOUNT = "acme"
 ANA = RequestContext(ACCOUNT, "ana")
@@ -55,7 +55,7 @@ class EditableFS(ContextFS, Protocol):
         """Write many nodes: all of them, or none."""
 
     def adopt(self, uri: str, ctx: RequestContext) -> bool:
-        """Make what somebody edited the next version; say whether there was something."""
+        """Record an edit as the next version; return whether there was one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class Subject:
         return self.read(slug)
 
     def events(self, account: str = ACCOUNT) -> list[tuple[EventType, str]]:
-        """Return what the index was told of, and forget it."""
+        """Return the pending events, and pass them by."""
         events = [(event.event_type, uri) for uri, event in self.outbox.list_pending(account)]
         self.outbox.pass_by(account)
         return events

@@ -203,7 +203,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 _SHARED_MEMORY = ("-shm", "-lock")
-"""Ends the names of files that SQLite makes anew when the last process is gone."""
+"""The endings of files that SQLite creates again when the last process is gone."""
 
 
 def _files_in(folder: Path) -> dict[str, bytes]:
@@ -215,7 +215,7 @@ def _files_in(folder: Path) -> dict[str, bytes]:
 
 
 class Stopping(StorageBackend):
-    """`inner`, where every change is told of before and after; several are made one by one."""
+    """`inner`, with a call before and after every change; several are made one by one."""
 
     def __init__(self, inner: StorageBackend, moment: Moment) -> None:
         self.inner = inner
@@ -267,7 +267,7 @@ class Stopping(StorageBackend):
 
 
 class StoppingOutbox(IndexOutbox):
-    """An outbox where every registration is told of before and after, and all forgetting."""
+    """An outbox with a call before and after every registration and every purge."""
 
     def __init__(self, path: str, moment: Moment) -> None:
         super().__init__(path)

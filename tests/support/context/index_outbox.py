@@ -77,7 +77,7 @@ class SqliteOutbox(Closing, OutboxStore):
 
 
 class LoggedOutbox(OutboxStore):
-    """The log of a history as events, for an index that takes in what it is told to."""
+    """The log of a history as events, for an index that follows it."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class LoggedOutbox(OutboxStore):
     ) -> None:
         self.index = SqliteIndex.in_memory() if index is None else index
         self._history = history
-        # From -1 on, so that events are told as to an index that is there from the start.
+        # From -1 on, so that events are as for an index that exists from the start.
         feed = LogFeed(history, reader, lambda account: self.index.cursor(account) or -1)
         super().__init__(lambda _: self.index, feed, clock=clock, siblings=siblings)
         self.close: Callable[[], object] = self.index.close

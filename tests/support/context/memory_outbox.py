@@ -30,7 +30,7 @@ from perdure.model.values import moment
 class _Entry:
     event: OutboxEvent
     worker: str | None = None
-    """Who has the lease; None if nobody said."""
+    """Who has the lease; None if no worker was named."""
     lease_end: int = 0
 
     @property

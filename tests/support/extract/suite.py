@@ -29,7 +29,7 @@ from perdure.testing.requirement import requirement
 from perdure.testing.suite import Suite, examples, when
 
 DATES = "dates"
-"""What happened is dated, as seen from the day on which it was told."""
+"""Events are dated, relative to the day of their message."""
 
 ANA = RequestContext("acme", "ana", session_id="one")
 MONDAY = datetime(2026, 3, 2, 10, tzinfo=UTC)

@@ -44,7 +44,7 @@ BROKEN = (
 
 
 class _Interrupted:
-    """A backend that somebody else registers a repository with before the first write lands."""
+    """A backend where another process registers a repository before the first write."""
 
     def __init__(self, inner: StorageBackend, other: Repo) -> None:
         self._inner = inner

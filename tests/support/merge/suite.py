@@ -334,7 +334,7 @@ def _slug(suite: MergePolicySuite, text: str) -> str:
 
 
 def _page(suite: MergePolicySuite, name: str, text: str) -> ContextNode:
-    """Return a node of somebody else, at the same place among theirs."""
+    """Return a node of another user, under the same name."""
     kind = suite.owner_space.partition(":")[0]
     where = {"user": ("memories", suite.category), "agent": ("skills",)}[kind]
     place = Uri(ACCOUNT, (f"{kind}s", name, *where, *filter(None, [suite.slug])))

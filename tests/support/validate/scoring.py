@@ -1,4 +1,4 @@
-"""How well secrets and instructions are told in labelled texts.
+"""How well secrets and instructions are recognised in labelled texts.
 
 A set is a JSON file of mappings with `id`, `label`, `half` and `text`. In a text, `«kind/number»`
 stands for a value of `tokens`; those in a text with the label `secret` are to be found, whole. What

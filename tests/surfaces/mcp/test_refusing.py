@@ -1,4 +1,4 @@
-"""What a model is told of errors."""
+"""How errors are reported to a model."""
 
 import pytest
 

@@ -29,7 +29,7 @@ NOTE = "ctx://acme/sessions/s1/note"
 
 
 def verbs(subject: Subject, uri: str, ctx: RequestContext) -> list[Callable[[], object]]:
-    """Return each verb that refuses, at work on a place on somebody's behalf."""
+    """Return each verb that refuses, called for a place and a caller."""
     nodes = subject.nodes
     own = f"ctx://{ctx.account_id}/users/{ctx.user_id}/memories/preference/own"
     return [

@@ -187,7 +187,7 @@ class StateTests(ContextSuite):
             with subject.unchanged(), pytest.raises(NodeNotFoundError):
                 subject.nodes.unarchive_node(uri, ANA)
 
-    # ------------------------------------------------------------ the index is told
+    # ------------------------------------------------------------ events
     def test_each_change_of_state_registers_an_event(self, subject: Subject) -> None:
         subject.write("tabs")
         subject.nodes.archive_node(TABS, ANA)

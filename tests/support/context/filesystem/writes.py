@@ -168,7 +168,7 @@ class WriteTests(ContextSuite):
             subject.reopen()
             assert subject.read("tabs") == before
 
-    # ------------------------------------------------------------ the index is told
+    # ------------------------------------------------------------ events
     @requirement("003-write-node-registers-event")
     def test_a_write_registers_an_event(self, subject: Subject) -> None:
         subject.write("tabs", content="one")

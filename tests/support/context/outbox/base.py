@@ -25,7 +25,7 @@ START = datetime(2026, 3, 2, 10, 0, 0, 123_456, tzinfo=UTC)
 
 
 class HandClock:
-    """Stands still until it is told to go on."""
+    """A clock that stands still until a test moves it."""
 
     def __init__(self, time: datetime = START) -> None:
         self.time = time

@@ -53,8 +53,8 @@ class Answer:
 def check_answer(answer: Answer, asked: Collection[str], ctx: RequestContext, model: Model) -> None:
     """Refuse an answer with a secret or a place in it that the caller can't know.
 
-    A place that the caller named may be named in a refusal, and in an event, which says again what
-    an outbox was told; nowhere else.
+    A place that the caller named may be named in a refusal, and in an event, which repeats what
+    was registered; nowhere else.
     """
     events = answer.value if isinstance(answer.value, list) else [answer.value]
     reported = asked if all(isinstance(event, OutboxEvent) for event in events) else ()
@@ -72,15 +72,15 @@ def uris_in(value: object) -> set[str]:
 
 def _check_text(text: str, asked: Collection[str], ctx: RequestContext, model: Model) -> None:
     for token in TOKEN.findall(text):
-        demand(model.may_know(token, ctx), f"{token} was told to {ctx}: {text!r}")
+        demand(model.may_know(token, ctx), f"{token} was shown to {ctx}: {text!r}")
     for found in _URI.findall(text):
         uri = found.rstrip(".")
         foreign = uri in model.known and not model.may_see(uri, ctx)
-        demand(uri in asked or not foreign, f"{uri} was told to {ctx}: {text!r}")
+        demand(uri in asked or not foreign, f"{uri} was shown to {ctx}: {text!r}")
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Yield every text in a value, but not the URIs that somebody typed into a content."""
+    """Yield every text in a value, but not the URIs that a user typed into a content."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, ContextNode):
@@ -149,7 +149,7 @@ def verbs_of(machine: type) -> dict[str, tuple[str, int]]:
 
 
 class Asking(RuleBasedStateMachine):
-    """What all verbs need. `open_world` is the hook of whoever runs it."""
+    """What all verbs need. `open_world` is the hook of the test class."""
 
     open_world: ClassVar[OpenWorld]
     cast: Cast
@@ -212,7 +212,7 @@ class Asking(RuleBasedStateMachine):
                 known = before[account]
                 demand(listed[: len(known)] == known, f"{name} changed events that were there")
                 for uri, _ in listed[len(known) :]:
-                    demand(self.model.may_see(uri, ctx), f"{name} told the index of {uri}")
+                    demand(self.model.may_see(uri, ctx), f"{name} registered an event of {uri}")
 
     def _listed(self) -> dict[str, Listed]:
         return {
@@ -224,7 +224,7 @@ class Asking(RuleBasedStateMachine):
         """Let there be nodes in most places, with links and edges from everybody to everybody."""
         self.cast = cast
         self.places = everywhere(cast)
-        fresh = cast.sessions[1]  # somebody may begin it
+        fresh = cast.sessions[1]  # any caller may begin it
         written = [
             uri
             for n, uri in enumerate(self.places)
@@ -289,7 +289,7 @@ class Asking(RuleBasedStateMachine):
 
 
 def twin(uri: str, number: str = "") -> str:
-    """Return a place like this one, of somebody who never was."""
+    """Return a place like this one, of a user who does not exist."""
     place = Uri.parse(uri)
     nobody = NOBODY + number
     if place.path[:1] == ("resources",):

@@ -1,4 +1,4 @@
-"""Tenancy as a property: whoever asks for whatever, nothing out of reach is told or touched."""
+"""Tenancy as a property: no call of any caller shows or changes what is out of reach."""
 
 from collections.abc import Iterable
 from typing import ClassVar

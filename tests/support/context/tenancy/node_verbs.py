@@ -78,7 +78,7 @@ class NodeVerbs(Asking):
             del self.model.nodes[uri]
 
     def _next(self, ask: Ask, uri: str) -> tuple[ContextNode, StoredNode]:
-        """Return a node that follows what is there, or that somebody believes to be the first."""
+        """Return a node that follows the stored one, or that the caller takes for the first."""
         own = f"user:{self.cast.users[ask.odd % 3] if ask.flag(5) else ask.ctx.user_id}"
         place = Uri.parse(uri)
         claims = "" if place.owner_space else own
@@ -192,7 +192,7 @@ class NodeVerbs(Asking):
     def relate(self, ask: Ask) -> None:
         """Let the edges be as they are, which is no change."""
         ctx, stored = ask.ctx, self.model.active(ask.here)
-        make = lambda uri: ([uri], lambda node: node, ctx)  # noqa: E731 - it is said once
+        make = lambda uri: ([uri], lambda node: node, ctx)  # noqa: E731 - used once
         answer = self.ask_of("nodes.relate", ctx, make, ask.here)
         if not self.model.may_change(ask.here, ctx):
             self.denied(answer, ("nodes.relate", ctx, make), ask.here)
@@ -249,7 +249,7 @@ class NodeVerbs(Asking):
         if old == new:
             return
         followers = [uri for uri in self.places if self._may_follow(uri, old, ctx)]
-        make = lambda old, new: (old, new, ctx)  # noqa: E731 - it is said once
+        make = lambda old, new: (old, new, ctx)  # noqa: E731 - used once
         answer = self.ask_of("nodes.move_node", ctx, make, old, new)
         if not (self.model.may_change(old, ctx) and self.model.may_change(new, ctx)):
             self.denied(answer, ("nodes.move_node", ctx, make), old, new)
@@ -350,7 +350,7 @@ class RelationVerbs(Asking):
     def _check_outgoing(self, ask: Ask, edges: list[RelationEdge]) -> None:
         ctx, uri, stored = ask.ctx, ask.here, self.model.active(ask.here)
         if stored is None or not self.model.may_see(uri, ctx):
-            demand(edges == [], f"{edges} were told to {ctx}")
+            demand(edges == [], f"{edges} were shown to {ctx}")
             return
         written = {(e.to_uri, e.relation_type) for e in edges if e.relation_type != MENTIONS}
         must = set(self.model.visible_edges(stored, ctx))
@@ -363,12 +363,12 @@ class RelationVerbs(Asking):
 
     def _check_mention(self, edge: RelationEdge, ctx: RequestContext) -> None:
         for uri in (edge.from_uri, edge.to_uri):
-            demand(self.model.may_see(uri, ctx), f"{edge} was told to {ctx}")
+            demand(self.model.may_see(uri, ctx), f"{edge} was shown to {ctx}")
         mention = edge.relation_type == MENTIONS
         demand(not mention or self.model.active(edge.to_uri), f"{edge} leads nowhere")
 
     def _leads(self, start: str, stored: StoredNode, to: str, ctx: RequestContext) -> bool:
-        """Whether a link leads to a place, for somebody who sees where it starts."""
+        """Whether a link leads to a place, for a caller who sees where it starts."""
         inside = Uri.parse(to).account == Uri.parse(start).account and to != start
         there = self.model.active(to) is not None and self.model.may_see(to, ctx)
         return inside and there and to in stored.links
@@ -409,7 +409,7 @@ class RelationVerbs(Asking):
                 start.version, start.edited = start.version + 1, False
 
     def _skip(self, ask: Ask) -> bool:
-        """Whether no such edge can be, whoever asks."""
+        """Whether such an edge is impossible for every caller."""
         accounts = {Uri.parse(uri).account for uri in (ask.here, ask.there)}
         return ask.here == ask.there or len(accounts) > 1
 

@@ -1,4 +1,4 @@
-"""What somebody may tell the outbox, and what a worker of one account can do to another's."""
+"""The verbs of the outbox as any caller may call them, and workers of other accounts."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -55,7 +55,7 @@ class OutboxVerbs(Asking):
     def _register(
         self, name: str, ask: Ask, created: Callable[[ContextNode], tuple[object, ...]]
     ) -> None:
-        make: Make = lambda uri: created(self._node_for(ask, uri))  # noqa: E731 - it is said once
+        make: Make = lambda uri: created(self._node_for(ask, uri))  # noqa: E731 - used once
         answer = self.ask_of(name, ask.ctx, make, ask.here)
         self._check_registered(name, ask, make, answer)
 
@@ -72,7 +72,7 @@ class OutboxVerbs(Asking):
             self.denied(answer, (name, ask.ctx, make), ask.here)
         elif answer.error is None:
             self._registered(answer, ask)
-        else:  # whoever lists a folder must see it
+        else:  # a caller who lists a folder must see it
             demand(not self.model.may_see(ask.here, ask.ctx), f"refused: {answer.error!r}")
 
     def _registered(self, answer: Answer, ask: Ask) -> None:
@@ -83,11 +83,11 @@ class OutboxVerbs(Asking):
             demand(event.account_id == ask.ctx.account_id, f"{event} is of another account")
             demand(
                 self.model.reaches(ask.ctx, event.account_id, event.owner_space),
-                f"{event} is somebody else's",
+                f"{event} is of another user",
             )
 
     def _may_tell(self, ask: Ask, uri: str) -> bool:
-        """Whether an event may be told; an outbox knows of a session only what it is told."""
+        """Whether an event may be listed; an outbox knows only the registered part of a session."""
         if Uri.parse(uri).session:
             inside = Uri.parse(uri).account == ask.ctx.account_id
             return inside and self.model.reaches(ask.ctx, ask.ctx.account_id, self._owner_of(ask))

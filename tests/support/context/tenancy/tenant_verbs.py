@@ -1,4 +1,4 @@
-"""What somebody may ask of those who tend accounts: their tenants, and repair."""
+"""The verbs of tenants and of repair as any caller may call them."""
 
 from perdure.errors import AccessDeniedError, NodeExistsError, NodeNotFoundError
 from perdure.model import RequestContext, Role, Uri
@@ -40,7 +40,7 @@ class TenantVerbs(Asking):
         everywhere = ask.ctx.role is Role.ROOT
         may = self.model.accounts if everywhere else self.model.accounts & {ask.ctx.account_id}
         must = {Uri.parse(uri).account for uri in self.model.nodes} & may
-        demand(must <= listed <= may, f"{ask.ctx} is told of the accounts {listed}, not {may}")
+        demand(must <= listed <= may, f"{ask.ctx} sees the accounts {listed}, not {may}")
 
     @verb("namespaces.list_users", 2)
     def list_users(self, ask: Ask) -> None:
@@ -58,7 +58,7 @@ class TenantVerbs(Asking):
         settled = {o for o in seen if o in self.model.records or self._has_nodes(o)}
         names = {o.name for o in settled}
         may = {o.name for o in seen}
-        demand(names <= listed <= may, f"{ctx} is told of the {kind} {listed} of {account!r}")
+        demand(names <= listed <= may, f"{ctx} sees the {kind} {listed} of {account!r}")
 
     def _has_nodes(self, owner: Uri) -> bool:
         return any(owner.contains(Uri.parse(uri)) for uri in self.model.nodes)
