@@ -36,7 +36,7 @@ _NOTHING_FOUND = "nothing was learned"
 _NOTHING_NEW = "already committed; nothing changed"
 
 
-class Options(TypedDict):
+class CommitOptions(TypedDict):
     no_extract: bool
     dry_run: bool
     again: bool
@@ -58,7 +58,7 @@ class Options(TypedDict):
 @click.option("--lenient", is_flag=True, help="Skip what can't be stored in a message.")
 @with_project_memory()
 def commit_command(
-    memory: Memory, session_file: str, *, as_json: bool, **options: Unpack[Options]
+    memory: Memory, session_file: str, *, as_json: bool, **options: Unpack[CommitOptions]
 ) -> None:
     """Store a conversation and learn from it.
 
@@ -113,7 +113,7 @@ def _refuse_faults(conversation: Conversation) -> None:
 
 
 def _committed(
-    memory: Memory, session: str, conversation: Conversation, options: Options
+    memory: Memory, session: str, conversation: Conversation, options: CommitOptions
 ) -> SessionCommit:
     dry_run = options["dry_run"]
     is_long = len(conversation.messages) > _BATCH

@@ -19,7 +19,7 @@ _MOST_BYTES = 1 << 28
 _MOST = 10
 
 
-class Options(TypedDict):
+class ForgetOptions(TypedDict):
     erase: bool
     dry_run: bool
     yes: bool
@@ -40,7 +40,7 @@ class Options(TypedDict):
 @without_asking
 @with_memory()
 def forget_command(
-    memory: Memory, node: str | None, *, as_json: bool, **options: Unpack[Options]
+    memory: Memory, node: str | None, *, as_json: bool, **options: Unpack[ForgetOptions]
 ) -> None:
     """Archive a memory and hide its words, or erase it.
 
@@ -63,7 +63,7 @@ def forget_command(
         _archive(memory, node, options, as_json=as_json)
 
 
-def _archive(memory: Memory, node: str, options: Options, *, as_json: bool) -> None:
+def _archive(memory: Memory, node: str, options: ForgetOptions, *, as_json: bool) -> None:
     what = memory.meant(node)
     done = memory.forget(what, reason=options["reason"], dry_run=options["dry_run"])
     if as_json:
@@ -99,7 +99,7 @@ def _print_hidden(done: Forgotten, *, dry_run: bool) -> None:
         out.line(f"stays: {shown(uri)} has it too, among other text")
 
 
-def _erase(memory: Memory, node: str, options: Options, *, as_json: bool) -> None:
+def _erase(memory: Memory, node: str, options: ForgetOptions, *, as_json: bool) -> None:
     would = memory.forget(node, erase=True, dry_run=True)
     plan = would.plan
     if plan is None or plan.is_empty or options["dry_run"]:
@@ -130,7 +130,7 @@ def _print_plan(would: Forgotten, *, as_json: bool) -> None:
         _print_hidden(would, dry_run=True)
 
 
-def _print_erased(done: Forgotten, options: Options, *, as_json: bool) -> None:
+def _print_erased(done: Forgotten, options: ForgetOptions, *, as_json: bool) -> None:
     erased = done.erased
     if erased is None:  # another process erased it since the plan
         _print_plan(done, as_json=as_json)

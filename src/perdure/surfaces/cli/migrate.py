@@ -17,7 +17,7 @@ from perdure.surfaces.out import counted, shown, sized
 _MOST = 10
 
 
-class Options(TypedDict):
+class MigrateOptions(TypedDict):
     to: str | None
     vault: str | None
     dry_run: bool
@@ -44,7 +44,7 @@ class Options(TypedDict):
 @click.option("--rollback", is_flag=True, help="Undo the last --switch.")
 @without_asking
 @as_json()
-def migrate_command(*, as_json: bool, **options: Unpack[Options]) -> None:
+def migrate_command(*, as_json: bool, **options: Unpack[MigrateOptions]) -> None:
     """Copy the memory to another backend, with its history.
 
     The source is not changed. Every text and version is compared on both sides. After an
@@ -76,7 +76,7 @@ def migrate_command(*, as_json: bool, **options: Unpack[Options]) -> None:
     _print_done(done, target, switched=options["switch_"], as_json=as_json)
 
 
-def _change_layout(options: Options, *, as_json: bool) -> None:
+def _change_layout(options: MigrateOptions, *, as_json: bool) -> None:
     if options["to"] is not None:
         raise click.UsageError("--layout and --to exclude each other. Fix: leave --to out.")
     done = change_layout(os.environ, options["layout"] or "", _ask(yes=options["yes"]))
@@ -109,7 +109,7 @@ def _notes(done: Relaid) -> str:
     )
 
 
-def _target(options: Options) -> Target:
+def _target(options: MigrateOptions) -> Target:
     to = options["to"]
     if to is None:
         raise click.UsageError("Missing --to BACKEND. Fix: name the backend to copy to.")

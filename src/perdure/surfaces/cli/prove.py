@@ -18,7 +18,7 @@ _DIGESTS = {"SHA2_256": "sha256", "BLAKE3": "blake3"}
 """The usual names of the hash functions."""
 
 
-class Options(TypedDict):
+class ProveOptions(TypedDict):
     version: int | None
     at: Moment | None
     output: str
@@ -52,7 +52,7 @@ def prove_command(
     *,
     public_key: bool,
     as_json: bool,
-    **options: Unpack[Options],
+    **options: Unpack[ProveOptions],
 ) -> None:
     """Prove that KEY had its text, and since when.
 
@@ -85,7 +85,7 @@ def _is_cid(what: str) -> bool:
         return False
 
 
-def _prove(what: str, options: Options, *, as_json: bool) -> None:
+def _prove(what: str, options: ProveOptions, *, as_json: bool) -> None:
     with open_log(os.environ, texts=False) as log:
         found = log.find(what, default_request(os.environ))
         proof = log.prove(found, options["version"], at=options["at"])

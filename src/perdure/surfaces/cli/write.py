@@ -22,7 +22,7 @@ from perdure.surfaces.cli.options import (
 from perdure.surfaces.out import version_line
 
 
-class Options(TypedDict):
+class WriteOptions(TypedDict):
     abstract: str | None
     overview: str | None
     reason: str
@@ -55,7 +55,7 @@ def write_command(
     meta: tuple[tuple[str, JSON], ...],
     *,
     as_json: bool,
-    **options: Unpack[Options],
+    **options: Unpack[WriteOptions],
 ) -> None:
     """Write a node, or its next version.
 
