@@ -37,7 +37,7 @@ from perdure.storage.content import check_found
 from perdure.storage.contract import Listing, Skip
 from perdure.storage.folder import FolderBackend
 from perdure.storage.locator import TEMPORARY_SUFFIX
-from perdure.testing.storage import Mirror
+from perdure.testing.storage import MirrorMaintenance
 from perdure.testing.storage.maintenance import clear
 
 ROOT = Locator("")
@@ -913,12 +913,12 @@ class ComparesNoTexts(VaultBackend):
 # ---------------------------------------------------------------- maintenances
 
 
-class ReindexesNothing(Mirror):
+class ReindexesNothing(MirrorMaintenance):
     def reindex(self, tier: Tier) -> None:
         pass
 
 
-class ReplaysACachedCopy(Mirror):
+class ReplaysACachedCopy(MirrorMaintenance):
     def __init__(self, backend: StorageBackend, layout: TierLayout) -> None:
         super().__init__(backend, layout)
         self._copies: dict[Tier, dict[Locator, str]] = {}
@@ -932,7 +932,7 @@ class ReplaysACachedCopy(Mirror):
             self._backend.write(text, content)
 
 
-class LeavesOrphans(Mirror):
+class LeavesOrphans(MirrorMaintenance):
     def reindex(self, tier: Tier) -> None:
         before = list(walk(self._backend, self._layout.root_for(tier)))
         kept = {text: self._backend.read(text) for text in before}
@@ -941,40 +941,40 @@ class LeavesOrphans(Mirror):
             self._backend.write(text, kept[text])
 
 
-class StampsTheSource(Mirror):
+class StampsTheSource(MirrorMaintenance):
     def reindex(self, tier: Tier) -> None:
         super().reindex(tier)
         self._backend.write(self._layout.source.child("stamp.md"), "reindexed")
 
 
-class AcceptsTheSource(Mirror):
+class AcceptsTheSource(MirrorMaintenance):
     def reindex(self, tier: Tier) -> None:
         if tier.derived:
             super().reindex(tier)
 
 
-class ClearsBeforeItRefuses(Mirror):
+class ClearsBeforeItRefuses(MirrorMaintenance):
     def reindex(self, tier: Tier) -> None:
         clear(self._backend, self._layout.root_for(tier))
         super().reindex(tier)
 
 
-class TakesTheSameTimeForNewer(Mirror):
+class TakesTheSameTimeForNewer(MirrorMaintenance):
     def changed_since(self, mtime: float) -> list[Locator]:
         return sorted(text for text in self._source() if self._backend.info(text).mtime >= mtime)
 
 
-class TellsOfChangesUnsorted(Mirror):
+class TellsOfChangesUnsorted(MirrorMaintenance):
     def changed_since(self, mtime: float) -> list[Locator]:
         return [text for text in self._source() if self._backend.info(text).mtime > mtime]
 
 
-class TellsOfEverythingAlways(Mirror):
+class TellsOfEverythingAlways(MirrorMaintenance):
     def changed_since(self, mtime: float) -> list[Locator]:
         return super().changed_since(0.0)
 
 
-class TakesTheDerivedForSource(Mirror):
+class TakesTheDerivedForSource(MirrorMaintenance):
     def changed_since(self, mtime: float) -> list[Locator]:
         everything = walk(self._backend, ROOT)
         return sorted(text for text in everything if self._backend.info(text).mtime > mtime)

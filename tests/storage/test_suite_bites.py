@@ -17,7 +17,7 @@ from perdure.storage.backends.device_local import DeviceLocalBackend
 from perdure.storage.backends.memory import MemoryBackend
 from perdure.storage.backends.vault import VaultBackend
 from perdure.testing import suite
-from perdure.testing.storage import SURVIVES_REOPENING, Mirror, StorageConformance
+from perdure.testing.storage import SURVIVES_REOPENING, MirrorMaintenance, StorageConformance
 from perdure.testing.storage.maintenance import ConflictTests
 from perdure.testing.storage.processes import ProcessTests
 from tests.bites import Bite, repeatable_search  # noqa: F401 - the fixture is used by being here
@@ -26,7 +26,7 @@ from tests.storage import broken, test_conformance
 pytestmark = pytest.mark.search
 
 Suite = type[StorageConformance]
-Broken = type[StorageBackend] | type[Mirror]
+Broken = type[StorageBackend] | type[MirrorMaintenance]
 
 BITES = (
     # resolve
@@ -258,7 +258,7 @@ HEALTHY: dict[Broken, Suite] = {
     MemoryBackend: test_conformance.TestMemory,
     DeviceLocalBackend: test_conformance.TestDeviceLocal,
     VaultBackend: test_conformance.TestVault,
-    Mirror: test_conformance.TestMemory,
+    MirrorMaintenance: test_conformance.TestMemory,
 }
 SHIPPED = tuple(dict.fromkeys(HEALTHY.values()))
 
@@ -324,7 +324,7 @@ def test_every_broken_implementation_is_caught() -> None:
     implementations = {
         implementation
         for _, implementation in inspect.getmembers(broken, inspect.isclass)
-        if issubclass(implementation, (StorageBackend, Mirror))
+        if issubclass(implementation, (StorageBackend, MirrorMaintenance))
         if implementation.__module__ == broken.__name__
     }
 

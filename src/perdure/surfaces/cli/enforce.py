@@ -8,7 +8,7 @@ from perdure.surfaces.cli.completion import node_command
 from perdure.surfaces.cli.options import with_project_memory
 from perdure.surfaces.out import picked, shown_words
 
-NOT_BLOCKING = "the rule forbids no command, tool or path by name, so no call can be refused"
+NOT_BLOCKING = "the rule names nothing that must not be used, so no call can be refused for it"
 
 
 @node_command("enforce")

@@ -36,7 +36,7 @@ class LazyGroup(click.Group):
 
     `sections` maps the headings of the help to the commands below them, each with its one-line
     help. The command NAME is `NAME_command` of the module NAME in `perdure.surfaces.cli`, unless
-    `modules` names another module.
+    `modules` names another module there; an empty name is the package itself.
     """
 
     def __init__(

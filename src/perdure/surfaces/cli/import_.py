@@ -54,7 +54,7 @@ class _FormatName(click.Choice[str]):
     help="The format of PATH. Default: detected from its files.",
 )
 @click.option("--into", metavar="NAME", default="", help="Documents: import into resources/NAME.")
-@click.option("--of", metavar="ID", default="", help="Memories: import only those of this user.")
+@click.option("--of", metavar="ID", default="", help="Memories: only this user's, as named there.")
 @click.option("--archive-gone", is_flag=True, help="Documents: archive those whose file is gone.")
 @click.option("--learn", is_flag=True, help="Conversations: learn memories from them.")
 @click.option("--mask-secrets", is_flag=True, help="Mask secrets, instead of refusing the item.")

@@ -20,7 +20,7 @@ _OF_A_LINE = "id uri message key state text?"
 
 
 @click.command("shown")
-@click.option("--last", is_flag=True, help="Show only the last time.")
+@click.option("--last", is_flag=True, help="Show only what was shown last.")
 @click.option("--since", type=parse_time, metavar="TIME", help="Only since a date or a time.")
 @click.option("--project", metavar="NAME", help="Only in this project, by name or folder.")
 @with_memory(OBJECT_PER_LINE)

@@ -78,7 +78,7 @@ class Argument:
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class ToolSchema:
     description: str
     arguments: Mapping[str, Argument] = field(default_factory=dict)
     writes: bool = False
@@ -112,8 +112,8 @@ def _budget(tokens: int) -> Argument:
 _AT = Argument("", "past date", most=40)
 _NAMED = Argument("", is_name=True, listed=False)
 
-TOOLS: Mapping[str, Tool] = {
-    "recall": Tool(
+TOOLS: Mapping[str, ToolSchema] = {
+    "recall": ToolSchema(
         "Find rules, decisions, preferences, facts and what was tried in earlier sessions. Use it "
         "before work that may depend on them.",
         {
@@ -126,7 +126,7 @@ TOOLS: Mapping[str, Tool] = {
             "details": Argument(False, listed=False),  # noqa: FBT003 - its default
         },
     ),
-    "remember": Tool(
+    "remember": ToolSchema(
         "Keep one lasting thing, in words that need no context. Use it when the user states a "
         "rule, decides (with the reason), corrects you or asks; not for passing things or secrets.",
         {
@@ -140,7 +140,7 @@ TOOLS: Mapping[str, Tool] = {
         },
         writes=True,
     ),
-    "read": Tool(
+    "read": ToolSchema(
         "Show one memory whole. Use it when recall cut it.",
         {
             "uri": _uri(),
@@ -149,7 +149,7 @@ TOOLS: Mapping[str, Tool] = {
             "budget_tokens": _budget(4_000),
         },
     ),
-    "list": Tool(
+    "list": ToolSchema(
         "List memories. Use it when no question fits.",
         {
             "folder": Argument("", "category", most=MAX_KEY_BYTES),
@@ -158,7 +158,7 @@ TOOLS: Mapping[str, Tool] = {
             "limit": Argument(50, least=1, most=200, listed=False),
         },
     ),
-    "forget": Tool(
+    "forget": ToolSchema(
         "Remove a memory from all later answers. Use it when the user asks.",
         {
             "uri": _uri("or ~id, or words"),
@@ -168,11 +168,11 @@ TOOLS: Mapping[str, Tool] = {
         writes=True,
         destroys=True,
     ),
-    "history": Tool(
+    "history": ToolSchema(
         "List a memory's versions. Use it when asked what it said before.",
         {"uri": _uri(), "limit": Argument(20, least=1, most=200, listed=False)},
     ),
-    "why": Tool(
+    "why": ToolSchema(
         "Show its evidence, and what it replaced. Use it when a memory is doubted.",
         {"uri": _uri(), "budget_tokens": _budget(2_000)},
     ),

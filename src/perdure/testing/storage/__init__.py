@@ -9,13 +9,13 @@ class TestMyBackend(StorageConformance):
 """
 
 from perdure.testing.storage.conditions import ConditionTests, WriteAllTests
-from perdure.testing.storage.maintenance import ConflictTests, DerivedTests, Mirror
+from perdure.testing.storage.maintenance import ConflictTests, DerivedTests, MirrorMaintenance
 from perdure.testing.storage.processes import ProcessTests
-from perdure.testing.storage.storage_machine import MachineTests
+from perdure.testing.storage.storage_machine import StorageMachineTests
 from perdure.testing.storage.storage_suite import SURVIVES_REOPENING, StorageSuite
 from perdure.testing.storage.verbs import KeyTests, ReadAllTests, ScanTests, VerbTests
 
-__all__ = ["SURVIVES_REOPENING", "Mirror", "StorageConformance", "StorageSuite"]
+__all__ = ["SURVIVES_REOPENING", "MirrorMaintenance", "StorageConformance", "StorageSuite"]
 
 
 class StorageConformance(
@@ -27,7 +27,7 @@ class StorageConformance(
     KeyTests,
     ConflictTests,
     DerivedTests,
-    MachineTests,
+    StorageMachineTests,
     ProcessTests,
 ):
     """Everything that a backend must do."""

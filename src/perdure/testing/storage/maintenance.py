@@ -18,7 +18,7 @@ from perdure.testing.storage.storage_suite import StorageSuite, tree
 from perdure.testing.suite import when
 
 
-class Mirror(DerivedMaintenance):
+class MirrorMaintenance(DerivedMaintenance):
     """Derives each tier as a byte-for-byte copy of the source: the simplest correct one."""
 
     def __init__(self, backend: StorageBackend, layout: TierLayout) -> None:
@@ -55,7 +55,7 @@ class DerivedTests(StorageSuite):
     layout = TierLayout()
 
     def make_maintenance(self, backend: StorageBackend) -> DerivedMaintenance:
-        return Mirror(backend, self.layout)
+        return MirrorMaintenance(backend, self.layout)
 
     @requirement("000-maintenance-reindex-rebuilds", "000-tier-derived-rebuilds-from-source")
     def test_a_lost_tier_is_rebuilt_from_the_source_of_now(self, backend: StorageBackend) -> None:

@@ -207,7 +207,7 @@ class StorageMachine(RuleBasedStateMachine):
         return content_hash(text if condition == "right" else text + "?")
 
 
-class MachineTests(StorageSuite):
+class StorageMachineTests(StorageSuite):
     @requirement("001-backends-swappable", "001-seven-verbs")
     def test_any_sequence_of_verbs_behaves_like_a_dictionary(self) -> None:
         machine = type("Machine", (StorageMachine,), {"open_backend": self.open_backend})
