@@ -12,18 +12,20 @@ from pathlib import Path
 from time import monotonic
 from typing import NamedTuple
 
-from examples.demo.changing import (
+from examples.demo.sessions import OWNER, invented_key
+from examples.demo.stage import NotShownError, Say, Stage
+from examples.demo.steps import (
     show_blame,
     show_contradiction,
     show_edit,
+    show_rebuilding,
+    show_recall,
+    show_refusals,
+    show_rewinding,
+    show_saving,
     show_unmerging,
+    show_verifying,
 )
-from examples.demo.finding import show_recall, show_rewinding
-from examples.demo.proving import show_rebuilding, show_verifying
-from examples.demo.refusing import show_refusals
-from examples.demo.saving import show_saving
-from examples.demo.stage import NotShownError, Say, Stage
-from examples.demo.talks import OWNER, invented_key
 from perdure.config import load_config
 from perdure.errors import ConfigError, PerdureError
 from perdure.index.models.installed import find

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from examples.demo.talks import OWNER
+from examples.demo.sessions import OWNER
 from perdure.errors import PerdureError
 from perdure.surfaces.out import counted, cut_to, wrapped
 

@@ -12,10 +12,8 @@ import pytest
 
 from examples.demo import __main__ as demo
 from examples.demo.__main__ import STEPS, Step, run
-from examples.demo.finding import show_recall
-from examples.demo.proving import show_rebuilding
-from examples.demo.saving import show_saving
 from examples.demo.stage import NotShownError, Stage
+from examples.demo.steps import show_rebuilding, show_recall, show_saving
 from perdure.surfaces.cli import cli
 from perdure.surfaces.cli.group import INTERRUPTED
 from tests.index.minilm_cache import installed_model

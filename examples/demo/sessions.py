@@ -17,7 +17,7 @@ _ENDING = ".jsonl"
 
 
 @dataclass(frozen=True, slots=True)
-class Talk:
+class SampleSession:
     name: str
     """Begins with the day, as in 2026-01-05-kick-off; it is the id of the session too."""
     text: str
@@ -33,13 +33,13 @@ class Talk:
 
     def messages(self, secret: str) -> list[Mapping[str, object]]:
         """Return the messages, with the key in place of its mark."""
-        said = [json.loads(line) for line in self.text.splitlines()]
-        return [each | {"content": each["content"].replace(SECRET, secret)} for each in said]
+        messages = [json.loads(line) for line in self.text.splitlines()]
+        return [each | {"content": each["content"].replace(SECRET, secret)} for each in messages]
 
 
-def talks() -> list[Talk]:
+def sample_sessions() -> list[SampleSession]:
     """Return the conversations in the order in which they took place."""
-    return sorted(_read(), key=lambda talk: talk.name)
+    return sorted(_read(), key=lambda session: session.name)
 
 
 def invented_key() -> str:
@@ -47,7 +47,7 @@ def invented_key() -> str:
     return "".join(map(secrets.choice, _KEY))
 
 
-def _read() -> Iterator[Talk]:
+def _read() -> Iterator[SampleSession]:
     for file in (Path(__file__).parent / _FOLDER).iterdir():
         if file.name.endswith(_ENDING):
-            yield Talk(file.name.removesuffix(_ENDING), file.read_text(encoding="utf-8"))
+            yield SampleSession(file.name.removesuffix(_ENDING), file.read_text(encoding="utf-8"))
