@@ -169,7 +169,7 @@ TOOLS: Mapping[str, ToolSchema] = {
         destroys=True,
     ),
     "history": ToolSchema(
-        "List a memory's versions. Use it when asked what it said before.",
+        "List a memory's versions. Use it when asked for an earlier text.",
         {"uri": _uri(), "limit": Argument(20, least=1, most=200, listed=False)},
     ),
     "why": ToolSchema(
