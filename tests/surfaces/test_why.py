@@ -105,7 +105,7 @@ def test_sessions_and_resources_say_what_they_are(moved: Path) -> None:
     assert "a session, word for word: 1 message" in stdout_of("why", "sessions/may/messages")
     assert "a document; it rests on no session" in stdout_of("why", "resources/guide")
     assert "from profile, about 1: so she said\n" in stdout_of("why", "resources/guide")
-    assert "leads to resources/guide, about 1: so she said\n" in stdout_of("why", "profile")
+    assert "to resources/guide, about 1: so she said\n" in stdout_of("why", "profile")
 
 
 def test_words_that_are_not_there_any_more_are_marked(moved: Path) -> None:
