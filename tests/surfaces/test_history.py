@@ -572,6 +572,6 @@ class TestMishaps:
         shown = history("show", PLAN, "--no-sweep")
 
         assert shown.stdout == FIRST
-        assert "the texts can't be had" in shown.stderr
+        assert "the texts can't be opened" in shown.stderr
         refused = history("restore", PLAN, "1", "--no-sweep")
         assert isinstance(refused.exception, StorageUnavailableError)
