@@ -10,7 +10,7 @@ import pytest
 import perdure
 from perdure.context.files import CONTENT, META
 from perdure.engine.lasting import with_lasting
-from perdure.engine.learn.review import id_of
+from perdure.engine.learn.prose import sentence_id
 from perdure.engine.memory import Memory
 from perdure.errors import DamageError
 from perdure.index.account.schema import SHOWN_FILES, Notes, read_notes
@@ -169,7 +169,7 @@ def test_a_text_that_changed_is_judged_again(memory: Memory) -> None:
     assert known.payload["lasting"] == 0.111  # and not found out again
     assert again == found
 
-    project = replace(node, metadata={"project": "p", "foreign": {id_of(rule.text): "web"}})
+    project = replace(node, metadata={"project": "p", "foreign": {sentence_id(rule.text): "web"}})
     told = rule.with_payload({"date": "2026-03-02T10:00:00+00:00"})
     (own,) = with_lasting([told], replace(project, metadata={"project": "p"}))
     (foreign,) = with_lasting([told], project, lambda _: {"1": own})

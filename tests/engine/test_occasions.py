@@ -11,8 +11,7 @@ from perdure.engine.briefing import sentence_rows
 from perdure.engine.importing.contract import Heard
 from perdure.engine.importing.importers import _origins
 from perdure.engine.lasting import LONGEST_LINE, likely_in
-from perdure.engine.learn.prose import scored
-from perdure.engine.learn.review import id_of
+from perdure.engine.learn.prose import scored, sentence_id
 from perdure.engine.occasions import LONGEST_STEPS, condition_in, is_procedure, of_action, of_prompt
 from perdure.engine.repeatable import is_repeatable, procedures_in
 from perdure.model.trust import WEB
@@ -198,7 +197,7 @@ def test_a_procedure_of_a_web_page_is_marked_as_not_the_users() -> None:
     page = Heard(0, WEB, "Steps: look up the ticket with `desk show` and more")
     messages = [{"role": "user", "content": DICTATED}]
 
-    assert _origins(messages, [page])[1] == {id_of(STEPS): WEB}
+    assert _origins(messages, [page])[1] == {sentence_id(STEPS): WEB}
     assert _origins(messages, [])[1] == {}
 
 

@@ -14,8 +14,7 @@ from perdure.engine.directives import LONGEST, Directive, directive_in
 from perdure.engine.failures import FAILED_MARK, Outcome, Pair, fix_name, outcome_in, pairs_in
 from perdure.engine.learn.evidence import Support, enforced_in, support_of
 from perdure.engine.learn.judge import is_fragment
-from perdure.engine.learn.prose import LIKELY, Candidate, scored, sentences
-from perdure.engine.learn.review import id_of
+from perdure.engine.learn.prose import LIKELY, Candidate, scored, sentence_id, sentences
 from perdure.engine.learn.rules import rule_for
 from perdure.engine.learn.statements import Statement, cid_of
 from perdure.engine.noting import LASTING
@@ -146,7 +145,7 @@ _PROPOSED = ("sentences", "directed", "occasions")
 
 
 def _id(row: Sequence[JSON]) -> str:
-    return id_of(str(row[0])) if row else ""
+    return sentence_id(str(row[0])) if row else ""
 
 
 def _add_fixes(records: list[IndexRecord], node: ContextNode) -> None:

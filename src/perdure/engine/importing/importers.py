@@ -24,8 +24,8 @@ from perdure.engine.importing.contract import (
 from perdure.engine.importing.reading import digest
 from perdure.engine.learn import prose
 from perdure.engine.learn.evidence import Evidence, Mention, Support, as_metadata, cid_of, texts_of
-from perdure.engine.learn.prose import is_paste, pasted_in, user_sentences
-from perdure.engine.learn.review import FOREIGN, ORIGINS, id_of
+from perdure.engine.learn.prose import is_paste, pasted_in, sentence_id, user_sentences
+from perdure.engine.learn.review import FOREIGN, ORIGINS
 from perdure.engine.learn.rules import written
 from perdure.engine.learn.statements import cid_of as statement_cid
 from perdure.engine.repeatable import first_step, is_repeatable, procedures_in
@@ -151,11 +151,11 @@ def _origins(
         for at, key in _stated(messages):
             origin = next((_stems_from(e) for e in others if e.at <= at and _has(e.text, key)), "")
             if origin:
-                foreign[id_of(key)] = origin
+                foreign[sentence_id(key)] = origin
     for at, message in enumerate(messages):
         for text in procedures_in(message["content"]) if message["role"] == "user" else ():
             told = [each for each in heard if each.at <= at and _has(each.text, first_step(text))]
-            foreign |= {id_of(text): _stems_from(each) for each in told[:1]}
+            foreign |= {sentence_id(text): _stems_from(each) for each in told[:1]}
     return tuple(sorted(marks - {""})), foreign
 
 

@@ -162,6 +162,11 @@ def is_typed(text: str, typed: Collection[str]) -> bool:
     return all(_hash(key) in typed for key in stated)
 
 
+def sentence_id(text: str) -> str:
+    """Return the id of a sentence: a hash of its words, without their case and punctuation."""
+    return sha256(words_key(text).encode()).hexdigest()[:12]
+
+
 def _hash(key: str) -> str:
     return sha256(key.encode()).hexdigest()[:16]
 

@@ -8,7 +8,6 @@ What an agent wants kept whose words may stem from a web page or the like is a n
 below `proposed`, archived from its first version: nothing recalls it until the user accepts it.
 """
 
-import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -23,7 +22,7 @@ from perdure.engine.forgotten import of_caller
 from perdure.engine.freshness import stated_in
 from perdure.engine.learn import prose
 from perdure.engine.learn.evidence import support_of, text_of, texts_of
-from perdure.engine.learn.prose import Candidate, user_sentences
+from perdure.engine.learn.prose import Candidate, sentence_id, user_sentences
 from perdure.engine.learn.rules import written
 from perdure.engine.learn.statements import statements
 from perdure.engine.sessions import Sessions, list_sessions
@@ -32,7 +31,6 @@ from perdure.model import ContextNode, NodeStatus, RequestContext, Uri
 from perdure.model.anchors import Checkout, Stated
 from perdure.model.record import PROJECT
 from perdure.model.transcript import Message
-from perdure.model.values import words_key
 from perdure.storage import Locator
 
 REVIEWED = ".reviewed"
@@ -41,7 +39,6 @@ ORIGINS, FOREIGN = "origins", "foreign"
 """In the metadata of a session: what it read, and the sentences whose words stem from there."""
 MOST_SESSIONS = 50
 """So many sessions are looked at, newest first."""
-_DIGEST = 12
 PROPOSED = "proposed"
 _STATED, _EVEN = "fact", 0.5
 """The kind and the score of what stems from others: it is a rule only if the user says so."""
@@ -66,11 +63,6 @@ class Pending:
     """The node of such a statement, or of what an agent proposed; empty for a sentence."""
 
 
-def id_of(text: str) -> str:
-    """Return the name of a sentence: the same for the same words."""
-    return hashlib.sha256(words_key(text).encode()).hexdigest()[:_DIGEST]
-
-
 _SECONDS = 2.0
 
 
@@ -80,7 +72,7 @@ def abandoned(checkout: Checkout, nodes: Iterable[ContextNode]) -> Iterator[Pend
     verdicts = checkout.checked([each for _, each in found], _SECONDS)
     for (node, each), verdict in zip(found, verdicts, strict=True):
         if verdict.is_abandoned:
-            id_ = id_of(f"{node.uri} {each.text}")
+            id_ = sentence_id(f"{node.uri} {each.text}")
             place = 0, 0, len(each.text), node.project
             one = Pending(id_, each.text, each.kind or "fact", 1.0, "", *place)
             yield replace(one, reason=verdict.held_back, uri=node.uri)
@@ -141,10 +133,10 @@ class Review:
             return
         project, found = text_of(first.metadata.get("project")), first.metadata.get(FOREIGN)
         foreign = found if isinstance(found, Mapping) else {}
-        known = {id_of(each.key) for each in written(messages)} - foreign.keys()
+        known = {sentence_id(each.key) for each in written(messages)} - foreign.keys()
         for each in _candidates(messages, foreign):
             sentence = each.sentence
-            id_ = id_of(sentence.text)
+            id_ = sentence_id(sentence.text)
             if id_ not in known:
                 origin = text_of(foreign.get(id_))
                 yield Pending(
@@ -163,7 +155,7 @@ class Review:
     # ------------------------------------------------------------ what agents proposed
     def propose(self, text: str, project: str, origins: Sequence[str]) -> Pending:
         """Keep what an agent proposes until the user decides; not what the user forgot."""
-        place = self._proposals.child(id_of(text))  # a name with its words would outlive it
+        place = self._proposals.child(sentence_id(text))  # a name with its words would outlive it
         of = {PROJECT: project} if project else {}
         metadata = {PROPOSED: True, ORIGINS: [*origins], **of}
         node = ContextNode(uri=str(place), content=f"{text}\n").revised(
@@ -180,7 +172,7 @@ class Review:
                 draft.mark(place, archived=True)
                 draft.write(node, None, status=NodeStatus.ARCHIVED)
 
-        if id_of(text) not in self._noted(REVIEWED):
+        if sentence_id(text) not in self._noted(REVIEWED):
             self._nodes.because("proposed").change(plan, self._ctx)
         return _pending(node)
 
@@ -208,7 +200,7 @@ class Review:
         return self._note(REVIEWED, texts)
 
     def _note(self, name: str, texts: Iterable[str]) -> Callable[[Draft], None]:
-        new, file = {id_of(text) for text in texts}, self._file(name)
+        new, file = {sentence_id(text) for text in texts}, self._file(name)
 
         def plan(draft: Draft) -> None:
             found = said_at(file, self._reader.backend.read)
@@ -241,7 +233,7 @@ def _candidates(messages: Sequence[Message], foreign: Mapping[str, object]) -> I
     seen = {each.sentence.key for each in found}
     by_rule = {each.key for each in written(messages)} if foreign else set()
     for sentence in user_sentences(messages) if by_rule else ():
-        if sentence.key in by_rule - seen and id_of(sentence.text) in foreign:
+        if sentence.key in by_rule - seen and sentence_id(sentence.text) in foreign:
             seen.add(sentence.key)
             yield Candidate(sentence, _STATED, _EVEN)
 
@@ -258,7 +250,7 @@ def _pending(node: ContextNode) -> Pending:
     text = " ".join(node.content.split())
     origins = texts_of(node.metadata.get(ORIGINS))
     place = -1, 0, len(text), node.project, origins
-    return Pending(id_of(text), text, _STATED, _EVEN, "", *place, uri=node.uri)
+    return Pending(sentence_id(text), text, _STATED, _EVEN, "", *place, uri=node.uri)
 
 
 def _ids(found: object) -> set[str]:

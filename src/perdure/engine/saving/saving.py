@@ -29,8 +29,7 @@ from perdure.engine.learn.evidence import (
     with_anchors,
 )
 from perdure.engine.learn.extractors import EXTRACTORS, CandidateExtractor
-from perdure.engine.learn.prose import sentences
-from perdure.engine.learn.review import id_of
+from perdure.engine.learn.prose import sentence_id, sentences
 from perdure.engine.parts import Parts
 from perdure.engine.recall.planning import content_words
 from perdure.engine.sessions import (
@@ -571,7 +570,7 @@ class Saving:
             for sentence in sentences(window.said[each.message].content)
             if each.quote in sentence.text or sentence.text in each.quote
         )
-        found = (self._wishes.foreign.get(id_of(text), "") for text in stated)
+        found = (self._wishes.foreign.get(sentence_id(text), "") for text in stated)
         return next(filter(None, found), "")
 
     def _timed(self, candidate: CandidateMemory) -> CandidateMemory:
