@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from perdure.engine.learn import prose
+from perdure.engine.learn.extractors import Written, written
 from perdure.engine.learn.prose import user_sentences
-from perdure.engine.learn.rules import Written, written
-from perdure.engine.saving.saving import LEAST_CONFIDENCE
+from perdure.engine.session_commit import LEAST_CONFIDENCE
 from perdure.model.values import words_key
 
 STOP = frozenset(

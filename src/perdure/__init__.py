@@ -34,7 +34,6 @@ from perdure.exports import exports
 
 if TYPE_CHECKING:
     from perdure.artifacts.cid import CID
-    from perdure.engine.actions import Action
     from perdure.engine.answering import Lag
     from perdure.engine.arriving import Migrated, MigrationPlan
     from perdure.engine.async_memory import AsyncMemory, AsyncPastMemory
@@ -55,12 +54,13 @@ if TYPE_CHECKING:
     from perdure.engine.provenance import Claim, Former, Merged, Provenance, Quote, Said
     from perdure.engine.recall.packing import INTRODUCTION, tokens_in
     from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult
-    from perdure.engine.recomposition import LineState, ShownEmission, ShownLine
-    from perdure.engine.reminding import Enforced, Fix, Reminder
+    from perdure.engine.reminders import Enforced, Fix, Reminder
     from perdure.engine.repair import Finding, Repaired
     from perdure.engine.restore import Fate, RewindStep, Rewound
-    from perdure.engine.saving.saving import Outcome, Planned, SessionCommit
+    from perdure.engine.session_commit import Outcome, Planned, SessionCommit
     from perdure.engine.sessions import SessionInfo
+    from perdure.engine.shown_lines import LineState, ShownEmission, ShownLine
+    from perdure.engine.tool_calls import Action
     from perdure.engine.upkeep import (
         Check,
         Checkup,
@@ -88,7 +88,7 @@ else:
         {
             "artifacts.cid": "CID",
             "proofs.proof": "Proven",
-            "engine.actions": "Action",
+            "engine.tool_calls": "Action",
             "engine.answering": "Lag",
             "engine.async_memory": "AsyncMemory AsyncPastMemory",
             "engine.briefing": "BriefingItem",
@@ -110,14 +110,14 @@ else:
             "engine.namespaces": "Deleted TenantKind Tenants",
             "engine.recall.packing": "INTRODUCTION tokens_in",
             "engine.recall.result": "Hint HintKind Hit RecallResult",
-            "engine.reminding": "Enforced Fix Reminder",
+            "engine.reminders": "Enforced Fix Reminder",
             "engine.repair": "Finding Repaired",
             "engine.restore": "Fate RewindStep Rewound",
-            "engine.saving.saving": "Outcome Planned SessionCommit",
+            "engine.session_commit": "Outcome Planned SessionCommit",
             "engine.sessions": "SessionInfo",
             "safety.texts": "Note presentable",
             "engine.provenance": "Claim Former Merged Provenance Quote Said",
-            "engine.recomposition": "LineState ShownEmission ShownLine",
+            "engine.shown_lines": "LineState ShownEmission ShownLine",
             "engine.versions": "Garbage Log Proof Verified check_proof",
             "engine.upkeep": (
                 "Check Checkup IndexProof IndexStatus ListedIndex Severity StatusPart"

@@ -2,10 +2,8 @@
 
 import pytest
 
-from perdure.engine.actions import Action
-from perdure.engine.commands import commands_in
-from perdure.engine.directives import directive_in
-from perdure.engine.matching import follows, matches
+from perdure.engine.directives import directive_in, follows, matches
+from perdure.engine.tool_calls import Action, commands_in
 
 LINE, SILENT = True, False
 

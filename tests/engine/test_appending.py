@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessage
 
 from perdure.app import Context, open_context
+from perdure.engine import session_commit
 from perdure.engine.memory import Memory
-from perdure.engine.saving import saving
 from perdure.engine.sessions import appended, recommitted
 from perdure.errors import (
     AccessDeniedError,
@@ -88,7 +88,7 @@ def test_messages_are_kept_if_what_is_learned_can_not_be_written(
     def taken(*_: object) -> list[ContextNode]:
         return [ContextNode(uri=PROFILE, version=7)]
 
-    monkeypatch.setattr(saving.Ahead, "nodes", taken)
+    monkeypatch.setattr(session_commit.Ahead, "nodes", taken)
 
     with pytest.raises(ConcurrentModificationError, match="The messages are kept"):
         memory.append("s1", [HELLO, ANSWER])

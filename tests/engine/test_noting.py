@@ -9,7 +9,7 @@ import pytest
 
 import perdure
 from perdure.context.files import CONTENT, META
-from perdure.engine.lasting import with_lasting
+from perdure.engine.briefing_records import with_lasting
 from perdure.engine.learn.prose import sentence_id
 from perdure.engine.memory import Memory
 from perdure.errors import DamageError

@@ -8,12 +8,11 @@ import pytest
 import perdure
 from perdure import Action, Memory
 from perdure.engine.briefing import sentence_rows
+from perdure.engine.briefing_records import LONGEST_LINE, is_repeatable, likely_in, procedures_in
 from perdure.engine.importing.contract import Heard
 from perdure.engine.importing.importers import _origins
-from perdure.engine.lasting import LONGEST_LINE, likely_in
 from perdure.engine.learn.prose import scored, sentence_id
 from perdure.engine.occasions import LONGEST_STEPS, condition_in, is_procedure, of_action, of_prompt
-from perdure.engine.repeatable import is_repeatable, procedures_in
 from perdure.model.trust import WEB
 
 DICTATED = """write a rule file that explains the following:

@@ -7,9 +7,9 @@ from types import MappingProxyType
 
 import pytest
 
+from perdure.engine.briefing_records import KnownRecords
 from perdure.engine.building import Made
 from perdure.engine.indexing import Following, Indexer, Told
-from perdure.engine.lasting import KnownRecords
 from perdure.engine.summaries import Beginning
 from perdure.index.embedders.hashing import Hashing
 from perdure.index.memo import VectorMemo

@@ -9,7 +9,7 @@ import pytest
 import perdure
 from perdure import Memory
 from perdure.engine import uses
-from perdure.engine.recomposition import LineState, ShownLine, used_lines
+from perdure.engine.shown_lines import LineState, ShownLine, used_lines
 from perdure.engine.uses import LEAST_SESSIONS, count_uses, emitted, used_in
 
 RULE = "Never deploy the harbour service on Fridays."

@@ -12,7 +12,7 @@ import perdure
 ANSWERS = (
     "perdure.engine.memory Memory PastMemory",
     "perdure.engine.recall.result RecallResult Hit",
-    "perdure.engine.saving.saving SessionCommit",
+    "perdure.engine.session_commit SessionCommit",
     "perdure.engine.restore Unmerged",
     "perdure.engine.restore Rewound",
     "perdure.engine.erasing.planning Forgotten",

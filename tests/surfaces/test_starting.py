@@ -39,7 +39,7 @@ NOT_THIS_QUESTION = {
     "numpy",
 }
 WRITING = {
-    "perdure.engine.saving.saving",
+    "perdure.engine.session_commit",
     "perdure.engine.sessions",
     "perdure.engine.upkeep",
     "perdure.index.records",

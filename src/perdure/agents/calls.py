@@ -7,8 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from perdure.engine.actions import Action
-from perdure.engine.commands import SHELLS
+from perdure.engine.tool_calls import SHELLS, Action
 from perdure.patterns import later
 
 if TYPE_CHECKING:

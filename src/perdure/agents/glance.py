@@ -23,9 +23,9 @@ from perdure.storage.contract import Layout
 
 if TYPE_CHECKING:
     from perdure.agents.shown import AnsweredFrom
-    from perdure.engine.actions import Action
     from perdure.engine.briefing import Scope
     from perdure.engine.recall.result import Hint, RecallResult
+    from perdure.engine.tool_calls import Action
     from perdure.model import RequestContext
     from perdure.model.anchors import Checkout
     from perdure.model.values import JSON
@@ -45,8 +45,7 @@ def may_remind(action: "Action", cwd: str, shown: Container[str]) -> bool:
     found = _payloads(reading, cwd, action.keys | names)
     if not found:
         return found is None
-    from perdure.engine.directives import directive_in
-    from perdure.engine.matching import matches
+    from perdure.engine.directives import directive_in, matches
 
     return any(
         (is_enforced or text not in shown)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from perdure import Hint, Hit, Memory, RecallResult
     from perdure.engine.briefing import Briefing, Scope
     from perdure.engine.prompts import Line
-    from perdure.engine.reminding import Reminder
+    from perdure.engine.reminders import Reminder
 
 _LONGEST_PROMPT = 2_000
 _FEWEST_WORDS = 2
@@ -256,7 +256,7 @@ def before_tool(moment: Moment) -> Emission:
     shown = _ShownAtAction(moment.shown, moment.given.subagent)
     if not moment.has_memory or not may_remind(action, moment.given.cwd, shown):
         return NOTHING
-    from perdure.engine.reminding import reminder_of
+    from perdure.engine.reminders import reminder_of
 
     with moment.memory() as memory:
         found = list(memory.reminders(action, known=shown))

@@ -289,7 +289,7 @@ def _look_ahead(context: "Context", cwd: str) -> None:
 
 def _count_used(context: "Context", waiting: Waiting, read: "Iterable[Conversation]") -> None:
     """Count which lines a session was shown, and which of them its new messages use."""
-    from perdure.engine.recomposition import used_lines
+    from perdure.engine.shown_lines import used_lines
     from perdure.engine.uses import count_uses
     from perdure.times import read_moment
 

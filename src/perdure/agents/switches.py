@@ -95,8 +95,8 @@ def foreign_origins(home: Path, cwd: str, text: str, *, is_fact: bool) -> tuple[
     origins = {origin for note in recent for origin in note.origins}
     if not origins:
         return ()
+    from perdure.engine.learn.extractors import rule_for
     from perdure.engine.learn.prose import is_typed
-    from perdure.engine.learn.rules import rule_for
 
     if is_fact and rule_for(" ".join(text.split())) is None:
         return ()

@@ -6,7 +6,7 @@ from itertools import islice
 from perdure.app.opening import ACCOUNT
 from perdure.app.reading import AGENT, Reading
 from perdure.context.reading import NodeReader, Stored
-from perdure.engine.noting import is_noted, note_of
+from perdure.engine.briefing_records import is_noted, note_of
 from perdure.engine.recall.packing import entry
 from perdure.engine.recall.result import hit_of
 from perdure.errors import BrokenNodeError, ContextError, StorageError

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Self
 
 from perdure.artifacts import CID
-from perdure.engine.actions import Action
 from perdure.engine.answering import Lag
 from perdure.engine.briefing import Briefing, BriefingItem
 from perdure.engine.browse import Edges, Entry
@@ -27,9 +26,8 @@ from perdure.engine.erasing.receipts import Checked
 from perdure.engine.exporting import Exported
 from perdure.engine.importing.importing import Imported
 from perdure.engine.instructions import InstructionFile
-from perdure.engine.learn.candidates import Judged
 from perdure.engine.learn.remember import Cited, Remembered
-from perdure.engine.learn.review import Pending
+from perdure.engine.learn.review import Judged, Pending
 from perdure.engine.lint import Linted
 from perdure.engine.memory import Memory, Searched
 from perdure.engine.namespaces import Deleted, TenantKind
@@ -37,12 +35,13 @@ from perdure.engine.past import When
 from perdure.engine.projects import ProjectInfo, Reassigned
 from perdure.engine.provenance import Provenance
 from perdure.engine.recall.result import RecallResult
-from perdure.engine.recomposition import ShownEmission
-from perdure.engine.reminding import Enforced, Fix, Reminder
+from perdure.engine.reminders import Enforced, Fix, Reminder
 from perdure.engine.repair import Repaired
 from perdure.engine.restore import Rewound, Unmerged
-from perdure.engine.saving.saving import SessionCommit
+from perdure.engine.session_commit import SessionCommit
 from perdure.engine.sessions import SessionEnd, SessionInfo
+from perdure.engine.shown_lines import ShownEmission
+from perdure.engine.tool_calls import Action
 from perdure.engine.upkeep import Checkup, Counting, IndexProof, IndexStatus, StatusPart
 from perdure.engine.versions import Garbage, Proof, Restored, TextDiff, Verified
 from perdure.engine.watch import WatchReport

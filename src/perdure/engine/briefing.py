@@ -32,8 +32,8 @@ from perdure.model.values import JSON, shortened, words_key
 from perdure.times import read_moment
 
 if TYPE_CHECKING:
-    from perdure.engine.actions import Action
     from perdure.engine.occasions import Occasion
+    from perdure.engine.tool_calls import Action
     from perdure.model.anchors import Checkout
 
 BUDGET = 294

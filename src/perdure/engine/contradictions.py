@@ -10,7 +10,7 @@ from datetime import datetime
 
 from perdure.engine.instructions import InstructionLine, Instructions, is_limited
 from perdure.engine.learn.judge import Verdict, change_in, compare, outdates, plain_words
-from perdure.engine.learn.naming import words_of
+from perdure.engine.learn.slugs import words_of
 from perdure.patterns import later
 
 _NEGATIONS = words_of("negations") | {"don't", "dont", "avoid"}

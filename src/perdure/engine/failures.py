@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 
 from perdure.dataclass import dataclass
-from perdure.engine.commands import Command, canonical, commands_in
+from perdure.engine.tool_calls import Command, canonical, commands_in
 from perdure.patterns import later
 
 MOST_OUTPUT = 100_000

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     import sqlite3
 
     from perdure.context.reading import RealFiles
-    from perdure.engine.lasting import KnownRecords
+    from perdure.engine.briefing_records import KnownRecords
     from perdure.index.account.failures import EventTable
     from perdure.model.values import JSON
 
@@ -184,8 +184,11 @@ class Indexer:
                 stored = self.reader.active(place)  # it was written since; else it is not in use
             except NodeNotFoundError:
                 return []
-        from perdure.engine.lasting import with_lasting, with_stated  # noqa: PLC0415 - if any is made
-        from perdure.engine.noting import with_note  # noqa: PLC0415 - as before
+        from perdure.engine.briefing_records import (  # noqa: PLC0415 - if any is made
+            with_lasting,
+            with_note,
+            with_stated,
+        )
         from perdure.index.records import records_of  # noqa: PLC0415 - as before
 
         made.read[place] = stored.files

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from perdure.dataclass import dataclass
-from perdure.engine.learn.naming import words_of
+from perdure.engine.learn.slugs import words_of
 from perdure.engine.recall.planning import STOP_WORDS
 from perdure.markdown import unmarked, without_code
 from perdure.model.values import words_key

@@ -38,7 +38,6 @@ from perdure.times import first, parsed
 if TYPE_CHECKING:
     from perdure.context.draft import Draft
     from perdure.context.reading import NodeReader
-    from perdure.engine.actions import Action
     from perdure.engine.answering import Lag
     from perdure.engine.briefing import Briefing, BriefingItem, Scope
     from perdure.engine.browse import Browser, Edges, Entry
@@ -50,9 +49,8 @@ if TYPE_CHECKING:
     from perdure.engine.importing.importing import Imported
     from perdure.engine.index_upkeep import IndexUpkeep, OutboxUpkeep
     from perdure.engine.instructions import InstructionFile
-    from perdure.engine.learn.candidates import Judged, Shown
     from perdure.engine.learn.remember import Cited, NewStatement, Remembered
-    from perdure.engine.learn.review import Pending, Review
+    from perdure.engine.learn.review import Judged, Pending, Review, Shown
     from perdure.engine.lint import Linted
     from perdure.engine.namespaces import Tenants
     from perdure.engine.parts import Parts
@@ -61,12 +59,13 @@ if TYPE_CHECKING:
     from perdure.engine.provenance import Provenance
     from perdure.engine.recall.recalling import Question
     from perdure.engine.recall.result import RecallResult
-    from perdure.engine.recomposition import ShownEmission
-    from perdure.engine.reminding import Enforced, Fix, Reminder
+    from perdure.engine.reminders import Enforced, Fix, Reminder
     from perdure.engine.repair import Repaired
     from perdure.engine.restore import Restoring, Rewound, Unmerged
-    from perdure.engine.saving.saving import SessionCommit, Wishes
+    from perdure.engine.session_commit import SessionCommit, Wishes
     from perdure.engine.sessions import SessionEnd, SessionInfo
+    from perdure.engine.shown_lines import ShownEmission
+    from perdure.engine.tool_calls import Action
     from perdure.engine.upkeep import Checkup, StatusPart
     from perdure.engine.versions import Log
     from perdure.engine.watch import WatchReport
@@ -501,14 +500,14 @@ class Memory(Readable):
         `session` is the agent's id of one or the name under which it is kept; `last` is the newest
         emission only. A caller who does not govern the account sees those of their own.
         """
-        chosen = engine.recomposition.selected(
+        chosen = engine.shown_lines.selected(
             self.home,
             self.caller,
             session=session,
             since=None if since is None else first(since),
             projects=None if project is None else self._names(self._named(project)),
         )
-        found = engine.recomposition.Recomposition(
+        found = engine.shown_lines.Recomposition(
             self._parts.recorded.history, self.caller, self._forgotten
         )
         return tuple(map(found.of, chosen[-1:] if last else chosen))
@@ -527,7 +526,7 @@ class Memory(Readable):
         what ended, is doubted or was forgotten. What is `known`, by its text, is left out unless
         the user enforces it. So is what does not hold in the checkout any more.
         """
-        found = engine.reminding.reminders(self._scope, action, known=known)
+        found = engine.reminders.reminders(self._scope, action, known=known)
         if not found:
             return ()
         verdicts = self.checked((each.uri, each.message, each.text) for each in found)
@@ -554,7 +553,7 @@ class Memory(Readable):
         command failed or worked is told by exit status. What holds a secret or destroys something
         is never returned.
         """
-        return engine.reminding.fix_for(self._scope, command, output)
+        return engine.reminders.fix_for(self._scope, command, output)
 
     def enforce(self, uri: str, *, text: str = "", enforced: bool = True) -> "Enforced":
         """Let hooks refuse tool calls that break the statements of a memory; or no longer.
@@ -569,7 +568,7 @@ class Memory(Readable):
                 f"{uri[:80]!a} is a message. "
                 "Fix: keep it as a rule, with `perdure remember --kind rule --enforce TEXT`."
             )
-        done = engine.reminding.enforce(node, text, enforced=enforced)
+        done = engine.reminders.enforce(node, text, enforced=enforced)
         self.write(node.uri, metadata=done.metadata, version=node.version, reason="enforced")
         self.settle()
         return done
@@ -687,7 +686,7 @@ class Memory(Readable):
         nothing is learned from these.
         `origin` is where the session worked: what its statements name is looked up there.
         """
-        from perdure.engine.saving.saving import LEAST_CONFIDENCE, Wishes
+        from perdure.engine.session_commit import LEAST_CONFIDENCE, Wishes
 
         wishes = Wishes(
             LEAST_CONFIDENCE if min_confidence is None else min_confidence,
@@ -738,7 +737,7 @@ class Memory(Readable):
         the session; if it ends elsewhere: `VersionMismatchError`. `origin` is as for
         `commit_session`.
         """
-        from perdure.engine.saving.saving import Wishes
+        from perdure.engine.session_commit import Wishes
 
         addition = engine.sessions.Addition(
             whole=False,
@@ -753,7 +752,7 @@ class Memory(Readable):
     def _save_session(
         self, messages: Iterable[object], session_id: str, wishes: "Wishes"
     ) -> "SessionCommit":
-        from perdure.engine.saving.saving import saving_for
+        from perdure.engine.session_commit import saving_for
 
         saving = saving_for(self._parts, wishes)
         return saving.commit(messages, session_id, self.caller, settle=self.settle)
@@ -804,7 +803,7 @@ class Memory(Readable):
         self, statement: "NewStatement", session_id: str, *decided: str, by_user: bool = True
     ) -> "Remembered":
         from perdure.engine.learn.remember import remember
-        from perdure.engine.saving.saving import KnownNodes
+        from perdure.engine.session_commit import KnownNodes
 
         caller = replace(self.caller, session_id=session_id)
         known = KnownNodes(self._parts.nodes, engine.answering.Answering(self._parts).match)
@@ -911,7 +910,7 @@ class Memory(Readable):
         is older, or which are named in `ended`. One process of a home asks at a time: `LockTimeout`
         if another does. `OverBudgetError` if today's runs or tokens are used up.
         """
-        from perdure.engine.learn.candidates import Judged, judge
+        from perdure.engine.learn.review import Judged, judge
 
         llm = self._parts.language_model
         if llm is None:
@@ -950,7 +949,7 @@ class Memory(Readable):
         )
 
     def _shown(self, found: "Pending") -> "Shown":
-        from perdure.engine.learn.candidates import NEAR, Shown
+        from perdure.engine.learn.review import NEAR, Shown
 
         place = Uri(self.caller.account_id, ("sessions", found.session_id))
         messages = engine.sessions.Sessions(self._parts.nodes).messages(place, self.caller)
@@ -1243,7 +1242,7 @@ class Memory(Readable):
             self._parts.nodes, self._parts.recorded.history, self.caller, check
         )
         node, message = self._at(uri)
-        lines = engine.recomposition.items_of(node) if message is None else ()
+        lines = engine.shown_lines.items_of(node) if message is None else ()
         unused = sessions_unused(self.home, lines)
         return replace(asking.why(node, message), unused_sessions=unused)
 

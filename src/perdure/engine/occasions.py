@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from perdure.patterns import later
 
 if TYPE_CHECKING:
-    from perdure.engine.actions import Action
+    from perdure.engine.tool_calls import Action
 
 _FEWEST_SHARED, _SHARE = 2, 0.66
 """Words that a clause of a prompt must have of a condition, and their share of the shorter."""

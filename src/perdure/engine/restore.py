@@ -22,7 +22,7 @@ from perdure.engine.learn.evidence import (
     support_of,
 )
 from perdure.engine.learn.merging import APART, described, kept_apart
-from perdure.engine.learn.naming import apart_place
+from perdure.engine.learn.slugs import apart_place
 from perdure.engine.past import When
 from perdure.errors import (
     AbsentError,

@@ -11,7 +11,7 @@ from perdure.context.relations import Relations
 from perdure.dataclass import dataclass, replace
 from perdure.engine.browse import Browser
 from perdure.engine.learn.evidence import support_of
-from perdure.engine.learn.naming import of_project
+from perdure.engine.learn.slugs import of_project
 from perdure.errors import (
     InvalidValueError,
     NodeExistsError,

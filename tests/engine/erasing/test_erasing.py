@@ -16,7 +16,7 @@ from perdure.app.opening import signing_key
 from perdure.artifacts import ArtifactStore
 from perdure.artifacts.archiving import export, import_archive
 from perdure.engine.erasing.receipts import Receipt
-from perdure.engine.recomposition import LineState
+from perdure.engine.shown_lines import LineState
 from perdure.errors import (
     AccessDeniedError,
     DamageError,

@@ -23,7 +23,7 @@ from perdure.engine.forgotten import ForgottenList
 from perdure.engine.importing import importers
 from perdure.engine.memory import Memory
 from perdure.engine.prompts import relevant_lines
-from perdure.engine.recomposition import Recomposition
+from perdure.engine.shown_lines import Recomposition
 from perdure.engine.uses import count_uses, emitted
 from perdure.errors import ForgottenError, NodeExistsError, NodeNotFoundError
 from perdure.safety import texts

@@ -9,7 +9,7 @@ from perdure.engine.importing.contract import Finding, Format, Item, Relation
 from perdure.engine.importing.importers import Admitted, DocumentImporter, SessionImporter, State
 from perdure.engine.importing.importing import Imported, Importing, Wishes
 from perdure.engine.importing.sources import Source
-from perdure.engine.saving.saving import SessionCommit
+from perdure.engine.session_commit import SessionCommit
 from perdure.safety.texts import CleanText
 
 

@@ -11,8 +11,8 @@ from unittest.mock import patch
 from perdure.engine.learn import merging, statements
 from perdure.engine.learn.judge import Comparison, Verdict, compare
 from perdure.engine.learn.merging import Known, Merging, policy_for
-from perdure.engine.learn.naming import place_of
-from perdure.engine.saving.saving import KnownNodes
+from perdure.engine.learn.slugs import place_of
+from perdure.engine.session_commit import KnownNodes
 from perdure.model import Action, CandidateMemory, ContextNode, RequestContext, Uri, WritePlan
 
 NOON = datetime(2026, 6, 1, tzinfo=UTC)

@@ -2,8 +2,8 @@
 
 import pytest
 
+from perdure.engine.learn.extractors import written
 from perdure.engine.learn.judge import outdates
-from perdure.engine.learn.rules import written
 
 TO_VITEST, TO_PNPM = "We switched from Jest to Vitest.", "We switched from npm to pnpm."
 

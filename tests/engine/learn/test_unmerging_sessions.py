@@ -9,7 +9,7 @@ import pytest
 from perdure.app import Context
 from perdure.engine.memory import Memory
 from perdure.engine.restore import Unmerging
-from perdure.engine.saving.saving import KnownNodes, Saving
+from perdure.engine.session_commit import KnownNodes, Saving
 from perdure.errors import InvalidValueError
 from perdure.model import RequestContext
 from perdure.storage.wrappers.recorded import Recorded

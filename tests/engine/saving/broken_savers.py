@@ -9,10 +9,9 @@ import pytest
 
 from perdure.context.draft import Marks
 from perdure.context.nodes import Nodes
-from perdure.engine import sessions, write
-from perdure.engine.learn import merging, naming
-from perdure.engine.saving import saving
-from perdure.engine.saving.saving import Ahead, Saving, Window
+from perdure.engine import session_commit, sessions, write
+from perdure.engine.learn import merging, slugs
+from perdure.engine.session_commit import Ahead, Saving, Window
 from perdure.engine.sessions import Sessions
 from perdure.model import ContextNode, RequestContext
 from perdure.safety import secrets, texts
@@ -93,7 +92,7 @@ def saves_whatever_it_is_given(patch: Patch) -> None:
 
 
 def believes_what_nobody_said(patch: Patch) -> None:
-    patch.setattr(saving, "verified", lambda candidates, _messages: (list(candidates), []))
+    patch.setattr(session_commit, "verified", lambda candidates, _messages: (list(candidates), []))
 
 
 def is_sure_of_everything(patch: Patch) -> None:
@@ -128,11 +127,11 @@ def does_not_look_at_its_own_plans(patch: Patch) -> None:
 
 
 def writes_over_what_was_put_away(patch: Patch) -> None:
-    patch.setattr(saving.KnownNodes, "taken", lambda *_: False)
+    patch.setattr(session_commit.KnownNodes, "taken", lambda *_: False)
 
 
 def learns_what_it_knows(patch: Patch) -> None:
-    patch.setattr(saving, "learned_from", lambda _mark, _said: 0)
+    patch.setattr(session_commit, "learned_from", lambda _mark, _said: 0)
     patch.setattr(sessions, "learned_from", lambda _mark, _said: 0)
 
 
@@ -151,7 +150,7 @@ def learns_before_it_keeps(patch: Patch) -> None:
 
 
 def learns_for_whoever_came_first(patch: Patch) -> None:
-    whole = naming.place_of
+    whole = slugs.place_of
 
     def place_of(candidate: Any, account: str) -> Any:
         kind = candidate.owner_space.partition(":")[0]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from perdure.engine.saving import saving
-from perdure.engine.saving.saving import KnownNodes, Saving
+from perdure.engine import session_commit
+from perdure.engine.session_commit import KnownNodes, Saving
 from perdure.model import ContextNode, RequestContext
 from tests.context.opened import Opened, opened
 from tests.engine.saving.sessions import said
@@ -30,7 +30,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for no disk, and learn in several parts."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
     monkeypatch.setattr(os, "fdatasync", lambda _: None)
-    monkeypatch.setattr(saving, "AT_ONCE", 2)
+    monkeypatch.setattr(session_commit, "AT_ONCE", 2)
 
 
 @pytest.fixture(params=[MemoryGround, FolderGround])

@@ -9,7 +9,7 @@ from perdure.context.nodes import Nodes
 from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import Evidence, Mention, cid_of, support_of
 from perdure.engine.learn.merging import Known, MergePolicy
-from perdure.engine.saving.saving import Ahead, KnownNodes
+from perdure.engine.session_commit import Ahead, KnownNodes
 from perdure.errors import BrokenNodeError, NodeNotFoundError
 from perdure.index.contract import Filters
 from perdure.model import CandidateMemory, ContextNode, RequestContext, Uri, WritePlan

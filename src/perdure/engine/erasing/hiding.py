@@ -15,8 +15,8 @@ from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader, Stored
 from perdure.dataclass import dataclass, field, fields, replace
 from perdure.engine.briefing import sentence_rows
+from perdure.engine.briefing_records import likely_in
 from perdure.engine.forgotten import Entry, ForgottenList, changed, hidden_sentences
-from perdure.engine.lasting import likely_in
 from perdure.engine.learn.evidence import Support, as_metadata, support_of
 from perdure.engine.learn.prose import scored, sentences
 from perdure.engine.learn.statements import statements, without

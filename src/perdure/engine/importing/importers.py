@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
 from perdure.dataclass import dataclass, replace
+from perdure.engine.briefing_records import first_step, is_repeatable, procedures_in
 from perdure.engine.forgotten import ForgottenList, of_caller
 from perdure.engine.importing.contract import (
     Conversation,
@@ -24,12 +25,11 @@ from perdure.engine.importing.contract import (
 from perdure.engine.importing.reading import digest
 from perdure.engine.learn import prose
 from perdure.engine.learn.evidence import Evidence, Mention, Support, as_metadata, cid_of, texts_of
+from perdure.engine.learn.extractors import written
 from perdure.engine.learn.prose import is_paste, pasted_in, sentence_id, user_sentences
 from perdure.engine.learn.review import FOREIGN, ORIGINS
-from perdure.engine.learn.rules import written
 from perdure.engine.learn.statements import cid_of as statement_cid
-from perdure.engine.repeatable import first_step, is_repeatable, procedures_in
-from perdure.engine.saving.saving import SessionCommit
+from perdure.engine.session_commit import SessionCommit
 from perdure.engine.session_notes import SessionNotes
 from perdure.engine.sessions import SessionEnd, Sessions, clean_title, screened
 from perdure.errors import BrokenNodeError, InvalidValueError, NodeExistsError, NodeNotFoundError

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from perdure.dataclass import dataclass
-from perdure.engine.learn.naming import groups_of, singular, words_of
+from perdure.engine.learn.slugs import groups_of, singular, words_of
 from perdure.index.words import stems
 from perdure.patterns import later
 from perdure.tables import table

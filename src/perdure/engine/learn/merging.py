@@ -32,7 +32,7 @@ from perdure.engine.learn.judge import (
     outdates,
     searched,
 )
-from perdure.engine.learn.naming import (
+from perdure.engine.learn.slugs import (
     apart_place,
     beside,
     differ_by_value,

@@ -8,11 +8,11 @@ from perdure.context.nodes import Nodes
 from perdure.dataclass import dataclass
 from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import Evidence, cid_of, with_anchors
+from perdure.engine.learn.extractors import rule_for
 from perdure.engine.learn.merging import policy_for
-from perdure.engine.learn.naming import owner_space, slug_of
-from perdure.engine.learn.rules import rule_for
+from perdure.engine.learn.slugs import owner_space, slug_of
 from perdure.engine.learn.statements import Statement
-from perdure.engine.saving.saving import Ahead, KnownNodes, Planned
+from perdure.engine.session_commit import Ahead, KnownNodes, Planned
 from perdure.engine.sessions import Sessions
 from perdure.errors import (
     ConcurrentModificationError,

@@ -7,27 +7,196 @@ row; so a briefing reads the nodes that it shows, and no others.
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from itertools import accumulate, groupby
 
+from perdure.context.reading import Stored
 from perdure.engine.briefing import sentence_rows
 from perdure.engine.directives import LONGEST, Directive, directive_in
 from perdure.engine.failures import FAILED_MARK, Outcome, Pair, fix_name, outcome_in, pairs_in
 from perdure.engine.learn.evidence import Support, enforced_in, support_of
+from perdure.engine.learn.extractors import rule_for
 from perdure.engine.learn.judge import is_fragment
-from perdure.engine.learn.prose import LIKELY, Candidate, scored, sentence_id, sentences
-from perdure.engine.learn.rules import rule_for
+from perdure.engine.learn.prose import (
+    LIKELY,
+    LONGEST_OWN,
+    Candidate,
+    matched,
+    scored,
+    sentence_id,
+    sentences,
+)
 from perdure.engine.learn.statements import Statement, cid_of
-from perdure.engine.noting import LASTING
-from perdure.engine.occasions import names_in
-from perdure.engine.repeatable import occasions_in
+from perdure.engine.occasions import FEWEST_STEPS, LONGEST_STEPS, condition_in, names_in
+from perdure.engine.recall.packing import RULES, entry
+from perdure.engine.recall.result import hit_of
+from perdure.index.account.schema import SHOWN_FILES
 from perdure.model import ContextNode, IndexRecord
 from perdure.model.anchors import session_anchors
-from perdure.model.record import NOTED, VALID_FROM
+from perdure.model.record import NOTED, VALID_FROM, VALID_UNTIL
 from perdure.model.speech import Kind, speech_of
 from perdure.model.transcript import parse
-from perdure.model.uri import KIND_TITLES, kind_of
-from perdure.model.values import JSON, shortened
+from perdure.model.uri import KIND_TITLES, PROFILE, kind_of
+from perdure.model.values import JSON, shortened, words_key
+from perdure.patterns import later
+from perdure.safety.instructions import instructions_in
 from perdure.times import read_moment
+
+ALWAYS_LOAD, PHASES = "always_load", "phases"
+_MOST_LETTERS = 20_000
+"""A longer note is not kept ready: it fits into no usual budget."""
+
+
+LASTING, OF_PERSON = 2, 3
+"""In place of `always`: for the briefing only, what may last, and what is about the person."""
+_PERSONAL = frozenset({"preference", "pattern", "rule"})
+
+
+def is_always_loaded(node: ContextNode) -> bool:
+    """Whether a node is of use to any question: a profile, or what says `always_load: true`."""
+    return node.category == PROFILE or _is_true(node.declared(ALWAYS_LOAD))
+
+
+def _is_true(value: JSON) -> bool:
+    return value is True or (isinstance(value, str) and value.casefold() in {"true", "yes"})
+
+
+def is_noted(node: ContextNode) -> bool:
+    return not node.place.session and (bool(node.project) or is_always_loaded(node))
+
+
+def with_note(records: list[IndexRecord], stored: Stored) -> list[IndexRecord]:
+    """Return the records of a node; if it is to be shown unasked, the first of them says how."""
+    if not records:
+        return records
+    node = stored.node
+    if is_noted(node):
+        note = note_of(stored)
+    elif node.category in _PERSONAL and not node.place.session:
+        note = {NOTED: "", "always": OF_PERSON, "category": node.category}
+    else:
+        return records
+    first, *others = records
+    return [first.with_payload(note), *others]
+
+
+def note_of(stored: Stored) -> dict[str, JSON]:
+    """Return all that it takes to show a note, as long as its content and meta stay the same."""
+    node, said = stored.node, [stored.files[name] for name in SHOWN_FILES]
+    until = read_moment(node.metadata.get(VALID_UNTIL))
+    note: dict[str, JSON] = {
+        NOTED: node.project,
+        "always": int(is_always_loaded(node)),
+        "key": node.place.key,
+        "owner": node.owner_space,
+        "category": node.category,
+        "phases": phases_of(node),
+        "until": until.isoformat() if until else None,
+    }
+    texts = [text for text in said if isinstance(text, str)]
+    if len(texts) == len(said) and not node.problems and len(node.content) <= _MOST_LETTERS:
+        note |= {
+            "sha256": sha256("\0".join(texts).encode()).hexdigest(),
+            "entry": entry(hit_of(stored)),
+            "rules": RULES,
+        }
+    return note
+
+
+def phases_of(node: ContextNode) -> list[str]:
+    said = node.declared(PHASES)
+    names = said.split(",") if isinstance(said, str) else said
+    if not isinstance(names, list | tuple):
+        return []
+    return [name.strip() for name in names if isinstance(name, str) and name.strip()]
+
+
+_FEWEST, _LONGEST = 4, 240
+"""Words and characters of a sentence that is worth repeating."""
+_STEP = later(r"\s*\d{1,2}[.)]\s+\S")
+_ATTACHED = later(r"^(?:@\S+\s+)+")
+_OBJECTING = later(
+    r"^(?:no|nope|wait|actually|hey|stop)\b|\bwhy (?:did|are|were|have|do|does|is)(?:n'?t)? you\b"
+    r"|\byou (?:did ?n[o']?t|missed|forgot|updated|should|need to|were supposed|never|keep)\b"
+    r"|\b(?:did(?:n'?t)?|have(?:n'?t)?) you\b|\bwhat about\b|\bfix (?:this|it|that)\b"
+    r"|\bi (?:only |just |already )?(?:asked|told|wanted|said|meant)\b|\bi did(?:n'?t| not)\b",
+    re.IGNORECASE,
+)
+_BINDING = frozenset(
+    {"widening", "every", "prohibition", "contrast", "obligation", "correction", "rule_word"}
+)
+_ORDERED, _ASKING = frozenset({"making", "one_off"}), frozenset({"asking", "question"})
+_ALWAYS = later(
+    r"\b(?:always|never|from now on|in future|next time|going forward)\b", re.IGNORECASE
+)
+_PRODUCT = later(r"(?:the )?CODE (?:\w+ )?(?:should|must|needs?|takes?)\b", re.IGNORECASE)
+"""What a sentence begins with that says what the code is to do, and not how to work."""
+_DICTATING = later(
+    r"\b(?:explain|specif(?:y|ies)|say|state|mention|document|record)(?:ing|s)? "
+    r"(?:that|how|when)\b",
+    re.IGNORECASE,
+)
+_CARRIES_MORE = later(r"[<>|]\s*\w*sh\b|://|\b(?:curl|wget)\b")
+
+
+def is_repeatable(text: str) -> bool:
+    """Whether a sentence of a user says how to work, or objects; not what to do now."""
+    plain = _ATTACHED.sub("", text)
+    if len(plain.split()) < _FEWEST or len(text) > _LONGEST:
+        return False
+    seen = matched(plain)
+    is_stated = _DICTATING.search(plain) or _ALWAYS.search(plain)
+    if (_ORDERED & seen and not is_stated) or _PRODUCT.match(plain):
+        return False
+    if _OBJECTING.search(plain):
+        return True
+    is_asked = bool(_ASKING & seen) and not is_stated
+    return not is_asked and bool(_BINDING & seen or condition_in(plain))
+
+
+def occasions_in(content: str, sentences: Sequence[Candidate]) -> list[JSON]:
+    """Return the sentences of a message that are worth repeating, and procedures it dictates."""
+    found: list[JSON] = [[text, "rule", 1.0] for text in procedures_in(content)]
+    stated = (each for each in sentences if is_repeatable(each.sentence.plain))
+    found += [
+        [" ".join(each.sentence.text.split()), "rule", round(each.score, 3)] for each in stated
+    ]
+    return found
+
+
+def procedures_in(content: str) -> Iterator[str]:
+    """Yield what a user dictates as numbered steps below a condition, each as one line.
+
+    It may be in a fence: a text that an agent is to write into a file is still the user's, unless
+    the message is so long that it is pasted.
+    """
+    speech = speech_of("user", content)
+    is_own = speech.kind is Kind.USER and len(speech.text) <= LONGEST_OWN
+    lead, steps = "", list[str]()
+    for line in [*(speech.text if is_own else "").split("\n"), "end"]:
+        if _STEP.match(line):
+            steps.append(" ".join(line.split()))
+        elif line.strip():
+            if len(steps) >= FEWEST_STEPS and lead.endswith(":") and condition_in(lead):
+                made = _procedure(lead, steps)
+                if not (instructions_in(made) or _CARRIES_MORE.search(made)):
+                    yield made
+            lead, steps = " ".join(line.split()), []
+
+
+def first_step(procedure: str) -> str:
+    """Return the words of the first step, by which a text that has them is known."""
+    return words_key(re.split(r"\s\d{1,2}[.)]\s", procedure)[1])
+
+
+def _procedure(lead: str, steps: Sequence[str]) -> str:
+    made = lead
+    for step in steps:
+        if len(made) + len(step) > LONGEST_STEPS:
+            return f"{made} …"
+        made = f"{made} {step}"
+    return made
+
 
 LONGEST_LINE = 132
 """Characters of one line; a longer sentence is a description rather than a remark."""

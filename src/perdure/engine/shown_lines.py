@@ -12,10 +12,10 @@ from perdure.context.files import CONTENT
 from perdure.context.reading import NodeReader
 from perdure.dataclass import dataclass
 from perdure.engine.briefing import LONGEST_END, BriefingItem, short_id
+from perdure.engine.briefing_records import LONGEST_LINE, likely_in, lines_of
 from perdure.engine.emissions import EmissionRecord, Emitted, key_of, read_emissions
 from perdure.engine.failures import fixes_in
 from perdure.engine.forgotten import ForgottenList
-from perdure.engine.lasting import LONGEST_LINE, likely_in, lines_of
 from perdure.engine.learn.prose import scored, sentences
 from perdure.engine.learn.statements import Statement
 from perdure.engine.prompts import LIST_MARK, SENTENCE

@@ -5,7 +5,6 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from perdure.dataclass import dataclass, field, replace
-from perdure.engine.actions import Action
 from perdure.engine.briefing import (
     LEAST,
     STATED,
@@ -15,14 +14,13 @@ from perdure.engine.briefing import (
     gathered,
     short_id,
 )
-from perdure.engine.commands import flags_in
-from perdure.engine.directives import LONGEST, Directive, directive_in
+from perdure.engine.directives import LONGEST, Directive, directive_in, follows, matches
 from perdure.engine.failures import fix_name, fix_text, may_suggest, program_of, signature
 from perdure.engine.learn.evidence import ENFORCED, enforced_in
 from perdure.engine.learn.statements import cid_of, statements
-from perdure.engine.matching import follows, matches
 from perdure.engine.recall.confirming import Confirming
 from perdure.engine.recall.packing import tokens_in
+from perdure.engine.tool_calls import Action, flags_in
 from perdure.errors import InvalidValueError
 from perdure.model import ContextNode, SeedHit
 from perdure.model.uri import KIND_TITLES, kind_of
