@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from perdure.engine.learn import prose
-from perdure.engine.learn.extractors import Written, written
+from perdure.engine.learn.extractors import RuleStatement, rule_statements
 from perdure.engine.learn.prose import user_sentences
 from perdure.engine.session_commit import LEAST_CONFIDENCE
 from perdure.model.values import words_key
@@ -163,13 +163,15 @@ def measure(
 
 
 # ---------------------------------------------------------------- what the rules write
-def digest(found: Written) -> str:
+def digest(found: RuleStatement) -> str:
     return hashlib.sha256(found.key.encode()).hexdigest()[:16]
 
 
-def of_rules(session: Session) -> list[Written]:
+def of_rules(session: Session) -> list[RuleStatement]:
     """Return what is written without being asked: what is sure enough."""
-    return [each for each in written(session.messages) if each.confidence >= LEAST_CONFIDENCE]
+    return [
+        each for each in rule_statements(session.messages) if each.confidence >= LEAST_CONFIDENCE
+    ]
 
 
 def judged(sessions: Sequence[Session]) -> tuple[str, list[str]]:

@@ -42,10 +42,10 @@ from perdure.agents.moments import (
 from perdure.app import caller_for, open_memory
 from perdure.dataclass import dataclass, replace
 from perdure.engine.briefing import BUDGET, Briefing
-from perdure.engine.emissions import Emitted, key_of
+from perdure.engine.emissions import EmittedLine, key_of
 from perdure.engine.importing.reading import ShellCalls
 from perdure.engine.learn.evidence import support_of
-from perdure.engine.learn.remember import Cited
+from perdure.engine.learn.remember import Citation
 from perdure.engine.learn.statements import cid_of, statements
 from perdure.engine.recall.packing import tokens_in
 from perdure.errors import PerdureError
@@ -308,7 +308,7 @@ class Perdure:
         for item in self._data.labels.get(session, {"items": ()})["items"]:
             kind = "rule" if item["kind"] == "correction" else item["kind"]
             at = item["messages"][0]
-            cited = [Cited(session, at, item["quote"])]
+            cited = [Citation(session, at, item["quote"])]
             with suppress(PerdureError):  # it is refused, as an agent's would be
                 self._memory(session).remember(item["statement"], kind=kind, evidence=cited)
 
@@ -347,7 +347,7 @@ class Perdure:
             for text, item in zip(texts, emission.items, strict=False)
         ]
 
-    def _evidence(self, session: str, item: Emitted) -> tuple[Place, ...]:
+    def _evidence(self, session: str, item: EmittedLine) -> tuple[Place, ...]:
         """Return the messages that an emitted line rests on."""
         if item.message is not None:
             return ((Uri.parse(item.uri).session, item.message),)

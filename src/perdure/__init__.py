@@ -40,13 +40,13 @@ if TYPE_CHECKING:
     from perdure.engine.briefing import BriefingItem
     from perdure.engine.browse import Edges, Entry
     from perdure.engine.conflicts import Conflict
-    from perdure.engine.conversation import Conversation, read_conversation, session_id_for
+    from perdure.engine.conversation import ConversationFile, read_conversation, session_id_for
     from perdure.engine.erasing.planning import Erased, ErasurePlan, Forgotten
     from perdure.engine.exporting import is_export
     from perdure.engine.importing.importing import Imported, import_formats
     from perdure.engine.index_upkeep import IndexUpkeep, OutboxUpkeep
-    from perdure.engine.learn.remember import Cited, Remembered
-    from perdure.engine.learn.review import Pending
+    from perdure.engine.learn.remember import Citation, RememberResult
+    from perdure.engine.learn.review import ReviewItem
     from perdure.engine.lint import Problem
     from perdure.engine.memory import Memory, PastMemory
     from perdure.engine.namespaces import Deleted, TenantKind, Tenants
@@ -54,13 +54,13 @@ if TYPE_CHECKING:
     from perdure.engine.provenance import Claim, Former, Merged, Provenance, Quote, Said
     from perdure.engine.recall.packing import INTRODUCTION, tokens_in
     from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult
-    from perdure.engine.reminders import Enforced, Fix, Reminder
+    from perdure.engine.reminders import Enforcement, Fix, Reminder
     from perdure.engine.repair import Finding, Repaired
     from perdure.engine.restore import Fate, RewindStep, Rewound
-    from perdure.engine.session_commit import Outcome, Planned, SessionCommit
+    from perdure.engine.session_commit import CandidateResult, Outcome, SessionCommit
     from perdure.engine.sessions import SessionInfo
     from perdure.engine.shown_lines import LineState, ShownEmission, ShownLine
-    from perdure.engine.tool_calls import Action
+    from perdure.engine.tool_calls import ToolCall
     from perdure.engine.upkeep import (
         Check,
         Checkup,
@@ -88,21 +88,21 @@ else:
         {
             "artifacts.cid": "CID",
             "proofs.proof": "Proven",
-            "engine.tool_calls": "Action",
+            "engine.tool_calls": "ToolCall",
             "engine.answering": "Lag",
             "engine.async_memory": "AsyncMemory AsyncPastMemory",
             "engine.briefing": "BriefingItem",
             "engine.browse": "Edges Entry",
             "engine.conflicts": "Conflict",
-            "engine.conversation": "Conversation read_conversation session_id_for",
+            "engine.conversation": "ConversationFile read_conversation session_id_for",
             "engine.arriving": "Migrated MigrationPlan",
             "storage.sweep": "Edits",
             "engine.erasing.planning": "Erased ErasurePlan Forgotten",
             "engine.exporting": "is_export",
             "engine.importing.importing": "Imported import_formats",
             "engine.index_upkeep": "IndexUpkeep OutboxUpkeep",
-            "engine.learn.remember": "Cited Remembered",
-            "engine.learn.review": "Pending",
+            "engine.learn.remember": "Citation RememberResult",
+            "engine.learn.review": "ReviewItem",
             "engine.lint": "Problem",
             "llm.ledger": "Cost",
             "engine.memory": "Memory PastMemory",
@@ -110,10 +110,10 @@ else:
             "engine.namespaces": "Deleted TenantKind Tenants",
             "engine.recall.packing": "INTRODUCTION tokens_in",
             "engine.recall.result": "Hint HintKind Hit RecallResult",
-            "engine.reminders": "Enforced Fix Reminder",
+            "engine.reminders": "Enforcement Fix Reminder",
             "engine.repair": "Finding Repaired",
             "engine.restore": "Fate RewindStep Rewound",
-            "engine.session_commit": "Outcome Planned SessionCommit",
+            "engine.session_commit": "Outcome CandidateResult SessionCommit",
             "engine.sessions": "SessionInfo",
             "safety.texts": "Note presentable",
             "engine.provenance": "Claim Former Merged Provenance Quote Said",
@@ -133,8 +133,16 @@ else:
     )
 
 __all__ = ["AsyncMemory", "AsyncPastMemory", "Memory", "PastMemory", "open", "open_async"]
-__all__ += ["Cited", "Outcome", "Pending", "Planned", "Remembered", "Saved", "SessionCommit"]
-__all__ += ["Conversation", "LeftOut", "SessionInfo", "read_conversation", "session_id_for"]
+__all__ += [
+    "CandidateResult",
+    "Citation",
+    "Outcome",
+    "RememberResult",
+    "ReviewItem",
+    "Saved",
+    "SessionCommit",
+]
+__all__ += ["ConversationFile", "LeftOut", "SessionInfo", "read_conversation", "session_id_for"]
 __all__ += ["INTRODUCTION", "Hint", "HintKind", "Hit", "Lag", "RecallResult", "tokens_in"]
 __all__ += ["Anchors", "BriefingItem", "Origin", "Verdict"]
 __all__ += ["Conflict", "ContextNode", "Edges", "Edits", "Entry", "Note", "Written", "presentable"]
@@ -148,7 +156,7 @@ __all__ += ["Check", "Checkup", "Finding", "Problem", "Repaired", "Severity", "S
 __all__ += ["IndexProof", "IndexStatus", "IndexUpkeep", "ListedIndex", "OutboxUpkeep"]
 __all__ += ["Cost", "WatchKind", "WatchReport", "WorkKind", "WorkReport", "Worked"]
 __all__ += ["ProjectInfo", "Projects", "Reassigned"]
-__all__ += ["Action", "Enforced", "Fix", "Reminder"]
+__all__ += ["Enforcement", "Fix", "Reminder", "ToolCall"]
 __all__ += errors.__all__  # type: ignore[attr-defined] # it is made when imported
 
 

@@ -99,7 +99,7 @@ def test_candidates_become_statements_with_their_evidence(client: Client) -> Non
     with serving((), ANSWER) as (model, port):
         configure(client, port)
         with open_context(environ_of(client)) as context:
-            (kept,) = context.memory.judge_candidates().kept
+            (kept,) = context.memory.judge_candidates().remembered
             (evidence,) = context.memory.why(kept.uri).claims[0].said
 
     assert kept.text == WORDED
@@ -120,7 +120,7 @@ def test_many_runs_leave_no_session_hook_process_or_file_behind(client: Client) 
             for number in range(RUNS):
                 text = f"{SENTENCE[:-1]} in room {number}."
                 memory.commit_session([{"role": "user", "content": text}], session_id=f"s{number}")
-                assert len(memory.judge_candidates().kept) == 1
+                assert len(memory.judge_candidates().remembered) == 1
             ours = {f"s{number}" for number in range(RUNS)}
             assert {each.id for each in memory.sessions()} == sessions | ours
 

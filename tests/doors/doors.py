@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import perdure
-from perdure import Entry, Memory, PerdureError, RecallResult, Remembered
+from perdure import Entry, Memory, PerdureError, RecallResult, RememberResult
 from perdure.engine.erasing.hiding import Hidden
 from perdure.model import ContextNode, RelationEdge
 from tests.surfaces.mcp.agents import Agent
@@ -136,7 +136,7 @@ _REMEMBERED = ("uri", "text", "outcome", "merged_with", "replaced", "doubted")
 _PENDING = ("id", "text", "kind", "session_id", "message")
 
 
-def _remembered(done: Remembered) -> Answer:
+def _remembered(done: RememberResult) -> Answer:
     return {key: getattr(done, key) for key in _REMEMBERED}
 
 

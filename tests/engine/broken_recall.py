@@ -727,7 +727,7 @@ def sums_up_what_is_alone(patch: Patch) -> None:
 
 
 def overwrites_what_was_said(patch: Patch) -> None:
-    patch.setattr(sessions, "said_in", lambda _: [])
+    patch.setattr(sessions, "messages_in", lambda _: [])
 
 
 def reads_every_session(patch: Patch) -> None:

@@ -3,17 +3,17 @@
 import pytest
 
 from perdure.engine.directives import directive_in, follows, matches
-from perdure.engine.tool_calls import Action, commands_in
+from perdure.engine.tool_calls import ToolCall, commands_in
 
 LINE, SILENT = True, False
 
 
-def run(command: str) -> Action:
-    return Action("Bash", command)
+def run(command: str) -> ToolCall:
+    return ToolCall("Bash", command)
 
 
-def edit(path: str, added: str = "", removed: str = "") -> Action:
-    return Action("Edit", "", (path,), added, removed)
+def edit(path: str, added: str = "", removed: str = "") -> ToolCall:
+    return ToolCall("Edit", "", (path,), added, removed)
 
 
 NPM = "Use pnpm, never npm."
@@ -138,8 +138,8 @@ TABLE = [
     (LOG, edit("src/a.ts", "console.log(1)"), LINE),
     (LOG, edit("src/a.ts", "logger.info(1)"), SILENT),
     (LOG, edit("src/a.ts", "console.log(1)", "console.log(1)"), SILENT),
-    ("Never use the `WebSearch` tool.", Action("WebSearch"), LINE),
-    ("Never use the `WebSearch` tool.", Action("Bash", "ls"), SILENT),
+    ("Never use the `WebSearch` tool.", ToolCall("WebSearch"), LINE),
+    ("Never use the `WebSearch` tool.", ToolCall("Bash", "ls"), SILENT),
     # as instruction files word it
     ("Never run `npm install` or create `yarn.lock`.", run("npm install"), LINE),
     ("Never run `npm install` or create `yarn.lock`.", run("npm run build"), SILENT),
@@ -177,7 +177,7 @@ TABLE = [
 
 @pytest.mark.parametrize(("sentence", "action", "speaks"), TABLE)
 def test_a_sentence_speaks_if_it_is_about_what_a_call_uses(
-    sentence: str, action: Action, *, speaks: bool
+    sentence: str, action: ToolCall, *, speaks: bool
 ) -> None:
     given = directive_in(sentence, "rule")
 
@@ -187,7 +187,7 @@ def test_a_sentence_speaks_if_it_is_about_what_a_call_uses(
 
 
 @pytest.mark.parametrize(("sentence", "action", "speaks"), TABLE)
-def test_what_speaks_is_found_by_its_keys(sentence: str, action: Action, *, speaks: bool) -> None:
+def test_what_speaks_is_found_by_its_keys(sentence: str, action: ToolCall, *, speaks: bool) -> None:
     if speaks:
         assert action.keys & {*directive_in(sentence, "rule").keys}
 

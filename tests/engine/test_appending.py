@@ -88,7 +88,7 @@ def test_messages_are_kept_if_what_is_learned_can_not_be_written(
     def taken(*_: object) -> list[ContextNode]:
         return [ContextNode(uri=PROFILE, version=7)]
 
-    monkeypatch.setattr(session_commit.Ahead, "nodes", taken)
+    monkeypatch.setattr(session_commit.PlannedMemory, "nodes", taken)
 
     with pytest.raises(ConcurrentModificationError, match="The messages are kept"):
         memory.append("s1", [HELLO, ANSWER])

@@ -9,7 +9,7 @@ import pytest
 import perdure
 from perdure import Memory, NodeNotFoundError
 from perdure.engine.instructions import InstructionFile
-from perdure.engine.prompts import Line, relevant_lines
+from perdure.engine.prompts import PromptLine, relevant_lines
 from perdure.errors import InvalidValueError
 
 LONG = "The importer reads each file of the folder in turn and reports what it can not parse. "
@@ -31,7 +31,7 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
         yield opened
 
 
-def lines(memory: Memory, prompt: str) -> list[Line]:
+def lines(memory: Memory, prompt: str) -> list[PromptLine]:
     found = memory.recall(prompt, top_k=24)
     return relevant_lines(found.hits, found.words, lambda _: False)[1:]
 

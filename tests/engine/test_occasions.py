@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import perdure
-from perdure import Action, Memory
+from perdure import Memory, ToolCall
 from perdure.engine.briefing import sentence_rows
 from perdure.engine.briefing_records import LONGEST_LINE, is_repeatable, likely_in, procedures_in
 from perdure.engine.importing.contract import Heard
@@ -45,7 +45,7 @@ def say(memory: Memory, text: str, session: str, time: str = "2026-03-02T10:00:0
     memory.commit_session(messages, session_id=session, extract=False)
 
 
-def repeated(memory: Memory, occasion: Action | str, session: str = "") -> list[str]:
+def repeated(memory: Memory, occasion: ToolCall | str, session: str = "") -> list[str]:
     return [each.bare for each in memory.repeated(occasion, session=session)]
 
 
@@ -131,8 +131,8 @@ def test_a_long_prompt_asks_for_more_than_one_thing() -> None:
 
 
 def test_what_only_reads_is_no_occasion() -> None:
-    assert of_action(Action("Bash", "grep ticket status file.txt"))[0] == set()
-    assert of_action(Action("Bash", "desk ticket status set 4"))[0] == {
+    assert of_action(ToolCall("Bash", "grep ticket status file.txt"))[0] == set()
+    assert of_action(ToolCall("Bash", "desk ticket status set 4"))[0] == {
         "&ticket statu",
         "&statu set",
     }
@@ -156,8 +156,8 @@ def test_an_objection_comes_with_a_call_that_uses_its_words(memory: Memory) -> N
     said = "why didnt you check the ticket status before you began?"
     say(memory, said, "a")
 
-    assert repeated(memory, Action("Bash", "desk ticket status set 4 done")) == [said]
-    assert repeated(memory, Action("Bash", "desk ticket list")) == []
+    assert repeated(memory, ToolCall("Bash", "desk ticket status set 4 done")) == [said]
+    assert repeated(memory, ToolCall("Bash", "desk ticket list")) == []
 
 
 def test_of_one_message_the_likeliest_to_last_comes_first(memory: Memory) -> None:
@@ -168,7 +168,7 @@ def test_of_one_message_the_likeliest_to_last_comes_first(memory: Memory) -> Non
         "b",
     )
 
-    assert repeated(memory, Action("Edit", paths=("CHANGELOG.md",), added="- x")) == [
+    assert repeated(memory, ToolCall("Edit", paths=("CHANGELOG.md",), added="- x")) == [
         "the changelog must always name the ticket.",
         "you should never write dates into the changelog",
         "you forgot the changelog.",
@@ -186,10 +186,10 @@ def test_a_statement_that_was_kept_is_repeated_too_and_a_decision_is_not(memory:
 
 def test_what_was_forgotten_is_not_repeated(memory: Memory) -> None:
     say(memory, "you forgot to update the changelog", "a")
-    (found,) = memory.repeated(Action("Edit", paths=("CHANGELOG.md",), added="- x"))
+    (found,) = memory.repeated(ToolCall("Edit", paths=("CHANGELOG.md",), added="- x"))
     memory.forget(found.uri)
 
-    assert repeated(memory, Action("Edit", paths=("CHANGELOG.md",), added="- x")) == []
+    assert repeated(memory, ToolCall("Edit", paths=("CHANGELOG.md",), added="- x")) == []
 
 
 def test_a_procedure_of_a_web_page_is_marked_as_not_the_users() -> None:

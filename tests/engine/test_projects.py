@@ -171,7 +171,7 @@ def test_sessions_are_split_off_with_what_rests_on_them_alone(memory: Memory) ->
         "The harbour is repaired in May.",
         kind="decision",
         project="one",
-        evidence=[perdure.Cited("s1", 0, "harbour on Mondays")],
+        evidence=[perdure.Citation("s1", 0, "harbour on Mondays")],
         session_id="s1",
     )
     for session, quote in (("s1", "deploy the harbour"), ("s2", "harbour wall")):
@@ -179,7 +179,7 @@ def test_sessions_are_split_off_with_what_rests_on_them_alone(memory: Memory) ->
             "The harbour opens in June.",
             kind="decision",
             project="one",
-            evidence=[perdure.Cited(session, 0, quote)],
+            evidence=[perdure.Citation(session, 0, quote)],
             session_id=session,
         )
     memory.save("The harbour is old.", category="note", slug="old", project="one")

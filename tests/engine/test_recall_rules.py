@@ -10,7 +10,7 @@ import pytest
 from perdure.engine.briefing_records import KnownRecords
 from perdure.engine.building import Made
 from perdure.engine.indexing import Following, Indexer, Told
-from perdure.engine.summaries import Beginning
+from perdure.engine.summaries import FirstChildren
 from perdure.index.embedders.hashing import Hashing
 from perdure.index.memo import VectorMemo
 from perdure.model import ContextNode, Uri
@@ -160,7 +160,7 @@ def test_who_read_before_somebody_else_wrote_looks_again(tmp_path: Path) -> None
             def make(
                 self,
                 places: Iterable[Uri],
-                beginning: Beginning | None = None,
+                beginning: FirstChildren | None = None,
                 known: KnownRecords | None = None,
                 told: Told = MappingProxyType({}),
             ) -> Made:

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 import perdure
-from perdure import Action, Memory
+from perdure import Memory, ToolCall
 from perdure.errors import InvalidValueError
 
-NPM = Action("Bash", "npm install")
+NPM = ToolCall("Bash", "npm install")
 SAID = "Please never use npm here, we use pnpm."
 
 
@@ -19,7 +19,7 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
         yield opened
 
 
-def told(memory: Memory, action: Action = NPM) -> list[str]:
+def told(memory: Memory, action: ToolCall = NPM) -> list[str]:
     return [each.text for each in memory.reminders(action)]
 
 
@@ -46,12 +46,14 @@ def test_a_newer_sentence_that_allows_it_silences_an_older_one(memory: Memory) -
     say(memory, "From now on always use npm instead of pnpm.", "b", "2026-04-02T10:00:00Z")
 
     assert told(memory) == []
-    assert told(memory, Action("Bash", "pnpm i")) == ["From now on always use npm instead of pnpm."]
+    assert told(memory, ToolCall("Bash", "pnpm i")) == [
+        "From now on always use npm instead of pnpm."
+    ]
 
 
 def test_what_is_only_about_a_file_speaks_if_it_was_kept_on_purpose(memory: Memory) -> None:
     rule = "Every endpoint must have a test in src/api."
-    action = Action("Edit", "", ("src/api/a.py",))
+    action = ToolCall("Edit", "", ("src/api/a.py",))
     said = [{"role": "user", "content": rule, "time": "2026-03-02T10:00:00Z"}]
     assert memory.commit_session(said, session_id="a").created == 1
     assert told(memory, action) == []
@@ -73,7 +75,7 @@ def test_words_that_were_forgotten_are_silent_and_gone_from_the_index(
 ) -> None:
     text = "Never edit src/quaxle by hand."
     say(memory, text, "a")
-    action = Action("Edit", "", ("src/quaxle/a.py",))
+    action = ToolCall("Edit", "", ("src/quaxle/a.py",))
     assert told(memory, action) == [text]
 
     memory.forget(text)
@@ -86,7 +88,7 @@ def test_words_that_were_forgotten_are_silent_and_gone_from_the_index(
 def test_an_index_that_is_made_again_reminds_of_the_same(memory: Memory) -> None:
     say(memory, SAID, "a")
     memory.remember("Never edit src/generated.", kind="rule")
-    actions = (NPM, Action("Edit", "", ("src/generated/a.py",)))
+    actions = (NPM, ToolCall("Edit", "", ("src/generated/a.py",)))
     before = [memory.reminders(each) for each in actions]
 
     memory.index.rebuild()
@@ -103,8 +105,8 @@ def test_what_is_known_is_left_out(memory: Memory) -> None:
 def test_a_rejected_approach_speaks_when_it_is_tried_again(memory: Memory) -> None:
     memory.remember("Tried `docker compose` for the tests; too slow.", kind="rejected")
 
-    assert told(memory, Action("Bash", "docker compose up -d"))
-    assert not told(memory, Action("Bash", "make test"))
+    assert told(memory, ToolCall("Bash", "docker compose up -d"))
+    assert not told(memory, ToolCall("Bash", "make test"))
 
 
 def test_a_message_can_not_be_enforced(memory: Memory) -> None:
@@ -165,7 +167,7 @@ def test_an_enforced_rule_refuses_only_what_it_forbids_for_certain(
     kept = memory.remember(rule, kind="rule")
     memory.enforce(kept.uri)
 
-    found = memory.reminders(Action("Bash", command))
+    found = memory.reminders(ToolCall("Bash", command))
 
     assert bool(found) is speaks
     assert any(each.enforced for each in found) is refuses

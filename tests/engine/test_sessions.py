@@ -37,7 +37,7 @@ def test_messages_become_a_note_that_people_can_read(memory: Context, sessions: 
     done = sessions.archive([HELLO, ANSWER], "s1", ANA)
 
     assert done.uris == ("ctx://local/sessions/s1/messages",)
-    assert (len(done.said), done.added) == (2, 2)
+    assert (len(done.messages), done.added) == (2, 2)
     node = memory.nodes.read_node(done.uris[0], ANA)
     assert "## Ana (user), 2026-03-02T10:00:00+00:00 ^m0\n\nI moved to Lisbon.\n" in node.content
     assert node.owner_space == "user:ana"
@@ -51,7 +51,7 @@ def test_the_same_twice_is_there_once(memory: Context, sessions: Sessions) -> No
     again = sessions.archive([HELLO, ANSWER], "s1", ANA)
     fewer = sessions.archive([HELLO], "s1", ANA)
 
-    assert (again.uris, again.added, fewer.added, len(fewer.said)) == (first.uris, 0, 0, 2)
+    assert (again.uris, again.added, fewer.added, len(fewer.messages)) == (first.uris, 0, 0, 2)
     assert memory.recorded.history.position() == position
 
 
@@ -107,7 +107,7 @@ def test_what_is_no_message_changes_nothing(memory: Context, sessions: Sessions)
 def test_what_a_message_does_not_say_is_reported(sessions: Sessions) -> None:
     done = sessions.archive([HELLO, {"role": "user"}], "s1", ANA)
 
-    assert len(done.said) == 1
+    assert len(done.messages) == 1
     assert done.left_out == (LeftOut(1, "the message", "it is empty"),)
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from perdure.engine.tool_calls import SHELLS, Action
+from perdure.engine.tool_calls import SHELLS, ToolCall
 from perdure.patterns import later
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ PATCHED = later(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$", re.MUL
 _MOST_LETTERS = 40_000
 
 
-def action_of(given: "HookInput") -> Action | None:
+def action_of(given: "HookInput") -> ToolCall | None:
     """Return what a tool call is about to do; None if it runs nothing and changes nothing."""
     asked, tool = given.tool_input, given.tool
     if tool in _READING or (tool.startswith("mcp__") and not asked):
@@ -39,7 +39,7 @@ def action_of(given: "HookInput") -> Action | None:
     if not command and not paths and not tool:
         return None
     added, removed = ("\n".join(_texts(asked, names)) for names in (_ADDED, _REMOVED))
-    return Action(tool, command, paths, added[:_MOST_LETTERS], removed[:_MOST_LETTERS])
+    return ToolCall(tool, command, paths, added[:_MOST_LETTERS], removed[:_MOST_LETTERS])
 
 
 def command_of(asked: Mapping[str, object]) -> str:
@@ -53,12 +53,12 @@ def command_of(asked: Mapping[str, object]) -> str:
     return ""
 
 
-def _patch(tool: str, patch: str, cwd: str) -> Action:
+def _patch(tool: str, patch: str, cwd: str) -> ToolCall:
     paths = tuple(within(path, cwd) for path in PATCHED.findall(patch))
     lines = patch.splitlines()
     added = "\n".join(line[1:] for line in lines if line.startswith("+"))
     removed = "\n".join(line[1:] for line in lines if line.startswith("-"))
-    return Action(tool, "", paths, added, removed)
+    return ToolCall(tool, "", paths, added, removed)
 
 
 def _texts(asked: Mapping[str, object], names: tuple[str, ...]) -> Iterator[str]:

@@ -23,9 +23,9 @@ from perdure.storage.contract import Layout
 
 if TYPE_CHECKING:
     from perdure.agents.shown import AnsweredFrom
-    from perdure.engine.briefing import Scope
+    from perdure.engine.briefing import ProjectScope
     from perdure.engine.recall.result import Hint, RecallResult
-    from perdure.engine.tool_calls import Action
+    from perdure.engine.tool_calls import ToolCall
     from perdure.model import RequestContext
     from perdure.model.anchors import Checkout
     from perdure.model.values import JSON
@@ -34,7 +34,7 @@ Answer = TypeVar("Answer")
 _MOST = 200
 
 
-def may_remind(action: "Action", cwd: str, shown: Container[str]) -> bool:
+def may_remind(action: "ToolCall", cwd: str, shown: Container[str]) -> bool:
     """Whether a rule may be about a tool call; if nobody can tell, it may."""
     reading = open_to_read(os.environ)
     if reading.waiting(1) != []:  # the index is behind
@@ -56,7 +56,7 @@ def may_remind(action: "Action", cwd: str, shown: Container[str]) -> bool:
 
 
 def recall_by_words(
-    scope: "Scope", query: str, top_k: int, hints: "tuple[Hint, ...]"
+    scope: "ProjectScope", query: str, top_k: int, hints: "tuple[Hint, ...]"
 ) -> "RecallResult":
     """Return what is known to the project of the folder, and about the person."""
     from perdure.engine.recall.recalling import Question, recall
@@ -70,7 +70,7 @@ def recall_by_words(
 def at_a_glance(
     cwd: str,
     answered: "AnsweredFrom",
-    ask: "Callable[[Scope, tuple[Hint, ...]], Answer]",
+    ask: "Callable[[ProjectScope, tuple[Hint, ...]], Answer]",
     *,
     by_words: bool = False,
 ) -> "Answer | None":
@@ -81,7 +81,7 @@ def at_a_glance(
     """
     from perdure.app import caller_for
     from perdure.context.reading import NodeReader
-    from perdure.engine.briefing import Scope
+    from perdure.engine.briefing import ProjectScope
     from perdure.index.stores.sqlite import SqliteIndex
 
     reading = open_to_read(os.environ)
@@ -101,7 +101,7 @@ def at_a_glance(
             return None
         names = (project, *aliases.names(project)) if project else ("",)
         tree = _checkout(identity.folder, reading.config.home)
-        found = ask(Scope(NodeReader(reading.backend), index, caller, names, tree), hints)
+        found = ask(ProjectScope(NodeReader(reading.backend), index, caller, names, tree), hints)
         answered.account, answered.user = caller.account_id, caller.user_id
         answered.project, answered.position = project, index.cursor(caller.account_id)
         if index.is_undisturbed(caller.account_id):

@@ -11,13 +11,13 @@ from perdure.agents.hook_input import HookInput
 from perdure.agents.pending import Pending, start_checking, start_draining
 from perdure.agents.shown import AnsweredFrom, Shown
 from perdure.dataclass import dataclass, field, replace
-from perdure.engine.emissions import Emitted, key_of
+from perdure.engine.emissions import EmittedLine, key_of
 from perdure.errors import StorageError
 
 if TYPE_CHECKING:
     from perdure import Hint, Hit, Memory, RecallResult
-    from perdure.engine.briefing import Briefing, Scope
-    from perdure.engine.prompts import Line
+    from perdure.engine.briefing import Briefing, ProjectScope
+    from perdure.engine.prompts import PromptLine
     from perdure.engine.reminders import Reminder
 
 _LONGEST_PROMPT = 2_000
@@ -34,7 +34,7 @@ class Emission:
     """What an agent is given at one moment; empty if there is nothing to give."""
 
     text: str = ""
-    items: tuple[Emitted, ...] = ()
+    items: tuple[EmittedLine, ...] = ()
     reason: str = ""
     """Why it was given: one of `REASONS`, which quote nothing."""
     blocks: bool = False
@@ -94,7 +94,7 @@ class Moment:
         from perdure.agents.glance import at_a_glance
         from perdure.engine.uses import unused_in
 
-        def ask(scope: "Scope", hints: "tuple[Hint, ...]") -> "Briefing":
+        def ask(scope: "ProjectScope", hints: "tuple[Hint, ...]") -> "Briefing":
             return replace(scope.briefing(**asked, leaves_out=unused_in(self.home)), hints=hints)
 
         found = at_a_glance(self.given.cwd, self.seen, ask)
@@ -135,7 +135,7 @@ def at_start(moment: Moment) -> Emission:
     shown.brief(text for text in (*(item.text for item in found.items), found.last) if text)
     note_memories(home, moment.given.cwd, found.memories)
     lines = (*found.items, *([found.end] if found.end else []))
-    items = (Emitted(item.uri, item.message, key_of(item.text)) for item in lines)
+    items = (EmittedLine(item.uri, item.message, key_of(item.text)) for item in lines)
     warning = capture_warning(home, moment.agent, moment.given.session_id)
     behind = "\n".join(f"(Memory may be behind: {hint.text})" for hint in found.hints)
     parts = (found.text, recap, warning, behind)
@@ -187,11 +187,11 @@ def recalled_for(prompt: str, moment: Moment) -> Emission:
     instructions = cache(lambda: Instructions(instruction_files(cwd, moment.agent)))
 
     def is_known(text: str) -> bool:
-        return text in shown or f" {words_key(text)} " in asked or instructions().say(text)
+        return text in shown or f" {words_key(text)} " in asked or instructions().cover(text)
 
     def answer(
-        memory: "Memory | Scope", result: "RecallResult"
-    ) -> "tuple[RecallResult, list[Line]]":
+        memory: "Memory | ProjectScope", result: "RecallResult"
+    ) -> "tuple[RecallResult, list[PromptLine]]":
         news = [hit for hit in result.hits if not known or not _is_of(hit, known)]
         check = memory.checked
         lines = relevant_lines(news, result.words, is_known, goes_on=goes_on, check=check)
@@ -212,7 +212,7 @@ def recalled_for(prompt: str, moment: Moment) -> Emission:
     shown.add(line.key for line in lines)
     hint = "" if result.says_forgotten else hint_for(prompt, shown)
     text = "\n".join([*(line.text for line in lines), *([hint] if hint else [])])
-    items = (Emitted(line.uri, line.message, key_of(line.key)) for line in lines if line.uri)
+    items = (EmittedLine(line.uri, line.message, key_of(line.key)) for line in lines if line.uri)
     return Emission(text, tuple(items), "fits the prompt")
 
 
@@ -279,7 +279,7 @@ def _reminded(found: "list[Reminder]", shown: "_ShownAtAction") -> Emission:
     if not chosen:
         return NOTHING
     shown.add(each.text for each in chosen)
-    items = (Emitted(each.uri, each.message, key_of(each.text)) for each in chosen)
+    items = (EmittedLine(each.uri, each.message, key_of(each.text)) for each in chosen)
     text = "\n".join(each.line for each in chosen)
     reason = "forbids" if chosen[0].breaks else "is about"
     return Emission(text, tuple(items), f"{reason} what the tool call uses", bool(refused))
@@ -319,7 +319,7 @@ def after_tool(moment: Moment) -> Emission:
     if fix is None:
         return NOTHING
     shown.add([fix_name(name)])
-    item = Emitted(fix.uri, fix.message, key_of(fix_text(fix.command)))
+    item = EmittedLine(fix.uri, fix.message, key_of(fix_text(fix.command)))
     return Emission(fix.line, (item,), "failed the same way")
 
 
@@ -332,7 +332,7 @@ def for_subagent(moment: Moment) -> Emission:
 
     known = instruction_files(moment.given.cwd, moment.agent)
     found = moment.briefing(budget_tokens=_SUBAGENT, known=known, kinds=_BINDING)
-    items = (Emitted(item.uri, item.message, key_of(item.text)) for item in found.items)
+    items = (EmittedLine(item.uri, item.message, key_of(item.text)) for item in found.items)
     return Emission(found.text, tuple(items), "a subagent starts")
 
 

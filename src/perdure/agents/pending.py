@@ -43,7 +43,7 @@ from perdure.model.values import shortened, visible
 
 if TYPE_CHECKING:
     from perdure.app import Context
-    from perdure.engine.emissions import Emitted
+    from perdure.engine.emissions import EmittedLine
     from perdure.engine.importing.contract import Conversation, Finding, Item, Resumable
     from perdure.engine.importing.importers import Admission, Admitted, SessionImporter
     from perdure.engine.sessions import SessionEnd
@@ -296,7 +296,7 @@ def _count_used(context: "Context", waiting: Waiting, read: "Iterable[Conversati
     found = context.memory.shown(session=waiting.session_id)
     shown = [each for each in found if each.record.agent == waiting.agent and each.lines]
     messages = [message for item in read for message in item.messages]
-    used: set[Emitted] = set()
+    used: set[EmittedLine] = set()
     for message in messages if shown else ():
         if message["role"] != "assistant":
             continue

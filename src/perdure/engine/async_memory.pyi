@@ -26,8 +26,8 @@ from perdure.engine.erasing.receipts import Checked
 from perdure.engine.exporting import Exported
 from perdure.engine.importing.importing import Imported
 from perdure.engine.instructions import InstructionFile
-from perdure.engine.learn.remember import Cited, Remembered
-from perdure.engine.learn.review import Judged, Pending
+from perdure.engine.learn.remember import Citation, RememberResult
+from perdure.engine.learn.review import Judgement, ReviewItem
 from perdure.engine.lint import Linted
 from perdure.engine.memory import Memory, Searched
 from perdure.engine.namespaces import Deleted, TenantKind
@@ -35,13 +35,13 @@ from perdure.engine.past import When
 from perdure.engine.projects import ProjectInfo, Reassigned
 from perdure.engine.provenance import Provenance
 from perdure.engine.recall.result import RecallResult
-from perdure.engine.reminders import Enforced, Fix, Reminder
+from perdure.engine.reminders import Enforcement, Fix, Reminder
 from perdure.engine.repair import Repaired
 from perdure.engine.restore import Rewound, Unmerged
 from perdure.engine.session_commit import SessionCommit
 from perdure.engine.sessions import SessionEnd, SessionInfo
 from perdure.engine.shown_lines import ShownEmission
-from perdure.engine.tool_calls import Action
+from perdure.engine.tool_calls import ToolCall
 from perdure.engine.upkeep import Checkup, Counting, IndexProof, IndexStatus, StatusPart
 from perdure.engine.versions import Garbage, Proof, Restored, TextDiff, Verified
 from perdure.engine.watch import WatchReport
@@ -225,13 +225,13 @@ class AsyncMemory:
     @property
     def position(self) -> int: ...
     async def reminders(
-        self, action: Action, *, known: Container[str] = ()
+        self, action: ToolCall, *, known: Container[str] = ()
     ) -> tuple[Reminder, ...]: ...
     async def repeated(
-        self, occasion: Action | str, *, session: str = ""
+        self, occasion: ToolCall | str, *, session: str = ""
     ) -> tuple[BriefingItem, ...]: ...
     async def fix_for(self, command: str, output: str) -> Fix | None: ...
-    async def enforce(self, uri: str, *, text: str = "", enforced: bool = True) -> Enforced: ...
+    async def enforce(self, uri: str, *, text: str = "", enforced: bool = True) -> Enforcement: ...
     async def at(self, when: When) -> AsyncPastMemory: ...
     async def save(
         self,
@@ -278,19 +278,19 @@ class AsyncMemory:
         kind: str = "fact",
         project: str | None = None,
         replaces: Iterable[str] = (),
-        evidence: Iterable[Cited] = (),
+        evidence: Iterable[Citation] = (),
         said_by: str = "user",
         session_id: str = "",
-    ) -> Remembered: ...
+    ) -> RememberResult: ...
     async def propose(
         self, text: str, *, origins: Iterable[str], project: str | None = None
-    ) -> Pending: ...
-    async def candidates(self, *, limit: int = 20) -> tuple[Pending, ...]: ...
-    async def accept(self, candidate: str, *, text: str = "", kind: str = "") -> Remembered: ...
-    async def reject(self, candidate: str) -> Pending: ...
+    ) -> ReviewItem: ...
+    async def candidates(self, *, limit: int = 20) -> tuple[ReviewItem, ...]: ...
+    async def accept(self, candidate: str, *, text: str = "", kind: str = "") -> RememberResult: ...
+    async def reject(self, candidate: str) -> ReviewItem: ...
     async def judge_candidates(
         self, *, limit: int = 20, before: datetime | None = None, ended: Iterable[str] = ()
-    ) -> Judged: ...
+    ) -> Judgement: ...
     async def unmerge(self, uri: str, statement: str = "") -> Unmerged: ...
     async def settle(self) -> None: ...
     async def write(

@@ -33,7 +33,7 @@ from perdure.times import read_moment
 
 if TYPE_CHECKING:
     from perdure.engine.occasions import Occasion
-    from perdure.engine.tool_calls import Action
+    from perdure.engine.tool_calls import ToolCall
     from perdure.model.anchors import Checkout
 
 BUDGET = 294
@@ -126,7 +126,7 @@ _MOST_ENDS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class ProjectScope:
     """Whose memories are looked at: those of a project by its names, and of the person."""
 
     reader: NodeReader
@@ -174,7 +174,7 @@ class Scope:
         return verdicts_on(list(lines), self.checkout, self.reader, self.ctx, seconds)
 
     def repeated(
-        self, occasion: "Action | str", *, session: str = ""
+        self, occasion: "ToolCall | str", *, session: str = ""
     ) -> "tuple[BriefingItem, ...]":
         from perdure.engine.occasions import of_action, of_prompt  # noqa: PLC0415 - as above
 
@@ -183,7 +183,7 @@ class Scope:
 
 
 def brief(  # noqa: PLR0913 - for whom, and how much
-    scope: Scope,
+    scope: ProjectScope,
     *,
     known: str | Sequence[InstructionFile] = "",
     kinds: Collection[str] = (),
@@ -234,7 +234,7 @@ def brief(  # noqa: PLR0913 - for whom, and how much
     return replace(made, last=end.text, end=replace(end, text=shortened(end.text, LONGEST_END)))
 
 
-class Gathered(NamedTuple):
+class BriefingNotes(NamedTuple):
     """What is noted for a project, before canonical state confirms it."""
 
     found: "list[BriefingItem]"
@@ -252,24 +252,24 @@ class Gathered(NamedTuple):
 
 def gathered(
     hits: Iterable[SeedHit], names: Sequence[str], now: datetime, field: str = "sentences"
-) -> Gathered:
+) -> BriefingNotes:
     """Return what records note; of sessions, the sentences in one field of their payload."""
-    noted = Gathered([], [], [], {})
+    noted = BriefingNotes([], [], [], {})
     for hit in hits:
         is_general = bool(names) and not hit.payload.get(NOTED)
         message = hit.payload.get("message")
         if not isinstance(message, int):
-            noted.found.extend(_kept(hit, now, is_general=is_general))
+            noted.found.extend(_memory_items(hit, now, is_general=is_general))
             noted.former.extend(_former(hit, now))
             noted.hits[hit.uri, None] = hit
         elif not is_general:
-            noted.found.extend(_said(hit, message, now, field))
+            noted.found.extend(_session_items(hit, message, now, field))
             noted.ends.extend(_ended(hit, message))
             noted.hits[hit.uri, message] = hit
     return noted
 
 
-def learned(scope: Scope) -> Iterator[ContextNode]:
+def learned(scope: ProjectScope) -> Iterator[ContextNode]:
     names = tuple(scope.names)
     confirming = Confirming(scope.reader, scope.ctx, names)
     for hit in scope.index.noted(filters_for(scope.index, scope.ctx, names), _MOST_NAMED):
@@ -287,7 +287,7 @@ def filters_for(
     return {ACCOUNT: ctx.account_id, OWNER_SPACE: owners, **within}
 
 
-def _said(hit: SeedHit, message: int, now: datetime, field: str) -> Iterator[BriefingItem]:
+def _session_items(hit: SeedHit, message: int, now: datetime, field: str) -> Iterator[BriefingItem]:
     date = read_moment(hit.payload.get("date"))
     evidence = ((Uri.parse(hit.uri).session, message),)
     anchors, least = _anchors([hit.payload.get("origin")]), LEAST if field == "sentences" else 0.0
@@ -321,7 +321,7 @@ def _newest(item: BriefingItem) -> tuple[float, str, str, int]:
     return -item.date.timestamp() if item.date else 0.0, item.text, item.uri, item.message or 0
 
 
-def _kept(hit: SeedHit, now: datetime, *, is_general: bool) -> Iterator[BriefingItem]:
+def _memory_items(hit: SeedHit, now: datetime, *, is_general: bool) -> Iterator[BriefingItem]:
     """Yield what holds of a memory; of a general one, what is stated or about the person."""
     is_personal = hit.payload.get("category") in OF_THE_PERSON
     for row in _lines(hit):
@@ -412,7 +412,7 @@ def _words(text: str) -> frozenset[str]:
 # ---------------------------------------------------------------- what fits
 def _last(end: BriefingItem | None, instructions: Instructions, now: datetime) -> str:
     """Return the line on how the last session ended; empty if that is known."""
-    if end is None or end.date is None or instructions.say(end.text):
+    if end is None or end.date is None or instructions.cover(end.text):
         return ""
     asked = _presentable(shortened(end.text, LONGEST_END))
     return f"Last session {end.id} {_age(end.date, now)} ended at: {asked}\n"
@@ -445,7 +445,7 @@ def _fitting(
             not words
             or size + tokens_in(f"{title}{_line(item, now, str)}\n") > budget
             or any(_is_same(words, other, exact and item.message is None) for other, exact in seen)
-            or instructions.say(item.bare)
+            or instructions.cover(item.bare)
             or not holds(item.uri, item.message)
         ):
             continue
@@ -588,7 +588,7 @@ _REPEATED = frozenset({"rule", "rejected", "preference"})
 
 
 def repeated(
-    scope: Scope,
+    scope: ProjectScope,
     occasion: "Occasion",
     *,
     session: str = "",

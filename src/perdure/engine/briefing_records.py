@@ -20,7 +20,7 @@ from perdure.engine.learn.judge import is_fragment
 from perdure.engine.learn.prose import (
     LIKELY,
     LONGEST_OWN,
-    Candidate,
+    ScoredSentence,
     matched,
     scored,
     sentence_id,
@@ -154,7 +154,7 @@ def is_repeatable(text: str) -> bool:
     return not is_asked and bool(_BINDING & seen or condition_in(plain))
 
 
-def occasions_in(content: str, sentences: Sequence[Candidate]) -> list[JSON]:
+def occasions_in(content: str, sentences: Sequence[ScoredSentence]) -> list[JSON]:
     """Return the sentences of a message that are worth repeating, and procedures it dictates."""
     found: list[JSON] = [[text, "rule", 1.0] for text in procedures_in(content)]
     stated = (each for each in sentences if is_repeatable(each.sentence.plain))
@@ -385,7 +385,7 @@ _FORBIDS = 0.1
 """The least score of a sentence that forbids what it names; below it, most are pasted."""
 
 
-def directed_in(message: Sequence[Candidate]) -> list[JSON]:
+def directed_in(message: Sequence[ScoredSentence]) -> list[JSON]:
     """Return the sentences of a message that name what a tool call may use."""
     found: list[JSON] = []
     for each in message:
@@ -402,7 +402,7 @@ def _names_in(rows: JSON, names_of: Callable[[str], Iterable[str]]) -> set[str]:
     return {name for text in texts for name in names_of(text)}
 
 
-def best_of(message: Sequence[Candidate], texts: Sequence[str]) -> list[JSON]:
+def best_of(message: Sequence[ScoredSentence], texts: Sequence[str]) -> list[JSON]:
     ends = [*accumulate(len(text) + 1 for text in texts)]
     best = [0.0] * len(texts)
     for each in message:
@@ -411,7 +411,7 @@ def best_of(message: Sequence[Candidate], texts: Sequence[str]) -> list[JSON]:
     return list(best)
 
 
-def likely_in(message: Sequence[Candidate]) -> list[JSON]:
+def likely_in(message: Sequence[ScoredSentence]) -> list[JSON]:
     lasting: list[JSON] = []
     for each in message:
         score = each.score + (rule_for(each.sentence.plain) is not None)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from perdure.engine.instructions import InstructionLine, Instructions, is_limited
-from perdure.engine.learn.judge import Verdict, change_in, compare, outdates, plain_words
+from perdure.engine.learn.judge import Agreement, change_in, compare, outdates, plain_words
 from perdure.engine.learn.slugs import words_of
 from perdure.patterns import later
 
@@ -56,7 +56,7 @@ class Contradictions:
             changed, line = self._instructions.dated[at]
             if changed < date and contradicts(line.text, text):
                 is_taken_back = any(contradicts(text, each) for each in _alike(text, newer))
-                return None if is_taken_back or self._instructions.say(text) else line
+                return None if is_taken_back or self._instructions.cover(text) else line
         return None
 
     def _candidates(self, text: str) -> set[int]:
@@ -68,7 +68,7 @@ class Contradictions:
             if max(len(words - self._words[at]), len(self._words[at] - words)) <= _MOST_OTHER
         }
         change = change_in(text) if len(given) <= _LONGEST_CHANGE else None
-        return near.union(*(self._any.get(word, ()) for word in (change.gone if change else ())))
+        return near.union(*(self._any.get(word, ()) for word in (change.old if change else ())))
 
 
 def _alike(text: str, others: Sequence[str]) -> list[str]:
@@ -81,7 +81,7 @@ def contradicts(line: str, text: str) -> bool:
     """Whether a text that is newer says what can't hold together with a line."""
     old, new = _bare(line), _bare(text)
     variants = {old, _NAMED_VALUE.sub(r"\1 is ", old)}
-    if any(compare(each, new).verdict is Verdict.CONTRADICTS for each in variants):
+    if any(compare(each, new).agreement is Agreement.CONTRADICTS for each in variants):
         return True
     words = plain_words(old)
     if _has_other_number(words, plain_words(new)):

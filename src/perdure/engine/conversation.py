@@ -41,7 +41,7 @@ _PLACE = re.compile(r": line 1 column (\d+) \(char \d+\)$")
 """What Python says of the place in a line that is parsed alone."""
 
 
-class Fault(NamedTuple):
+class MessageFault(NamedTuple):
     where: str
     what: str
     """With its fix."""
@@ -53,16 +53,16 @@ class Fault(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class ConversationFile:
     """What a file says; with faults, it has holes."""
 
     messages: tuple[dict[str, object], ...]
-    faults: tuple[Fault, ...]
+    faults: tuple[MessageFault, ...]
     left_out: tuple[str, ...] = ()
     """The keys that no message has, and that were passed over."""
 
 
-def read_conversation(source: Path | BinaryIO, *, lenient: bool = False) -> Conversation:
+def read_conversation(source: Path | BinaryIO, *, lenient: bool = False) -> ConversationFile:
     """Read messages from a file or from stdin, and what is wrong with those that are none.
 
     Unknown keys, and what can't be kept of messages as SDKs have them, are faults, unless `lenient`
@@ -71,7 +71,7 @@ def read_conversation(source: Path | BinaryIO, *, lenient: bool = False) -> Conv
     name = ascii(str(source)) if isinstance(source, Path) else "what came on stdin"
     data = _bytes_of(source, name)
     messages: list[dict[str, object]] = []
-    faults: list[Fault] = []
+    faults: list[MessageFault] = []
     left_out: set[str] = set()
     for where, found in _items(data, name):
         if _is_sdks(found):
@@ -84,8 +84,8 @@ def read_conversation(source: Path | BinaryIO, *, lenient: bool = False) -> Conv
             messages.append(said)
             continue
         _refuse_foreign(found, name)
-        faults.append(Fault(where, what, is_passable))
-    return Conversation(tuple(messages), tuple(faults), tuple(sorted(left_out)))
+        faults.append(MessageFault(where, what, is_passable))
+    return ConversationFile(tuple(messages), tuple(faults), tuple(sorted(left_out)))
 
 
 def session_id_for(path: str) -> str:

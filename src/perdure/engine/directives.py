@@ -13,12 +13,12 @@ from perdure.dataclass import dataclass, replace
 from perdure.engine.tool_calls import (
     EXECUTED,
     PROGRAMS,
-    Action,
-    Command,
+    ShellCommand,
+    ToolCall,
     canonical,
     flags_in,
     is_path,
-    parts_of,
+    path_segments,
     word_set,
     words_in,
 )
@@ -290,26 +290,26 @@ _SHAPED = later(r"[a-z][A-Z]|\w[.:(_]\w?|\(\)|^@")
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class DirectiveMatch:
     name: str
     """What it names that is about to be used."""
     breaks: bool
     """Whether it says not to use that; else it is about it."""
 
 
-def matches(directive: Directive, action: Action) -> Match | None:
+def matches(directive: Directive, action: ToolCall) -> DirectiveMatch | None:
     """Return why a sentence is about a tool call; None if it is not, or the call follows it."""
     for name in directive.wrong:
         if _uses(name, action, directive.right):
-            return Match(_shown(name), breaks=True)
+            return DirectiveMatch(_shown(name), breaks=True)
     for name in directive.about:
         is_followed = name.kind == COMMAND and name.words[0] != "git"  # `make test` is as it says
         if not is_followed and _uses(name, action):
-            return Match(_shown(name), breaks=False)
+            return DirectiveMatch(_shown(name), breaks=False)
     return None
 
 
-def follows(directive: Directive, action: Action) -> bool:
+def follows(directive: Directive, action: ToolCall) -> bool:
     return any(_uses(name, action) for name in directive.right)
 
 
@@ -318,7 +318,7 @@ def _shown(name: Name) -> str:
 
 
 # ---------------------------------------------------------------- one name
-def _uses(name: Name, action: Action, right: tuple[Name, ...] = ()) -> bool:
+def _uses(name: Name, action: ToolCall, right: tuple[Name, ...] = ()) -> bool:
     if name.kind == PATH:
         return _changes(name, action)
     if name.kind == COMMAND:
@@ -329,7 +329,7 @@ def _uses(name: Name, action: Action, right: tuple[Name, ...] = ()) -> bool:
     return _has_word(name, action)
 
 
-def _is_covered(name: Name, command: Command, right: tuple[Name, ...]) -> bool:
+def _is_covered(name: Name, command: ShellCommand, right: tuple[Name, ...]) -> bool:
     """Whether what is run is what a sentence allows: `python3`, or `uv run pytest`."""
     return any(
         _runs(each, command, exactly=True) and each.flags <= command.flags
@@ -340,7 +340,7 @@ def _is_covered(name: Name, command: Command, right: tuple[Name, ...]) -> bool:
     )
 
 
-def _runs(name: Name, command: Command, *, exactly: bool = False) -> bool:
+def _runs(name: Name, command: ShellCommand, *, exactly: bool = False) -> bool:
     program, *subs = name.words
     if exactly or canonical(program) != program.casefold():  # who says npx does not mean npm
         is_same = program.casefold() == command.program.casefold()
@@ -352,13 +352,13 @@ def _runs(name: Name, command: Command, *, exactly: bool = False) -> bool:
     return all(any(word == sub for word in rest) for sub in subs)
 
 
-def _changes(name: Name, action: Action) -> bool:
+def _changes(name: Name, action: ToolCall) -> bool:
     if name.verb == "commit":
         git = [each for each in action.commands if each.program == "git" and not each.is_reading]
-        return any(_is_in(name, parts_of(path)) for each in git for path in each.words[1:])
+        return any(_is_in(name, path_segments(path)) for each in git for path in each.words[1:])
     if name.verb == "read":
         words = (word for each in action.commands for word in (each.path, *each.words))
-        return any(_is_in(name, parts) for word in words if (parts := parts_of(word)))
+        return any(_is_in(name, parts) for word in words if (parts := path_segments(word)))
     return any(_is_in(name, parts) for parts in action.written)
 
 
@@ -378,7 +378,7 @@ def _is_in(name: Name, parts: tuple[str, ...]) -> bool:
     ) and bool(size)
 
 
-def _has_word(name: Name, action: Action) -> bool:
+def _has_word(name: Name, action: ToolCall) -> bool:
     """Whether a package is installed or imported, a program run, or a word of code added."""
     word, package = name.words[0].casefold(), package_of(name)
     if name.words[0] == action.tool:

@@ -33,7 +33,7 @@ REASONS = frozenset(
 """Reasons that are logged whole; of any other only the first word, for the rest may quote."""
 
 
-class Emitted(NamedTuple):
+class EmittedLine(NamedTuple):
     """One line that was emitted: which memory it is of, never its words."""
 
     uri: str
@@ -52,7 +52,7 @@ class EmissionRecord(NamedTuple):
     tokens: int
     bytes: int
     """What the agent read of it, marks included."""
-    items: tuple[Emitted, ...] = ()
+    items: tuple[EmittedLine, ...] = ()
     account: str = ""
     user: str = ""
     project: str = ""
@@ -96,10 +96,10 @@ def read_emissions(home: Path) -> Iterator[EmissionRecord]:
             yield _checked(EmissionRecord(**fields, items=items))
 
 
-def _item(uri: object, message: object, key: object) -> Emitted:
+def _item(uri: object, message: object, key: object) -> EmittedLine:
     if not isinstance(message, int | None) or not isinstance(uri, str):
         raise TypeError
-    return Emitted(uri, message, str(key))
+    return EmittedLine(uri, message, str(key))
 
 
 def _checked(record: EmissionRecord) -> EmissionRecord:

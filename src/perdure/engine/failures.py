@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 
 from perdure.dataclass import dataclass
-from perdure.engine.tool_calls import Command, canonical, commands_in
+from perdure.engine.tool_calls import ShellCommand, canonical, commands_in
 from perdure.patterns import later
 
 MOST_OUTPUT = 100_000
@@ -204,7 +204,7 @@ def may_suggest(command: str) -> bool:
     return not any(map(_destroys, commands_in(command)))
 
 
-def _destroys(command: Command) -> bool:
+def _destroys(command: ShellCommand) -> bool:
     words, flags = command.words, command.flags
     if command.program in _DESTROYERS or _DESTROYING_WORDS.intersection(words[:4]):
         return True

@@ -55,7 +55,7 @@ Token = tuple[str, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ForgottenEntry:
     """One thing that was forgotten: a node with its statements, or a session."""
 
     of: str
@@ -66,7 +66,7 @@ class Entry:
     """For each statement that was erased, how many words it has, and one hash of them all."""
 
 
-class Masked(NamedTuple):
+class MaskedText(NamedTuple):
     text: str
     hidden: int
 
@@ -74,7 +74,7 @@ class Masked(NamedTuple):
 class ForgottenList:
     """Decides whether a sentence was forgotten, and hides it. It is never changed in place."""
 
-    def __init__(self, key: str, entries: Iterable[Entry] = ()) -> None:
+    def __init__(self, key: str, entries: Iterable[ForgottenEntry] = ()) -> None:
         self.key, self._secret = key, bytes.fromhex(key)
         self.entries = tuple(entries)
         self._names = {entry.of for entry in self.entries}
@@ -92,19 +92,19 @@ class ForgottenList:
     def __bool__(self) -> bool:
         return bool(self.entries)
 
-    def of(self, entries: Iterable[Entry]) -> "ForgottenList":
+    def of(self, entries: Iterable[ForgottenEntry]) -> "ForgottenList":
         return ForgottenList(self.key, entries)
 
     # ------------------------------------------------------------ hiding
-    def masked(self, text: str) -> Masked:
+    def masked(self, text: str) -> MaskedText:
         """Return a text with `HIDDEN` for each sentence that was forgotten. Twice is once."""
         if not self.entries:
-            return Masked(text, 0)
+            return MaskedText(text, 0)
         lines = [self._masked_line(line) for line in text.split("\n")]
         hidden = sum(count for _, count in lines)
-        return Masked("\n".join(line for line, _ in lines) if hidden else text, hidden)
+        return MaskedText("\n".join(line for line, _ in lines) if hidden else text, hidden)
 
-    def says(self, text: str) -> bool:
+    def matches(self, text: str) -> bool:
         return self.masked(text).hidden > 0
 
     def is_all(self, text: str) -> bool:
@@ -215,7 +215,9 @@ class ForgottenList:
         return blake2b(data, key=self._secret, digest_size=_DIGEST).hexdigest()
 
     # ------------------------------------------------------------ changing
-    def entry(self, uri: str, statements: Iterable[str], evidence: Iterable[str] = ()) -> Entry:
+    def entry(
+        self, uri: str, statements: Iterable[str], evidence: Iterable[str] = ()
+    ) -> ForgottenEntry:
         """Return what to remember of a node that is forgotten: its statements, and their proofs.
 
         What is known of it already is part of it.
@@ -224,7 +226,7 @@ class ForgottenList:
         sentences = dict.fromkeys(each for entry in before for each in entry.sentences)
         words = dict.fromkeys(each for entry in before for each in entry.words)
         for statement in statements:
-            parts = list(_parts(statement))
+            parts = list(_sentences(statement))
             for part in parts:
                 told = tuple(dict.fromkeys(word for word, _, _ in self._tokens(part)))
                 if len(parts) > 1 and len(told) <= _FEW:
@@ -232,17 +234,21 @@ class ForgottenList:
                 sentences[self._hash(_key(part))] = None
                 words |= {told: None} if told else {}
         for quote in evidence:
-            sentences |= dict.fromkeys(self._hash(_key(part)) for part in _parts(quote))
+            sentences |= dict.fromkeys(self._hash(_key(part)) for part in _sentences(quote))
         runs = (run for entry in before for run in entry.runs)
-        return Entry(self._hash(uri), tuple(sentences), tuple(words), tuple(dict.fromkeys(runs)))
+        return ForgottenEntry(
+            self._hash(uri), tuple(sentences), tuple(words), tuple(dict.fromkeys(runs))
+        )
 
-    def completed(self, entry: Entry, hidden: Iterable[str], *, erased: bool) -> Entry:
+    def completed(
+        self, entry: ForgottenEntry, hidden: Iterable[str], *, erased: bool
+    ) -> ForgottenEntry:
         """Return an entry that knows sentences, which are hidden now, again as a whole.
 
         Of what is erased, no word can be looked up in a dictionary.
         """
         mine = self.of([entry])
-        known = sorted(self._hash(_key(each)) for each in hidden if mine.says(each))
+        known = sorted(self._hash(_key(each)) for each in hidden if mine.matches(each))
         entry = replace(entry, sentences=tuple(dict.fromkeys((*entry.sentences, *known))))
         if not erased:
             return entry
@@ -250,7 +256,7 @@ class ForgottenList:
         found = (*entry.runs, *(run for run in runs if run[0] >= _LEAST_RUN))
         return replace(entry, words=(), runs=tuple(dict.fromkeys(found)))
 
-    def added(self, *entries: Entry) -> "ForgottenList":
+    def added(self, *entries: ForgottenEntry) -> "ForgottenList":
         names = {entry.of for entry in entries}
         return self.of((*(each for each in self.entries if each.of not in names), *entries))
 
@@ -261,10 +267,10 @@ class ForgottenList:
         """
         if other.key != self.key:
             raise ValueError("the lists have other keys")
-        found: dict[str, Entry] = {}
+        found: dict[str, ForgottenEntry] = {}
         for each in (*self.entries, *other.entries):
-            had = found.get(each.of, Entry(each.of))
-            found[each.of] = Entry(
+            had = found.get(each.of, ForgottenEntry(each.of))
+            found[each.of] = ForgottenEntry(
                 each.of,
                 tuple(sorted({*had.sentences, *each.sentences})),
                 tuple(sorted({*had.words, *each.words})),
@@ -282,7 +288,7 @@ class ForgottenList:
 
     def lifted(self, text: str) -> "ForgottenList":
         """Return the list without what a text says: the user says it again."""
-        return self.of(each for each in self.entries if not self.of([each]).says(text))
+        return self.of(each for each in self.entries if not self.of([each]).matches(text))
 
     def to_text(self) -> str:
         return json.dumps({"key": self.key, "entries": [*map(asdict, self.entries)]}, indent=0)
@@ -302,14 +308,14 @@ def _units(line: str, start: int) -> Iterator[tuple[int, int]]:
             yield found.span()
 
 
-def _parts(text: str) -> Iterator[str]:
+def _sentences(text: str) -> Iterator[str]:
     for line in text.split("\n"):
         yield from (line[start:end] for start, end in _units(line, 0) if _key(line[start:end]))
 
 
 def hidden_sentences(before: str, forgotten: ForgottenList) -> Iterator[str]:
-    for part in _parts(before):
-        if forgotten.says(part):
+    for part in _sentences(before):
+        if forgotten.matches(part):
             yield part
 
 
@@ -369,10 +375,10 @@ def of_caller(reader: NodeReader, ctx: RequestContext) -> ForgottenList:
     return load(reader, ctx.account_id, ctx.user_id)
 
 
-def _entry(told: Mapping[str, JSON]) -> Entry:
+def _entry(told: Mapping[str, JSON]) -> ForgottenEntry:
     runs = tuple((int(size), str(run)) for size, run in told["runs"])  # type: ignore[misc, union-attr, arg-type] # checked by what it raises
     words = tuple(tuple(map(str, each)) for each in told["words"])  # type: ignore[union-attr, arg-type] # as before
-    return Entry(str(told["of"]), tuple(map(str, told["sentences"])), words, runs)  # type: ignore[arg-type] # as before
+    return ForgottenEntry(str(told["of"]), tuple(map(str, told["sentences"])), words, runs)  # type: ignore[arg-type] # as before
 
 
 Change = Callable[[ForgottenList], ForgottenList]
@@ -395,7 +401,7 @@ def changed(
     return before, after
 
 
-def kept_back(result: RecallResult, forgotten: ForgottenList) -> RecallResult:
+def with_forgotten_hint(result: RecallResult, forgotten: ForgottenList) -> RecallResult:
     """Return an answer that says if something was kept back because the user forgot it."""
     if not forgotten:
         return result
@@ -404,12 +410,12 @@ def kept_back(result: RecallResult, forgotten: ForgottenList) -> RecallResult:
     what = "1 statement is" if count == 1 else f"{count} statements are"
     text = f"{what} kept back, because the user forgot {'it' if count == 1 else 'them'}"
     hints = (Hint(HintKind.FORGOTTEN, text),) if count else ()
-    says = forgotten.says(result.query)
+    says = forgotten.matches(result.query)
     more = (*result.hints, *hints)
     return replace(result, says_forgotten=says, kept_back=count, hints=more)
 
 
-def masked_past(result: RecallResult, forgotten: ForgottenList) -> RecallResult:
+def without_forgotten(result: RecallResult, forgotten: ForgottenList) -> RecallResult:
     """Return an answer as of the past without what was forgotten since."""
     if not forgotten:
         return result

@@ -27,7 +27,7 @@ from perdure.engine.building import (
     batched,
     with_folders,
 )
-from perdure.engine.summaries import Beginning, Firsts, Summaries
+from perdure.engine.summaries import FirstChildren, LargeFolders, Summaries
 from perdure.errors import (
     BrokenNodeError,
     ConcurrentModificationError,
@@ -92,9 +92,9 @@ class Indexer:
         self._memo = memo
         self._summaries = summaries or Summaries(reader)
 
-    def firsts(self, index: KeptIndex) -> Firsts:
+    def firsts(self, index: KeptIndex) -> LargeFolders:
         """Return who remembers how the folders begin that an index has records of."""
-        return Firsts(self._summaries, index)
+        return LargeFolders(self._summaries, index)
 
     @property
     def tells_folders(self) -> bool:
@@ -109,7 +109,7 @@ class Indexer:
     def make(
         self,
         places: Iterable[Uri],
-        beginning: Beginning | None = None,
+        beginning: FirstChildren | None = None,
         known: "KnownRecords | None" = None,
         told: "Told" = MappingProxyType({}),
     ) -> Made:
@@ -145,7 +145,7 @@ class Indexer:
     def _read(
         self,
         places: Iterable[Uri],
-        beginning: Beginning | None = None,
+        beginning: FirstChildren | None = None,
         known: "KnownRecords | None" = None,
     ) -> Made:
         made, every = Made(), list(places)
@@ -168,7 +168,7 @@ class Indexer:
         self,
         place: Uri,
         made: Made,
-        beginning: Beginning | None,
+        beginning: FirstChildren | None,
         known: "KnownRecords | None",
         files: "RealFiles | None" = None,
     ) -> list[IndexRecord]:

@@ -94,7 +94,7 @@ class Instructions:
                 self._with[word].add(len(self._sentences))
             self._sentences.append(sentence)
 
-    def say(self, text: str) -> bool:
+    def cover(self, text: str) -> bool:
         """Whether a sentence has most of the words of a text, and denies and covers as much."""
         words = _meaning(text)
         shared = Counter(at for word in words for at in self._with.get(word, ()))

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from perdure.context.draft import Draft
     from perdure.context.reading import NodeReader
     from perdure.engine.answering import Lag
-    from perdure.engine.briefing import Briefing, BriefingItem, Scope
+    from perdure.engine.briefing import Briefing, BriefingItem, ProjectScope
     from perdure.engine.browse import Browser, Edges, Entry
     from perdure.engine.conflicts import Conflict
     from perdure.engine.erasing.planning import Forgotten
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from perdure.engine.importing.importing import Imported
     from perdure.engine.index_upkeep import IndexUpkeep, OutboxUpkeep
     from perdure.engine.instructions import InstructionFile
-    from perdure.engine.learn.remember import Cited, NewStatement, Remembered
-    from perdure.engine.learn.review import Judged, Pending, Review, Shown
+    from perdure.engine.learn.remember import Citation, NewStatement, RememberResult
+    from perdure.engine.learn.review import CandidateContext, Judgement, Review, ReviewItem
     from perdure.engine.lint import Linted
     from perdure.engine.namespaces import Tenants
     from perdure.engine.parts import Parts
@@ -59,13 +59,13 @@ if TYPE_CHECKING:
     from perdure.engine.provenance import Provenance
     from perdure.engine.recall.recalling import Question
     from perdure.engine.recall.result import RecallResult
-    from perdure.engine.reminders import Enforced, Fix, Reminder
+    from perdure.engine.reminders import Enforcement, Fix, Reminder
     from perdure.engine.repair import Repaired
     from perdure.engine.restore import Restoring, Rewound, Unmerged
-    from perdure.engine.session_commit import SessionCommit, Wishes
+    from perdure.engine.session_commit import CommitOptions, SessionCommit
     from perdure.engine.sessions import SessionEnd, SessionInfo
     from perdure.engine.shown_lines import ShownEmission
-    from perdure.engine.tool_calls import Action
+    from perdure.engine.tool_calls import ToolCall
     from perdure.engine.upkeep import Checkup, StatusPart
     from perdure.engine.versions import Log
     from perdure.engine.watch import WatchReport
@@ -378,9 +378,9 @@ class Memory(Readable):
     def _kept_back(self, result: "RecallResult", *, is_past: bool = False) -> "RecallResult":
         if not self._forgot_something:
             return result
-        return (engine.forgotten.masked_past if is_past else engine.forgotten.kept_back)(
-            result, self._forgotten
-        )
+        return (
+            engine.forgotten.without_forgotten if is_past else engine.forgotten.with_forgotten_hint
+        )(result, self._forgotten)
 
     @property
     def _forgot_something(self) -> bool:
@@ -468,10 +468,12 @@ class Memory(Readable):
         return self._scope.checked(lines, seconds=seconds)
 
     @property
-    def _scope(self) -> "Scope":
+    def _scope(self) -> "ProjectScope":
         index = self._parts.present(self.caller.account_id).following.index
         names = self._names(self.project)
-        return engine.briefing.Scope(self._parts.reader, index, self.caller, names, self._checkout)
+        return engine.briefing.ProjectScope(
+            self._parts.reader, index, self.caller, names, self._checkout
+        )
 
     @property
     def _checkout(self) -> "Checkout | None":
@@ -518,7 +520,9 @@ class Memory(Readable):
         account = self.caller.account_id
         return self._parts.present(account).following.index.cursor(account)
 
-    def reminders(self, action: "Action", *, known: Container[str] = ()) -> "tuple[Reminder, ...]":
+    def reminders(
+        self, action: "ToolCall", *, known: Container[str] = ()
+    ) -> "tuple[Reminder, ...]":
         """Return the sentences of the project about what a tool call is about to use, best first.
 
         Those are rules, prohibitions, rejected approaches and known-good commands that name a
@@ -537,7 +541,7 @@ class Memory(Readable):
         )
 
     def repeated(
-        self, occasion: "Action | str", *, session: str = ""
+        self, occasion: "ToolCall | str", *, session: str = ""
     ) -> "tuple[BriefingItem, ...]":
         """Return the sentences of the project that a prompt or a tool call is an occasion for.
 
@@ -555,7 +559,7 @@ class Memory(Readable):
         """
         return engine.reminders.fix_for(self._scope, command, output)
 
-    def enforce(self, uri: str, *, text: str = "", enforced: bool = True) -> "Enforced":
+    def enforce(self, uri: str, *, text: str = "", enforced: bool = True) -> "Enforcement":
         """Let hooks refuse tool calls that break the statements of a memory; or no longer.
 
         With `text`, only that statement of it. A statement that names nothing that is not to be
@@ -634,7 +638,7 @@ class Memory(Readable):
 
     def _lift(self, text: str) -> int:
         """Take off the list of what was forgotten what the user says again; return how much."""
-        if not self._forgot_something or not self._forgotten.says(text):
+        if not self._forgot_something or not self._forgotten.matches(text):
             return 0
         count = 0
 
@@ -686,9 +690,9 @@ class Memory(Readable):
         nothing is learned from these.
         `origin` is where the session worked: what its statements name is looked up there.
         """
-        from perdure.engine.session_commit import LEAST_CONFIDENCE, Wishes
+        from perdure.engine.session_commit import LEAST_CONFIDENCE, CommitOptions
 
-        wishes = Wishes(
+        wishes = CommitOptions(
             LEAST_CONFIDENCE if min_confidence is None else min_confidence,
             extract=extract,
             dry_run=dry_run,
@@ -696,7 +700,7 @@ class Memory(Readable):
             addition=engine.sessions.Addition(title=title, project=self._of(project)),
             progress=progress or (lambda _done, _all: None),
             foreign=foreign or {},
-            anchored=self._anchored(origin),
+            anchors_for=self._anchored(origin),
         )
         return self._save_session(messages, session_id, wishes)
 
@@ -737,7 +741,7 @@ class Memory(Readable):
         the session; if it ends elsewhere: `VersionMismatchError`. `origin` is as for
         `commit_session`.
         """
-        from perdure.engine.session_commit import Wishes
+        from perdure.engine.session_commit import CommitOptions
 
         addition = engine.sessions.Addition(
             whole=False,
@@ -746,15 +750,17 @@ class Memory(Readable):
             project=self._of(project),
             after=after,
         )
-        wishes = Wishes(extract=extract, addition=addition, anchored=self._anchored(origin))
+        wishes = CommitOptions(
+            extract=extract, addition=addition, anchors_for=self._anchored(origin)
+        )
         return self._save_session(messages, session_id, wishes)
 
     def _save_session(
-        self, messages: Iterable[object], session_id: str, wishes: "Wishes"
+        self, messages: Iterable[object], session_id: str, wishes: "CommitOptions"
     ) -> "SessionCommit":
-        from perdure.engine.session_commit import saving_for
+        from perdure.engine.session_commit import committer_for
 
-        saving = saving_for(self._parts, wishes)
+        saving = committer_for(self._parts, wishes)
         return saving.commit(messages, session_id, self.caller, settle=self.settle)
 
     # ------------------------------------------------------------ statements
@@ -765,10 +771,10 @@ class Memory(Readable):
         kind: str = "fact",
         project: str | None = None,
         replaces: Iterable[str] = (),
-        evidence: "Iterable[Cited]" = (),
+        evidence: "Iterable[Citation]" = (),
         said_by: str = "user",
         session_id: str = "",
-    ) -> "Remembered":
+    ) -> "RememberResult":
         """Keep one statement, and return what it merged with or replaced.
 
         `kind` is rule, decision, rejected, preference, fact, command, task, or person for what is
@@ -801,16 +807,16 @@ class Memory(Readable):
 
     def _remember(
         self, statement: "NewStatement", session_id: str, *decided: str, by_user: bool = True
-    ) -> "Remembered":
+    ) -> "RememberResult":
         from perdure.engine.learn.remember import remember
-        from perdure.engine.session_commit import KnownNodes
+        from perdure.engine.session_commit import StoredMemory
 
         caller = replace(self.caller, session_id=session_id)
-        known = KnownNodes(self._parts.nodes, engine.answering.Answering(self._parts).match)
+        known = StoredMemory(self._parts.nodes, engine.answering.Answering(self._parts).match)
         quotes = (*(each.quote for each in statement.evidence), *decided)
         also = self._review.decide(*quotes) if quotes else lambda _draft: None
-        by_user = by_user and statement.said_by == "user"
-        if not by_user and any(map(self._forgotten.says, (statement.text, *decided))):
+        by_user = by_user and statement.speaker == "user"
+        if not by_user and any(map(self._forgotten.matches, (statement.text, *decided))):
             raise ForgottenError(
                 "the user forgot this, so only the user can say it again. Nothing was kept. "
                 "Fix: ask the user."
@@ -828,7 +834,7 @@ class Memory(Readable):
 
     def propose(
         self, text: str, *, origins: Iterable[str], project: str | None = None
-    ) -> "Pending":
+    ) -> "ReviewItem":
         """Leave a statement to the user's decision, because its words may stem from others.
 
         `origins` says from where: web, mcp, pasted. `candidates` lists it; nothing else finds it
@@ -840,7 +846,7 @@ class Memory(Readable):
         clean = safe(" ".join(text.split()), {}, SecretPolicy.REFUSE).content
         return self._review.propose(clean, self._of(project), tuple(origins))
 
-    def candidates(self, *, limit: int = 20) -> "tuple[Pending, ...]":
+    def candidates(self, *, limit: int = 20) -> "tuple[ReviewItem, ...]":
         """Return sentences that may be worth keeping and wait for a decision, the likeliest first.
 
         In a project, only those of its sessions; before them come statements with a `reason` to
@@ -849,7 +855,7 @@ class Memory(Readable):
         offered = self._abandoned()
         return (*offered[:limit], *self._review.pending(limit - len(offered[:limit]), self.project))
 
-    def _abandoned(self) -> "list[Pending]":
+    def _abandoned(self) -> "list[ReviewItem]":
         checkout = self._checkout
         if checkout is None or not self.project:
             return []
@@ -857,12 +863,12 @@ class Memory(Readable):
 
         return list(abandoned(checkout, engine.briefing.learned(self._scope)))
 
-    def accept(self, candidate: str, *, text: str = "", kind: str = "") -> "Remembered":
+    def accept(self, candidate: str, *, text: str = "", kind: str = "") -> "RememberResult":
         """Keep a candidate as a statement, by its id; `text` is another wording of it.
 
         A statement that was offered for removal holds here from now on.
         """
-        from perdure.engine.learn.remember import Cited, NewStatement
+        from perdure.engine.learn.remember import Citation, NewStatement
 
         found = self._review.find(candidate, self._abandoned())
         if found.reason:
@@ -873,7 +879,7 @@ class Memory(Readable):
                 replaces=replaced,
                 project=found.project,
             )
-        quote = Cited(found.session_id, found.message, found.text)
+        quote = Citation(found.session_id, found.message, found.text)
         project = self._of(found.project or None)
         words, kind = text or found.text, kind or found.kind
         anchors = self._anchors(words)
@@ -883,7 +889,7 @@ class Memory(Readable):
             self._review.withdraw(found.uri)
         return done
 
-    def reject(self, candidate: str) -> "Pending":
+    def reject(self, candidate: str) -> "ReviewItem":
         """Never propose a candidate again, nor another sentence with the same words.
 
         A statement that was offered for removal is forgotten.
@@ -902,7 +908,7 @@ class Memory(Readable):
 
     def judge_candidates(
         self, *, limit: int = 20, before: datetime | None = None, ended: Iterable[str] = ()
-    ) -> "Judged":
+    ) -> "Judgement":
         """Ask the configured language model which candidates to keep, in one request.
 
         What it keeps becomes statements that rest on the user's sentences. The rest stays in
@@ -910,7 +916,7 @@ class Memory(Readable):
         is older, or which are named in `ended`. One process of a home asks at a time: `LockTimeout`
         if another does. `OverBudgetError` if today's runs or tokens are used up.
         """
-        from perdure.engine.learn.review import Judged, judge
+        from perdure.engine.learn.review import Judgement, judge
 
         llm = self._parts.language_model
         if llm is None:
@@ -919,14 +925,14 @@ class Memory(Readable):
             if lease is None:
                 raise LockTimeout("another process asks a model about candidates. Fix: wait.")
             found = self._review.unjudged(self.project, before, frozenset(ended))
-            asked = [each for each in found if not self._forgotten.says(each.text)][:limit]
+            asked = [each for each in found if not self._forgotten.matches(each.text)][:limit]
             if not asked:
-                return Judged()
+                return Judgement()
             done = judge(llm, [self._shown(each) for each in asked], self._keep_judged)
             self._review.note_judged(*(each.text for each in done.refused))
         return replace(done, waiting=len(found) - len(asked))
 
-    def _keep_judged(self, statement: "NewStatement", found: "Pending") -> "Remembered":
+    def _keep_judged(self, statement: "NewStatement", found: "ReviewItem") -> "RememberResult":
         anchors = self._of_session(found.session_id, statement.text)
         project = self._of(found.project or None)
         named = replace(statement, project=project, anchors=anchors)
@@ -948,13 +954,13 @@ class Memory(Readable):
             self._anchored(origin)(text, datetime.fromtimestamp(0, UTC)) if origin.folder else None
         )
 
-    def _shown(self, found: "Pending") -> "Shown":
-        from perdure.engine.learn.review import NEAR, Shown
+    def _shown(self, found: "ReviewItem") -> "CandidateContext":
+        from perdure.engine.learn.review import NEAR, CandidateContext
 
         place = Uri(self.caller.account_id, ("sessions", found.session_id))
         messages = engine.sessions.Sessions(self._parts.nodes).messages(place, self.caller)
         result = self.recall(found.text, top_k=NEAR, project=found.project or None)
-        return Shown.of(found, messages, result.hits)
+        return CandidateContext.of(found, messages, result.hits)
 
     def unmerge(self, uri: str, statement: str = "") -> "Unmerged":
         """Undo the last merge of a node, or the last one of a statement of it.
@@ -1475,11 +1481,11 @@ class PastMemory(Readable):
         def ask(reader: "NodeReader", index: "KeptIndex", now: datetime) -> "Briefing":
             names, hidden = self._names(self.project), self._forgotten
             return engine.briefing.brief(
-                engine.briefing.Scope(reader, index, self.caller, names),
+                engine.briefing.ProjectScope(reader, index, self.caller, names),
                 known=known,
                 budget=budget_tokens,
                 now=now,
-                leaves_out=lambda item: hidden is not None and hidden.says(item.text),
+                leaves_out=lambda item: hidden is not None and hidden.matches(item.text),
             )
 
         return self._past.ask(self.caller.account_id, ask)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from perdure.patterns import later
 
 if TYPE_CHECKING:
-    from perdure.engine.tool_calls import Action
+    from perdure.engine.tool_calls import ToolCall
 
 _FEWEST_SHARED, _SHARE = 2, 0.66
 """Words that a clause of a prompt must have of a condition, and their share of the shorter."""
@@ -107,7 +107,7 @@ def _share(one: frozenset[str], other: frozenset[str]) -> float:
     return shared / min(len(one), len(other)) if shared >= _FEWEST_SHARED else 0.0
 
 
-def of_action(action: "Action") -> Occasion:
+def of_action(action: "ToolCall") -> Occasion:
     """Return what a call is an occasion for: its subcommands, the document that it changes."""
     found: set[str] = set()
     for each in action.commands:

@@ -9,7 +9,7 @@ from perdure.engine.briefing import (
     LEAST,
     STATED,
     BriefingItem,
-    Scope,
+    ProjectScope,
     filters_for,
     gathered,
     short_id,
@@ -20,7 +20,7 @@ from perdure.engine.learn.evidence import ENFORCED, enforced_in
 from perdure.engine.learn.statements import cid_of, statements
 from perdure.engine.recall.confirming import Confirming
 from perdure.engine.recall.packing import tokens_in
-from perdure.engine.tool_calls import Action, flags_in
+from perdure.engine.tool_calls import ToolCall, flags_in
 from perdure.errors import InvalidValueError
 from perdure.model import ContextNode, SeedHit
 from perdure.model.uri import KIND_TITLES, kind_of
@@ -89,7 +89,9 @@ def reminder_of(item: BriefingItem) -> Reminder:
     return Reminder(item.bare, item.kind, "the same words", *place, note=item.verdict.note)
 
 
-def reminders(scope: Scope, action: Action, *, known: Container[str] = ()) -> tuple[Reminder, ...]:
+def reminders(
+    scope: ProjectScope, action: ToolCall, *, known: Container[str] = ()
+) -> tuple[Reminder, ...]:
     """Return the sentences about what a tool call uses, as `Memory.reminders` describes it."""
     hits = scope.noted(_LOOKED_AT, action.keys)
     noted = gathered(hits, scope.names, datetime.now(UTC), "directed")
@@ -126,7 +128,7 @@ def _speaking(
             yield each
 
 
-def _reminder(item: BriefingItem, given: Directive, action: Action) -> Reminder | None:
+def _reminder(item: BriefingItem, given: Directive, action: ToolCall) -> Reminder | None:
     found = matches(given, action)
     if found is None or not _has_flags(item.bare, action):
         return None
@@ -142,7 +144,7 @@ _CONDITION = later(
 _TARGET = later(r"\b(?:to|on|onto|into|from)\s+(?:the\s+)?[`'\"]?([\w./-]*\w)", re.IGNORECASE)
 
 
-def _has_flags(text: str, action: Action) -> bool:
+def _has_flags(text: str, action: ToolCall) -> bool:
     """Whether a command has the flags that a sentence names, and none that it asks for."""
     if not action.commands:
         return True
@@ -152,7 +154,7 @@ def _has_flags(text: str, action: Action) -> bool:
     return flags_in(_FLAG.findall(named)) <= used and not (demanded and demanded <= used)
 
 
-def is_unconditional(text: str, action: Action) -> bool:
+def is_unconditional(text: str, action: ToolCall) -> bool:
     """Whether a sentence forbids a call whatever else holds, as far as its words can tell.
 
     "Never push to main" holds for a call that names `main`; what depends on more is not refused.
@@ -176,7 +178,7 @@ def _is_enforced(item: BriefingItem, node: ContextNode) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Enforced:
+class Enforcement:
     uri: str
     statements: tuple[str, ...]
     can_block: bool
@@ -189,7 +191,7 @@ def _kind_of(node: ContextNode) -> str:
     return kind if isinstance(kind, str) and kind in KIND_TITLES else kind_of(node.category)
 
 
-def enforce(node: ContextNode, text: str, *, enforced: bool) -> Enforced:
+def enforce(node: ContextNode, text: str, *, enforced: bool) -> Enforcement:
     """Return what is enforced of a node after its statements, or one of them, are, or are not."""
     stated = [each.text for each in statements(node.content)]
     meant = [each for each in stated if not text or cid_of(each) == cid_of(text)]
@@ -203,7 +205,7 @@ def enforce(node: ContextNode, text: str, *, enforced: bool) -> Enforced:
     kept = tuple(each for each in stated if cid_of(each) in after)
     can_block = any(directive_in(each, _kind_of(node)).wrong for each in kept)
     cids: list[JSON] = [cid_of(each) for each in kept]
-    return Enforced(node.uri, kept, can_block, {ENFORCED: cids or None})
+    return Enforcement(node.uri, kept, can_block, {ENFORCED: cids or None})
 
 
 def _order(each: Reminder) -> tuple[bool, bool, bool, float, str]:
@@ -231,7 +233,7 @@ class Fix:
         return f"Seen before{when}: {fix_text(self.command)} {self.id}"
 
 
-def fix_for(scope: Scope, command: str, output: str) -> Fix | None:
+def fix_for(scope: ProjectScope, command: str, output: str) -> Fix | None:
     """Return what worked after the same failure, as `Memory.fix_for` describes; or None."""
     name = signature(output)
     if not name:

@@ -21,7 +21,7 @@ from perdure.engine.learn.evidence import (
     merges_of,
     support_of,
 )
-from perdure.engine.learn.merging import APART, described, kept_apart
+from perdure.engine.learn.merging import SEPARATED, described, separated_cids
 from perdure.engine.learn.slugs import apart_place
 from perdure.engine.past import When
 from perdure.errors import (
@@ -387,7 +387,7 @@ def _apart(page: ContextNode, parent: _Parent) -> ContextNode:
     metadata: dict[str, JSON] = {
         **as_metadata({cid: parent.support}),
         "date": parent.support.when.isoformat() if parent.support.when else None,
-        APART: others or None,
+        SEPARATED: others or None,
     }
     kept = {name: value for name, value in metadata.items() if value is not None}
     place = apart_place(page.place, parent.text)
@@ -398,8 +398,8 @@ def _marked(before: ContextNode, parent: _Parent, page: ContextNode) -> ContextN
     cid = statements.cid_of(parent.text)
     if _says(before, cid):
         return before
-    apart = tuple(sorted({*kept_apart(page), cid}))
-    return replace(before, metadata={**before.metadata, APART: apart})
+    apart = tuple(sorted({*separated_cids(page), cid}))
+    return replace(before, metadata={**before.metadata, SEPARATED: apart})
 
 
 def _item(former: ContextNode) -> str:

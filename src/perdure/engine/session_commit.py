@@ -35,11 +35,11 @@ from perdure.engine.recall.planning import content_words
 from perdure.engine.sessions import (
     WHOLE,
     Addition,
-    Archived,
-    Beginnings,
-    Learned,
+    LearnedMarks,
+    LearnedNodes,
+    SessionArchive,
     Sessions,
-    learned_from,
+    learned_count,
 )
 from perdure.errors import (
     AccessDeniedError,
@@ -73,7 +73,7 @@ from perdure.safety.secrets import SecretPolicy
 from perdure.safety.texts import Masked, validated
 
 if TYPE_CHECKING:
-    from perdure.engine.learn.merging import Known
+    from perdure.engine.learn.merging import KnownMemory
 
 
 class Outcome(Enum):
@@ -102,14 +102,14 @@ _OF_ACTION = {
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class CandidateResult:
     candidate: CandidateMemory
     outcome: Outcome
     reason: str
     plan: WritePlan | None = None
 
     @classmethod
-    def by(cls, candidate: CandidateMemory, plan: WritePlan) -> "Planned":
+    def by(cls, candidate: CandidateMemory, plan: WritePlan) -> "CandidateResult":
         return cls(candidate, _OF_ACTION[plan.action], plan.reason, plan)
 
     @property
@@ -122,7 +122,7 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class NodeChange:
     """A node as it was and as it is to be; what was not there is empty."""
 
     uri: str
@@ -142,9 +142,9 @@ class SessionCommit:
     uris: tuple[str, ...]
     messages: int
     added: int
-    plans: tuple[Planned, ...] = ()
+    plans: tuple[CandidateResult, ...] = ()
     """What became of each candidate, in the order in which they were said."""
-    changes: tuple[Change, ...] = ()
+    changes: tuple[NodeChange, ...] = ()
     """The nodes that changed, or would."""
     masked_messages: tuple[Masked, ...] = ()
     """Those of the new messages that held secrets, which are masked."""
@@ -212,7 +212,7 @@ Match = Callable[[Sequence[str], Filters, int], dict[str, float]]
 """Returns the URIs of what has one of some words, best first."""
 
 
-class KnownNodes:
+class StoredMemory:
     """What is in canonical state. Who speaks of the same is found by the index, and then read."""
 
     def __init__(self, nodes: Nodes, match: Match) -> None:
@@ -260,10 +260,10 @@ class KnownNodes:
             return None
 
 
-class Ahead:
+class PlannedMemory:
     """What will be known once some plans are carried out, all of them at once."""
 
-    def __init__(self, known: "Known") -> None:
+    def __init__(self, known: "KnownMemory") -> None:
         self._known = known
         self._base: dict[str, ContextNode | None] = {}
         self._planned: dict[str, ContextNode] = {}
@@ -309,10 +309,10 @@ class Ahead:
     def nodes(self) -> list[ContextNode]:
         return [self._next(node) for node in self._planned.values() if self._is_change(node)]
 
-    def changes(self) -> Iterator[Change]:
+    def changes(self) -> Iterator[NodeChange]:
         for node in self.nodes():
             base = self._base.get(node.uri)
-            yield Change(node.uri, base.content if base else "", node.content)
+            yield NodeChange(node.uri, base.content if base else "", node.content)
 
     def _next(self, node: ContextNode) -> ContextNode:
         base = self._base.get(node.uri)
@@ -341,23 +341,23 @@ def _leads(node: ContextNode, page: ContextNode) -> bool:
     )
 
 
-AT_ONCE = 200
+WINDOW_MESSAGES = 200
 """So many new messages are learned from at a time; what was learned then is kept at once."""
 _BEFORE = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class MessageWindow:
     """Some messages of a session, by their indexes; those from `start` on are new."""
 
-    said: Sequence[Message]
+    session: Sequence[Message]
     start: int
     end: int
 
     @property
     def indexes(self) -> list[int]:
         first: dict[tuple[str, str], int] = {}
-        before = self.said[: self.start] if isinstance(self.said, list) else ()
+        before = self.session[: self.start] if isinstance(self.session, list) else ()
         for index, message in enumerate(before):  # of a long session, only the end is at hand
             first.setdefault((message.role, message.name), index)
         recent = range(max(0, self.start - _BEFORE), self.end)
@@ -365,7 +365,7 @@ class Window:
 
     @property
     def messages(self) -> list[Mapping[str, object]]:
-        return [_as_mapping(self.said[index]) for index in self.indexes]
+        return [_as_mapping(self.session[index]) for index in self.indexes]
 
     def placed(self, candidates: Sequence[CandidateMemory]) -> list[CandidateMemory]:
         """Return what rests on something new, with its evidence counted as the session counts."""
@@ -399,7 +399,7 @@ LEAST_CONFIDENCE = 0.6
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class CommitOptions:
     least_confidence: float = LEAST_CONFIDENCE
     extract: bool = True
     """Learn from the messages; else only keep them."""
@@ -408,7 +408,7 @@ class Wishes:
     """Learn from all messages, those too that were learned from before."""
     project: str = ""
     """The project that its statements belong to, but for those about the person."""
-    anchored: Callable[[str, datetime | None], Anchors | None] = lambda _text, _when: None
+    anchors_for: Callable[[str, datetime | None], Anchors | None] = lambda _text, _when: None
     """Returns what a statement of a time names of the checkout that the session worked in."""
     addition: Addition = WHOLE
     progress: Callable[[int, int], None] = lambda _done, _all: None
@@ -417,16 +417,16 @@ class Wishes:
     """Sentences of users that are not their own, by id, and where their words stem from."""
 
 
-class Saving:
+class SessionCommitter:
     """Saves sessions. The same twice, or again after a crash, changes nothing."""
 
     def __init__(
         self,
         nodes: Nodes,
-        known: "Known",
+        known: "KnownMemory",
         *,
         extractors: Sequence[CandidateExtractor] = EXTRACTORS,
-        wishes: Wishes | None = None,
+        options: CommitOptions | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._nodes = nodes
@@ -436,7 +436,7 @@ class Saving:
         self._known = known
         self._extractors = extractors
         self._clock = clock
-        self._wishes = wishes or Wishes()
+        self._options = options or CommitOptions()
 
     def commit(
         self,
@@ -447,18 +447,20 @@ class Saving:
         settle: Callable[[], None] = lambda: None,
     ) -> SessionCommit:
         """Keep the messages and learn from them; `settle` is called when something is kept."""
-        wishes, self._learned = self._wishes, []
+        wishes, self._learned = self._options, []
         archived = self._sessions.archive(
             messages, session_id, ctx, addition=wishes.addition, dry_run=wishes.dry_run
         )
-        self._wishes = replace(wishes, project=archived.project)
+        self._options = replace(wishes, project=archived.project)
         if not wishes.dry_run:
             settle()
-        plans: list[Planned] = []
-        changes: dict[str, Change] = {}
-        count = len(archived.said)
+        plans: list[CandidateResult] = []
+        changes: dict[str, NodeChange] = {}
+        count = len(archived.messages)
         at_once = self._learned if archived.learned == count else []
-        for found, changed in at_once or self._parts(archived, replace(ctx, session_id=session_id)):
+        for found, changed in at_once or self._windows_learned(
+            archived, replace(ctx, session_id=session_id)
+        ):
             plans += found
             for each in changed:
                 before = changes.get(each.uri, each).before
@@ -480,45 +482,53 @@ class Saving:
             archived.hidden,
         )
 
-    def _at_once(self, archived: Archived, ctx: RequestContext) -> Learned:
+    def _at_once(self, archived: SessionArchive, ctx: RequestContext) -> LearnedNodes:
         """Learn from what is about to be written, unless it is much; what fails is tried after."""
         self._learned = []
-        self._wishes = replace(self._wishes, project=archived.project)
-        windows, fresh = list(self._windows(archived)), Ahead(self._known)
-        if len(windows) != 1 or self._wishes.again:
-            return Learned()
+        self._options = replace(self._options, project=archived.project)
+        windows, fresh = list(self._windows(archived)), PlannedMemory(self._known)
+        if len(windows) != 1 or self._options.again:
+            return LearnedNodes()
         with suppress(PerdureError):
             plans = self._planned(windows[0], fresh, ctx)
             self._learned = [(plans, list(fresh.changes()))]
-            return Learned(fresh.nodes(), Beginnings(archived.said).mark(len(archived.said)))
-        return Learned()
+            return LearnedNodes(
+                fresh.nodes(), LearnedMarks(archived.messages).mark(len(archived.messages))
+            )
+        return LearnedNodes()
 
-    def _parts(self, archived: Archived, ctx: RequestContext) -> Iterator["_Learned"]:
-        ahead, beginnings = Ahead(self._known), Beginnings(archived.said)
+    def _windows_learned(
+        self, archived: SessionArchive, ctx: RequestContext
+    ) -> Iterator["_Learned"]:
+        ahead, beginnings = PlannedMemory(self._known), LearnedMarks(archived.messages)
         for window in self._windows(archived):
-            if self._wishes.dry_run:
+            if self._options.dry_run:
                 yield self._planned(window, ahead, ctx), list(ahead.changes())
             else:
                 yield self._learn(window, archived, beginnings, ctx)
-            self._wishes.progress(window.end, len(archived.said))
+            self._options.progress(window.end, len(archived.messages))
 
-    def _windows(self, archived: Archived) -> Iterator[Window]:
+    def _windows(self, archived: SessionArchive) -> Iterator[MessageWindow]:
         """Yield what nobody has learned from yet, or everything if that is to be done again."""
-        said, first = archived.said, 0 if self._wishes.again else archived.learned
-        for start in range(first, len(said) if self._wishes.extract else 0, AT_ONCE):
-            yield Window(said, start, min(start + AT_ONCE, len(said)))
+        said, first = archived.messages, 0 if self._options.again else archived.learned
+        for start in range(first, len(said) if self._options.extract else 0, WINDOW_MESSAGES):
+            yield MessageWindow(said, start, min(start + WINDOW_MESSAGES, len(said)))
 
     # ------------------------------------------------------------ one part
     def _learn(
-        self, window: Window, archived: Archived, beginnings: Beginnings, ctx: RequestContext
+        self,
+        window: MessageWindow,
+        archived: SessionArchive,
+        beginnings: LearnedMarks,
+        ctx: RequestContext,
     ) -> "_Learned":
         before, after = beginnings.mark(window.start), beginnings.mark(window.end)
         for _ in range(_ATTEMPTS):
             mark = self._marks.read(archived.place, ctx)
-            is_learned = mark != before and learned_from(mark, archived.said) >= window.end
-            if is_learned and not self._wishes.again:
+            is_learned = mark != before and learned_count(mark, archived.messages) >= window.end
+            if is_learned and not self._options.again:
                 return [], []
-            fresh = Ahead(self._known)
+            fresh = PlannedMemory(self._known)
             moved = self._marks.moved(archived.place, mark, mark if is_learned else after)
             try:
                 plans = self._planned(window, fresh, ctx)
@@ -532,45 +542,45 @@ class Saving:
         )
 
     def _candidates(
-        self, window: Window, ctx: RequestContext
-    ) -> tuple[list[CandidateMemory], list[Planned]]:
+        self, window: MessageWindow, ctx: RequestContext
+    ) -> tuple[list[CandidateMemory], list[CandidateResult]]:
         """Return what may be remembered, as it was said; and what may not, with the reason."""
         messages = window.messages
         fit: list[CandidateMemory] = []
-        unfit: list[Planned] = []
+        unfit: list[CandidateResult] = []
         for extractor in self._extractors:
             kept, refused = verified(extractor.extract(messages, ctx), messages)
-            unfit += (Planned(each, Outcome.FAILED, reason) for each, reason in refused)
+            unfit += (CandidateResult(each, Outcome.FAILED, reason) for each, reason in refused)
             fit += window.placed(kept)
         sure: list[CandidateMemory] = []
         for candidate in sorted(fit, key=lambda each: evidence_of(each)[0].message):
             if origin := self._origin(candidate, window):
                 reason = f"Its words are not the user's own: {ORIGINS[origin]}."
-                unfit.append(Planned(candidate, Outcome.FILTERED, reason))
+                unfit.append(CandidateResult(candidate, Outcome.FILTERED, reason))
                 continue
-            if candidate.confidence < self._wishes.least_confidence:
+            if candidate.confidence < self._options.least_confidence:
                 reason = f"Its confidence is {candidate.confidence:g}."
-                unfit.append(Planned(candidate, Outcome.FILTERED, reason))
+                unfit.append(CandidateResult(candidate, Outcome.FILTERED, reason))
                 continue
             try:
                 fit_one = self._timed(validated(candidate, SecretPolicy.MASK).candidate)
-                anchors = self._wishes.anchored(fit_one.content, fit_one.when)
+                anchors = self._options.anchors_for(fit_one.content, fit_one.when)
                 sure.append(with_anchors(self._of_project(fit_one), anchors))
             except ContextError as error:
-                unfit.append(Planned(candidate, Outcome.FAILED, str(error)))
+                unfit.append(CandidateResult(candidate, Outcome.FAILED, str(error)))
         return sure, unfit
 
-    def _origin(self, candidate: CandidateMemory, window: Window) -> str:
+    def _origin(self, candidate: CandidateMemory, window: MessageWindow) -> str:
         """Return where the words stem from that a candidate rests on; empty if the user's own."""
-        if not self._wishes.foreign:
+        if not self._options.foreign:
             return ""
         stated = (
             sentence.text
             for each in evidence_of(candidate)
-            for sentence in sentences(window.said[each.message].content)
+            for sentence in sentences(window.session[each.message].content)
             if each.quote in sentence.text or sentence.text in each.quote
         )
-        found = (self._wishes.foreign.get(sentence_id(text), "") for text in stated)
+        found = (self._options.foreign.get(sentence_id(text), "") for text in stated)
         return next(filter(None, found), "")
 
     def _timed(self, candidate: CandidateMemory) -> CandidateMemory:
@@ -584,30 +594,34 @@ class Saving:
         return candidate
 
     def _of_project(self, candidate: CandidateMemory) -> CandidateMemory:
-        project = self._wishes.project
+        project = self._options.project
         if not project or candidate.category in OF_THE_PERSON:
             return candidate
         return replace(candidate, metadata={**candidate.metadata, "project": project})
 
-    def _planned(self, window: Window, ahead: Ahead, ctx: RequestContext) -> list[Planned]:
+    def _planned(
+        self, window: MessageWindow, ahead: PlannedMemory, ctx: RequestContext
+    ) -> list[CandidateResult]:
         candidates, unfit = self._candidates(window, ctx)
         return [*unfit, *(self._plan(candidate, ahead, ctx) for candidate in candidates)]
 
-    def _plan(self, candidate: CandidateMemory, ahead: Ahead, ctx: RequestContext) -> Planned:
+    def _plan(
+        self, candidate: CandidateMemory, ahead: PlannedMemory, ctx: RequestContext
+    ) -> CandidateResult:
         from perdure.engine.learn.merging import policy_for  # noqa: PLC0415 - 16 ms if none is
 
-        if of_caller(self._nodes, ctx).says(candidate.content):
-            return Planned(candidate, Outcome.FILTERED, "The user forgot it.")
+        if of_caller(self._nodes, ctx).matches(candidate.content):
+            return CandidateResult(candidate, Outcome.FILTERED, "The user forgot it.")
         policy = policy_for(candidate.category, ahead, self._clock)
         try:
             plan = policy.plan(candidate, ctx)
             self._refuse_put_away(plan, ahead, ctx)
         except ContextError as error:
-            return Planned(candidate, Outcome.FAILED, str(error))
+            return CandidateResult(candidate, Outcome.FAILED, str(error))
         ahead.take(plan, ctx)
-        return Planned.by(candidate, plan)
+        return CandidateResult.by(candidate, plan)
 
-    def _refuse_put_away(self, plan: WritePlan, ahead: Ahead, ctx: RequestContext) -> None:
+    def _refuse_put_away(self, plan: WritePlan, ahead: PlannedMemory, ctx: RequestContext) -> None:
         for node in plan.former:
             if ahead.taken(node.place, ctx):
                 raise NodeExistsError(
@@ -615,9 +629,9 @@ class Saving:
                 )
 
 
-_Learned = tuple[list[Planned], list[Change]]
+_Learned = tuple[list[CandidateResult], list[NodeChange]]
 
 
-def saving_for(parts: Parts, wishes: Wishes) -> Saving:
-    known = KnownNodes(parts.nodes, Answering(parts).match)
-    return Saving(parts.nodes, known, wishes=wishes)
+def committer_for(parts: Parts, wishes: CommitOptions) -> SessionCommitter:
+    known = StoredMemory(parts.nodes, Answering(parts).match)
+    return SessionCommitter(parts.nodes, known, options=wishes)

@@ -26,7 +26,7 @@ _MOST_BYTES = 1 << 20
 
 
 @dataclass(slots=True)
-class Note:
+class SessionNote:
     place: str = ""
     switches: list[Switch] = field(default_factory=list)
     origins: dict[str, float] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class SessionNotes:
     def __init__(self, home: Path) -> None:
         self._folder = home / "hooks" / "sessions"
 
-    def get(self, session_id: str) -> Note:
+    def get(self, session_id: str) -> SessionNote:
         return _read(self._path(session_id))
 
     def switches(self, *session_ids: str) -> tuple[Switch, ...]:
@@ -62,7 +62,7 @@ class SessionNotes:
             self._add(path, {"private": is_on}, durable=True)
         return path is not None
 
-    def newest(self, folder: str) -> Note | None:
+    def newest(self, folder: str) -> SessionNote | None:
         """Return the note of the newest session of a folder; None if there is none."""
         path = self._newest(place_of(folder))
         return None if path is None else _read(path)
@@ -94,7 +94,7 @@ class SessionNotes:
         if line:
             self._add(path, line)
 
-    def recent(self, folder: str) -> list[Note]:
+    def recent(self, folder: str) -> list[SessionNote]:
         """Return the notes of a folder's sessions of the last hours, the newest last."""
         place, since = place_of(folder), time.time() - _RECENT_SECONDS
         files = sorted((when, path) for path, when in self._files() if when >= since)
@@ -144,8 +144,8 @@ def place_of(folder: str) -> str:
     return sha256(bytes(next(tops, path))).hexdigest()[:16]
 
 
-def _read(path: Path) -> Note:
-    note = Note()
+def _read(path: Path) -> SessionNote:
+    note = SessionNote()
     with suppress(OSError):
         for line in path.read_bytes().splitlines():
             with suppress(ValueError, TypeError, KeyError, OverflowError):
@@ -153,7 +153,7 @@ def _read(path: Path) -> Note:
     return note
 
 
-def _take(note: Note, line: Mapping[str, object]) -> None:
+def _take(note: SessionNote, line: Mapping[str, object]) -> None:
     when = float(str(line["time"]))
     if isinstance(line.get("place"), str):
         note.place = str(line["place"])

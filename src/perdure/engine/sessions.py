@@ -89,9 +89,9 @@ WHOLE = Addition()
 
 
 @dataclass(frozen=True, slots=True)
-class Archived:
+class SessionArchive:
     place: Uri
-    said: Sequence[Message]
+    messages: Sequence[Message]
     added: int
     uris: tuple[str, ...]
     learned: int
@@ -117,7 +117,7 @@ class SessionInfo:
     project: str = ""
 
 
-class Learned(NamedTuple):
+class LearnedNodes(NamedTuple):
     """What is written with the messages of a session, because it was learned from them."""
 
     nodes: Sequence[ContextNode] = ()
@@ -125,11 +125,11 @@ class Learned(NamedTuple):
     """The mark that all of them were learned from; without one, that is left for later."""
 
 
-Learn = Callable[[Archived, RequestContext], Learned]
+Learn = Callable[[SessionArchive, RequestContext], LearnedNodes]
 """Learns from a session as it will be, before it is written."""
 
 
-class _TakenError(NodeExistsError):
+class _ConflictError(NodeExistsError):
     """Somebody wrote a node of the session since it was looked at, or put one away."""
 
 
@@ -139,7 +139,7 @@ class Sessions:
     What `learn` returns for messages that are added is written with them, in one commit.
     """
 
-    def __init__(self, nodes: Nodes, learn: Learn = lambda *_: Learned()) -> None:
+    def __init__(self, nodes: Nodes, learn: Learn = lambda *_: LearnedNodes()) -> None:
         self._nodes = nodes
         self._learn = learn
         self._marks = Marks(nodes)
@@ -152,7 +152,7 @@ class Sessions:
         *,
         addition: Addition = WHOLE,
         dry_run: bool = False,
-    ) -> Archived:
+    ) -> SessionArchive:
         """Keep the messages of a session, as `Memory.commit_session` and `append` describe it."""
         refuse_secrets(session_id, "id of the session", "choose another name.")
         given = public(read_messages(messages))
@@ -181,8 +181,8 @@ class Sessions:
             hidden = self._attempted(
                 place, partial(_hidden_in, now), ("", ""), inside, dry_run=False
             )
-            done = replace(done, said=hidden.said, learned=hidden.learned)
-        first, offset = len(done.said) - done.added, len(done.said) - len(given.messages)
+            done = replace(done, messages=hidden.messages, learned=hidden.learned)
+        first, offset = len(done.messages) - done.added, len(done.messages) - len(given.messages)
         masked = tuple(
             Masked(at + offset, kinds)
             for at, kinds in sorted(clean.kinds.items())
@@ -193,7 +193,7 @@ class Sessions:
     # ------------------------------------------------------------ more messages at the end
     def _extended(
         self, place: Uri, new: Sequence[Message], end: SessionEnd, ctx: RequestContext
-    ) -> Archived:
+    ) -> SessionArchive:
         """Add messages behind an end. Only the last node of the session is read and written."""
         try:
             last = self._nodes.read_node(str(_part(place, end.part)), ctx)
@@ -206,13 +206,13 @@ class Sessions:
         nodes = list(_written(place, parts, [last], last.project, end.part))
         self._write(nodes, (), ctx, lambda _draft: None)
         known = _joined(dropwhile(lambda each: each.piece, parse(last.content)))
-        said = Later(
+        said = LazyMessages(
             lambda: self.messages(place, ctx), end, [*known, *new], end.messages + len(new)
         )
         mark = self._marks.read(place, ctx)
         learned = min(_marked(mark)[0], end.messages)  # nothing before the end was changed since
         count = end.part + max(len(nodes), 1)
-        return Archived(
+        return SessionArchive(
             place,
             said,
             len(new),
@@ -228,45 +228,45 @@ class Sessions:
         found = (each for node in nodes for each in parse(node.content))
         new = _joined(each for each in found if each.index >= known.messages)
         count = known.messages + len(new)
-        said = Later(lambda: self.messages(place, ctx), known, new, count)
+        said = LazyMessages(lambda: self.messages(place, ctx), known, new, count)
         content = nodes[-1].content if nodes else ""
         part = known.part + len(nodes) - 1
-        return SessionEnd(part, _digest(content), count, Beginnings(said).mark(count))
+        return SessionEnd(part, _digest(content), count, LearnedMarks(said).mark(count))
 
     def _attempted(
         self, place: Uri, join: Join, naming: tuple[str, str], ctx: RequestContext, *, dry_run: bool
-    ) -> Archived:
+    ) -> SessionArchive:
         for _ in range(_ATTEMPTS):
-            with suppress(_TakenError):  # somebody was faster: look at what is there now
+            with suppress(_ConflictError):  # somebody was faster: look at what is there now
                 return self._archived(place, join, naming, ctx, dry_run=dry_run)
         alone = Sessions(self._nodes)  # what is learned can't be written: the messages can
         return alone._archived(place, join, naming, ctx, dry_run=dry_run)
 
     def _archived(
         self, place: Uri, join: Join, naming: tuple[str, str], ctx: RequestContext, *, dry_run: bool
-    ) -> Archived:
+    ) -> SessionArchive:
         title, project = naming
         known = list(_nodes_of(self._nodes, place, ctx))
-        before = said_in(known)
+        before = messages_in(known)
         after = join(before)
         same = len(before) if after is before else common(before, after)
         replaced = len(before) - same
         parts = list(_filled(place, pieces(after), "")) if after else []
         gone = known[len(parts) :] if after is not before else []
         mark = self._marks.read(place, ctx) if known else ""
-        learned = learned_from(mark, after)
+        learned = learned_count(mark, after)
         if replaced:
-            learned = min(learned_from(mark, before), same)
+            learned = min(learned_count(mark, before), same)
         of = known[0].project if known else project
         kept_parts = max(len(parts), len(known) - len(gone))
         uris = tuple(str(_part(place, number)) for number in range(kept_parts))
         added = len(after) - same
-        done = Archived(place, after, added, uris, learned, replaced=replaced, project=of)
+        done = SessionArchive(place, after, added, uris, learned, replaced=replaced, project=of)
         if dry_run:
             return done
         changed = _written(place, parts, known, of) if after is not before else ()
-        more = self._learn(done, ctx) if added else Learned()
-        moved = more.mark or (Beginnings(after).mark(learned) if replaced and mark else mark)
+        more = self._learn(done, ctx) if added else LearnedNodes()
+        moved = more.mark or (LearnedMarks(after).mark(learned) if replaced and mark else mark)
         also = self._marks.moved(place, mark, moved) if moved != mark else lambda _draft: None
         self._write([*_titled(changed, known, title), *more.nodes], gone, ctx, also)
         return replace(done, learned=len(after)) if more.mark else done
@@ -284,10 +284,10 @@ class Sessions:
             without = [node.uri for node in gone]
             self._nodes.because("session").exchange(nodes, without, ctx, also=also)
         except (NodeExistsError, NodeNotFoundError, VersionMismatchError) as error:
-            raise _TakenError(*error.args) from error
+            raise _ConflictError(*error.args) from error
 
     def messages(self, place: Uri, ctx: RequestContext) -> list[Message]:
-        return said_in(_nodes_of(self._nodes, place, ctx))
+        return messages_in(_nodes_of(self._nodes, place, ctx))
 
 
 def public(given: ReadMessages) -> ReadMessages:
@@ -299,7 +299,7 @@ def public(given: ReadMessages) -> ReadMessages:
     return replace(given, messages=tuple(replace(each, content=text) for each, text in kept_))
 
 
-class Screened(NamedTuple):
+class ScreenedMessages(NamedTuple):
     """Given messages as they may be kept: without secrets, and without what was forgotten."""
 
     messages: list[Message]
@@ -311,7 +311,7 @@ class Screened(NamedTuple):
 
 def screened(
     given: Sequence[Message], forgotten: ForgottenList, before: Sequence[Message] = ()
-) -> Screened:
+) -> ScreenedMessages:
     """Return messages as they may be kept; those that are the same `before` are not scanned."""
     messages, kinds, hidden = list[Message](), dict[int, tuple[str, ...]](), 0
     for at, each in enumerate(given):
@@ -324,10 +324,10 @@ def screened(
         messages.append(found.message if is_same else replace(found.message, content=said.text))
         kinds |= {at: found.kinds} if found.kinds else {}
         hidden += said.hidden
-    return Screened(messages, kinds, hidden)
+    return ScreenedMessages(messages, kinds, hidden)
 
 
-class Later(Sequence[Message]):
+class LazyMessages(Sequence[Message]):
     """The messages of a session of which the last are at hand; others are read when asked for."""
 
     def __init__(
@@ -486,7 +486,7 @@ def _info(reader: NodeReader, place: Uri, ctx: RequestContext) -> SessionInfo | 
         nodes.extend(_nodes_of(reader, place, ctx))
     if not nodes:
         return None
-    said = said_in(nodes)
+    said = messages_in(nodes)
     times = [each.time for each in said if each.time] or [node.updated_at for node in nodes]
     title = _given_title(nodes[0]) or _derived_title(said) or place.name
     size = sum(len(node.content.encode()) for node in nodes)
@@ -518,18 +518,18 @@ def clean_title(given: str) -> CleanText:
 # ---------------------------------------------------------------- how far it was learned from
 
 
-class Beginnings:
+class LearnedMarks:
     """The marks of how a session begins: each says that so many messages were learned from."""
 
     def __init__(self, said: Sequence[Message]) -> None:
-        self._said = said
-        known = said.end.mark if isinstance(said, Later) else ""
+        self._messages = said
+        known = said.end.mark if isinstance(said, LazyMessages) else ""
         self._count, self._hashed = _marked(known)
 
     def mark(self, count: int) -> str:
         if count < self._count:
             self._count, self._hashed = 0, ""
-        for each in self._said[self._count : count]:
+        for each in self._messages[self._count : count]:
             told = f"{self._hashed}{each.role}\0{each.name}\0{each.time}\0{each.content}"
             self._hashed = sha256(told.encode()).hexdigest()
         self._count = count
@@ -541,10 +541,10 @@ def _marked(mark: str) -> tuple[int, str]:
     return (int(count), hashed) if count.isdecimal() and len(count) < _LONGEST else (0, "")
 
 
-def learned_from(mark: str, said: Sequence[Message]) -> int:
+def learned_count(mark: str, said: Sequence[Message]) -> int:
     """Return how many of these messages a mark says were learned from; it knows them."""
     count, _ = _marked(mark)
-    is_known = count <= len(said) and mark == Beginnings(said).mark(count)
+    is_known = count <= len(said) and mark == LearnedMarks(said).mark(count)
     return count if is_known else 0
 
 
@@ -611,7 +611,7 @@ def _titled(
     yield from written.values()
 
 
-def said_in(nodes: Iterable[ContextNode]) -> list[Message]:
+def messages_in(nodes: Iterable[ContextNode]) -> list[Message]:
     return _joined(each for node in nodes for each in parse(node.content))
 
 

@@ -13,7 +13,7 @@ from perdure.context.reading import NodeReader
 from perdure.dataclass import dataclass
 from perdure.engine.briefing import LONGEST_END, BriefingItem, short_id
 from perdure.engine.briefing_records import LONGEST_LINE, likely_in, lines_of
-from perdure.engine.emissions import EmissionRecord, Emitted, key_of, read_emissions
+from perdure.engine.emissions import EmissionRecord, EmittedLine, key_of, read_emissions
 from perdure.engine.failures import fixes_in
 from perdure.engine.forgotten import ForgottenList
 from perdure.engine.learn.prose import scored, sentences
@@ -71,8 +71,8 @@ class ShownLine:
         return short_id(self.uri, self.message)
 
     @property
-    def item(self) -> Emitted:
-        return Emitted(self.uri, self.message, self.key)
+    def item(self) -> EmittedLine:
+        return EmittedLine(self.uri, self.message, self.key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class Recomposition:
             record, tuple(self._line(item, record.position) for item in record.items)
         )
 
-    def _line(self, item: Emitted, position: int) -> ShownLine:
+    def _line(self, item: EmittedLine, position: int) -> ShownLine:
         words = next((each for each in self._words(item, position) if each), "")
         if self._is_forgotten(item, words):
             state, words = LineState.FORGOTTEN, ""
@@ -128,15 +128,15 @@ class Recomposition:
             state = LineState.CHANGED if is_there else LineState.GONE
         return ShownLine(item.uri, item.message, item.key, state, presentable_line(words))
 
-    def _is_forgotten(self, item: Emitted, words: str) -> bool:
-        return bool(self._forgotten.only([item.uri])) or self._forgotten.says(words)
+    def _is_forgotten(self, item: EmittedLine, words: str) -> bool:
+        return bool(self._forgotten.only([item.uri])) or self._forgotten.matches(words)
 
-    def _words(self, item: Emitted, position: int) -> Iterator[str]:
+    def _words(self, item: EmittedLine, position: int) -> Iterator[str]:
         """Yield the words with the item's key, as of then and as of earlier versions."""
         for text in self._texts(item, self._positions(item, position)):
             yield next((each for each in lines_in(text) if key_of(each) == item.key), "")
 
-    def _positions(self, item: Emitted, position: int) -> Iterator[int]:
+    def _positions(self, item: EmittedLine, position: int) -> Iterator[int]:
         """Yield the position, then those of the versions before it, newest first.
 
         Another process may have written between what was shown and what was recorded.
@@ -147,7 +147,7 @@ class Recomposition:
         earlier = (each.commit for each in self._history.versions(file) if each.commit < newest)
         yield from sorted(earlier, reverse=True)[:_MOST_VERSIONS]
 
-    def _texts(self, item: Emitted, positions: Iterable[int]) -> Iterator[str]:
+    def _texts(self, item: EmittedLine, positions: Iterable[int]) -> Iterator[str]:
         """Yield what the memory or the message said at these positions, and what worked near it."""
         try:
             for position in positions:

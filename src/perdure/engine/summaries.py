@@ -28,11 +28,11 @@ _MOST_BELOW = 5
 """How many of each folder in it."""
 
 
-Beginning = Callable[[Uri], Sequence[str]]
+FirstChildren = Callable[[Uri], Sequence[str]]
 """Returns the first places in a folder, in order."""
 
 
-class Kept(Protocol):
+class SummaryStore(Protocol):
     """The tier of summaries, which somebody may throw away at any time."""
 
     def read(self, locator: Locator) -> str:
@@ -42,22 +42,26 @@ class Kept(Protocol):
 
 
 class Summaries:
-    def __init__(self, reader: NodeReader, kept: Kept | None = None) -> None:
+    def __init__(self, reader: NodeReader, store: SummaryStore | None = None) -> None:
         self._reader = reader
-        self._kept = kept
+        self._store = store
 
-    def records(self, folder: Uri, beginning: Beginning | None = None) -> list[IndexRecord]:
+    def records(self, folder: Uri, beginning: FirstChildren | None = None) -> list[IndexRecord]:
         """Return the records of a folder, and keep what they say; none if one thing is in it."""
         payload = self.payload(folder, beginning)
         return [] if payload is None else self.records_from(payload)
 
-    def payload(self, folder: Uri, beginning: Beginning | None = None) -> dict[str, JSON] | None:
+    def payload(
+        self, folder: Uri, beginning: FirstChildren | None = None
+    ) -> dict[str, JSON] | None:
         """Return what a directory event tells of a folder; None if a folder has no records."""
         owner = self._owner(folder)
         if folder.is_node or not owner:
             return None
         beginning = beginning or self.listed
-        return directory_payload(folder, owner, self._told(beginning(folder)[:MOST], beginning))
+        return directory_payload(
+            folder, owner, self._described(beginning(folder)[:MOST], beginning)
+        )
 
     def records_from(self, payload: Mapping[str, JSON]) -> list[IndexRecord]:
         """Return the records that a directory event asks for; nothing else is looked at."""
@@ -70,13 +74,13 @@ class Summaries:
         ]
         if len(told) < _LEAST:
             told = []
-        self._keep(folder, told)
+        self._write(folder, told)
         owner, texts = str(payload["owner_space"]), _texts(folder, told) if told else {}
         return [_record(folder, owner, level, text) for level, text in texts.items()]
 
-    def said(self, folder: Uri, first: Iterable[str]) -> dict[Level, str]:
+    def texts(self, folder: Uri, first: Iterable[str]) -> dict[Level, str]:
         """Return what the records of a folder say that begins with these places."""
-        told = self._told(first, self.listed)
+        told = self._described(first, self.listed)
         return _texts(folder, [_line(Uri.parse(uri), abstract) for uri, abstract in told])
 
     def listed(self, folder: Uri) -> list[str]:
@@ -94,29 +98,31 @@ class Summaries:
             return ""
         return folder.owner_space or self._reader.reach.session_owner(folder) or ""
 
-    def _told(self, first: Iterable[str], beginning: Beginning | None) -> Iterator[tuple[str, str]]:
+    def _described(
+        self, first: Iterable[str], beginning: FirstChildren | None
+    ) -> Iterator[tuple[str, str]]:
         """Yield each of these places with its abstract; of a folder, from what it begins with."""
         for place in map(Uri.parse, first):
             said = abstract_at(self._reader, place) if place.is_node else None
             abstract = " ".join(said.split()) if isinstance(said, str) else ""
             if not abstract and not place.is_node and beginning is not None:
-                below = self._told(beginning(place)[:_MOST_BELOW], None)
+                below = self._described(beginning(place)[:_MOST_BELOW], None)
                 abstract = "; ".join(_line(Uri.parse(uri), line) for uri, line in below)
             yield str(place), abstract
 
     # ------------------------------------------------------------ the tier
-    def _keep(self, folder: Uri, told: list[str]) -> None:
+    def _write(self, folder: Uri, told: list[str]) -> None:
         """Write what changed of a summary; one of nothing is removed."""
-        if self._kept is None:
+        if self._store is None:
             return
         texts = {ABSTRACT: abstract_of(folder, told), OVERVIEW: overview_of(told)}
         wanted = {
             Locator(folder.key).child(name): text if told else None for name, text in texts.items()
         }
-        read = self._kept.read
+        read = self._store.read
         changed = {at: text for at, text in wanted.items() if said_at(at, read) != text}
         if changed:
-            self._kept.write_all(changed)
+            self._store.write_all(changed)
 
 
 def _line(place: Uri, abstract: str) -> str:
@@ -160,13 +166,13 @@ _LEVELS = Level.ABSTRACT, Level.OVERVIEW
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _LargeFolder:
     uris: tuple[str, ...]
-    said: tuple[str, ...]
+    texts: tuple[str, ...]
     """What the records of the folder say."""
 
 
-class Firsts:
+class LargeFolders:
     """Remembers how large folders begin.
 
     It is still so if the index says of a folder what it said then, whoever wrote there since; but
@@ -177,39 +183,39 @@ class Firsts:
     def __init__(self, summaries: Summaries, index: KeptIndex) -> None:
         self._summaries = summaries
         self._index = index
-        self._known: dict[Uri, _Known] = {}
+        self._known: dict[Uri, _LargeFolder] = {}
 
-    def after(self, changed: Iterable[Uri]) -> "Beginnings":
+    def after(self, changed: Iterable[Uri]) -> "FolderListings":
         """Return how folders begin if these places changed after the index was up to date."""
-        return Beginnings(self, self._summaries, changed)
+        return FolderListings(self, self._summaries, changed)
 
     def before(self, folder: Uri) -> tuple[str, ...]:
         """Return how a large folder began when the index was up to date; nothing if unknown."""
         known = self._known.get(folder)
-        if known is None or known.said != self._said(folder):
+        if known is None or known.texts != self._indexed_texts(folder):
             return ()
         return known.uris
 
-    def keep(self, beginnings: "Beginnings", records: Records) -> None:
+    def keep(self, beginnings: "FolderListings", records: Records) -> None:
         """Remember how large folders begin, now that the index has these records."""
         for folder, uris in beginnings.large.items():
             made = records.get(str(folder))
             if made is not None:
-                self._known[folder] = _Known(uris, tuple(record.text for record in made))
+                self._known[folder] = _LargeFolder(uris, tuple(record.text for record in made))
             elif folder not in self._known or self._known[folder].uris != uris:
-                said = self._summaries.said(folder, uris)
-                self._known[folder] = _Known(uris, tuple(said.values()))
+                said = self._summaries.texts(folder, uris)
+                self._known[folder] = _LargeFolder(uris, tuple(said.values()))
 
-    def _said(self, folder: Uri) -> tuple[str, ...]:
+    def _indexed_texts(self, folder: Uri) -> tuple[str, ...]:
         ids = [record_id(str(folder), level) for level in _LEVELS]
         records = self._index.read(folder.account, ids)
         return tuple(records[id_].text for id_ in ids if id_ in records)
 
 
-class Beginnings:
+class FolderListings:
     """How folders begin, asked while an index is brought up to date; each is looked at once."""
 
-    def __init__(self, firsts: Firsts, summaries: Summaries, changed: Iterable[Uri]) -> None:
+    def __init__(self, firsts: LargeFolders, summaries: Summaries, changed: Iterable[Uri]) -> None:
         self._firsts = firsts
         self._summaries = summaries
         self._changed: dict[Uri, list[Uri]] = defaultdict(list)

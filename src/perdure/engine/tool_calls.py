@@ -101,7 +101,7 @@ _PATHLIKE = later(r"[\w.@~*-]*/[\w./@~*-]*|[\w.*-]+\.[A-Za-z][\w]{0,9}|\.\w+|[A-
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ShellCommand:
     """One program that a shell is to run, with its arguments."""
 
     program: str
@@ -177,12 +177,12 @@ class _Words(NamedTuple):
     """How many brackets were opened before it, less those that were closed."""
 
 
-def commands_in(line: str, depth: int = 0) -> list[Command]:
+def commands_in(line: str, depth: int = 0) -> list[ShellCommand]:
     """Return the programs that a command line runs, those inside of `bash -c` too.
 
     What a shell puts in for a variable or a command is known only where the line itself says it.
     """
-    found: list[Command] = []
+    found: list[ShellCommand] = []
     folders = [""]
     values: dict[str, str] = {}
 
@@ -199,7 +199,7 @@ def commands_in(line: str, depth: int = 0) -> list[Command]:
         assigned = [each.partition("=") for each in words[words[:1] == ["export"] :]]
         if all(name.isidentifier() and mark for name, mark, _ in assigned):
             values |= {name: value for name, _, value in assigned}
-        first, *others = [*_commands(words, depth)] or [Command("", ())]
+        first, *others = [*_commands(words, depth)] or [ShellCommand("", ())]
         first = replace(first, outputs=tuple(_placed(folder, each) for each in outputs))
         found += [replace(each, folder=_placed(folder, each.folder)) for each in (first, *others)]
         match words:
@@ -267,7 +267,7 @@ def _separated(text: str) -> Iterator[_Words]:
     yield found
 
 
-def _commands(words: list[str], depth: int) -> Iterator[Command]:
+def _commands(words: list[str], depth: int) -> Iterator[ShellCommand]:
     """Yield what a simple command runs: itself, and what it is a wrapper of."""
     rest = _unwrapped(words)
     if not rest:
@@ -286,7 +286,7 @@ def _commands(words: list[str], depth: int) -> Iterator[Command]:
         arguments = arguments[2:]
     plain = tuple(each for each in arguments if not each.startswith("-"))
     path = rest[0] if "/" in rest[0] else ""
-    yield Command(program, plain, flags_in(arguments), path, folder=folder)
+    yield ShellCommand(program, plain, flags_in(arguments), path, folder=folder)
     yield from _run_by(program, arguments, plain, depth)
 
 
@@ -305,7 +305,7 @@ def _unwrapped(words: list[str]) -> list[str]:
 
 def _run_by(
     program: str, arguments: list[str], plain: tuple[str, ...], depth: int
-) -> Iterator[Command]:
+) -> Iterator[ShellCommand]:
     """Yield the program that another one runs: `npx jest`, `uv run pytest`, `python -m pip`."""
     if depth >= _DEEPEST:
         return
@@ -340,7 +340,7 @@ _SEPARATED = later(r"[./]")
 
 
 @dataclass(frozen=True)
-class Action:
+class ToolCall:
     tool: str = ""
     command: str = ""
     paths: tuple[str, ...] = ()
@@ -349,7 +349,7 @@ class Action:
     removed: str = ""
 
     @cached_property
-    def commands(self) -> tuple[Command, ...]:
+    def commands(self) -> tuple[ShellCommand, ...]:
         return tuple(commands_in(self.command)) if self.command else ()
 
     @cached_property
@@ -359,7 +359,7 @@ class Action:
         for each in self.commands:
             found += each.outputs
             found += () if each.is_reading or _only_records(each) else each.paths
-        return tuple(filter(None, map(parts_of, found)))
+        return tuple(filter(None, map(path_segments, found)))
 
     @cached_property
     def imports(self) -> str:
@@ -386,8 +386,10 @@ class Action:
             yield from (word.casefold() for word in each.words[:12])
 
     def _keys_of_paths(self) -> Iterator[str]:
-        read = (parts for each in self.commands for path in each.paths if (parts := parts_of(path)))
-        run = (parts for each in self.commands if each.path and (parts := parts_of(each.path)))
+        read = (
+            parts for each in self.commands for path in each.paths if (parts := path_segments(path))
+        )
+        run = (parts for each in self.commands if each.path and (parts := path_segments(each.path)))
         for parts in (*self.written, *read, *run):
             last = parts[-1].casefold()
             yield from (part.casefold() for part in parts)
@@ -398,10 +400,10 @@ class Action:
 _CHANGING_GIT = frozenset({"rm", "mv", "checkout", "restore", "apply", "switch"})
 
 
-def _only_records(command: Command) -> bool:
+def _only_records(command: ShellCommand) -> bool:
     """Whether git is told of files, and changes none of them."""
     return command.program == "git" and command.words[:1] not in {(w,) for w in _CHANGING_GIT}
 
 
-def parts_of(path: str) -> tuple[str, ...]:
+def path_segments(path: str) -> tuple[str, ...]:
     return tuple(part for part in path.replace("\\", "/").split("/") if part not in {"", "."})

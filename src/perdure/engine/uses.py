@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perdure.engine.emissions import Emitted, key_of
+from perdure.engine.emissions import EmittedLine, key_of
 from perdure.sqlite import DatabaseFile, Tables, look
 
 if TYPE_CHECKING:
@@ -53,12 +53,14 @@ _COUNT = """INSERT INTO counts VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
 Name = tuple[str, str]
 
 
-def name_of(item: Emitted) -> Name:
+def name_of(item: EmittedLine) -> Name:
     node = f"{item.uri}#{item.message}".encode(errors="replace")
     return sha256(node).hexdigest()[:16], item.key
 
 
-def count_uses(home: Path, session: str, shown: Iterable[Emitted], used: Iterable[Emitted]) -> None:
+def count_uses(
+    home: Path, session: str, shown: Iterable[EmittedLine], used: Iterable[EmittedLine]
+) -> None:
     """Count what a session was shown and used; the same session twice counts once."""
     names, day = set(map(name_of, used)), int(time.time() // _DAY_SECONDS)
     rows = [(*name, int(name in names)) for name in dict.fromkeys(map(name_of, shown))]
@@ -107,8 +109,8 @@ def used_in(home: Path, session: str) -> int:
     return int(found[0]) if found else 0
 
 
-def emitted(item: "BriefingItem") -> Emitted:
-    return Emitted(item.uri, item.message, key_of(item.text))
+def emitted(item: "BriefingItem") -> EmittedLine:
+    return EmittedLine(item.uri, item.message, key_of(item.text))
 
 
 def _unused(home: Path) -> dict[Name, int]:

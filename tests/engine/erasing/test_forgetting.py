@@ -392,8 +392,8 @@ def test_the_same_words_are_known_and_others_are_not(statement: str) -> None:
     same, others = FORGOT[statement]
     forgotten = list_of(statement)
 
-    assert [each for each in same if not forgotten.says(each)] == []
-    assert [each for each in others if forgotten.says(each)] == []
+    assert [each for each in same if not forgotten.matches(each)] == []
+    assert [each for each in others if forgotten.matches(each)] == []
     for each in same:
         masked = forgotten.masked(f"Before. {each}\nAfter.")
         assert forgotten.masked(masked.text).hidden == 0
@@ -411,8 +411,8 @@ def test_of_a_long_line_only_the_words_between_are_hidden() -> None:
 def test_of_a_page_short_sentences_are_not_forgotten() -> None:
     forgotten = list_of("It works. The kumquat hides under the veranda.")
 
-    assert not forgotten.says("It works.")
-    assert forgotten.says("The kumquat hides under the veranda.")
+    assert not forgotten.matches("It works.")
+    assert forgotten.matches("The kumquat hides under the veranda.")
 
 
 def test_without_the_key_no_hash_is_the_same() -> None:

@@ -16,7 +16,7 @@ from perdure.agents.pending import Waiting, keep
 from perdure.app import Context
 from perdure.engine import sessions
 from perdure.engine.browse import Entry
-from perdure.engine.emissions import EmissionRecord, Emitted, append_emission, key_of
+from perdure.engine.emissions import EmissionRecord, EmittedLine, append_emission, key_of
 from perdure.engine.erasing.hiding import Hidden, Hiding
 from perdure.engine.erasing.planning import Planner
 from perdure.engine.forgotten import ForgottenList
@@ -93,7 +93,9 @@ class Play:
         result = self.memory.recall(SAID[word], top_k=24)
         lines = relevant_lines(result.hits, result.words, lambda _: False)
         items = [emitted(each) for each in found.items]
-        items += [Emitted(each.uri, each.message, key_of(each.key)) for each in lines if each.uri]
+        items += [
+            EmittedLine(each.uri, each.message, key_of(each.key)) for each in lines if each.uri
+        ]
         record = EmissionRecord("claude-code", "s", "session-start", f"names {word}", 1, 1)
         record = record._replace(account="local", position=self.memory.position)
         append_emission(self.memory.home, record._replace(items=tuple(items)))

@@ -10,7 +10,7 @@ from perdure.context.nodes import Nodes
 from perdure.engine import restore
 from perdure.engine.learn import merging, statements
 from perdure.engine.learn.evidence import Merge, Support
-from perdure.engine.learn.merging import Until
+from perdure.engine.learn.merging import Ending
 from perdure.engine.learn.statements import Statement
 from perdure.engine.restore import Unmerging
 from perdure.model import ContextNode, RequestContext, WritePlan
@@ -111,7 +111,7 @@ def supersedes_without_a_trace(patch: Patch) -> None:
 def leads_nowhere(patch: Patch) -> None:
     whole = merging._former
 
-    def former(page: ContextNode, gone: Statement, known: Known, until: Until) -> ContextNode:
+    def former(page: ContextNode, gone: Statement, known: Known, until: Ending) -> ContextNode:
         return replace(whole(page, gone, known, until), relations=())
 
     patch.setattr(merging, "_former", former)
@@ -122,7 +122,7 @@ def says_not_how_long_it_held(patch: Patch) -> None:
 
 
 def believes_the_last_it_hears(patch: Patch) -> None:
-    patch.setattr(merging, "_made_at", lambda page, *_: page.created_at.replace(year=1970))
+    patch.setattr(merging, "_stated_at", lambda page, *_: page.created_at.replace(year=1970))
 
 
 def says_not_since_when(patch: Patch) -> None:
@@ -162,7 +162,7 @@ def keeps_nothing_apart(patch: Patch) -> None:
 
 
 def appends_what_was_taken_apart(patch: Patch) -> None:
-    patch.setattr(merging, "kept_apart", lambda _page: frozenset())
+    patch.setattr(merging, "separated_cids", lambda _page: frozenset())
 
 
 def loses_the_proof(patch: Patch) -> None:

@@ -9,10 +9,10 @@ from typing import ClassVar
 from unittest.mock import patch
 
 from perdure.engine.learn import merging, statements
-from perdure.engine.learn.judge import Comparison, Verdict, compare
-from perdure.engine.learn.merging import Known, Merging, policy_for
+from perdure.engine.learn.judge import Agreement, Comparison, compare
+from perdure.engine.learn.merging import KnownMemory, Merging, policy_for
 from perdure.engine.learn.slugs import place_of
-from perdure.engine.session_commit import KnownNodes
+from perdure.engine.session_commit import StoredMemory
 from perdure.model import Action, CandidateMemory, ContextNode, RequestContext, Uri, WritePlan
 
 NOON = datetime(2026, 6, 1, tzinfo=UTC)
@@ -26,7 +26,7 @@ class Faulty:
     planned_as: ClassVar[str] = ""
     """As what it is planned for, if that is something else."""
 
-    def __init__(self, known: Known) -> None:
+    def __init__(self, known: KnownMemory) -> None:
         self.known = known
         kind = self.planned_as or self.category
         self.inner = policy_for(kind, known, lambda: NOON)
@@ -65,7 +65,7 @@ class ArchivesWhatIsKnown(Faulty):
 class WritesAtOnce(Faulty):
     def plan(self, candidate: CandidateMemory, ctx: RequestContext) -> WritePlan:
         plan = super().plan(candidate, ctx)
-        if isinstance(self.known, KnownNodes) and plan.node is not None:
+        if isinstance(self.known, StoredMemory) and plan.node is not None:
             self.known.nodes.write_nodes([plan.node, *plan.former], ctx)
         return plan
 
@@ -101,7 +101,7 @@ class MergesWhatIsNearlyTheSame(Faulty):
     @staticmethod
     def judge(old: str, new: str) -> Comparison:
         near = SequenceMatcher(None, old, new).ratio() > 0.8
-        return Comparison(Verdict.SAME if near else Verdict.DIFFERENT, "They are near.")
+        return Comparison(Agreement.SAME if near else Agreement.DIFFERENT, "They are near.")
 
 
 # ---------------------------------------------------------------- nothing is lost
@@ -114,8 +114,8 @@ class ContradictsNothing(Faulty):
     @staticmethod
     def judge(old: str, new: str) -> Comparison:
         found = compare(old, new)
-        contradicts = found.verdict is Verdict.CONTRADICTS
-        return Comparison(Verdict.DIFFERENT, "It differs.") if contradicts else found
+        contradicts = found.agreement is Agreement.CONTRADICTS
+        return Comparison(Agreement.DIFFERENT, "It differs.") if contradicts else found
 
 
 class BelievesWhoSpeaksLast(Faulty):
@@ -173,14 +173,14 @@ class WritesToSomebodyElse(Faulty):
 class BringsBackWhatWasPutAway(Faulty):
     category = "preference"
 
-    def __init__(self, known: Known) -> None:
+    def __init__(self, known: KnownMemory) -> None:
         super().__init__(NothingTaken(known))
 
 
 class NothingTaken:
     """What is known, but for what was put away."""
 
-    def __init__(self, known: Known) -> None:
+    def __init__(self, known: KnownMemory) -> None:
         self._known = known
 
     def at(self, place: Uri, ctx: RequestContext) -> ContextNode | None:

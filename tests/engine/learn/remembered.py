@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from perdure.engine.learn import statements
-from perdure.engine.learn.merging import Known, MergePolicy, policy_for
+from perdure.engine.learn.merging import KnownMemory, MergePolicy, policy_for
 from perdure.engine.restore import Unmerged, Unmerging
 from perdure.model import CandidateMemory, ContextNode, RequestContext, WritePlan
 from tests.support.merge.world import ANA, NOON, World, saying, session
@@ -20,7 +20,7 @@ class Memory:
         self.category = ""
         self.world = World(self._policy)
 
-    def _policy(self, known: Known) -> MergePolicy:
+    def _policy(self, known: KnownMemory) -> MergePolicy:
         return policy_for(self.category, known, lambda: NOON)
 
     def save(self, text: str, category: str = "profile", slug: str = "", day: int = 5) -> WritePlan:

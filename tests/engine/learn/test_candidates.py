@@ -70,7 +70,7 @@ def test_what_the_model_keeps_is_a_statement_with_its_evidence(memory: Memory, f
 
     done = memory.judge_candidates()
 
-    (kept,) = done.kept
+    (kept,) = done.remembered
     assert memory.read(kept.uri).content == "- Deploys go out on Thursdays after the standup.\n"
     (evidence,) = memory.why(kept.uri).claims[0].said
     assert (evidence.session, [each.text for each in evidence.quotes]) == ("s", [DEPLOYS])
@@ -103,7 +103,7 @@ def test_words_that_are_not_the_users_are_refused(memory: Memory, fake: Fake, te
     talk(memory, CHANGELOG)
     fake.says({"items": [item(0, text, "rule")]})
 
-    assert memory.judge_candidates().kept == ()
+    assert memory.judge_candidates().remembered == ()
     assert [each.text for each in memory.candidates()] == [CHANGELOG]
 
 
@@ -119,7 +119,7 @@ def test_a_known_statement_that_was_shown_can_be_replaced(memory: Memory, fake: 
     talk(memory, DEPLOYS)
     fake.says({"items": [item(0, DEPLOYS, "fact", 0, 7)]})
 
-    (kept,) = memory.judge_candidates().kept
+    (kept,) = memory.judge_candidates().remembered
 
     assert kept.replaced == ("Deploys go out on Mondays before lunch.",)
 
@@ -149,7 +149,7 @@ def test_what_is_forgotten_while_the_model_thinks_is_not_written(
 
     done = memory.judge_candidates()
 
-    assert (done.kept, len(done.refused)) == ((), 1)
+    assert (done.remembered, len(done.refused)) == ((), 1)
 
 
 HOSTILE = (

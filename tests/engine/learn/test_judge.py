@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.engine.learn.judge import MAX_STATEMENT, Verdict, compare
+from perdure.engine.learn.judge import MAX_STATEMENT, Agreement, compare
 from tests.engine.learn.pairs import HALVES, Labelled, found_same, kept_apart, pairs
 
-SAME, DIFFERENT, CONTRADICTS = Verdict.SAME, Verdict.DIFFERENT, Verdict.CONTRADICTS
+SAME, DIFFERENT, CONTRADICTS = Agreement.SAME, Agreement.DIFFERENT, Agreement.CONTRADICTS
 STATEMENTS = sorted({text for pair in pairs() for text in (pair.old, pair.new)})
 statements = st.sampled_from(STATEMENTS)
 texts = st.one_of(statements, st.text(max_size=80))
 
 
-def verdict(old: str, new: str) -> Verdict:
-    return compare(old, new).verdict
+def verdict(old: str, new: str) -> Agreement:
+    return compare(old, new).agreement
 
 
 # ---------------------------------------------------------------- the labelled pairs
@@ -240,7 +240,7 @@ def test_reasons_are_in_words_that_people_use() -> None:
 def test_what_holds_at_another_time_or_for_something_else_supersedes_nothing(
     old: str, new: str
 ) -> None:
-    assert compare(old, new).verdict is Verdict.DIFFERENT
+    assert compare(old, new).agreement is Agreement.DIFFERENT
 
 
 @pytest.mark.parametrize(
@@ -250,4 +250,4 @@ def test_what_holds_at_another_time_or_for_something_else_supersedes_nothing(
     ],
 )
 def test_more_that_is_said_with_a_value_does_not_hide_a_contradiction(old: str, new: str) -> None:
-    assert compare(old, new).verdict is Verdict.CONTRADICTS
+    assert compare(old, new).agreement is Agreement.CONTRADICTS

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from perdure.engine.learn.merging import Known, MergePolicy
+from perdure.engine.learn.merging import KnownMemory, MergePolicy
 from perdure.errors import AccessDeniedError
 from perdure.testing import suite
 from tests.bites import Bite, repeatable_search, run_with_each_parameter
@@ -59,7 +59,7 @@ BITES = (
 PROMISED = "test_it_promises_that_candidates_join_or_that_they_do_not"
 
 
-def run(make: Callable[[Known], MergePolicy], category: str, test: str) -> None:
+def run(make: Callable[[KnownMemory], MergePolicy], category: str, test: str) -> None:
     """Run one test of the suite as pytest would, with each of its parameters."""
     opener = {"open_policy": staticmethod(make)}
     tested: MergePolicySuite = type("Tested", (BASES[category],), opener)()

@@ -7,7 +7,7 @@ import pytest
 
 from perdure.app import Context
 from perdure.engine.learn import statements
-from perdure.engine.learn.remember import Cited
+from perdure.engine.learn.remember import Citation
 from perdure.engine.memory import Memory
 from perdure.errors import InvalidValueError, SecretRefusedError
 from tests.engine.saving.sessions import ANA, contents, open_home, said
@@ -306,7 +306,7 @@ def test_another_project_keeps_its_own(memory: Memory) -> None:
 
 def test_evidence_that_is_kept_is_shown_by_why(memory: Memory) -> None:
     memory.commit_session(said("Hm. The cache lives in Redis."), session_id="s", extract=False)
-    quote = Cited("s", 0, "The cache lives in Redis.")
+    quote = Citation("s", 0, "The cache lives in Redis.")
 
     done = memory.remember("The cache is in Redis.", kind="fact", evidence=[quote], session_id="s")
 

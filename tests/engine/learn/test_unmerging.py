@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import merges_of, support_of
-from perdure.engine.learn.merging import kept_apart
+from perdure.engine.learn.merging import separated_cids
 from perdure.errors import AccessDeniedError, ContextError, InvalidValueError
 from perdure.model import Action, RelationEdge, RequestContext
 from perdure.testing.suite import examples
@@ -221,7 +221,7 @@ def test_what_was_taken_apart_is_not_merged_again(memory: Memory) -> None:
     assert (same.action, same.uri) == (Action.SKIP, undone.apart)
     assert (later.action, later.uri) == (Action.MERGE, undone.apart)
     assert memory.world.contents() == before
-    assert statements.cid_of(PORTO) in kept_apart(memory.read(PROFILE))
+    assert statements.cid_of(PORTO) in separated_cids(memory.read(PROFILE))
 
 
 def test_what_was_taken_apart_from_a_topic_is_not_merged_again(memory: Memory) -> None:

@@ -9,7 +9,7 @@ import pytest
 from perdure.app import Context
 from perdure.engine.memory import Memory
 from perdure.engine.restore import Unmerging
-from perdure.engine.session_commit import KnownNodes, Saving
+from perdure.engine.session_commit import SessionCommitter, StoredMemory
 from perdure.errors import InvalidValueError
 from perdure.model import RequestContext
 from perdure.storage.wrappers.recorded import Recorded
@@ -110,7 +110,7 @@ def test_who_is_killed_while_undoing_loses_nothing_and_can_do_it_again(
     ground: Ground, tmp_path: Path
 ) -> None:
     with opened(ground) as memory:
-        saving = Saving(memory.nodes, KnownNodes(memory.nodes, lambda *_: {}))
+        saving = SessionCommitter(memory.nodes, StoredMemory(memory.nodes, lambda *_: {}))
         saving.commit(JANUARY, "january", CALLER)
         saving.commit(MARCH, "march", CALLER)
     undisturbed = ground.copied(tmp_path / "undisturbed")

@@ -11,7 +11,7 @@ from perdure.context.draft import Marks
 from perdure.context.nodes import Nodes
 from perdure.engine import session_commit, sessions, write
 from perdure.engine.learn import merging, slugs
-from perdure.engine.session_commit import Ahead, Saving, Window
+from perdure.engine.session_commit import MessageWindow, PlannedMemory, SessionCommitter
 from perdure.engine.sessions import Sessions
 from perdure.model import ContextNode, RequestContext
 from perdure.safety import secrets, texts
@@ -26,7 +26,7 @@ def forgets_how_far_it_was(patch: Patch) -> None:
 
 
 def marks_what_it_has_not_learned(patch: Patch) -> None:
-    patch.setattr(Ahead, "nodes", lambda _: [])
+    patch.setattr(PlannedMemory, "nodes", lambda _: [])
 
 
 def marks_in_a_commit_of_its_own(patch: Patch) -> None:
@@ -96,13 +96,13 @@ def believes_what_nobody_said(patch: Patch) -> None:
 
 
 def is_sure_of_everything(patch: Patch) -> None:
-    whole = Saving.__init__
+    whole = SessionCommitter.__init__
 
-    def begin(self: Saving, *args: Any, **named: Any) -> None:
+    def begin(self: SessionCommitter, *args: Any, **named: Any) -> None:
         whole(self, *args, **named)
-        object.__setattr__(self._wishes, "least_confidence", 0.0)
+        object.__setattr__(self._options, "least_confidence", 0.0)
 
-    patch.setattr(Saving, "__init__", begin)
+    patch.setattr(SessionCommitter, "__init__", begin)
 
 
 def writes_on_a_dry_run(patch: Patch) -> None:
@@ -115,38 +115,40 @@ def writes_on_a_dry_run(patch: Patch) -> None:
 
 
 def starts_from_the_first_message_again(patch: Patch) -> None:
-    patch.setattr(Window, "placed", lambda _, candidates: list(candidates))
+    patch.setattr(MessageWindow, "placed", lambda _, candidates: list(candidates))
 
 
 def forgets_who_spoke(patch: Patch) -> None:
-    patch.setattr(Window, "indexes", property(lambda self: list(range(self.start, self.end))))
+    patch.setattr(
+        MessageWindow, "indexes", property(lambda self: list(range(self.start, self.end)))
+    )
 
 
 def does_not_look_at_its_own_plans(patch: Patch) -> None:
-    patch.setattr(Ahead, "at", lambda self, place, ctx: self._known.at(place, ctx))
+    patch.setattr(PlannedMemory, "at", lambda self, place, ctx: self._known.at(place, ctx))
 
 
 def writes_over_what_was_put_away(patch: Patch) -> None:
-    patch.setattr(session_commit.KnownNodes, "taken", lambda *_: False)
+    patch.setattr(session_commit.StoredMemory, "taken", lambda *_: False)
 
 
 def learns_what_it_knows(patch: Patch) -> None:
-    patch.setattr(session_commit, "learned_from", lambda _mark, _said: 0)
-    patch.setattr(sessions, "learned_from", lambda _mark, _said: 0)
+    patch.setattr(session_commit, "learned_count", lambda _mark, _said: 0)
+    patch.setattr(sessions, "learned_count", lambda _mark, _said: 0)
 
 
 def learns_before_it_keeps(patch: Patch) -> None:
-    whole = Saving.commit
+    whole = SessionCommitter.commit
 
     def commit(
-        self: Saving, messages: Any, session_id: str, ctx: RequestContext, **named: Any
+        self: SessionCommitter, messages: Any, session_id: str, ctx: RequestContext, **named: Any
     ) -> Any:
         said = list(messages)
         for extractor in self._extractors:
             extractor.extract(said, ctx)
         return whole(self, said, session_id, ctx, **named)
 
-    patch.setattr(Saving, "commit", commit)
+    patch.setattr(SessionCommitter, "commit", commit)
 
 
 def learns_for_whoever_came_first(patch: Patch) -> None:
@@ -160,9 +162,9 @@ def learns_for_whoever_came_first(patch: Patch) -> None:
 
 
 def drops_what_it_supersedes(patch: Patch) -> None:
-    whole = Ahead.nodes
+    whole = PlannedMemory.nodes
 
-    def nodes(self: Ahead) -> Sequence[ContextNode]:
+    def nodes(self: PlannedMemory) -> Sequence[ContextNode]:
         return [node for node in whole(self) if "/former/" not in node.uri]
 
-    patch.setattr(Ahead, "nodes", nodes)
+    patch.setattr(PlannedMemory, "nodes", nodes)

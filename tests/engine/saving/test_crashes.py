@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perdure.engine import session_commit
-from perdure.engine.session_commit import KnownNodes, Saving
+from perdure.engine.session_commit import SessionCommitter, StoredMemory
 from perdure.model import ContextNode, RequestContext
 from tests.context.opened import Opened, opened
 from tests.engine.saving.sessions import said
@@ -30,7 +30,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for no disk, and learn in several parts."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
     monkeypatch.setattr(os, "fdatasync", lambda _: None)
-    monkeypatch.setattr(session_commit, "AT_ONCE", 2)
+    monkeypatch.setattr(session_commit, "WINDOW_MESSAGES", 2)
 
 
 @pytest.fixture(params=[MemoryGround, FolderGround])
@@ -41,8 +41,8 @@ def ground(request: pytest.FixtureRequest, tmp_path: Path) -> Ground:
 
 
 def commit(memory: Opened) -> None:
-    known = KnownNodes(memory.nodes, lambda *_: {})
-    saver = Saving(memory.nodes, known, clock=lambda: LATER)
+    known = StoredMemory(memory.nodes, lambda *_: {})
+    saver = SessionCommitter(memory.nodes, known, clock=lambda: LATER)
     saver.commit(TALK, "s", ANA)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import STATEMENTS, support_of
-from perdure.engine.learn.judge import Verdict, compare
+from perdure.engine.learn.judge import Agreement, compare
 from tests.engine.saving.sessions import (
     ANA,
     PROFILE,
@@ -114,7 +114,7 @@ def test_all_that_was_extracted_is_kept_once_and_proved(
 
 def _is_reworded(content: str, kept: set[str]) -> bool:
     """Whether it was said in a session that had said the same in other words."""
-    return any(compare(each, content).verdict is Verdict.SAME for each in kept if each)
+    return any(compare(each, content).agreement is Agreement.SAME for each in kept if each)
 
 
 def test_what_has_nothing_to_do_with_each_other_may_come_in_any_order(tmp_path: Path) -> None:

@@ -283,7 +283,7 @@ def test_a_dry_run_tells_and_writes_nothing(context: Context, memory: Memory) ->
 def test_long_sessions_are_learned_from_in_parts(
     context: Context, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session_commit, "AT_ONCE", 2)
+    monkeypatch.setattr(session_commit, "WINDOW_MESSAGES", 2)
     steps: list[tuple[int, int]] = []
     talk = [*JANUARY, *said("I love coffee.", "I have a cat.", day="2026-01-06")]
 
@@ -297,7 +297,7 @@ def test_in_parts_or_at_once_is_the_same(tmp_path: Path, monkeypatch: pytest.Mon
     talk = [*JANUARY, *said("I hate coffee.", "I have a cat.", day="2026-01-06"), *MARCH]
     left = []
     for at_once in (1, 2, 3, 100):
-        monkeypatch.setattr(session_commit, "AT_ONCE", at_once)
+        monkeypatch.setattr(session_commit, "WINDOW_MESSAGES", at_once)
         with open_home(tmp_path / str(at_once)) as context:
             context.memory.for_caller(ANA).commit_session(talk, session_id="s")
             left.append(contents(context))
@@ -306,7 +306,7 @@ def test_in_parts_or_at_once_is_the_same(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_part_knows_who_spoke_before_it(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_commit, "AT_ONCE", 1)
+    monkeypatch.setattr(session_commit, "WINDOW_MESSAGES", 1)
     monkeypatch.setattr(session_commit, "_BEFORE", 0)
     talk = [*said("Hi!"), *said("I live in Oslo.", name="Bob")]
 

@@ -88,7 +88,7 @@ def given(bite: Bite, place: Path, patch: pytest.MonkeyPatch) -> Iterator[dict[s
             context = stack.enter_context(open_home(place / "home"))
             found |= {"context": context, "memory": context.memory.for_caller(ANA)}
         if "ground" in wanted:
-            patch.setattr("perdure.engine.session_commit.AT_ONCE", 2)
+            patch.setattr("perdure.engine.session_commit.WINDOW_MESSAGES", 2)
             found["ground"] = MemoryGround(place / "ground")
         yield {name: found[name] for name in wanted}
 

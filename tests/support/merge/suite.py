@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import cid_of, merges_of
-from perdure.engine.learn.judge import Verdict, compare
-from perdure.engine.learn.merging import Known, MergePolicy
+from perdure.engine.learn.judge import Agreement, compare
+from perdure.engine.learn.merging import KnownMemory, MergePolicy
 from perdure.errors import ContextError
 from perdure.model import (
     SUPERSEDED_BY,
@@ -98,7 +98,7 @@ class MergePolicySuite(Suite):
     owner_space: ClassVar[str] = "user:ana"
 
     @staticmethod
-    def open_policy(known: Known) -> MergePolicy:
+    def open_policy(known: KnownMemory) -> MergePolicy:
         """Return the policy under test, which asks `known`."""
         raise NotImplementedError("say how to open the policy under test")
 
@@ -326,7 +326,7 @@ class MergePolicySuite(Suite):
 
 def _is_said(text: str, stands: str) -> bool:
     same = statements.cid_of(text) == statements.cid_of(stands)
-    return same or compare(stands, text).verdict is Verdict.SAME
+    return same or compare(stands, text).agreement is Agreement.SAME
 
 
 def _slug(suite: MergePolicySuite, text: str) -> str:

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from perdure.context.nodes import Nodes
 from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import Evidence, Mention, cid_of, support_of
-from perdure.engine.learn.merging import Known, MergePolicy
-from perdure.engine.session_commit import Ahead, KnownNodes
+from perdure.engine.learn.merging import KnownMemory, MergePolicy
+from perdure.engine.session_commit import PlannedMemory, StoredMemory
 from perdure.errors import BrokenNodeError, NodeNotFoundError
 from perdure.index.contract import Filters
 from perdure.model import CandidateMemory, ContextNode, RequestContext, Uri, WritePlan
@@ -23,7 +23,7 @@ ACCOUNT = "acme"
 ANA = RequestContext(ACCOUNT, "ana", session_id="january")
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
-Opener = Callable[[Known], MergePolicy]
+Opener = Callable[[KnownMemory], MergePolicy]
 
 
 class World:
@@ -34,7 +34,7 @@ class World:
         self.history = History.on(MemoryDisk())
         backend = Recorded(MemoryBackend(), self.history)
         self.nodes = Nodes(backend, clock=lambda: NOON)
-        self.known = KnownNodes(self.nodes, self._match)
+        self.known = StoredMemory(self.nodes, self._match)
 
     @property
     def policy(self) -> MergePolicy:
@@ -42,7 +42,7 @@ class World:
 
     def save(self, candidate: CandidateMemory, ctx: RequestContext = ANA) -> WritePlan:
         """Plan for a candidate, and carry out the plan as saving does."""
-        ahead = Ahead(self.known)
+        ahead = PlannedMemory(self.known)
         plan = self._opener(ahead).plan(candidate, ctx)
         ahead.take(plan, ctx)
         self.nodes.exchange(ahead.nodes(), (), ctx)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import perdure
-from perdure import Action
+from perdure import ToolCall
 from perdure.engine.recall.packing import tokens_in
 from tests.surfaces.hooks.calling import call, heard, log
 from tests.surfaces.nodes import told
@@ -149,14 +149,14 @@ class TestEnforced:
         with perdure.open(home=home / ".perdure", project=folder) as memory:
             memory.enforce(uri)
             memory.remember(RULE, kind="rule")
-            (found,) = memory.reminders(Action("Bash", "npm i"))
+            (found,) = memory.reminders(ToolCall("Bash", "npm i"))
         assert found.enforced
 
     def test_the_command_line_enforces_and_says_what_can_not_be(self, home: Path) -> None:
         project(home)
         told("remember", RULE, "--kind", "rule", "--enforce")
         with perdure.open(home=home / ".perdure") as memory:
-            (found,) = memory.reminders(Action("Bash", "npm i"))
+            (found,) = memory.reminders(ToolCall("Bash", "npm i"))
         assert found.enforced
         assert told("enforce", found.uri, "--off") == f"nothing of {found.uri} is enforced\n"
 

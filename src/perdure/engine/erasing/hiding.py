@@ -16,11 +16,11 @@ from perdure.context.reading import NodeReader, Stored
 from perdure.dataclass import dataclass, field, fields, replace
 from perdure.engine.briefing import sentence_rows
 from perdure.engine.briefing_records import likely_in
-from perdure.engine.forgotten import Entry, ForgottenList, changed, hidden_sentences
+from perdure.engine.forgotten import ForgottenEntry, ForgottenList, changed, hidden_sentences
 from perdure.engine.learn.evidence import Support, as_metadata, support_of
 from perdure.engine.learn.prose import scored, sentences
 from perdure.engine.learn.statements import statements, without
-from perdure.engine.sessions import Beginnings, learned_from, said_in
+from perdure.engine.sessions import LearnedMarks, learned_count, messages_in
 from perdure.errors import BrokenNodeError
 from perdure.model import ContextNode, NodeStatus, RequestContext, Uri
 from perdure.model.transcript import HIDDEN, Said, abstract_of, is_hidden_form, parse, section
@@ -142,7 +142,7 @@ class Hiding:
         changed(draft, account, user, change)
         return total
 
-    def _entries(self, known: ForgottenList, targets: Iterable[Target]) -> Iterator[Entry]:
+    def _entries(self, known: ForgottenList, targets: Iterable[Target]) -> Iterator[ForgottenEntry]:
         for target in targets:
             entry = known.entry(target.key, target.texts, target.quotes)
             if target.place.session or entry.sentences:
@@ -197,7 +197,7 @@ class Hiding:
             elif (node := _without(stored.node, finder)) is not None:
                 draft.write(node, stored)
             else:
-                self.left |= {str(place)} if finder.says(stored.node.content) else set()
+                self.left |= {str(place)} if finder.matches(stored.node.content) else set()
                 continue
             self.changed.add(str(place))
             count += 1
@@ -281,12 +281,12 @@ def write_session(  # noqa: PLR0913, PLR0917 - what was, and what is to be
     for each in stored:
         if each.node.uri in new:
             draft.write(new[each.node.uri], each, status=each.meta.status)
-    was, will = said_in(before), said_in([new.get(node.uri, node) for node in before])
+    was, will = messages_in(before), messages_in([new.get(node.uri, node) for node in before])
     marks = Marks(nodes)
     mark = marks.read(session, replace(ctx, session_id=session.name))
-    learned = learned_from(mark, was)
+    learned = learned_count(mark, was)
     if learned:
-        marks.moved(session, mark, Beginnings(will).mark(learned))(draft)
+        marks.moved(session, mark, LearnedMarks(will).mark(learned))(draft)
     return sum(old != now for old, now in zip(was, will, strict=False))
 
 

@@ -370,7 +370,7 @@ class Planner:
         if key.endswith(".json"):
             with suppress(ValueError, RecursionError):
                 texts = list(strings_in(json.loads(texts[0])))
-        return any(each.says(text) for each in lists for text in texts)
+        return any(each.matches(text) for each in lists for text in texts)
 
     def _finder(self, task: Task, user: str) -> ForgottenList:
         """Return what tells the words that are erased: by the list, and by what history has."""

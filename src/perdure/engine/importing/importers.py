@@ -25,7 +25,7 @@ from perdure.engine.importing.contract import (
 from perdure.engine.importing.reading import digest
 from perdure.engine.learn import prose
 from perdure.engine.learn.evidence import Evidence, Mention, Support, as_metadata, cid_of, texts_of
-from perdure.engine.learn.extractors import written
+from perdure.engine.learn.extractors import rule_statements
 from perdure.engine.learn.prose import is_paste, pasted_in, sentence_id, user_sentences
 from perdure.engine.learn.review import FOREIGN, ORIGINS
 from perdure.engine.learn.statements import cid_of as statement_cid
@@ -88,7 +88,7 @@ class Admitted:
 
     @property
     def states_anything(self) -> bool:
-        return bool(written(self.item.messages))
+        return bool(rule_statements(self.item.messages))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ def _stems_from(heard: Heard) -> str:
 
 def _stated(messages: Sequence[Said]) -> Iterator[tuple[int, str]]:
     session = [Message.from_mapping(each) for each in messages]
-    found = {(each.message, each.key) for each in written(session)}
+    found = {(each.message, each.key) for each in rule_statements(session)}
     found |= {(each.sentence.message, each.sentence.key) for each in prose.candidates(session)}
     found |= {
         (each.message, each.key) for each in user_sentences(session) if is_repeatable(each.plain)

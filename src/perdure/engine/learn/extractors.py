@@ -117,7 +117,7 @@ _NAMED = later(
 """Shorter ones that say all: "Never use moment.js."."""
 _MOST_OF_A_CLAUSE = 16
 """Words of what a user says of themselves; a longer clause says more than that."""
-SURE, TOLD, ASKED = 0.8, 0.9, 0.95
+SURE, PERSONAL, ASKED = 0.8, 0.9, 0.95
 """A rule fits; a user says it of themselves; a user asks that it be remembered."""
 _DOUBTED = 0.6
 """What a doubt leaves of it."""
@@ -130,7 +130,7 @@ _FORMS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class RuleStatement:
     """What a rule writes of a message: its words, from `start` to `end`, and the statement."""
 
     message: int
@@ -146,9 +146,9 @@ class Written:
     key: str = ""
 
 
-def written(messages: Sequence[Message | Mapping[str, object]]) -> list[Written]:
+def rule_statements(messages: Sequence[Message | Mapping[str, object]]) -> list[RuleStatement]:
     session = [m if isinstance(m, Message) else Message.from_mapping(m) for m in messages]
-    found: list[Written] = []
+    found: list[RuleStatement] = []
     before: Sentence | None = None
     for sentence in user_sentences(session):
         lead, before = before, sentence
@@ -162,7 +162,7 @@ def written(messages: Sequence[Message | Mapping[str, object]]) -> list[Written]
     return found
 
 
-def _of_work(sentence: Sentence, lead: Sentence | None, message: Message) -> Written | None:
+def _of_work(sentence: Sentence, lead: Sentence | None, message: Message) -> RuleStatement | None:
     rule = rule_for(sentence.plain)
     if rule is None:
         return None
@@ -175,7 +175,7 @@ def _of_work(sentence: Sentence, lead: Sentence | None, message: Message) -> Wri
         start, text = lead.start, f"{lead.text} {text}"
     text = " ".join(text.split())
     sure = SURE * (_DOUBTED if _FORMS["doubt"].search(sentence.plain) else 1)
-    return Written(
+    return RuleStatement(
         sentence.message, start, sentence.end, *rule, text, sure, message.time, key=sentence.key
     )
 
@@ -196,7 +196,7 @@ def _is_question(plain: str) -> bool:
     return _FORMS["question"].search(plain) is not None
 
 
-def _of_person(sentence: Sentence, message: Message) -> Iterator[Written]:
+def _of_person(sentence: Sentence, message: Message) -> Iterator[RuleStatement]:
     """Yield what a sentence says of its author, clause by clause."""
     if _is_question(sentence.plain) or _FORMS["passing"].search(sentence.plain):
         return
@@ -211,13 +211,13 @@ def _of_person(sentence: Sentence, message: Message) -> Iterator[Written]:
             yield replace(found, key=sentence.key)
 
 
-def _of_clause(clause: Sentence, message: Message) -> Written | None:
+def _of_clause(clause: Sentence, message: Message) -> RuleStatement | None:
     plain, who = clause.plain, message.name or NOBODY
     led = _FORMS["lead"].match(plain)
     skipped = led.end() if led and plain[: led.end()] == clause.text[: led.end()] else 0
     text = _FORMS["tail"].sub("", clause.text[skipped:].rstrip(" .!;,"))
     start = clause.start + skipped
-    made = Written(clause.message, start, start + len(text), when=message.time, about=text)
+    made = RuleStatement(clause.message, start, start + len(text), when=message.time, about=text)
     if asked := _fits(("asked",), text):
         bare = asked[2].sub("", text, count=1)
         is_rule = rule_for(bare) and re.match(r"we|use|run|always|never", bare)
@@ -231,7 +231,7 @@ def _of_clause(clause: Sentence, message: Message) -> Written | None:
     if fits[1] in {"home", "work"}:
         text = text.partition(",")[0]
         made = replace(made, end=made.start + len(text), about=text)
-    made = replace(made, kind=fits[0], rule=fits[1], confidence=TOLD * doubt)
+    made = replace(made, kind=fits[0], rule=fits[1], confidence=PERSONAL * doubt)
     stated = f"{text[0].upper()}{text[1:]}." if made.rule == "named" else third_person(text, who)
     if made.kind == "event":
         if on := dated(stated, message.time):
@@ -289,7 +289,7 @@ def by_rules(messages: Messages, ctx: RequestContext) -> tuple[CandidateMemory, 
 def _by_rules(session: tuple[Message, ...], ctx: RequestContext) -> tuple[CandidateMemory, ...]:
     is_owner = owner_of(session, ctx)
     found: dict[tuple[int, str], CandidateMemory] = {}
-    for each in written(session):
+    for each in rule_statements(session):
         message = session[each.message]
         made = _candidate(each, message, ctx, is_owner=is_owner(message))
         found.setdefault((each.message, made.content), made)
@@ -297,7 +297,7 @@ def _by_rules(session: tuple[Message, ...], ctx: RequestContext) -> tuple[Candid
 
 
 def _candidate(
-    each: Written, message: Message, ctx: RequestContext, *, is_owner: bool
+    each: RuleStatement, message: Message, ctx: RequestContext, *, is_owner: bool
 ) -> CandidateMemory:
     kind = _PERSONAL.get(each.kind, each.kind)
     category = _CATEGORIES[kind]
@@ -320,7 +320,7 @@ def _candidate(
     )
 
 
-def _slug(each: Written, category: str, who: str) -> str:
+def _slug(each: RuleStatement, category: str, who: str) -> str:
     if each.kind == PROFILE:
         return slug_of(who)
     if category == "event":

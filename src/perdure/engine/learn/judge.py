@@ -27,7 +27,7 @@ _FEWEST = 3
 """Words that a rewording has in common."""
 
 
-class Verdict(Enum):
+class Agreement(Enum):
     SAME = "same"
     DIFFERENT = "different"
     CONTRADICTS = "contradicts"
@@ -35,7 +35,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    verdict: Verdict
+    agreement: Agreement
     reason: str
     """A short sentence that names what decided, in the words of the statements."""
 
@@ -50,20 +50,20 @@ def compare(old: str, new: str) -> Comparison:
     DIFFERENT: everything else. Every text has an answer.
     """
     if old == new:
-        return Comparison(Verdict.SAME, "The texts are the same.")
+        return Comparison(Agreement.SAME, "The texts are the same.")
     if max(len(old), len(new)) > MAX_STATEMENT:
         same = old.split() == new.split()
-        verdict = Verdict.SAME if same else Verdict.DIFFERENT
+        verdict = Agreement.SAME if same else Agreement.DIFFERENT
         return Comparison(verdict, "Long texts are compared word for word.")
     one, other = sorted((old, new))
     first, second = plain_words(one), plain_words(other)
     if first and (first == second or _is_moved(first, second)):
-        return Comparison(Verdict.SAME, "The words are the same.")
+        return Comparison(Agreement.SAME, "The words are the same.")
     if reason := _contradiction((one, first), (other, second)):
-        return Comparison(Verdict.CONTRADICTS, reason)
+        return Comparison(Agreement.CONTRADICTS, reason)
     alone = _apart(first, second), _apart(second, first)
     shown = " ".join(_as_written(one, alone[0]) + _as_written(other, alone[1]))
-    return Comparison(Verdict.DIFFERENT, f'Only one has "{shown[:60]}".')
+    return Comparison(Agreement.DIFFERENT, f'Only one has "{shown[:60]}".')
 
 
 _TOKEN = later(
@@ -297,18 +297,18 @@ _FRAGMENT = 6
 """Words. A shorter "X instead of Y" names neither what it is about nor what is done."""
 
 
-class Change(NamedTuple):
+class StatedChange(NamedTuple):
     """What came, and what is gone; either may be missing."""
 
-    came: tuple[str, ...]
-    gone: tuple[str, ...]
+    new: tuple[str, ...]
+    old: tuple[str, ...]
 
 
-def change_in(text: str) -> Change | None:
+def change_in(text: str) -> StatedChange | None:
     for form in _FORMS:
         if found := form.search(text.replace("\u2019", "'")):
             part = {"came": "", "gone": ""} | found.groupdict(default="")
-            return Change(plain_words(part["came"]), plain_words(part["gone"]))
+            return StatedChange(plain_words(part["came"]), plain_words(part["gone"]))
     return None
 
 
@@ -323,20 +323,20 @@ def outdates(new: str, old: str) -> bool | None:
         return None
     was = [singular(word) for word in plain_words(old)]
     gone = _gone(change, was)
-    if not gone or (change.came and {*map(singular, change.came)} <= set(was)):
+    if not gone or (change.new and {*map(singular, change.new)} <= set(was)):
         return None
     spare = {singular(word) for word in (*plain_words(new), *_SPARE)}
-    came = [singular(word) for word in change.came]
+    came = [singular(word) for word in change.new]
     if any(is_other_of_group(word, other) for word in gone for other in came):
         was = [singular(word) for word in plain_words(_PURPOSE.sub("", old))]
     return all(word in gone or word in spare for word in was)
 
 
-def _gone(change: Change, was: Sequence[str]) -> set[str]:
-    named = {singular(word) for word in change.gone} - _SPARE
+def _gone(change: StatedChange, was: Sequence[str]) -> set[str]:
+    named = {singular(word) for word in change.old} - _SPARE
     if named:
         return named if named <= set(was) else set()
-    came = [singular(word) for word in change.came]
+    came = [singular(word) for word in change.new]
     return {word for word in was for other in came if is_other_of_group(word, other)}
 
 
@@ -345,7 +345,7 @@ def searched(text: str) -> str:
     change = change_in(text)
     if change is None:
         return text
-    others = (word for came in change.came for word in group_of(singular(came)))
+    others = (word for came in change.new for word in group_of(singular(came)))
     return " ".join((text, *others))
 
 
@@ -362,7 +362,7 @@ def is_fragment(text: str) -> bool:
     if _ADJUSTED.match(text):
         return True
     change = change_in(text)
-    if change is None or not (change.came and change.gone) or len(text.split()) >= _FRAGMENT:
+    if change is None or not (change.new and change.old) or len(text.split()) >= _FRAGMENT:
         return False
     verbs = words_of("verbs") | {"is", "switched", "moved", "renamed", "replace", "rename"}
     return verbs.isdisjoint(plain_words(text))

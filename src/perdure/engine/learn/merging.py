@@ -23,7 +23,7 @@ from perdure.engine.learn.evidence import (
     texts_of,
 )
 from perdure.engine.learn.judge import (
-    Verdict,
+    Agreement,
     change_in,
     compare,
     completions,
@@ -59,11 +59,11 @@ from perdure.model.values import JSON, MAX_ABSTRACT, shortened
 
 DATE = "date"
 _ONE_DAY = timedelta(days=1)
-APART = "kept_apart_from"
+SEPARATED = "kept_apart_from"
 """CIDs that the owner took apart from a node; they are never merged into it again."""
 
 
-class Match(NamedTuple):
+class StatementMatch(NamedTuple):
     """A statement of a node that a candidate is compared with, and what decided."""
 
     node: ContextNode
@@ -71,15 +71,15 @@ class Match(NamedTuple):
     reason: str
 
 
-class Judged(NamedTuple):
+class NodeComparison(NamedTuple):
     """How a candidate relates to a node."""
 
     node: ContextNode
-    same: Match | None = None
-    against: tuple[Match, ...] = ()
+    same: StatementMatch | None = None
+    against: tuple[StatementMatch, ...] = ()
 
 
-class Until(NamedTuple):
+class Ending(NamedTuple):
     """When a statement ceased to hold, and the statement that ended it."""
 
     when: datetime
@@ -94,26 +94,26 @@ class Until(NamedTuple):
 class Merging:
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
-    def judged(self, candidate: CandidateMemory, node: ContextNode) -> Judged:
+    def judged(self, candidate: CandidateMemory, node: ContextNode) -> NodeComparison:
         """Return which statement of a node says the same, and which ones it contradicts."""
         new = Statement.read(candidate.content)
-        if new.cid in kept_apart(node):
-            return Judged(node)
+        if new.cid in separated_cids(node):
+            return NodeComparison(node)
         known = statements.statements(node.content)
         for each in known:
             if each.text == new.text:
-                return Judged(node, Match(node, each, ""))
+                return NodeComparison(node, StatementMatch(node, each, ""))
         twice = (each for each in known if self._is_kept_twice(candidate, node, each))
-        same = [Match(node, each, "Both are of one day, one by a tool.") for each in twice]
-        against: list[Match] = []
+        same = [StatementMatch(node, each, "Both are of one day, one by a tool.") for each in twice]
+        against: list[StatementMatch] = []
         for each in known:
             compared = compare(each.dated if new.since else each.text, new.dated)
-            match = Match(node, each, compared.reason)
-            if compared.verdict is Verdict.SAME:
+            match = StatementMatch(node, each, compared.reason)
+            if compared.agreement is Agreement.SAME:
                 same.append(match)
-            elif compared.verdict is Verdict.CONTRADICTS:
+            elif compared.agreement is Agreement.CONTRADICTS:
                 against.append(match)
-        return Judged(node, same[0] if same else None, tuple(against))
+        return NodeComparison(node, same[0] if same else None, tuple(against))
 
     def _is_kept_twice(
         self, candidate: CandidateMemory, node: ContextNode, known: Statement
@@ -146,7 +146,9 @@ class Merging:
         content = statements.alone(candidate.content)
         return replace(plan, node=replace(plan.node, content=content, metadata=metadata))
 
-    def merged(self, match: Match, candidate: CandidateMemory, ctx: RequestContext) -> WritePlan:
+    def merged(
+        self, match: StatementMatch, candidate: CandidateMemory, ctx: RequestContext
+    ) -> WritePlan:
         """Plan for what is known: keep where it was mentioned again."""
         node, known = match.node, match.statement
         support = support_of(node)
@@ -176,7 +178,7 @@ class Merging:
         support[known.cid] = old.joined(new)
         return replace(changed(node, content, support, merge, reason=reason), same=known.text)
 
-    def doubted(self, matches: Sequence[Match], candidate: CandidateMemory) -> ContextNode:
+    def doubted(self, matches: Sequence[StatementMatch], candidate: CandidateMemory) -> ContextNode:
         """Return a node on which some statements are marked: they may be outdated since then."""
         node = matches[0].node
         content, day = node.content, (candidate.when or self.clock()).date()
@@ -201,7 +203,7 @@ class Merging:
     # ------------------------------------------------------------ superseding
     def superseded(
         self,
-        matches: Sequence[Match],
+        matches: Sequence[StatementMatch],
         candidate: CandidateMemory,
         ctx: RequestContext,
         formers: Callable[[], Sequence[ContextNode]],
@@ -213,7 +215,7 @@ class Merging:
         node = matches[0].node
         known = support_of(node)
         when = candidate.when or self.clock()
-        last = max(_made_at(node, known, each.statement) for each in matches)
+        last = max(_stated_at(node, known, each.statement) for each in matches)
         if when < last:
             return self._held_before(matches, candidate, ctx, (when, last, formers()))
         first, *others = matches
@@ -226,7 +228,7 @@ class Merging:
         cids = {each.cid for each in gone.values()}
         support = {cid: each for cid, each in known.items() if cid not in cids}
         support[statements.cid_of(candidate.content)] = Support.of(candidate, ctx.session_id)
-        until = Until(when, candidate.content)
+        until = Ending(when, candidate.content)
         former = tuple(_former(node, each, known, until) for each in gone.values())
         reason = f"It supersedes {_listed(matches)} {first.reason}".strip()
         merge = merge_of(Action.MERGE, candidate, ctx)
@@ -234,7 +236,7 @@ class Merging:
 
     def _held_before(
         self,
-        matches: Sequence[Match],
+        matches: Sequence[StatementMatch],
         candidate: CandidateMemory,
         ctx: RequestContext,
         past: tuple[datetime, datetime, Sequence[ContextNode]],
@@ -251,16 +253,16 @@ class Merging:
                 return self.merged(each.same, candidate, ctx)
         against = [each.node for each in judged if each.against]
         later = [each for each in against if when < _began(each)]
-        own = Until(when, candidate.content)
+        own = Ending(when, candidate.content)
         ended = [_ended(each, own) for each in against if _began(each) < when < _until(each)]
         if later:
             next_one = min(later, key=_began)
-            until = Until(_began(next_one), next_one.content.strip())
+            until = Ending(_began(next_one), next_one.content.strip())
             begun = {**next_one.metadata, VALID_FROM: until.when.isoformat()}
             ended.insert(0, next_one.revised(metadata=begun))
             content = node.content
         else:
-            until = Until(last, matches[0].statement.text)
+            until = Ending(last, matches[0].statement.text)
             content = _since(node.content, matches, last)
         gone = Statement.read(candidate.content)
         former = _former(node, gone, {gone.cid: Support.of(candidate, ctx.session_id)}, until)
@@ -313,8 +315,8 @@ def described(content: str, support: Mapping[str, Support]) -> dict[str, JSON]:
     return {**as_metadata(kept), DATE: newest.isoformat() if newest else None, VALID_FROM: begins}
 
 
-def kept_apart(node: ContextNode) -> frozenset[str]:
-    return frozenset(texts_of(node.metadata.get(APART)))
+def separated_cids(node: ContextNode) -> frozenset[str]:
+    return frozenset(texts_of(node.metadata.get(SEPARATED)))
 
 
 def _next_after(
@@ -339,12 +341,12 @@ def quoted(text: str) -> str:
     return f'"{shortened(" ".join(text.split()), MAX_ABSTRACT).rstrip(".")}"'
 
 
-def _listed(matches: Sequence[Match]) -> str:
+def _listed(matches: Sequence[StatementMatch]) -> str:
     return f"{' and '.join(quoted(each.statement.text) for each in matches)}."
 
 
 def _former(
-    node: ContextNode, gone: Statement, known: Mapping[str, Support], until: Until
+    node: ContextNode, gone: Statement, known: Mapping[str, Support], until: Ending
 ) -> ContextNode:
     """Return the node in which a statement is kept that no longer holds."""
     end = until.when.isoformat()
@@ -363,7 +365,7 @@ def _former(
     )
 
 
-def _ended(former: ContextNode, until: Until) -> ContextNode:
+def _ended(former: ContextNode, until: Ending) -> ContextNode:
     edges = (
         replace(edge, reason=until.reason) if edge.relation_type == SUPERSEDED_BY else edge
         for edge in former.relations
@@ -372,7 +374,7 @@ def _ended(former: ContextNode, until: Until) -> ContextNode:
     return former.revised(metadata=metadata, relations=tuple(edges))
 
 
-def _since(content: str, matches: Sequence[Match], when: datetime) -> str:
+def _since(content: str, matches: Sequence[StatementMatch], when: datetime) -> str:
     """Return a text that says since when some of its items hold, if it did not."""
     for each in (match.statement for match in matches):
         if each.since is None and each.is_item:
@@ -398,7 +400,7 @@ def _began(former: ContextNode) -> datetime:
     return begun or min(times, default=_until(former))
 
 
-def _made_at(node: ContextNode, known: Mapping[str, Support], statement: Statement) -> datetime:
+def _stated_at(node: ContextNode, known: Mapping[str, Support], statement: Statement) -> datetime:
     support = known.get(statement.cid)
     return (support.when if support else None) or node.updated_at
 
@@ -407,7 +409,7 @@ def _again(content: str, statement: Statement) -> Statement:
     return next(each for each in statements.statements(content) if each.text == statement.text)
 
 
-class Known(Protocol):
+class KnownMemory(Protocol):
     """What memory knows already, as far as the caller may see it."""
 
     def at(self, place: Uri, ctx: RequestContext) -> ContextNode | None:
@@ -442,7 +444,7 @@ class _TopicPolicy:
     """Whether nodes of other names are compared too."""
     added_by: ClassVar = Action.APPEND
 
-    def __init__(self, known: Known, merging: Merging) -> None:
+    def __init__(self, known: KnownMemory, merging: Merging) -> None:
         self._known = known
         self._merging = merging
 
@@ -496,10 +498,10 @@ class _TopicPolicy:
 
     def _outdated(
         self, candidate: CandidateMemory, found: Sequence[ContextNode], ctx: RequestContext
-    ) -> tuple[list[Match], list[list[Match]]]:
+    ) -> tuple[list[StatementMatch], list[list[StatementMatch]]]:
         """Return what ends with a candidate, all of one node, and by node what may be outdated."""
-        ends: dict[str, list[Match]] = {}
-        doubts: dict[str, list[Match]] = {}
+        ends: dict[str, list[StatementMatch]] = {}
+        doubts: dict[str, list[StatementMatch]] = {}
         named = frozenset(texts_of(candidate.metadata.get("replaces")))  # URIs and CIDs
         uris = (Uri.parse(each) for each in sorted(named) if each.startswith("ctx://"))
         others = filter(None, (self._known.at(each, ctx) for each in uris))
@@ -515,7 +517,7 @@ class _TopicPolicy:
                     certain = False
                 if certain is None or each.text == statements.plain(candidate.content):
                     continue
-                match = Match(node, each, "The newer one says that it changed.")
+                match = StatementMatch(node, each, "The newer one says that it changed.")
                 (ends if certain else doubts).setdefault(node.uri, []).append(match)
         first, *rest = ends.values() or [[]]
         return first, [*rest, *doubts.values()]
@@ -530,7 +532,7 @@ class _TopicPolicy:
         return list(found.values())
 
     # ------------------------------------------------------------ where it goes
-    def _is_about(self, judged: Judged, place: Uri, candidate: CandidateMemory) -> bool:
+    def _is_about(self, judged: NodeComparison, place: Uri, candidate: CandidateMemory) -> bool:
         there = judged.node.place
         if not judged.against or there == place or is_near(there.name, place.name):
             return True
@@ -544,7 +546,7 @@ class _TopicPolicy:
         if node is not None and not _is_for(node, candidate):
             place = self._free(of_project(place, _project(candidate)), candidate, ctx)
             node = self._known.at(place, ctx)
-        if node is None or statements.cid_of(candidate.content) not in kept_apart(node):
+        if node is None or statements.cid_of(candidate.content) not in separated_cids(node):
             return place
         return self._free(apart_place(place, statements.plain(candidate.content)), candidate, ctx)
 
@@ -598,7 +600,7 @@ class AggregateTopicPolicy(_TopicPolicy):
 class AppendOnlyPolicy:
     """What happened is a memory of its own, and never changed by another one."""
 
-    def __init__(self, known: Known, merging: Merging) -> None:
+    def __init__(self, known: KnownMemory, merging: Merging) -> None:
         self._known = known
         self._merging = merging
 
@@ -626,7 +628,7 @@ def _is_same_event(node: ContextNode, candidate: CandidateMemory) -> bool:
     return len(days) <= 1
 
 
-_KINDS: Mapping[str, Callable[[Known, Merging], MergePolicy]] = {
+_KINDS: Mapping[str, Callable[[KnownMemory, Merging], MergePolicy]] = {
     "profile": ProfilePolicy,
     "event": AppendOnlyPolicy,
     "case": AppendOnlyPolicy,
@@ -635,6 +637,6 @@ _KINDS: Mapping[str, Callable[[Known, Merging], MergePolicy]] = {
 }
 
 
-def policy_for(category: str, known: Known, clock: Callable[[], datetime]) -> MergePolicy:
+def policy_for(category: str, known: KnownMemory, clock: Callable[[], datetime]) -> MergePolicy:
     """Return how candidates of a category are merged; as topics by default."""
     return _KINDS.get(category, AggregateTopicPolicy)(known, Merging(clock))

@@ -248,7 +248,7 @@ _KIND_OF = (
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class ScoredSentence:
     sentence: Sentence
     kind: str
     score: float
@@ -268,18 +268,18 @@ class Weights:
 
 def candidates(
     messages: Sequence[Message | Mapping[str, object]], weights: Weights | None = None
-) -> list[Candidate]:
+) -> list[ScoredSentence]:
     """Return the sentences of a session that may last, in its order."""
     model = weights or fitted()
     once = {each.key: each for each in reversed(user_sentences(messages))}
-    found = [_candidate(each, model) for each in once.values()]
+    found = [_scored(each, model) for each in once.values()]
     likely = (each for each in found if each.score >= model.threshold)
     best = sorted(likely, key=lambda each: -each.score)[: model.most]
     return sorted(best, key=lambda each: (each.sentence.message, each.sentence.start))
 
 
-def scored(text: str) -> list[Candidate]:
-    return [_candidate(each, fitted()) for each in sentences(text)]
+def scored(text: str) -> list[ScoredSentence]:
+    return [_scored(each, fitted()) for each in sentences(text)]
 
 
 _LONGEST_HINT = 120
@@ -292,7 +292,7 @@ def prompt_hint(prompt: str) -> str:
     """Return a line about the sentence of a prompt that most likely lasts; empty if none does."""
     stated = _compiled("stated").values()
 
-    def worth(each: Candidate) -> float:
+    def worth(each: ScoredSentence) -> float:
         return each.score + any(pattern.search(each.sentence.plain.lower()) for pattern in stated)
 
     found = [each for each in scored(prompt) if "question" not in matched(each.sentence.plain)]
@@ -303,9 +303,9 @@ def prompt_hint(prompt: str) -> str:
     return f"possibly lasting: {words}; `mcp__perdure__remember` it if so"
 
 
-def _candidate(sentence: Sentence, model: Weights) -> Candidate:
+def _scored(sentence: Sentence, model: Weights) -> ScoredSentence:
     seen = matched(sentence.plain)
-    return Candidate(sentence, kind_of(seen), score(features(sentence, seen), model))
+    return ScoredSentence(sentence, kind_of(seen), score(features(sentence, seen), model))
 
 
 def score(given: Mapping[str, float], model: Weights) -> float:
@@ -329,11 +329,13 @@ def matched(plain: str) -> frozenset[str]:
 @lru_cache(maxsize=_MOST_WORDS)
 def _possible(word: str) -> frozenset[str]:
     """Return the patterns that may match where this word is, by what each of their matches has."""
-    return frozenset(name for name, parts in _parts().items() if any(map(word.__contains__, parts)))
+    return frozenset(
+        name for name, parts in _needed_words().items() if any(map(word.__contains__, parts))
+    )
 
 
 @cache
-def _parts() -> dict[str, tuple[str, ...]]:
+def _needed_words() -> dict[str, tuple[str, ...]]:
     """Return for each pattern a word, or part of one, of each text that its matches need."""
     return {
         name: tuple(

@@ -12,7 +12,7 @@ from perdure.engine.learn.extractors import rule_for
 from perdure.engine.learn.merging import policy_for
 from perdure.engine.learn.slugs import owner_space, slug_of
 from perdure.engine.learn.statements import Statement
-from perdure.engine.session_commit import Ahead, KnownNodes, Planned
+from perdure.engine.session_commit import CandidateResult, PlannedMemory, StoredMemory
 from perdure.engine.sessions import Sessions
 from perdure.errors import (
     ConcurrentModificationError,
@@ -35,7 +35,7 @@ _ATTEMPTS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Cited:
+class Citation:
     """Words of a message, which a statement rests on."""
 
     session: str
@@ -50,8 +50,8 @@ class NewStatement:
     project: str = ""
     replaces: tuple[str, ...] = ()
     """URIs of nodes, or the words of statements, that it replaces."""
-    evidence: tuple[Cited, ...] = ()
-    said_by: str = "user"
+    evidence: tuple[Citation, ...] = ()
+    speaker: str = "user"
     reason: str = "remember"
     """What history says about why it was written."""
     anchors: Anchors | None = None
@@ -63,17 +63,17 @@ class NewStatement:
         if self.kind not in _CATEGORIES:
             known = ", ".join(_CATEGORIES)
             raise InvalidValueError(f"{shown(self.kind)} is not a kind. Fix: use one of {known}.")
-        if self.said_by not in SPEAKERS:
-            raise InvalidValueError(f"{shown(self.said_by)} is unknown. Fix: use user or agent.")
+        if self.speaker not in SPEAKERS:
+            raise InvalidValueError(f"{shown(self.speaker)} is unknown. Fix: use user or agent.")
         fits = rule_for(" ".join(self.text.split())) or ("", "")
-        if self.said_by != "user" and (self.kind in _IMPERATIVE or fits[0] == "rule"):
+        if self.speaker != "user" and (self.kind in _IMPERATIVE or fits[0] == "rule"):
             raise InvalidValueError(
                 "only what the user stated is a rule or a preference. Fix: state it as a fact."
             )
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class RememberResult:
     uri: str
     text: str
     """The statement as it is now."""
@@ -89,17 +89,17 @@ class Remembered:
 
 
 def remember(
-    known: KnownNodes,
+    known: StoredMemory,
     statement: NewStatement,
     ctx: RequestContext,
     also: Callable[[Draft], None],
-) -> Remembered:
+) -> RememberResult:
     """Keep a statement by the category of its kind, once; `also` is done in the same commit."""
     now = datetime.now(UTC)
     made = _candidate(known.nodes, statement, now, ctx)
     candidate = with_anchors(validated(made, SecretPolicy.REFUSE).candidate, statement.anchors)
     for _ in range(_ATTEMPTS):
-        ahead = Ahead(known)
+        ahead = PlannedMemory(known)
         plan = policy_for(candidate.category, ahead, lambda: now).plan(candidate, ctx)
         written = (Uri.parse(plan.uri), *(each.place for each in plan.doubted))
         before = {str(each): _statements(known.at(each, ctx)) for each in written}
@@ -127,7 +127,7 @@ def _candidate(
     ]
     metadata: dict[str, JSON] = {
         "kind": statement.kind,
-        "by": statement.said_by,
+        "by": statement.speaker,
         "evidence": [each.as_json() for each in quotes],
         "project": "" if category in OF_THE_PERSON else statement.project,
         "replaces": replaces,
@@ -141,7 +141,7 @@ def _candidate(
         owner_space=owner,
         when=when,
         quote=quotes[0].quote if quotes else "",
-        speaker=statement.said_by,
+        speaker=statement.speaker,
         metadata={name: value for name, value in metadata.items() if value},
     )
 
@@ -163,15 +163,15 @@ def _evidence(nodes: Nodes, statement: NewStatement, ctx: RequestContext) -> lis
 
 def _remembered(
     candidate: CandidateMemory, plan: WritePlan, before: Mapping[str, list[Statement]]
-) -> Remembered:
+) -> RememberResult:
     known = {each.text for each in before[plan.uri]}
     new = [each.text for each in _statements(plan.node) if each.text not in known]
     old = {(uri, each.text) for uri, found in before.items() for each in found if each.doubted}
     doubted = [(node.uri, each) for node in plan.doubted for each in _statements(node)]
-    return Remembered(
+    return RememberResult(
         plan.uri,
         new[0] if new else plan.same or statements.plain(candidate.content),
-        Planned.by(candidate, plan).outcome.value,
+        CandidateResult.by(candidate, plan).outcome.value,
         merged_with=plan.same,
         replaced=tuple(each.content.strip() for each in plan.former),
         doubted=tuple(e.text for uri, e in doubted if e.doubted and (uri, e.text) not in old),

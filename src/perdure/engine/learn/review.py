@@ -25,9 +25,9 @@ from perdure.engine.forgotten import of_caller
 from perdure.engine.freshness import stated_in
 from perdure.engine.learn import prose
 from perdure.engine.learn.evidence import support_of, text_of, texts_of
-from perdure.engine.learn.extractors import written
-from perdure.engine.learn.prose import Candidate, sentence_id, user_sentences
-from perdure.engine.learn.remember import Cited, NewStatement, Remembered
+from perdure.engine.learn.extractors import rule_statements
+from perdure.engine.learn.prose import ScoredSentence, sentence_id, user_sentences
+from perdure.engine.learn.remember import Citation, NewStatement, RememberResult
 from perdure.engine.learn.statements import statements
 from perdure.engine.recall.planning import content_words
 from perdure.engine.recall.result import Hit
@@ -54,7 +54,7 @@ _STATED, _EVEN = "fact", 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class ReviewItem:
     id: str
     text: str
     kind: str
@@ -75,7 +75,7 @@ class Pending:
 _SECONDS = 2.0
 
 
-def abandoned(checkout: Checkout, nodes: Iterable[ContextNode]) -> Iterator[Pending]:
+def abandoned(checkout: Checkout, nodes: Iterable[ContextNode]) -> Iterator[ReviewItem]:
     """Yield the statements whose branch is gone and was never merged, with the reason."""
     found = [(node, each) for node in nodes for each in _anchored(node)]
     verdicts = checkout.checked([each for _, each in found], _SECONDS)
@@ -83,7 +83,7 @@ def abandoned(checkout: Checkout, nodes: Iterable[ContextNode]) -> Iterator[Pend
         if verdict.is_abandoned:
             id_ = sentence_id(f"{node.uri} {each.text}")
             place = 0, 0, len(each.text), node.project
-            one = Pending(id_, each.text, each.kind or "fact", 1.0, "", *place)
+            one = ReviewItem(id_, each.text, each.kind or "fact", 1.0, "", *place)
             yield replace(one, reason=verdict.held_back, uri=node.uri)
 
 
@@ -100,7 +100,7 @@ class Review:
         self._reader = reader
         self._ctx = ctx
 
-    def pending(self, most: int, project: str = "") -> list[Pending]:
+    def pending(self, most: int, project: str = "") -> list[ReviewItem]:
         """Return the candidates of a project's newest sessions or of all, the likeliest first."""
         infos = list_sessions(self._reader, self._ctx)
         newest = [info.id for info in infos if project in {"", info.project}][:MOST_SESSIONS]
@@ -109,7 +109,7 @@ class Review:
 
     def unjudged(
         self, project: str = "", before: datetime | None = None, ended: Collection[str] = ()
-    ) -> list[Pending]:
+    ) -> list[ReviewItem]:
         """Return the candidates that no model was asked about, the likeliest first.
 
         With `before`, only those of sessions whose last message is older, or which `ended`. Words
@@ -121,10 +121,10 @@ class Review:
         own = [each for each in self._of_sessions(over) if not each.origins]
         return _likeliest(own, self._noted(REVIEWED) | self._noted(JUDGED))
 
-    def _of_sessions(self, sessions: Iterable[str]) -> Iterator[Pending]:
+    def _of_sessions(self, sessions: Iterable[str]) -> Iterator[ReviewItem]:
         return (each for id_ in sessions for each in self._of_session(id_))
 
-    def find(self, id_: str, offered: Sequence[Pending] = ()) -> Pending:
+    def find(self, id_: str, offered: Sequence[ReviewItem] = ()) -> ReviewItem:
         """Return one candidate by its id, or by the beginning of it; it may be one of `offered`."""
         all_ = (*offered, *self.pending(10_000))
         found = [each for each in all_ if id_ and each.id.startswith(id_)]
@@ -133,7 +133,7 @@ class Review:
             raise InvalidValueError(f"{what} called {id_[:80]!a}. Fix: run `perdure review`.")
         return found[0]
 
-    def _of_session(self, session: str) -> Iterator[Pending]:
+    def _of_session(self, session: str) -> Iterator[ReviewItem]:
         place = Uri(self._ctx.account_id, ("sessions", session))
         try:
             messages = Sessions(self._nodes).messages(place, self._ctx)
@@ -142,13 +142,13 @@ class Review:
             return
         project, found = text_of(first.metadata.get("project")), first.metadata.get(FOREIGN)
         foreign = found if isinstance(found, Mapping) else {}
-        known = {sentence_id(each.key) for each in written(messages)} - foreign.keys()
+        known = {sentence_id(each.key) for each in rule_statements(messages)} - foreign.keys()
         for each in _candidates(messages, foreign):
             sentence = each.sentence
             id_ = sentence_id(sentence.text)
             if id_ not in known:
                 origin = text_of(foreign.get(id_))
-                yield Pending(
+                yield ReviewItem(
                     id_,
                     sentence.text,
                     _STATED if origin else each.kind,
@@ -162,7 +162,7 @@ class Review:
                 )
 
     # ------------------------------------------------------------ what agents proposed
-    def propose(self, text: str, project: str, origins: Sequence[str]) -> Pending:
+    def propose(self, text: str, project: str, origins: Sequence[str]) -> ReviewItem:
         """Keep what an agent proposes until the user decides; not what the user forgot."""
         place = self._proposals.child(sentence_id(text))  # a name with its words would outlive it
         of = {PROJECT: project} if project else {}
@@ -170,7 +170,7 @@ class Review:
         node = ContextNode(uri=str(place), content=f"{text}\n").revised(
             version=1, metadata=metadata
         )
-        if of_caller(self._reader, self._ctx).says(text):
+        if of_caller(self._reader, self._ctx).matches(text):
             raise ForgottenError(
                 "the user forgot this, so only the user can say it again. Nothing was kept. "
                 "Fix: ask the user."
@@ -189,14 +189,14 @@ class Review:
         with suppress(NodeNotFoundError):
             self._nodes.because("review").delete_node(uri, self._ctx)
 
-    def _proposed(self, project: str) -> Iterator[Pending]:
+    def _proposed(self, project: str) -> Iterator[ReviewItem]:
         forgotten = of_caller(self._reader, self._ctx)
         for place in self._reader.walk(self._proposals):
             stored = self._reader.load(place)
             if stored is None or stored.node.metadata.get(PROPOSED) is not True:
                 continue
             found = _pending(stored.node)
-            if project in {"", found.project} and not forgotten.says(found.text):
+            if project in {"", found.project} and not forgotten.matches(found.text):
                 yield found
 
     @property
@@ -235,31 +235,33 @@ class Review:
         return self._reader.file(Uri(self._ctx.account_id, ("users", self._ctx.user_id)), name)
 
 
-def _candidates(messages: Sequence[Message], foreign: Mapping[str, object]) -> Iterator[Candidate]:
+def _candidates(
+    messages: Sequence[Message], foreign: Mapping[str, object]
+) -> Iterator[ScoredSentence]:
     """Yield what the net finds, and what a rule would have written of others' words."""
     found = prose.candidates(messages)
     yield from found
     seen = {each.sentence.key for each in found}
-    by_rule = {each.key for each in written(messages)} if foreign else set()
+    by_rule = {each.key for each in rule_statements(messages)} if foreign else set()
     for sentence in user_sentences(messages) if by_rule else ():
         if sentence.key in by_rule - seen and sentence_id(sentence.text) in foreign:
             seen.add(sentence.key)
-            yield Candidate(sentence, _STATED, _EVEN)
+            yield ScoredSentence(sentence, _STATED, _EVEN)
 
 
-def _likeliest(found: Iterable[Pending], known: Collection[str]) -> list[Pending]:
-    new: dict[str, Pending] = {}
+def _likeliest(found: Iterable[ReviewItem], known: Collection[str]) -> list[ReviewItem]:
+    new: dict[str, ReviewItem] = {}
     for each in found:
         if each.id not in known:
             new.setdefault(each.id, each)
     return sorted(new.values(), key=lambda each: -each.score)
 
 
-def _pending(node: ContextNode) -> Pending:
+def _pending(node: ContextNode) -> ReviewItem:
     text = " ".join(node.content.split())
     origins = texts_of(node.metadata.get(ORIGINS))
     place = -1, 0, len(text), node.project, origins
-    return Pending(sentence_id(text), text, _STATED, _EVEN, "", *place, uri=node.uri)
+    return ReviewItem(sentence_id(text), text, _STATED, _EVEN, "", *place, uri=node.uri)
 
 
 def _ids(found: object) -> set[str]:
@@ -339,24 +341,26 @@ SCHEMA = _closed(
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    kept: tuple[Remembered, ...] = ()
-    refused: tuple[Pending, ...] = ()
+class Judgement:
+    remembered: tuple[RememberResult, ...] = ()
+    refused: tuple[ReviewItem, ...] = ()
     """Those that the model did not keep, or not in words that may be kept: they stay in review."""
     waiting: int = 0
     """How many candidates are left for another request."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    candidate: Pending
+class CandidateContext:
+    candidate: ReviewItem
     message: str
     before: str
     known: tuple[str, ...]
     """Statements of memory that may say the same, or the contrary."""
 
     @classmethod
-    def of(cls, found: Pending, messages: Sequence[Message], hits: Sequence[Hit]) -> "Shown":
+    def of(
+        cls, found: ReviewItem, messages: Sequence[Message], hits: Sequence[Hit]
+    ) -> "CandidateContext":
         before = messages[found.message - 1] if found.message else None
         near = [each for each in hits if not each.session_id]
         texts = [
@@ -374,8 +378,10 @@ class Shown:
 
 
 def judge(
-    llm: LLM, shown: Sequence[Shown], remember: Callable[[NewStatement, Pending], Remembered]
-) -> Judged:
+    llm: LLM,
+    shown: Sequence[CandidateContext],
+    remember: Callable[[NewStatement, ReviewItem], RememberResult],
+) -> Judgement:
     """Ask about candidates at once, and remember what the model keeps.
 
     Errors of the model are not caught, and then nothing was written.
@@ -390,10 +396,12 @@ def judge(
             kept.append(remember(statement, each.candidate))
         except (KeyError, ContextError):  # not kept; or a secret, forgotten, not a statement
             refused.append(each.candidate)
-    return Judged(tuple(kept), tuple(refused))
+    return Judgement(tuple(kept), tuple(refused))
 
 
-def _statement(item: Mapping[str, Any], shown: Shown, known: Sequence[str]) -> NewStatement:
+def _statement(
+    item: Mapping[str, Any], shown: CandidateContext, known: Sequence[str]
+) -> NewStatement:
     if not is_grounded(item["text"], shown.message):
         raise InvalidValueError("the wording is not the user's. Fix: accept the sentence by hand.")
     ended = [known[each] for each in item["replaces"] if 0 <= each < len(known)]
@@ -403,7 +411,7 @@ def _statement(item: Mapping[str, Any], shown: Shown, known: Sequence[str]) -> N
         item["kind"],
         found.project,
         tuple(each for each in ended if each in shown.known),
-        (Cited(found.session_id, found.message, found.text),),
+        (Citation(found.session_id, found.message, found.text),),
         reason="judged by a model",
     )
 
@@ -424,7 +432,7 @@ def is_grounded(text: str, message: str) -> bool:
     )
 
 
-def _question(shown: Sequence[Shown], known: Sequence[str]) -> str:
+def _question(shown: Sequence[CandidateContext], known: Sequence[str]) -> str:
     lines = [line_of({"known": number, "text": text}) for number, text in enumerate(known)]
     lines += [line_of(_entry(number, one, known)) for number, one in enumerate(shown)]
     return f"{_TASK}\n{quoted(lines)}\n\nThe record is over. Answer about its candidates.\n"
@@ -451,7 +459,7 @@ def quoted(lines: Sequence[str]) -> str:
     return f"===== record {digest}\n{inside}\n===== end of record {digest}"
 
 
-def _entry(number: int, one: Shown, known: Sequence[str]) -> dict[str, JSON]:
+def _entry(number: int, one: CandidateContext, known: Sequence[str]) -> dict[str, JSON]:
     found = one.candidate
     start, end = max(0, found.start - _AROUND), found.end + _AROUND
     entry: dict[str, JSON] = {

@@ -169,12 +169,12 @@ def _ends_with_a_gap(content: str) -> bool:
 
 def _read(content: str) -> list[Statement]:
     """Return the items and paragraphs; what is indented below an item belongs to it."""
-    reading = _Reading(content)
+    reading = _StatementParser(content)
     top = _PROPERTIES.match(content)
     for line in _LINE.finditer(content, top.end() if top else 0):
         reading.take(line.group(), line.start())
     reading.end()
-    return reading.found
+    return reading.statements
 
 
 def _texts(content: str) -> list[str]:
@@ -186,11 +186,11 @@ def is_break(line: str) -> bool:
 
 
 @dataclass(slots=True)
-class _Reading:
+class _StatementParser:
     """Takes line after line, and knows in what block it is."""
 
     content: str
-    found: list[Statement] = field(default_factory=list)
+    statements: list[Statement] = field(default_factory=list)
     kind: str = ""
     """`item`, `text`, `other` for what is not a statement; empty between blocks."""
     start: int = 0
@@ -250,7 +250,7 @@ class _Reading:
             raw = self.content[self.start : self.stop]
             is_item = self.kind == "item"
             text = _ITEM.sub("", raw, count=1).replace("\n  ", "\n") if is_item else raw
-            self.found.append(Statement.read(text, self.start, self.stop, is_item=is_item))
+            self.statements.append(Statement.read(text, self.start, self.stop, is_item=is_item))
         self.kind = ""
 
 

@@ -9,10 +9,10 @@ from typing import TypedDict, Unpack
 import click
 
 from perdure import (
-    Conversation,
+    CandidateResult,
+    ConversationFile,
     Memory,
     Outcome,
-    Planned,
     SessionCommit,
     presentable,
     read_conversation,
@@ -92,7 +92,7 @@ def _named(session_file: str) -> str:
     return session_id_for(session_file)
 
 
-def _refuse_holes(talk: Conversation) -> None:
+def _refuse_holes(talk: ConversationFile) -> None:
     """Refuse a conversation of which something is missing: it would be taken for whole."""
     for fault in talk.faults[:_MOST_FAULTS]:
         more = ", or add --lenient to pass it over." if fault.is_passable else ""
@@ -111,7 +111,9 @@ def _refuse_holes(talk: Conversation) -> None:
         )
 
 
-def _committed(memory: Memory, session: str, talk: Conversation, options: Options) -> SessionCommit:
+def _committed(
+    memory: Memory, session: str, talk: ConversationFile, options: Options
+) -> SessionCommit:
     dry_run = options["dry_run"]
     is_long = len(talk.messages) > _LONG
     try:
@@ -193,7 +195,9 @@ def _counts(done: SessionCommit) -> str:
     return ", ".join(told)
 
 
-def _rows(memory: Memory, done: SessionCommit, plan: Planned) -> Iterator[tuple[str, str, str]]:
+def _rows(
+    memory: Memory, done: SessionCommit, plan: CandidateResult
+) -> Iterator[tuple[str, str, str]]:
     yield plan.outcome.value, _name(memory, plan.uri), shown_words(plan.candidate.content)
     texts = {each.uri: each.after for each in done.changes}
     for uri in plan.superseded:
@@ -251,7 +255,7 @@ def _json(done: SessionCommit, left_out: Iterable[str], *, dry_run: bool) -> dic
     }
 
 
-def _plan_json(plan: Planned) -> dict[str, object]:
+def _plan_json(plan: CandidateResult) -> dict[str, object]:
     candidate = plan.candidate
     return {
         **picked(plan, "outcome uri? superseded"),

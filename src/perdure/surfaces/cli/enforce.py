@@ -2,7 +2,7 @@
 
 import click
 
-from perdure import Enforced, Memory
+from perdure import Enforcement, Memory
 from perdure.surfaces import out
 from perdure.surfaces.cli.completion import node_command
 from perdure.surfaces.cli.options import with_project_memory
@@ -23,7 +23,7 @@ def enforce_command(memory: Memory, node: str, *, text: str, off: bool, as_json:
     tell(memory.enforce(node, text=text, enforced=not off), as_json=as_json)
 
 
-def tell(done: Enforced, *, as_json: bool) -> None:
+def tell(done: Enforcement, *, as_json: bool) -> None:
     if as_json:
         out.json(picked(done, "uri statements can_block"))
         return

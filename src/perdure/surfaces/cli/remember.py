@@ -2,7 +2,7 @@
 
 import click
 
-from perdure import Memory, Remembered
+from perdure import Memory, RememberResult
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import mention_lifted, with_project_memory
 from perdure.surfaces.telling import picked, shown_words
@@ -42,7 +42,7 @@ def remember_command(  # noqa: PLR0913 - an argument for each option
             out.mention("it names nothing that is not to be used, so no call can be refused for it")
 
 
-def tell(done: Remembered, *, as_json: bool) -> None:
+def tell(done: RememberResult, *, as_json: bool) -> None:
     if as_json:
         out.json(picked(done, "uri text outcome merged_with replaced doubted lifted"))
         return

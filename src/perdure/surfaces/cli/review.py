@@ -61,11 +61,11 @@ def review_command(  # noqa: PLR0913 - an option each
 
 def _judge(memory: Memory, *, as_json: bool) -> None:
     done = memory.judge_candidates()
-    for each in done.kept:
+    for each in done.remembered:
         tell(each, as_json=as_json)
     if not as_json:
         left = counted(len(done.refused) + done.waiting, "candidate")
-        out.mention(f"{counted(len(done.kept), 'statement')} kept; {left} left for you")
+        out.mention(f"{counted(len(done.remembered), 'statement')} kept; {left} left for you")
 
 
 def _edited(memory: Memory, id_: str) -> str:

@@ -17,9 +17,9 @@ from perdure import (
     HintKind,
     Hit,
     Memory,
-    Pending,
     Provenance,
     RecallResult,
+    ReviewItem,
     Saved,
     SessionInfo,
     Version,
@@ -246,7 +246,7 @@ class Tools:
         return with_most(lambda kept: _explained(found, kept), statements, budget_tokens)
 
 
-def _proposed(found: Pending) -> Answer:
+def _proposed(found: ReviewItem) -> Answer:
     why = f"this session {told_origins(found.origins)}, and the user did not type these words"
     return {
         "text": presentable(found.text),
