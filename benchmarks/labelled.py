@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from perdure import Memory
-from perdure.engine.briefing import Briefing, ProjectScope, brief
+from perdure.engine.briefing import Briefing, ProjectScope
 from perdure.model.speech import Kind, speech_of
 
 MOST_OF = 0.34
@@ -81,7 +81,8 @@ def briefing_then(memory: Memory, names: Sequence[str], now: datetime, known: st
     """Return a briefing as of a time: what is kept counts as old as it was then."""
     parts = memory._parts  # noqa: SLF001 - no verb takes another time
     index = parts.present(memory.caller.account_id).following.index
-    return brief(ProjectScope(parts.reader, index, memory.caller, names), known=known, now=now)
+    scope = ProjectScope(parts.reader, index, memory.caller, names)
+    return scope.briefing(known=known, now=now)
 
 
 # ---------------------------------------------------------------- what a line is worth

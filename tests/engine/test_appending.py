@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessage
 
 from perdure.app import Context, open_context
-from perdure.engine import session_commit
+from perdure.engine.known_memory import PlannedMemory
 from perdure.engine.memory import Memory
-from perdure.engine.sessions import appended, recommitted
+from perdure.engine.session_messages import appended, recommitted
 from perdure.errors import (
     AccessDeniedError,
     ConcurrentModificationError,
@@ -88,9 +88,9 @@ def test_messages_are_kept_if_what_is_learned_can_not_be_written(
     def taken(*_: object) -> list[ContextNode]:
         return [ContextNode(uri=PROFILE, version=7)]
 
-    monkeypatch.setattr(session_commit.PlannedMemory, "nodes", taken)
+    monkeypatch.setattr(PlannedMemory, "nodes", taken)
 
-    with pytest.raises(ConcurrentModificationError, match="The messages are kept"):
+    with pytest.raises(ConcurrentModificationError, match="The messages are archived"):
         memory.append("s1", [HELLO, ANSWER])
 
     assert said(memory) == [HELLO["content"], ANSWER["content"]]

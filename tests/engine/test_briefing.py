@@ -268,7 +268,7 @@ def test_words_of_a_session_are_named_as_the_users(memory: Memory) -> None:
     memory.commit_session(talk, session_id="t", extract=True)
 
     text = memory.briefing(known=claude_md("We use npm.")).text
-    assert 'CLAUDE.md line 1 says "We use npm"; the user said later' in text
+    assert 'CLAUDE.md line 1 says "We use npm"; the user stated later' in text
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import perdure
 from perdure import Memory
 from perdure.app import Context
 from perdure.artifacts import IndexState
-from perdure.engine.briefing import Briefing, ProjectScope, brief
+from perdure.engine.briefing import Briefing, ProjectScope
 from perdure.engine.past import KEPT
 from perdure.index.embedders.hashing import Hashing
 from perdure.storage import Locator, walk
@@ -89,7 +89,8 @@ def briefed(memory: Memory, now: datetime) -> Briefing:
     parts, account = memory._parts, memory.caller.account_id
     memory.recall("anything")
     index, names = parts.present(account).following.index, memory._names(memory.project)
-    return brief(ProjectScope(parts.reader, index, memory.caller, names), budget=2_000, now=now)
+    scope = ProjectScope(parts.reader, index, memory.caller, names)
+    return scope.briefing(budget_tokens=2_000, now=now)
 
 
 def test_a_briefing_as_of_a_state_knows_nothing_that_came_later(tmp_path: Path) -> None:

@@ -251,7 +251,7 @@ class TestFaults:
         told_lines = done.stderr.splitlines()
         assert [line.split(":")[1] for line in told_lines] == [f" line {n}" for n in range(2, 8)]
         assert all("Fix: " in line for line in told_lines)
-        assert "a message has no 'id'" in told_lines[3]
+        assert "a message has the unknown key 'id'" in told_lines[3]
         assert perdure("list", "sessions/a").exit_code == 1
 
     def test_of_many_only_some_are_told(self, memory: Path, tmp_path: Path) -> None:
@@ -293,7 +293,7 @@ class TestFaults:
         path = write(tmp_path, "a.jsonl", NOTED, picture, {"type": "reasoning", "summary": []})
         refused = perdure("commit", path)
         assert refused.exit_code == 1
-        assert "line 2: image: only text is kept. Fix: take it out, or" in refused.stderr
+        assert "line 2: image: only text is kept. Fix: remove it, or" in refused.stderr
 
         done = perdure("commit", path, "--lenient")
 

@@ -1,7 +1,8 @@
-"""What may last: lines that a briefing chooses from, kept in the index with all that it takes.
+"""Briefing records: the lines that a briefing chooses from, as payloads of index records.
 
-Each statement of a memory, and each sentence of a session that is likely to last, is there as one
-row; so a briefing reads the nodes that it shows, and no others.
+Each statement of a memory, and each sentence of a session that probably lasts, is one row, so a
+briefing reads only the nodes that it shows. The record of a note of a project, and of one that is
+always loaded, has all that is needed to show it while its file is unchanged.
 """
 
 import re
@@ -43,17 +44,17 @@ from perdure.safety.instructions import instructions_in
 from perdure.times import read_moment
 
 ALWAYS_LOAD, PHASES = "always_load", "phases"
-_MOST_LETTERS = 20_000
-"""A longer note is not kept ready: it fits into no usual budget."""
+_LONGEST_NOTE = 20_000
+"""Characters. A longer note has no entry: it exceeds the usual budgets."""
 
 
 LASTING, OF_PERSON = 2, 3
-"""In place of `always`: for the briefing only, what may last, and what is about the person."""
+"""Values of `always` for records that only briefings use: lasting sentences, the person."""
 _PERSONAL = frozenset({"preference", "pattern", "rule"})
 
 
 def is_always_loaded(node: ContextNode) -> bool:
-    """Whether a node is of use to any question: a profile, or what says `always_load: true`."""
+    """Whether a node is always loaded: a profile, or one with `always_load: true`."""
     return node.category == PROFILE or _is_true(node.declared(ALWAYS_LOAD))
 
 
@@ -66,7 +67,7 @@ def is_noted(node: ContextNode) -> bool:
 
 
 def with_note(records: list[IndexRecord], stored: Stored) -> list[IndexRecord]:
-    """Return the records of a node; if it is to be shown unasked, the first of them says how."""
+    """Return the records of a node; the first one has the note, if the node is shown unasked."""
     if not records:
         return records
     node = stored.node
@@ -81,8 +82,8 @@ def with_note(records: list[IndexRecord], stored: Stored) -> list[IndexRecord]:
 
 
 def note_of(stored: Stored) -> dict[str, JSON]:
-    """Return all that it takes to show a note, as long as its content and meta stay the same."""
-    node, said = stored.node, [stored.files[name] for name in SHOWN_FILES]
+    """Return all that is needed to show a note while its files are unchanged."""
+    node, files = stored.node, [stored.files[name] for name in SHOWN_FILES]
     until = read_moment(node.metadata.get(VALID_UNTIL))
     note: dict[str, JSON] = {
         NOTED: node.project,
@@ -93,8 +94,8 @@ def note_of(stored: Stored) -> dict[str, JSON]:
         "phases": phases_of(node),
         "until": until.isoformat() if until else None,
     }
-    texts = [text for text in said if isinstance(text, str)]
-    if len(texts) == len(said) and not node.problems and len(node.content) <= _MOST_LETTERS:
+    texts = [text for text in files if isinstance(text, str)]
+    if len(texts) == len(files) and not node.problems and len(node.content) <= _LONGEST_NOTE:
         note |= {
             "sha256": sha256("\0".join(texts).encode()).hexdigest(),
             "entry": entry(hit_of(stored)),
@@ -104,15 +105,15 @@ def note_of(stored: Stored) -> dict[str, JSON]:
 
 
 def phases_of(node: ContextNode) -> list[str]:
-    said = node.declared(PHASES)
-    names = said.split(",") if isinstance(said, str) else said
+    phases = node.declared(PHASES)
+    names = phases.split(",") if isinstance(phases, str) else phases
     if not isinstance(names, list | tuple):
         return []
     return [name.strip() for name in names if isinstance(name, str) and name.strip()]
 
 
 _FEWEST, _LONGEST = 4, 240
-"""Words and characters of a sentence that is worth repeating."""
+"""The fewest words and the most characters of a sentence that is repeated."""
 _STEP = later(r"\s*\d{1,2}[.)]\s+\S")
 _ATTACHED = later(r"^(?:@\S+\s+)+")
 _OBJECTING = later(
@@ -130,17 +131,17 @@ _ALWAYS = later(
     r"\b(?:always|never|from now on|in future|next time|going forward)\b", re.IGNORECASE
 )
 _PRODUCT = later(r"(?:the )?CODE (?:\w+ )?(?:should|must|needs?|takes?)\b", re.IGNORECASE)
-"""What a sentence begins with that says what the code is to do, and not how to work."""
+"""The beginning of a sentence about what the code should do, and not about how to work."""
 _DICTATING = later(
     r"\b(?:explain|specif(?:y|ies)|say|state|mention|document|record)(?:ing|s)? "
     r"(?:that|how|when)\b",
     re.IGNORECASE,
 )
-_CARRIES_MORE = later(r"[<>|]\s*\w*sh\b|://|\b(?:curl|wget)\b")
+_RISKY = later(r"[<>|]\s*\w*sh\b|://|\b(?:curl|wget)\b")
 
 
 def is_repeatable(text: str) -> bool:
-    """Whether a sentence of a user says how to work, or objects; not what to do now."""
+    """Whether a sentence of a user objects, or says how to work, and is not a request."""
     plain = _ATTACHED.sub("", text)
     if len(plain.split()) < _FEWEST or len(text) > _LONGEST:
         return False
@@ -155,7 +156,10 @@ def is_repeatable(text: str) -> bool:
 
 
 def occasions_in(content: str, sentences: Sequence[ScoredSentence]) -> list[JSON]:
-    """Return the sentences of a message that are worth repeating, and procedures it dictates."""
+    """Return the repeatable sentences of a message, and the procedures that it dictates.
+
+    They are shown as the words of the user, with their day, and are not stored as rules.
+    """
     found: list[JSON] = [[text, "rule", 1.0] for text in procedures_in(content)]
     stated = (each for each in sentences if is_repeatable(each.sentence.plain))
     found += [
@@ -165,9 +169,9 @@ def occasions_in(content: str, sentences: Sequence[ScoredSentence]) -> list[JSON
 
 
 def procedures_in(content: str) -> Iterator[str]:
-    """Yield what a user dictates as numbered steps below a condition, each as one line.
+    """Yield procedures that a user dictates: numbered steps below a condition, each as one line.
 
-    It may be in a fence: a text that an agent is to write into a file is still the user's, unless
+    They may be in a fence: a text that an agent should write into a file is the user's own, unless
     the message is so long that it is pasted.
     """
     speech = speech_of("user", content)
@@ -178,33 +182,33 @@ def procedures_in(content: str) -> Iterator[str]:
             steps.append(" ".join(line.split()))
         elif line.strip():
             if len(steps) >= FEWEST_STEPS and lead.endswith(":") and condition_in(lead):
-                made = _procedure(lead, steps)
-                if not (instructions_in(made) or _CARRIES_MORE.search(made)):
-                    yield made
+                procedure = _procedure(lead, steps)
+                if not (instructions_in(procedure) or _RISKY.search(procedure)):
+                    yield procedure
             lead, steps = " ".join(line.split()), []
 
 
 def first_step(procedure: str) -> str:
-    """Return the words of the first step, by which a text that has them is known."""
+    """Return the key of the words of the first step."""
     return words_key(re.split(r"\s\d{1,2}[.)]\s", procedure)[1])
 
 
 def _procedure(lead: str, steps: Sequence[str]) -> str:
-    made = lead
+    line = lead
     for step in steps:
-        if len(made) + len(step) > LONGEST_STEPS:
-            return f"{made} …"
-        made = f"{made} {step}"
-    return made
+        if len(line) + len(step) > LONGEST_STEPS:
+            return f"{line} …"
+        line = f"{line} {step}"
+    return line
 
 
 LONGEST_LINE = 132
-"""Characters of one line; a longer sentence is a description rather than a remark."""
+"""Characters of one line; a longer sentence is a description."""
 _STATEMENT = re.compile(r"^- (.+)$", re.MULTILINE)
 
 
 def with_stated(records: list[IndexRecord], node: ContextNode) -> list[IndexRecord]:
-    """Return the records of a node; the first says what a briefing may show of it."""
+    """Return the records of a node; the first one has the lines that a briefing may show."""
     if not records or NOTED not in records[0].payload or node.place.session:
         return records
     lines = lines_of(node)
@@ -219,7 +223,7 @@ def _directive(row: Mapping[str, JSON]) -> Directive:
 
 
 def lines_of(node: ContextNode) -> list[dict[str, JSON]]:
-    """Return the statements of a memory, or how it begins, with what it takes to choose them."""
+    """Return the statements of a memory, or its abstract, with what a briefing needs to choose."""
     given, until = node.metadata.get("kind"), node.valid_until
     dates = (read_moment(node.metadata.get(name)) for name in (VALID_FROM, "date"))
     date = next((each for each in dates if each), node.date)
@@ -257,7 +261,7 @@ def _line_of(stated: str, support: Support) -> dict[str, JSON]:
 
 
 _LONGEST_END = 240
-"""Characters that are kept of what the user asked last."""
+"""Characters of the last request of the user."""
 KnownRecords = Callable[[Sequence[str]], Mapping[str, IndexRecord]]
 """Returns the records that an index has, by their ids."""
 
@@ -265,37 +269,37 @@ KnownRecords = Callable[[Sequence[str]], Mapping[str, IndexRecord]]
 def with_lasting(
     records: list[IndexRecord], node: ContextNode, known: KnownRecords | None = None
 ) -> list[IndexRecord]:
-    """Return the records of a session; each says how likely its sentences are to last.
+    """Return the records of a session, each with the best score of its sentences.
 
-    In a project, the first record of a message has those that are likely enough, and the last
-    message of the user that it is: that is what the briefing is made of. What the `known` records
-    say of the same text is not found out again.
+    In a project, the first record of a message has its lasting sentences, and that of the last
+    message of the user has the request, for briefings. Scores of an unchanged text are copied from
+    the `known` records.
     """
     if not node.place.session:
         return records
     spoken = [at for at, each in enumerate(records) if each.payload.get("role") == "user"]
     before = known([records[at].id for at in spoken]) if known is not None and spoken else {}
-    made = list(records)
+    marked = list(records)
     groups = groupby(spoken, key=lambda at: records[at].payload["message"])
     messages = [list(spots) for _, spots in groups]
     for spots in messages:
-        _mark(made, spots, node.project, before)
+        _mark(marked, spots, node.project, before)
     if node.project:
         texts = ((spots[0], _own_words(records, spots)) for spots in reversed(messages))
         last, asked = next((each for each in texts if each[1]), (-1, ""))
         if asked:
             ended = shortened(" ".join(asked.split()), _LONGEST_END)
-            made[last] = _noted(made[last], node.project, {"ended": ended})
-        _add_fixes(made, node)
-    made = _without_foreign(made, node.metadata.get("foreign"))
+            marked[last] = _noted(marked[last], node.project, {"ended": ended})
+        _add_fixes(marked, node)
+    marked = _without_foreign(marked, node.metadata.get("foreign"))
     for origin in session_anchors(node.metadata):
         more: dict[str, JSON] = {"origin": origin.as_json()}
-        made = [each.with_payload(more) if NOTED in each.payload else each for each in made]
-    return made
+        marked = [each.with_payload(more) if NOTED in each.payload else each for each in marked]
+    return marked
 
 
 def _without_foreign(records: list[IndexRecord], foreign: JSON) -> list[IndexRecord]:
-    """Return records that propose no sentence whose words stem from others than the user."""
+    """Return records without the sentences that are not the user's own."""
     if not isinstance(foreign, Mapping) or not foreign:
         return records
 
@@ -303,11 +307,11 @@ def _without_foreign(records: list[IndexRecord], foreign: JSON) -> list[IndexRec
         given = rows if isinstance(rows, list | tuple) else ()
         return [row for row in given if isinstance(row, list | tuple) and _id(row) not in foreign]
 
-    made = []
+    marked = []
     for each in records:
         found = {name: own(each.payload[name]) for name in _PROPOSED if name in each.payload}
-        made.append(each.with_payload(found) if found else each)
-    return made
+        marked.append(each.with_payload(found) if found else each)
+    return marked
 
 
 _PROPOSED = ("sentences", "directed", "occasions")
@@ -318,7 +322,7 @@ def _id(row: Sequence[JSON]) -> str:
 
 
 def _add_fixes(records: list[IndexRecord], node: ContextNode) -> None:
-    """Note the failures of a session that a command fixed, each with a message near by."""
+    """Add the failures that a command fixed, each to the record of the nearest message."""
     if FAILED_MARK not in node.content:
         return
     spots = [(each.payload.get("message"), at) for at, each in enumerate(records)]
@@ -356,7 +360,7 @@ def _mark(
     project: str,
     before: Mapping[str, IndexRecord],
 ) -> None:
-    """Score the sentences of a message that is in the records at `spots`, and note the best."""
+    """Score the sentences of the message with the records at `spots`, and add the best ones."""
     known = [before.get(records[at].id) for at in spots]
     noted: dict[str, JSON] = {}
     if all(old and old.text == records[at].text for at, old in zip(spots, known, strict=True)):
@@ -382,11 +386,11 @@ def _mark(
 
 
 _FORBIDS = 0.1
-"""The least score of a sentence that forbids what it names; below it, most are pasted."""
+"""The least score of a directive; most sentences below it are pasted."""
 
 
 def directed_in(message: Sequence[ScoredSentence]) -> list[JSON]:
-    """Return the sentences of a message that name what a tool call may use."""
+    """Return the sentences of a message with a directive."""
     found: list[JSON] = []
     for each in message:
         given = directive_in(each.sentence.text)
@@ -423,7 +427,7 @@ def likely_in(message: Sequence[ScoredSentence]) -> list[JSON]:
 
 
 _REFERRING = re.compile(r"\b(?:option|step|phase|lines?|#)\s?#?\d|:$", re.IGNORECASE)
-"""What refers to something that only that session has: an option, a line, what follows."""
+"""References to something that only the session has: an option, a line, what follows."""
 
 
 _CLAUSE_END = re.compile(r"[;:](?=\s)| (?=\()| [\u2013\u2014-] ")
@@ -431,7 +435,7 @@ _SHORTEST_CLAUSE = 24
 
 
 def _as_line(text: str) -> str:
-    """Return a sentence as one line; of one that is longer, as many whole clauses as fit."""
+    """Return a sentence as one line; of a longer one, as many whole clauses as fit."""
     line = " ".join(text.split())
     if len(line) <= LONGEST_LINE:
         return line

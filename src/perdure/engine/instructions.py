@@ -1,6 +1,6 @@
-"""What the files say that agents load by themselves.
+"""Instruction files, which agents load by themselves, such as `CLAUDE.md`.
 
-They are read-only sources of a project. Memory does not repeat them, and names a line that the
+They are read-only sources of a project. A briefing does not repeat them, and names a line that the
 user contradicted after the file was last changed.
 """
 
@@ -20,17 +20,17 @@ from perdure.model.values import words_key
 from perdure.patterns import later
 
 ALIKE = 0.8
-"""The share of words from which two lines say the same."""
+"""The share of common words from which two lines say the same."""
 _NOT = "not"
 _EMPTY_WORDS = STOP_WORDS - {_NOT}
 _SENTENCE = later(r"(?<=[.!?])\s+")
 _EMPHASIS = later(r"\*\*|__")
 _LONGEST_COMPARED = 200
-"""Characters of a sentence that is looked at for contradictions."""
+"""Characters. A longer sentence is not checked for contradictions."""
 _MOST_COMPARED = 600
-"""Sentences that are looked at for contradictions, the first ones."""
+"""Check at most this many sentences for contradictions, the first ones."""
 _MOST_OTHER = 4
-"""Words of a sentence that a text which contradicts it may not have."""
+"""The most words by which a sentence and a text that contradicts it differ."""
 _CHANGED = later(
     r"\b(?:instead|rather|place|switch\w*|mov\w+|migrat\w+|chang\w+|convert\w+|upgrad\w+|renamed?|replaced?|not"
     r"|never|longer|stopped|using)\b",
@@ -57,13 +57,13 @@ def _negations() -> frozenset[str]:
 @dataclass(frozen=True, slots=True)
 class InstructionFile:
     name: str
-    """As the agent that works in the folder would call it."""
+    """Its path as the agent in the folder would write it."""
     text: str
-    """Its lines, each where it is in the file; frontmatter is blank."""
+    """Its lines, with the same numbers as in the file; frontmatter is blank."""
     changed: datetime | None = None
-    """When it was last changed; if that is not known, nothing contradicts it."""
+    """When it was last changed; if unknown, nothing contradicts it."""
     globs: tuple[str, ...] = ()
-    """The files that it is for; empty if it is for all."""
+    """The files that it applies to; empty for all."""
 
 
 class InstructionLine(NamedTuple):
@@ -78,24 +78,24 @@ class _Sentence(NamedTuple):
     words: frozenset[str]
     changed: datetime | None
     is_prose: bool
-    """Whether it is prose for all files, not code nor for some files only."""
+    """Whether it is prose that applies to all files."""
 
 
 class Instructions:
-    """What instruction files say, to leave out what says the same, and to find what is outdated."""
+    """The sentences of instruction files, to find those that a text repeats or contradicts."""
 
     def __init__(self, files: Sequence[InstructionFile] | str) -> None:
         given = [InstructionFile("", files)] if isinstance(files, str) else files
         self._sentences: list[_Sentence] = []
         self._with: defaultdict[str, set[int]] = defaultdict(set)
-        """By word, the sentences that have it."""
+        """The indexes of the sentences with a word."""
         for sentence in (each for file in given for each in _sentences(file)):
             for word in sentence.words:
                 self._with[word].add(len(self._sentences))
             self._sentences.append(sentence)
 
     def cover(self, text: str) -> bool:
-        """Whether a sentence has most of the words of a text, and denies and covers as much."""
+        """Whether a sentence has most words of a text, its negation, and its scope."""
         words = _meaning(text)
         shared = Counter(at for word in words for at in self._with.get(word, ()))
         return any(
@@ -104,7 +104,7 @@ class Instructions:
         )
 
     def may_contradict(self, text: str) -> bool:
-        """Whether a sentence is near enough to a text for a contradiction: cheap, and wide."""
+        """Whether a sentence may contradict a text. Fast and imprecise."""
         words = _meaning(text)
         shared = Counter(at for word in words for at in self._with.get(word, ()))
         if shared and _CHANGED.search(text):
@@ -122,7 +122,7 @@ class Instructions:
 
     @cached_property
     def dated(self) -> list[tuple[datetime, InstructionLine]]:
-        """The first sentences that a later statement may contradict, each with its file's date."""
+        """The first sentences that a statement may contradict, with the times of their files."""
         found = (
             (each.changed, each.line)
             for each in self._sentences
@@ -146,7 +146,7 @@ def _sentences(file: InstructionFile) -> Iterator[_Sentence]:
 
 
 def _meaning(text: str) -> frozenset[str]:
-    """Return the words of a text that count, about as stems; every negation is the same."""
+    """Return the significant words of a text, roughly stemmed; all negations are the same word."""
     words = (_NOT if word in _negations() else word for word in words_key(text).split())
     return frozenset(_stem(word) for word in words if word not in _EMPTY_WORDS)
 
@@ -156,7 +156,7 @@ def _stem(word: str) -> str:
 
 
 def _covers(sentence: _Sentence, words: frozenset[str], text: str) -> bool:
-    """Whether a sentence with most words of a text denies as much, and is as general."""
+    """Whether a sentence with most words of a text has its negation and its scope."""
     if (_NOT in words) is not (_NOT in sentence.words):
         return False
     missing = words - sentence.words
@@ -167,7 +167,7 @@ def _covers(sentence: _Sentence, words: frozenset[str], text: str) -> bool:
 
 
 def _other_values(text: str, missing: frozenset[str]) -> set[str]:
-    """Return the values that exclude one that a sentence does not have: npm for pnpm."""
+    """Return the values that exclude a word that a sentence does not have: npm for pnpm."""
     from perdure.engine.learn.judge import group_of  # noqa: PLC0415 - few lines are that similar
 
     words = (word for word in words_key(text).split() if _stem(word) in missing)
@@ -175,12 +175,12 @@ def _other_values(text: str, missing: frozenset[str]) -> set[str]:
 
 
 def _limits(text: str) -> Iterator[frozenset[str]]:
-    """Yield the words of each clause that narrows a sentence: where, when, with which exception."""
+    """Yield the words of each clause that limits a sentence: where, when, with which exception."""
     for found in _LIMIT.finditer(text[:_LONGEST_LIMITED]):
         words = words_key(found["one"] or found["two"] or "").split()
         yield _meaning(" ".join(each for each in words if each not in _EVERYWHERE))
 
 
 def is_limited(text: str) -> bool:
-    """Whether a sentence holds somewhere or sometimes only."""
+    """Whether a sentence holds only somewhere or sometimes."""
     return any(_limits(text))

@@ -808,8 +808,8 @@ class Memory(Readable):
     def _remember(
         self, statement: "NewStatement", session_id: str, *decided: str, by_user: bool = True
     ) -> "RememberResult":
+        from perdure.engine.known_memory import StoredMemory
         from perdure.engine.learn.remember import remember
-        from perdure.engine.session_commit import StoredMemory
 
         caller = replace(self.caller, session_id=session_id)
         known = StoredMemory(self._parts.nodes, engine.answering.Answering(self._parts).match)
@@ -861,7 +861,7 @@ class Memory(Readable):
             return []
         from perdure.engine.learn.review import abandoned
 
-        return list(abandoned(checkout, engine.briefing.learned(self._scope)))
+        return list(abandoned(checkout, self._scope.learned()))
 
     def accept(self, candidate: str, *, text: str = "", kind: str = "") -> "RememberResult":
         """Keep a candidate as a statement, by its id; `text` is another wording of it.
@@ -1480,10 +1480,10 @@ class PastMemory(Readable):
 
         def ask(reader: "NodeReader", index: "KeptIndex", now: datetime) -> "Briefing":
             names, hidden = self._names(self.project), self._forgotten
-            return engine.briefing.brief(
-                engine.briefing.ProjectScope(reader, index, self.caller, names),
+            scope = engine.briefing.ProjectScope(reader, index, self.caller, names)
+            return scope.briefing(
                 known=known,
-                budget=budget_tokens,
+                budget_tokens=budget_tokens,
                 now=now,
                 leaves_out=lambda item: hidden is not None and hidden.matches(item.text),
             )

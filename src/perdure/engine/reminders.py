@@ -1,4 +1,4 @@
-"""The rule that is about to be broken, and the sentence about what is about to be used."""
+"""Reminders: sentences about what a tool call uses, and fixes of a failed command."""
 
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
@@ -31,7 +31,7 @@ from perdure.times import read_moment
 
 MOST_TOKENS = 60
 _LOOKED_AT = 60
-"""Notes that are looked at, the newest first, of those that name what is used."""
+"""Read at most this many notes that name what is used, the newest first."""
 _LABELS = {
     "rule": "Rule",
     "decision": "Decided",
@@ -47,17 +47,17 @@ class Reminder:
     text: str
     kind: str
     matched: str
-    """What it names that is about to be used."""
+    """The name that the tool call uses."""
     uri: str
     message: int | None = None
     """The message of the session, from 0; None for a memory."""
     date: datetime | None = None
     breaks: bool = False
-    """Whether it says not to use that."""
+    """Whether the sentence forbids it."""
     enforced: bool = False
     """Whether the user wants such a call to be refused."""
     note: str = ""
-    """What changed since in the checkout that it is about; empty for nothing."""
+    """What changed in the checkout since; empty for nothing."""
 
     @property
     def id(self) -> str:
@@ -66,7 +66,7 @@ class Reminder:
 
     @property
     def line(self) -> str:
-        """What an agent is shown: at most 60 tokens."""
+        """The line that an agent is shown: at most 60 tokens."""
         label = "User" if self.message is not None else _LABELS.get(self.kind, "Note")
         when = f" ({self.date.date().isoformat()})" if self.date else ""
         tail = f" ({presentable_line(self.note)})" if self.note else ""
@@ -74,7 +74,7 @@ class Reminder:
 
 
 def fitted(head: str, text: str, tail: str, most: int = MOST_TOKENS) -> str:
-    """Return a line of at most so many tokens, of which the middle may be shortened."""
+    """Return a line of at most `most` tokens; shortens the text in the middle."""
     size = len(text)
     line = f"{head}{presentable_line(text)}{tail}"
     while tokens_in(line) > most and size > 1:
@@ -84,7 +84,7 @@ def fitted(head: str, text: str, tail: str, most: int = MOST_TOKENS) -> str:
 
 
 def reminder_of(item: BriefingItem) -> Reminder:
-    """Return what is repeated at a tool call because it uses the same words."""
+    """Return the reminder of a sentence that shares words with a tool call."""
     place = item.uri, item.message, item.date
     return Reminder(item.bare, item.kind, "the same words", *place, note=item.verdict.note)
 
@@ -112,7 +112,7 @@ def reminders(
 
 
 def _directive(item: BriefingItem) -> Directive:
-    """Return what an item demands; nothing if it is a task, or may be outdated."""
+    """Return the directive of an item; empty for a task, or if it may be outdated."""
     is_doubted = item.message is None and item.score <= LEAST
     if is_doubted or item.kind in _SILENT:
         return Directive()
@@ -145,7 +145,7 @@ _TARGET = later(r"\b(?:to|on|onto|into|from)\s+(?:the\s+)?[`'\"]?([\w./-]*\w)", 
 
 
 def _has_flags(text: str, action: ToolCall) -> bool:
-    """Whether a command has the flags that a sentence names, and none that it asks for."""
+    """Whether a command has the flags that a sentence names, and lacks those it demands."""
     if not action.commands:
         return True
     used = frozenset().union(*(each.flags for each in action.commands))
@@ -155,14 +155,14 @@ def _has_flags(text: str, action: ToolCall) -> bool:
 
 
 def is_unconditional(text: str, action: ToolCall) -> bool:
-    """Whether a sentence forbids a call whatever else holds, as far as its words can tell.
+    """Whether a sentence forbids a call without a condition, as far as its words show.
 
-    "Never push to main" holds for a call that names `main`; what depends on more is not refused.
+    "Never push to main" forbids only a call that names `main`.
     """
     if _CONDITION.search(text):
         return False
     words = {word.casefold() for each in action.commands for word in each.words}
-    words |= {part.casefold() for parts in action.written for part in parts}
+    words |= {segment.casefold() for path in action.written for segment in path}
     targets = (each.casefold().rstrip("/") for each in _TARGET.findall(text))
     return all(set(each.split("/")) & words or each in words for each in targets)
 
@@ -182,7 +182,7 @@ class Enforcement:
     uri: str
     statements: tuple[str, ...]
     can_block: bool
-    """Whether one of them names what is not to be used."""
+    """Whether one of them forbids what it names."""
     metadata: dict[str, JSON] = field(default_factory=dict, repr=False)
 
 
@@ -192,20 +192,20 @@ def _kind_of(node: ContextNode) -> str:
 
 
 def enforce(node: ContextNode, text: str, *, enforced: bool) -> Enforcement:
-    """Return what is enforced of a node after its statements, or one of them, are, or are not."""
+    """Return the enforced statements of a node after all, or the one with `text`, are set."""
     stated = [each.text for each in statements(node.content)]
-    meant = [each for each in stated if not text or cid_of(each) == cid_of(text)]
-    if not meant:
+    chosen = [each for each in stated if not text or cid_of(each) == cid_of(text)]
+    if not chosen:
         raise InvalidValueError(
-            f"{node.uri!a} does not state {text[:80]!a}. Fix: give the text as it is there."
+            f"{node.uri!a} does not state {text[:80]!a}. Fix: quote one of its statements."
         )
-    changed = {cid_of(each) for each in meant}
+    changed = {cid_of(each) for each in chosen}
     before = enforced_in(node)
     after = before | changed if enforced else before - changed
-    kept = tuple(each for each in stated if cid_of(each) in after)
-    can_block = any(directive_in(each, _kind_of(node)).wrong for each in kept)
-    cids: list[JSON] = [cid_of(each) for each in kept]
-    return Enforcement(node.uri, kept, can_block, {ENFORCED: cids or None})
+    remaining = tuple(each for each in stated if cid_of(each) in after)
+    can_block = any(directive_in(each, _kind_of(node)).wrong for each in remaining)
+    cids: list[JSON] = [cid_of(each) for each in remaining]
+    return Enforcement(node.uri, remaining, can_block, {ENFORCED: cids or None})
 
 
 def _order(each: Reminder) -> tuple[bool, bool, bool, float, str]:
@@ -220,7 +220,7 @@ class Fix:
     signature: str
     uri: str
     message: int
-    """The message of the session near which that was, from 0."""
+    """The index of the message of the session nearest to it."""
     date: datetime | None = None
 
     @property
@@ -234,7 +234,7 @@ class Fix:
 
 
 def fix_for(scope: ProjectScope, command: str, output: str) -> Fix | None:
-    """Return what worked after the same failure, as `Memory.fix_for` describes; or None."""
+    """Return the command that worked after the same failure, as `Memory.fix_for` describes it."""
     name = signature(output)
     if not name:
         return None

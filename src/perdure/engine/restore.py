@@ -21,8 +21,8 @@ from perdure.engine.learn.evidence import (
     merges_of,
     support_of,
 )
-from perdure.engine.learn.merging import SEPARATED, described, separated_cids
-from perdure.engine.learn.slugs import apart_place
+from perdure.engine.learn.merge import SEPARATED, described, separated_cids
+from perdure.engine.learn.slugs import separate_place
 from perdure.engine.past import When
 from perdure.errors import (
     AbsentError,
@@ -390,7 +390,7 @@ def _apart(page: ContextNode, parent: _Parent) -> ContextNode:
         SEPARATED: others or None,
     }
     kept = {name: value for name, value in metadata.items() if value is not None}
-    place = apart_place(page.place, parent.text)
+    place = separate_place(page.place, parent.text)
     return ContextNode(uri=str(place), content=statements.item(parent.text), metadata=kept)
 
 

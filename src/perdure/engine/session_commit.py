@@ -1,96 +1,68 @@
-"""Saving a session: its messages first, then what can be learned from them, a part at a time.
+"""Commit a session: archive its messages, then learn from them, one window at a time.
 
-Each part is one commit: all that was learned from some messages, and the mark that they were
-learned from. So who is stopped anywhere goes on where the mark stands, and nothing is there twice.
+The memories of a window are one commit, with the mark that its messages were learned from. After
+an interruption the next commit of the session continues at the mark, so nothing is learned twice.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from difflib import unified_diff
 from enum import Enum
-from functools import lru_cache
-from heapq import nlargest
-from operator import itemgetter
-from typing import TYPE_CHECKING
 
 from perdure.context.draft import Marks
-from perdure.context.files import META
 from perdure.context.nodes import Nodes
 from perdure.dataclass import dataclass, field, replace
 from perdure.engine.answering import Answering
 from perdure.engine.forgotten import of_caller
+from perdure.engine.known_memory import KnownMemory, NodeChange, PlannedMemory, StoredMemory
 from perdure.engine.learn.evidence import (
     evidence_of,
-    merges_as_metadata,
-    merges_of,
     verified,
     with_anchors,
 )
 from perdure.engine.learn.extractors import EXTRACTORS, CandidateExtractor
 from perdure.engine.learn.prose import sentence_id, sentences
 from perdure.engine.parts import Parts
-from perdure.engine.recall.planning import content_words
-from perdure.engine.sessions import (
-    WHOLE,
-    Addition,
-    LearnedMarks,
-    LearnedNodes,
-    SessionArchive,
-    Sessions,
-    learned_count,
-)
+from perdure.engine.session_messages import LearnedMarks, learned_count
+from perdure.engine.sessions import WHOLE, Addition, LearnedNodes, SessionArchive, Sessions
 from perdure.errors import (
-    AccessDeniedError,
-    BrokenNodeError,
     ConcurrentModificationError,
     ContextError,
     NodeExistsError,
-    NodeNotFoundError,
     PerdureError,
     VersionMismatchError,
 )
-from perdure.index.contract import Filters
 from perdure.model import (
-    SUPERSEDED_BY,
     Action,
     CandidateMemory,
-    ContextNode,
-    Level,
-    NodeStatus,
     RequestContext,
-    Uri,
     WritePlan,
 )
 from perdure.model.anchors import Anchors
 from perdure.model.messages import LeftOut
-from perdure.model.record import ACCOUNT, OWNER_SPACE
 from perdure.model.transcript import Message
 from perdure.model.trust import ORIGINS
 from perdure.model.uri import OF_THE_PERSON
 from perdure.safety.secrets import SecretPolicy
 from perdure.safety.texts import Masked, validated
 
-if TYPE_CHECKING:
-    from perdure.engine.learn.merging import KnownMemory
-
 
 class Outcome(Enum):
-    """What becomes of a candidate. Each has one, so that they add up to all that was extracted."""
+    """The result of a candidate. Each candidate has one, so their counts add up."""
 
     CREATED = "created"
     """It is a memory of its own."""
     MERGED = "merged"
-    """A memory says the same, or said what it supersedes."""
+    """It says the same as a stored statement, or supersedes one."""
     APPENDED = "appended"
-    """It stands beside others of its topic."""
+    """It was added to the statements of its topic."""
     SKIPPED = "skipped"
     """It was known."""
     FILTERED = "filtered"
-    """Nobody is sure enough of it."""
+    """It is not certain enough, or not the user's own, or was forgotten."""
     FAILED = "failed"
-    """It could not be kept; the reason says why."""
+    """It could not be stored; `reason` explains it."""
 
 
 _OF_ACTION = {
@@ -122,38 +94,23 @@ class CandidateResult:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeChange:
-    """A node as it was and as it is to be; what was not there is empty."""
-
-    uri: str
-    before: str
-    after: str
-
-    @property
-    def diff(self) -> str:
-        before, after = self.before.splitlines(), self.after.splitlines()
-        lines = unified_diff(before, after, self.uri, self.uri, lineterm="")
-        return "".join(f"{line}\n" for line in lines)
-
-
-@dataclass(frozen=True, slots=True)
 class SessionCommit:
     session_id: str
     uris: tuple[str, ...]
     messages: int
     added: int
     plans: tuple[CandidateResult, ...] = ()
-    """What became of each candidate, in the order in which they were said."""
+    """The result of each candidate, in the order of the messages."""
     changes: tuple[NodeChange, ...] = ()
-    """The nodes that changed, or would."""
+    """The nodes that changed, or would on a dry run."""
     masked_messages: tuple[Masked, ...] = ()
-    """Those of the new messages that held secrets, which are masked."""
+    """The new messages in which secrets were masked."""
     replaced: int = 0
-    """How many messages of a last answer the new ones replaced; history keeps them."""
+    """How many messages of a last answer the new ones replaced; history has them."""
     left_out: tuple[LeftOut, ...] = ()
-    """What of the given messages can't be kept: images, reasoning, empty messages, odd keys."""
+    """What can't be stored of the given messages: images, reasoning, empty ones, unknown keys."""
     hidden: int = 0
-    """How many sentences of them are kept back, because the user forgot them."""
+    """How many of their sentences are hidden, because the user forgot them."""
 
     @property
     def masked(self) -> int:
@@ -170,27 +127,27 @@ class SessionCommit:
 
     @property
     def created(self) -> int:
-        return self._count(Outcome.CREATED)
+        return self.counts["created"]
 
     @property
     def merged(self) -> int:
-        return self._count(Outcome.MERGED)
+        return self.counts["merged"]
 
     @property
     def appended(self) -> int:
-        return self._count(Outcome.APPENDED)
+        return self.counts["appended"]
 
     @property
     def skipped(self) -> int:
-        return self._count(Outcome.SKIPPED)
+        return self.counts["skipped"]
 
     @property
     def filtered(self) -> int:
-        return self._count(Outcome.FILTERED)
+        return self.counts["filtered"]
 
     @property
     def failed(self) -> int:
-        return self._count(Outcome.FAILED)
+        return self.counts["failed"]
 
     @property
     def superseded(self) -> int:
@@ -200,149 +157,10 @@ class SessionCommit:
     def diff(self) -> str:
         return "".join(each.diff for each in self.changes)
 
-    def _count(self, outcome: Outcome) -> int:
-        return sum(each.outcome is outcome for each in self.plans)
 
-
-_NEAR = 8
-"""So many nodes are looked at that may speak of the same."""
-_PASSAGES = Level.CONTENT.value
-
-Match = Callable[[Sequence[str], Filters, int], dict[str, float]]
-"""Returns the URIs of what has one of some words, best first."""
-
-
-class StoredMemory:
-    """What is in canonical state. Who speaks of the same is found by the index, and then read."""
-
-    def __init__(self, nodes: Nodes, match: Match) -> None:
-        self.nodes = nodes
-        self._match = match
-
-    def at(self, place: Uri, ctx: RequestContext) -> ContextNode | None:
-        try:
-            return self.nodes.read_node(str(place), ctx)
-        except NodeNotFoundError:
-            return None
-
-    def taken(self, place: Uri, ctx: RequestContext) -> bool:
-        self.nodes.reach.changed(str(place), ctx)
-        while True:
-            try:
-                stored = self.nodes.load(place)
-            except BrokenNodeError:
-                return True
-            if stored is not None:
-                return stored.meta.status is not NodeStatus.ACTIVE
-            files = self.nodes.files(place)
-            if files[META] is None:  # else somebody wrote it between the two looks
-                return any(found is not None for found in files.values())
-
-    def near(self, candidate: CandidateMemory, ctx: RequestContext) -> Sequence[ContextNode]:
-        filters: Filters = {
-            ACCOUNT: ctx.account_id,
-            OWNER_SPACE: candidate.owner_space,
-            "category": candidate.category,
-            "level": _PASSAGES,
-        }
-        words = content_words(f"{candidate.content} {candidate.slug.replace('-', ' ')}")
-        found = self._match(words, filters, _NEAR) if words else {}
-        return [node for uri in found if (node := self._readable(uri, ctx)) is not None]
-
-    def formers(self, page: ContextNode, ctx: RequestContext) -> Sequence[ContextNode]:
-        found = (self._readable(str(place), ctx) for place in self.nodes.leading_to(page.place))
-        return [node for node in found if node is not None and _leads(node, page)]
-
-    def _readable(self, uri: str, ctx: RequestContext) -> ContextNode | None:
-        try:
-            return self.nodes.read_node(uri, ctx)
-        except (NodeNotFoundError, BrokenNodeError, AccessDeniedError):
-            return None
-
-
-class PlannedMemory:
-    """What will be known once some plans are carried out, all of them at once."""
-
-    def __init__(self, known: "KnownMemory") -> None:
-        self._known = known
-        self._base: dict[str, ContextNode | None] = {}
-        self._planned: dict[str, ContextNode] = {}
-
-    # ------------------------------------------------------------ knowing
-    def at(self, place: Uri, ctx: RequestContext) -> ContextNode | None:
-        uri = str(place)
-        if uri in self._planned:
-            return self._planned[uri]
-        if uri not in self._base:
-            self._base[uri] = self._known.at(place, ctx)
-        return self._base[uri]
-
-    def taken(self, place: Uri, ctx: RequestContext) -> bool:
-        return str(place) not in self._planned and self._known.taken(place, ctx)
-
-    def near(self, candidate: CandidateMemory, ctx: RequestContext) -> Sequence[ContextNode]:
-        there = self._known.near(candidate, ctx)
-        for node in there:
-            self._base.setdefault(node.uri, node)
-        others = (each for each in there if each.uri not in self._planned)
-        return [*self._planned_near(candidate), *(self._base[each.uri] or each for each in others)]
-
-    def _planned_near(self, candidate: CandidateMemory) -> Sequence[ContextNode]:
-        words = _words(candidate.content)
-        wanted = candidate.category, candidate.owner_space
-        akin = [n for n in self._planned.values() if (n.category, n.owner_space) == wanted]
-        shared = [(len(words & _words(node.content)), node) for node in akin]
-        return [node for count, node in nlargest(_NEAR, shared, key=itemgetter(0)) if count]
-
-    def formers(self, page: ContextNode, ctx: RequestContext) -> Sequence[ContextNode]:
-        there = [each for each in self._known.formers(page, ctx) if each.uri not in self._planned]
-        for node in there:
-            self._base.setdefault(node.uri, node)
-        return [*there, *(each for each in self._planned.values() if _leads(each, page))]
-
-    # ------------------------------------------------------------ planning
-    def take(self, plan: WritePlan, ctx: RequestContext) -> None:
-        for node in filter(None, (plan.node, *plan.former, *plan.doubted)):
-            self.at(node.place, ctx)
-            self._planned[node.uri] = node
-
-    def nodes(self) -> list[ContextNode]:
-        return [self._next(node) for node in self._planned.values() if self._is_change(node)]
-
-    def changes(self) -> Iterator[NodeChange]:
-        for node in self.nodes():
-            base = self._base.get(node.uri)
-            yield NodeChange(node.uri, base.content if base else "", node.content)
-
-    def _next(self, node: ContextNode) -> ContextNode:
-        base = self._base.get(node.uri)
-        version = base.version + 1 if base else 1
-        merges = [replace(each, version=min(each.version, version)) for each in merges_of(node)]
-        metadata = {**node.metadata, **(merges_as_metadata(merges) if merges else {})}
-        if base is None:
-            metadata = {name: value for name, value in metadata.items() if value is not None}
-        basis = base.basis if base else ""
-        return replace(node, version=version, basis=basis, metadata=metadata)
-
-    def _is_change(self, node: ContextNode) -> bool:
-        """Whether it is not there already: what held once is told again by who repeats it."""
-        base = self._base.get(node.uri)
-        return base is None or base.content != node.content or base.metadata != node.metadata
-
-
-@lru_cache(maxsize=1024)
-def _words(text: str) -> frozenset[str]:
-    return frozenset(content_words(text))
-
-
-def _leads(node: ContextNode, page: ContextNode) -> bool:
-    return any(
-        edge.to_uri == page.uri and edge.relation_type == SUPERSEDED_BY for edge in node.relations
-    )
-
-
+# ---------------------------------------------------------------- messages
 WINDOW_MESSAGES = 200
-"""So many new messages are learned from at a time; what was learned then is kept at once."""
+"""Learn from at most this many new messages in one commit."""
 _BEFORE = 20
 
 
@@ -353,12 +171,14 @@ class MessageWindow:
     session: Sequence[Message]
     start: int
     end: int
+    project: str = ""
+    """The project of its statements, except those about the person."""
 
     @property
     def indexes(self) -> list[int]:
         first: dict[tuple[str, str], int] = {}
         before = self.session[: self.start] if isinstance(self.session, list) else ()
-        for index, message in enumerate(before):  # of a long session, only the end is at hand
+        for index, message in enumerate(before):  # a lazy session has only its end in memory
             first.setdefault((message.role, message.name), index)
         recent = range(max(0, self.start - _BEFORE), self.end)
         return sorted({*first.values(), *recent})
@@ -368,7 +188,7 @@ class MessageWindow:
         return [_as_mapping(self.session[index]) for index in self.indexes]
 
     def placed(self, candidates: Sequence[CandidateMemory]) -> list[CandidateMemory]:
-        """Return what rests on something new, with its evidence counted as the session counts."""
+        """Return the candidates with new evidence, whose indexes are now those of the session."""
         indexes = self.indexes
         placed = (_placed(candidate, indexes) for candidate in candidates)
         return [
@@ -385,53 +205,51 @@ def _placed(candidate: CandidateMemory, indexes: Sequence[int]) -> CandidateMemo
 
 
 def _as_mapping(message: Message) -> dict[str, object]:
-    told = {"role": message.role, "content": message.content}
     more = {"name": message.name, "time": message.time}
-    return {**told, **{name: value for name, value in more.items() if value}}
+    named = {name: value for name, value in more.items() if value}
+    return {"role": message.role, "content": message.content, **named}
 
 
+# ---------------------------------------------------------------- committing
 _ATTEMPTS = 20
 _SLACK = timedelta(days=1)
-"""So far clocks and time zones may differ."""
-_HAPPENINGS = frozenset({"event", "case"})
+"""The most that clocks and time zones may differ."""
+_DATED = frozenset({"event", "case"})
+"""The categories of candidates whose time may be in the future."""
 LEAST_CONFIDENCE = 0.6
-"""What is less sure is left in the session, where recall finds it."""
+"""A less certain candidate is not stored; recall finds its message."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitOptions:
     least_confidence: float = LEAST_CONFIDENCE
     extract: bool = True
-    """Learn from the messages; else only keep them."""
+    """Learn from the messages; False only archives them."""
     dry_run: bool = False
     again: bool = False
-    """Learn from all messages, those too that were learned from before."""
-    project: str = ""
-    """The project that its statements belong to, but for those about the person."""
+    """Learn from all messages, also from those that were learned from before."""
     anchors_for: Callable[[str, datetime | None], Anchors | None] = lambda _text, _when: None
-    """Returns what a statement of a time names of the checkout that the session worked in."""
+    """Returns the anchors of a statement in the checkout that the session worked in."""
     addition: Addition = WHOLE
     progress: Callable[[int, int], None] = lambda _done, _all: None
-    """Told after each part how many messages are done, of how many."""
+    """Called after each window with the number of messages that are done, and of all."""
     foreign: Mapping[str, str] = field(default_factory=dict)
-    """Sentences of users that are not their own, by id, and where their words stem from."""
+    """Sentences that are not the user's own, by id, with their source."""
 
 
 class SessionCommitter:
-    """Saves sessions. The same twice, or again after a crash, changes nothing."""
+    """Commits sessions. The same commit twice, or again after a crash, changes nothing."""
 
     def __init__(
         self,
         nodes: Nodes,
-        known: "KnownMemory",
+        known: KnownMemory,
         *,
         extractors: Sequence[CandidateExtractor] = EXTRACTORS,
         options: CommitOptions | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._nodes = nodes
-        self._sessions = Sessions(nodes, self._at_once)
-        self._learned: list[_Learned] = []
         self._marks = Marks(nodes)
         self._known = known
         self._extractors = extractors
@@ -446,132 +264,136 @@ class SessionCommitter:
         *,
         settle: Callable[[], None] = lambda: None,
     ) -> SessionCommit:
-        """Keep the messages and learn from them; `settle` is called when something is kept."""
-        wishes, self._learned = self._options, []
-        archived = self._sessions.archive(
-            messages, session_id, ctx, addition=wishes.addition, dry_run=wishes.dry_run
+        """Archive the messages and learn from them; call `settle` after each commit."""
+        options, early = self._options, list[_Learned]()
+
+        def learn(archive: SessionArchive, inside: RequestContext) -> LearnedNodes:
+            early.clear()
+            planned = PlannedMemory(self._known)
+            windows = list(self._windows(archive))
+            if len(windows) == 1 and not options.again:
+                with suppress(PerdureError):  # which learning after the commit reports
+                    early.append((self._results(windows[0], planned, inside), planned))
+                    mark = LearnedMarks(archive.messages).mark(len(archive.messages))
+                    return LearnedNodes(planned.nodes(), mark)
+            return LearnedNodes()
+
+        archive = Sessions(self._nodes, learn).archive(
+            messages, session_id, ctx, addition=options.addition, dry_run=options.dry_run
         )
-        self._options = replace(wishes, project=archived.project)
-        if not wishes.dry_run:
+        if not options.dry_run:
             settle()
-        plans: list[CandidateResult] = []
+        count = len(archive.messages)
+        with_messages = early if archive.learned == count else []
+        results: list[CandidateResult] = []
         changes: dict[str, NodeChange] = {}
-        count = len(archived.messages)
-        at_once = self._learned if archived.learned == count else []
-        for found, changed in at_once or self._windows_learned(
-            archived, replace(ctx, session_id=session_id)
-        ):
-            plans += found
-            for each in changed:
+        inside = replace(ctx, session_id=session_id)
+        for found, planned in with_messages or self._learned(archive, inside):
+            results += found
+            for each in planned.changes():
                 before = changes.get(each.uri, each).before
                 changes[each.uri] = replace(each, before=before)
-            if at_once:
-                wishes.progress(count, count)
-            elif not wishes.dry_run:
+            if with_messages:
+                options.progress(count, count)
+            elif not options.dry_run:
                 settle()
         return SessionCommit(
             session_id,
-            archived.uris,
+            archive.uris,
             count,
-            archived.added,
-            tuple(plans),
+            archive.added,
+            tuple(results),
             tuple(changes.values()),
-            archived.masked,
-            archived.replaced,
-            archived.left_out,
-            archived.hidden,
+            archive.masked,
+            archive.replaced,
+            archive.left_out,
+            archive.hidden,
         )
 
-    def _at_once(self, archived: SessionArchive, ctx: RequestContext) -> LearnedNodes:
-        """Learn from what is about to be written, unless it is much; what fails is tried after."""
-        self._learned = []
-        self._options = replace(self._options, project=archived.project)
-        windows, fresh = list(self._windows(archived)), PlannedMemory(self._known)
-        if len(windows) != 1 or self._options.again:
-            return LearnedNodes()
-        with suppress(PerdureError):
-            plans = self._planned(windows[0], fresh, ctx)
-            self._learned = [(plans, list(fresh.changes()))]
-            return LearnedNodes(
-                fresh.nodes(), LearnedMarks(archived.messages).mark(len(archived.messages))
-            )
-        return LearnedNodes()
+    def _windows(self, archive: SessionArchive) -> Iterator[MessageWindow]:
+        """Yield the messages that were not learned from yet, or all with `again`."""
+        count = len(archive.messages) if self._options.extract else 0
+        first = 0 if self._options.again else archive.learned
+        for start in range(first, count, WINDOW_MESSAGES):
+            end = min(start + WINDOW_MESSAGES, count)
+            yield MessageWindow(archive.messages, start, end, archive.project)
 
-    def _windows_learned(
-        self, archived: SessionArchive, ctx: RequestContext
-    ) -> Iterator["_Learned"]:
-        ahead, beginnings = PlannedMemory(self._known), LearnedMarks(archived.messages)
-        for window in self._windows(archived):
+    def _learned(self, archive: SessionArchive, ctx: RequestContext) -> Iterator["_Learned"]:
+        planned, marks = PlannedMemory(self._known), LearnedMarks(archive.messages)
+        for window in self._windows(archive):
             if self._options.dry_run:
-                yield self._planned(window, ahead, ctx), list(ahead.changes())
+                yield self._results(window, planned, ctx), planned
             else:
-                yield self._learn(window, archived, beginnings, ctx)
-            self._options.progress(window.end, len(archived.messages))
+                yield self._learn(window, archive, marks, ctx)
+            self._options.progress(window.end, len(archive.messages))
 
-    def _windows(self, archived: SessionArchive) -> Iterator[MessageWindow]:
-        """Yield what nobody has learned from yet, or everything if that is to be done again."""
-        said, first = archived.messages, 0 if self._options.again else archived.learned
-        for start in range(first, len(said) if self._options.extract else 0, WINDOW_MESSAGES):
-            yield MessageWindow(said, start, min(start + WINDOW_MESSAGES, len(said)))
-
-    # ------------------------------------------------------------ one part
     def _learn(
         self,
         window: MessageWindow,
-        archived: SessionArchive,
-        beginnings: LearnedMarks,
+        archive: SessionArchive,
+        marks: LearnedMarks,
         ctx: RequestContext,
     ) -> "_Learned":
-        before, after = beginnings.mark(window.start), beginnings.mark(window.end)
+        before, after = marks.mark(window.start), marks.mark(window.end)
         for _ in range(_ATTEMPTS):
-            mark = self._marks.read(archived.place, ctx)
-            is_learned = mark != before and learned_count(mark, archived.messages) >= window.end
+            planned = PlannedMemory(self._known)
+            mark = self._marks.read(archive.place, ctx)
+            is_learned = mark != before and learned_count(mark, archive.messages) >= window.end
             if is_learned and not self._options.again:
-                return [], []
-            fresh = PlannedMemory(self._known)
-            moved = self._marks.moved(archived.place, mark, mark if is_learned else after)
+                return [], planned
+            moved = self._marks.moved(archive.place, mark, mark if is_learned else after)
             try:
-                plans = self._planned(window, fresh, ctx)
-                self._nodes.because("session").exchange(fresh.nodes(), (), ctx, also=moved)
+                results = self._results(window, planned, ctx)
+                self._nodes.because("session").exchange(planned.nodes(), (), ctx, also=moved)
             except (VersionMismatchError, NodeExistsError, ConcurrentModificationError):
-                continue  # somebody was faster: plan with what is there now
-            return plans, list(fresh.changes())
+                continue  # another writer was faster: plan again
+            return results, planned
         raise ConcurrentModificationError(
-            f"others change the same memories all the time; {_ATTEMPTS} attempts came too late. "
-            "The messages are kept. Fix: commit the session again."
+            f"other writers changed the same memories during {_ATTEMPTS} attempts. "
+            "The messages are archived. Fix: commit the session again."
         )
+
+    # ------------------------------------------------------------ candidates
+    def _results(
+        self, window: MessageWindow, planned: PlannedMemory, ctx: RequestContext
+    ) -> list[CandidateResult]:
+        candidates, unfit = self._candidates(window, ctx)
+        return [*unfit, *(self._plan(candidate, planned, ctx) for candidate in candidates)]
 
     def _candidates(
         self, window: MessageWindow, ctx: RequestContext
     ) -> tuple[list[CandidateMemory], list[CandidateResult]]:
-        """Return what may be remembered, as it was said; and what may not, with the reason."""
+        """Return the candidates in the order of the messages, and the results of unfit ones."""
         messages = window.messages
-        fit: list[CandidateMemory] = []
+        found: list[CandidateMemory] = []
         unfit: list[CandidateResult] = []
         for extractor in self._extractors:
-            kept, refused = verified(extractor.extract(messages, ctx), messages)
+            accepted, refused = verified(extractor.extract(messages, ctx), messages)
             unfit += (CandidateResult(each, Outcome.FAILED, reason) for each, reason in refused)
-            fit += window.placed(kept)
-        sure: list[CandidateMemory] = []
-        for candidate in sorted(fit, key=lambda each: evidence_of(each)[0].message):
-            if origin := self._origin(candidate, window):
-                reason = f"Its words are not the user's own: {ORIGINS[origin]}."
-                unfit.append(CandidateResult(candidate, Outcome.FILTERED, reason))
-                continue
-            if candidate.confidence < self._options.least_confidence:
-                reason = f"Its confidence is {candidate.confidence:g}."
+            found += window.placed(accepted)
+        fit: list[CandidateMemory] = []
+        for candidate in sorted(found, key=lambda each: evidence_of(each)[0].message):
+            if reason := self._doubt(candidate, window):
                 unfit.append(CandidateResult(candidate, Outcome.FILTERED, reason))
                 continue
             try:
-                fit_one = self._timed(validated(candidate, SecretPolicy.MASK).candidate)
-                anchors = self._options.anchors_for(fit_one.content, fit_one.when)
-                sure.append(with_anchors(self._of_project(fit_one), anchors))
+                clean = self._timed(validated(candidate, SecretPolicy.MASK).candidate)
+                anchors = self._options.anchors_for(clean.content, clean.when)
+                fit.append(with_anchors(_of_project(clean, window.project), anchors))
             except ContextError as error:
                 unfit.append(CandidateResult(candidate, Outcome.FAILED, str(error)))
-        return sure, unfit
+        return fit, unfit
+
+    def _doubt(self, candidate: CandidateMemory, window: MessageWindow) -> str:
+        """Return why a candidate is filtered; empty if it is not."""
+        if origin := self._origin(candidate, window):
+            return f"Its words are not the user's own: {ORIGINS[origin]}."
+        if candidate.confidence < self._options.least_confidence:
+            return f"Its confidence is {candidate.confidence:g}."
+        return ""
 
     def _origin(self, candidate: CandidateMemory, window: MessageWindow) -> str:
-        """Return where the words stem from that a candidate rests on; empty if the user's own."""
+        """Return the source of the words of a candidate; empty if they are the user's own."""
         if not self._options.foreign:
             return ""
         stated = (
@@ -584,54 +406,45 @@ class SessionCommitter:
         return next(filter(None, found), "")
 
     def _timed(self, candidate: CandidateMemory) -> CandidateMemory:
-        """Return a candidate; one that was said in the future has no time, for a clock was wrong.
+        """Return a candidate, without its time if that is in the future because a clock was wrong.
 
-        Else nothing that is said until then would hold beside it. What happens may well be ahead.
+        With it, nothing that is stated until then would supersede it. Events may be in the future.
         """
-        ahead = candidate.when is not None and candidate.when > self._clock() + _SLACK
-        if ahead and candidate.category not in _HAPPENINGS:
+        is_future = candidate.when is not None and candidate.when > self._clock() + _SLACK
+        if is_future and candidate.category not in _DATED:
             return replace(candidate, when=None)
         return candidate
 
-    def _of_project(self, candidate: CandidateMemory) -> CandidateMemory:
-        project = self._options.project
-        if not project or candidate.category in OF_THE_PERSON:
-            return candidate
-        return replace(candidate, metadata={**candidate.metadata, "project": project})
-
-    def _planned(
-        self, window: MessageWindow, ahead: PlannedMemory, ctx: RequestContext
-    ) -> list[CandidateResult]:
-        candidates, unfit = self._candidates(window, ctx)
-        return [*unfit, *(self._plan(candidate, ahead, ctx) for candidate in candidates)]
-
     def _plan(
-        self, candidate: CandidateMemory, ahead: PlannedMemory, ctx: RequestContext
+        self, candidate: CandidateMemory, planned: PlannedMemory, ctx: RequestContext
     ) -> CandidateResult:
-        from perdure.engine.learn.merging import policy_for  # noqa: PLC0415 - 16 ms if none is
+        from perdure.engine.learn.policies import policy_for  # noqa: PLC0415 - 16 ms if none is
 
         if of_caller(self._nodes, ctx).matches(candidate.content):
             return CandidateResult(candidate, Outcome.FILTERED, "The user forgot it.")
-        policy = policy_for(candidate.category, ahead, self._clock)
         try:
-            plan = policy.plan(candidate, ctx)
-            self._refuse_put_away(plan, ahead, ctx)
+            plan = policy_for(candidate.category, planned, self._clock).plan(candidate, ctx)
+            for node in plan.former:
+                if planned.taken(node.place, ctx):
+                    raise NodeExistsError(
+                        f"the statement that it supersedes is archived at {node.uri!a}. "
+                        "Fix: unarchive or delete it."
+                    )
         except ContextError as error:
             return CandidateResult(candidate, Outcome.FAILED, str(error))
-        ahead.take(plan, ctx)
+        planned.take(plan, ctx)
         return CandidateResult.by(candidate, plan)
 
-    def _refuse_put_away(self, plan: WritePlan, ahead: PlannedMemory, ctx: RequestContext) -> None:
-        for node in plan.former:
-            if ahead.taken(node.place, ctx):
-                raise NodeExistsError(
-                    f"what it supersedes is put away at {node.uri!a}. Fix: unarchive or delete it."
-                )
+
+def _of_project(candidate: CandidateMemory, project: str) -> CandidateMemory:
+    if not project or candidate.category in OF_THE_PERSON:
+        return candidate
+    return replace(candidate, metadata={**candidate.metadata, "project": project})
 
 
-_Learned = tuple[list[CandidateResult], list[NodeChange]]
+_Learned = tuple[list[CandidateResult], PlannedMemory]
 
 
-def committer_for(parts: Parts, wishes: CommitOptions) -> SessionCommitter:
+def committer_for(parts: Parts, options: CommitOptions) -> SessionCommitter:
     known = StoredMemory(parts.nodes, Answering(parts).match)
-    return SessionCommitter(parts.nodes, known, options=wishes)
+    return SessionCommitter(parts.nodes, known, options=options)

@@ -1,9 +1,9 @@
-"""What hooks note of a running session: private or not, and where its words may stem from.
+"""Notes of hooks about a running session: whether it is private, and the sources of its words.
 
-One file per session, named by a hash of its id, with a line per note. A line is appended at once,
-so that hooks of one session can run at the same time. The files have no words: a project is a hash
-of its folder, and what the user typed is hashes of sentences. A session that was ever private
-keeps its file, because its transcript may be imported at any time later.
+One file per session, named by a hash of its id, with one JSON object per line. A line is one
+append, so hooks of one session can run at the same time. The files have no words: a project is a
+hash of its folder, and typed sentences are hashes. The file of a session that was ever private is
+never removed, because its transcript may be imported at any time later.
 """
 
 import json
@@ -19,9 +19,9 @@ from perdure.dataclass import dataclass, field
 from perdure.model.trust import ORIGINS, Switch
 
 _SUFFIX = ".jsonl"
-_KEPT_SECONDS = 14 * 24 * 3600.0
+_RETENTION_SECONDS = 14 * 24 * 3600.0
 _RECENT_SECONDS = 12 * 3600.0
-"""So long after a page was read may an agent repeat what it says."""
+"""How long an agent may repeat the words of a page after it was read."""
 _MOST_BYTES = 1 << 20
 
 
@@ -30,7 +30,7 @@ class SessionNote:
     place: str = ""
     switches: list[Switch] = field(default_factory=list)
     origins: dict[str, float] = field(default_factory=dict)
-    """For each origin, when it was first met."""
+    """For each source, when it was first noted."""
     typed: set[str] = field(default_factory=set)
     headless: bool = False
     ended: bool = False
@@ -48,15 +48,15 @@ class SessionNotes:
         return _read(self._path(session_id))
 
     def switches(self, *session_ids: str) -> tuple[Switch, ...]:
-        """Return when a session, which may have several ids, became private and public."""
+        """Return when a session, which may have several ids, became private or public."""
         return tuple(each for id_ in {*session_ids} if id_ for each in self.get(id_).switches)
 
     def switch(self, session_id: str, *, is_on: bool) -> None:
-        """Make a session private, or end that; it is on the disk when this returns."""
+        """Make a session private or public; durable when this returns."""
         self._add(self._path(session_id), {"private": is_on}, durable=True)
 
     def switch_newest(self, folder: str, *, is_on: bool) -> bool:
-        """Do the same with the newest session of a folder; return whether there is one."""
+        """Make the newest session of a folder private or public; return whether there is one."""
         path = self._newest(place_of(folder))
         if path is not None:
             self._add(path, {"private": is_on}, durable=True)
@@ -68,7 +68,7 @@ class SessionNotes:
         return None if path is None else _read(path)
 
     def enter(self, session_id: str, folder: str, *, is_headless: bool = False) -> None:
-        """Note where a session works, and that it is the newest one there."""
+        """Record the folder of a session, and that it is the newest one there."""
         path, place = self._path(session_id), place_of(folder)
         note = _read(path)
         if note.place != place or note.ended or is_headless > note.headless:
@@ -77,13 +77,13 @@ class SessionNotes:
             os.utime(path)
 
     def leave(self, session_id: str) -> None:
-        """Note that a session ended; it may go on later."""
+        """Record that a session ended; it may continue later."""
         path = self._path(session_id)
         if path.exists():
             self._add(path, {"ended": True})
 
     def mark(self, session_id: str, *origins: str, typed: Iterable[str] = ()) -> None:
-        """Note where words of a session may stem from, and hashes of what its user typed."""
+        """Record sources of the words of a session, and hashes of typed sentences."""
         path = self._path(session_id)
         known = _read(path)
         lists = {
@@ -95,7 +95,7 @@ class SessionNotes:
             self._add(path, line)
 
     def recent(self, folder: str) -> list[SessionNote]:
-        """Return the notes of a folder's sessions of the last hours, the newest last."""
+        """Return the notes of the sessions of a folder in the last hours, the newest last."""
         place, since = place_of(folder), time.time() - _RECENT_SECONDS
         files = sorted((when, path) for path, when in self._files() if when >= since)
         return [note for _, path in files if (note := _read(path)).place == place]
@@ -124,17 +124,17 @@ class SessionNotes:
         try:
             if durable or os.fstat(descriptor).st_size < _MOST_BYTES:
                 data = json.dumps({"time": time.time(), **line})
-                os.write(descriptor, f"\n{data}\n".encode())  # a line before may be cut off
+                os.write(descriptor, f"\n{data}\n".encode())  # the line before may be incomplete
             if durable:
                 os.fsync(descriptor)
         finally:
             os.close(descriptor)
         if is_new:
-            self._forget_oldest()
+            self._remove_oldest()
 
-    def _forget_oldest(self) -> None:
+    def _remove_oldest(self) -> None:
         for path, when in self._files():
-            if when < time.time() - _KEPT_SECONDS and not _read(path).switches:
+            if when < time.time() - _RETENTION_SECONDS and not _read(path).switches:
                 path.unlink(missing_ok=True)
 
 

@@ -1,4 +1,4 @@
-"""What agents were shown, in words again: the ids of an emission, read as of its position."""
+"""The words of emissions, read again as of their positions; and which of them an agent used."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -31,30 +31,30 @@ from perdure.storage.history import History
 from perdure.storage.wrappers.view import View
 
 _MOST_VERSIONS = 20
-"""So many earlier versions are searched for words that the recorded position does not have."""
-_KEPT_STATES = 64
+"""Search at most this many earlier versions for words that the position does not have."""
+_CACHED_STATES = 64
 _SHARE = 0.6
-"""Of the words of a line that count, so many in one line of the agent's are a use of it."""
+"""The share of the significant words of a line that a line of the agent has to use it."""
 _FEWEST_WORDS = 3
 _CODE = re.compile(r"`([^`\n]{3,})`")
 _WORD = re.compile(r"\w+")
 _CALL = "[called "
-"""How a line of a message begins that calls a tool."""
+"""The beginning of a line of a message that calls a tool."""
 _MOST_COMPARED = 4_000
-"""Characters of one line of the agent's that are compared."""
+"""Characters of one line of the agent that are compared."""
 
 
 class LineState(Enum):
-    """What became of a line that an agent was shown."""
+    """Whether the words of a shown line can be read again."""
 
     SHOWN = "shown"
-    """These are the words that it got."""
+    """The words are those that the agent was shown."""
     FORGOTTEN = "forgotten"
-    """The user forgot or erased it since."""
+    """The user has forgotten or erased it since."""
     GONE = "gone"
-    """History has it no more, or it is out of the caller's reach."""
+    """History no longer has it, or the caller may not read it."""
     CHANGED = "changed"
-    """The memory is there, but not with the words that were shown."""
+    """The memory exists, but no version has the words that were shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class ShownLine:
     key: str
     state: LineState
     text: str = ""
-    """Its words; empty unless they can be shown."""
+    """Its words; empty unless the state is `SHOWN`."""
 
     @property
     def id(self) -> str:
@@ -89,7 +89,7 @@ def selected(
     since: datetime | None,
     projects: tuple[str, ...] | None,
 ) -> list[EmissionRecord]:
-    """Return the emissions that a caller may see and asks for, oldest first."""
+    """Return the emissions that a caller may see, by session, time and projects, oldest first."""
 
     def is_wanted(record: EmissionRecord) -> bool:
         is_own = record.account == caller.account_id and record.user == caller.user_id
@@ -104,13 +104,13 @@ def selected(
 
 
 class Recomposition:
-    """Finds the words of emissions for one caller; never what was forgotten or erased since."""
+    """Reads the words of emissions for one caller, without what was forgotten or erased since."""
 
     def __init__(self, history: History, ctx: RequestContext, forgotten: ForgottenList) -> None:
         self._history = history
         self._ctx = ctx
         self._forgotten = forgotten
-        self._reader = lru_cache(_KEPT_STATES)(self._reader_at)
+        self._reader = lru_cache(_CACHED_STATES)(self._reader_at)
 
     def of(self, record: EmissionRecord) -> ShownEmission:
         return ShownEmission(
@@ -132,14 +132,14 @@ class Recomposition:
         return bool(self._forgotten.only([item.uri])) or self._forgotten.matches(words)
 
     def _words(self, item: EmittedLine, position: int) -> Iterator[str]:
-        """Yield the words with the item's key, as of then and as of earlier versions."""
+        """Yield the words with the key of the item, as of the position and of earlier versions."""
         for text in self._texts(item, self._positions(item, position)):
             yield next((each for each in lines_in(text) if key_of(each) == item.key), "")
 
     def _positions(self, item: EmittedLine, position: int) -> Iterator[int]:
         """Yield the position, then those of the versions before it, newest first.
 
-        Another process may have written between what was shown and what was recorded.
+        Another process may have written between the emission and its record.
         """
         newest = position or self._history.position()
         yield newest
@@ -148,15 +148,15 @@ class Recomposition:
         yield from sorted(earlier, reverse=True)[:_MOST_VERSIONS]
 
     def _texts(self, item: EmittedLine, positions: Iterable[int]) -> Iterator[str]:
-        """Yield what the memory or the message said at these positions, and what worked near it."""
+        """Yield the texts of the memory or the message at these positions, and fixes near it."""
         try:
             for position in positions:
                 node = self._reader(position).read_node(item.uri, self._ctx)
                 if item.message is None:
                     yield f"{node.content}\n{node.abstract}"
                 else:
-                    said = (each for each in parse(node.content) if each.index == item.message)
-                    yield "\n".join(each.message.content for each in said).replace(HIDDEN, "")
+                    found = (each for each in parse(node.content) if each.index == item.message)
+                    yield "\n".join(each.message.content for each in found).replace(HIDDEN, "")
                     yield "\n".join(fixes_in(each.message.content for each in parse(node.content)))
         except (ContextError, StorageError, ArtifactError):
             return
@@ -181,7 +181,7 @@ def items_of(node: ContextNode) -> list[BriefingItem]:
 
 
 def lines_in(text: str) -> Iterator[str]:
-    """Yield every line that could be shown of a memory or a message, at any moment."""
+    """Yield every line of a memory or a message that a hook can show."""
     whole = " ".join(text.split())
     yield from (shortened(whole, LONGEST_LINE), shortened(whole, LONGEST_END))
     for line in text.split("\n"):
@@ -190,25 +190,25 @@ def lines_in(text: str) -> Iterator[str]:
             bare = " ".join(Statement.read(whole).text.split())
             yield from (whole, shortened(whole, LONGEST_LINE), bare, shortened(bare, LONGEST_LINE))
     for sentence in sentences(text):
-        said = " ".join(sentence.text.split())
-        yield from (said, shortened(said, LONGEST_END))
+        whole = " ".join(sentence.text.split())
+        yield from (whole, shortened(whole, LONGEST_END))
     yield from (str(row[0]) for row in likely_in(scored(text)) if isinstance(row, list))
 
 
 # ---------------------------------------------------------------- used
 def used_lines(lines: Iterable[ShownLine], words: str) -> Iterator[ShownLine]:
-    """Yield the lines that words of an agent use: they name the id, say it, or run its command."""
+    """Yield the lines that an agent uses: it names the id, has the words, or runs the command."""
     spoken = [each[:_MOST_COMPARED] for each in words.split("\n") if each]
     calls = [each for each in spoken if each.startswith(_CALL)]
-    said = [frozenset(stems(each)) for each in spoken]
+    spoken_stems = [frozenset(stems(each)) for each in spoken]
     for line in lines:
         runs = any(code in each for code in _CODE.findall(line.text) for each in calls)
-        if runs or line.id in words or _is_stated(line.text, said):
+        if runs or line.id in words or _is_stated(line.text, spoken_stems):
             yield line
 
 
-def _is_stated(text: str, said: Iterable[frozenset[str]]) -> bool:
+def _is_stated(text: str, spoken: Iterable[frozenset[str]]) -> bool:
     counted = (word for word in _WORD.findall(text.casefold()) if word not in STOP_WORDS)
     wanted = {stem for word in counted for stem in stems(word)}
     fewest = max(_FEWEST_WORDS, _SHARE * len(wanted))
-    return any(len(wanted & each) >= fewest for each in said)
+    return any(len(wanted & each) >= fewest for each in spoken)

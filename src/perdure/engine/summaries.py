@@ -1,8 +1,8 @@
-"""What is in a folder, in a few lines: made from the abstracts in it, without a model.
+"""Summaries of folders: a few lines, built from the abstracts in them, without a model.
 
-A folder of folders is told from theirs, so summaries are made bottom-up. They live in a tier of
-their own, which may be lost: `Summaries` makes the same ones again. How a large folder begins is
-remembered, so that it is not listed again for each place that is added to it.
+The summary of a folder of folders is built from their children. Summaries are stored in a derived
+tier and can be built again. The first children of a large folder are cached, so that it is not
+listed again for each node that is added to it.
 """
 
 from collections import defaultdict
@@ -21,22 +21,22 @@ from perdure.model.values import JSON, MAX_ABSTRACT, MAX_OVERVIEW, shortened
 from perdure.storage import Locator
 
 _LEAST = 2
-"""What is alone in a folder says itself what is in it."""
+"""A folder with fewer children has no summary."""
 MOST = 20
-"""How many of a folder are told of."""
+"""Describe at most this many children of a folder."""
 _MOST_BELOW = 5
-"""How many of each folder in it."""
+"""And this many children of each folder in it."""
 
 
 FirstChildren = Callable[[Uri], Sequence[str]]
-"""Returns the first places in a folder, in order."""
+"""Returns the URIs of the first children of a folder, in order."""
 
 
 class SummaryStore(Protocol):
-    """The tier of summaries, which somebody may throw away at any time."""
+    """The tier of summaries, which may be deleted at any time."""
 
     def read(self, locator: Locator) -> str:
-        """Return a text as it is, or say with an error of the seam that none is there."""
+        """Return a text; raises an error of the storage seam if there is none."""
 
     def write_all(self, changes: Mapping[Locator, str | None]) -> None: ...
 
@@ -47,14 +47,14 @@ class Summaries:
         self._store = store
 
     def records(self, folder: Uri, beginning: FirstChildren | None = None) -> list[IndexRecord]:
-        """Return the records of a folder, and keep what they say; none if one thing is in it."""
+        """Return the records of a folder, and store its summary; none for one child."""
         payload = self.payload(folder, beginning)
         return [] if payload is None else self.records_from(payload)
 
     def payload(
         self, folder: Uri, beginning: FirstChildren | None = None
     ) -> dict[str, JSON] | None:
-        """Return what a directory event tells of a folder; None if a folder has no records."""
+        """Return the payload of a directory event; None if a folder has no records."""
         owner = self._owner(folder)
         if folder.is_node or not owner:
             return None
@@ -64,36 +64,36 @@ class Summaries:
         )
 
     def records_from(self, payload: Mapping[str, JSON]) -> list[IndexRecord]:
-        """Return the records that a directory event asks for; nothing else is looked at."""
+        """Return the records of a directory event; reads no node."""
         folder = Uri.parse(str(payload["directory"]))
         siblings = payload["siblings"]
-        told = [
+        lines = [
             _line(Uri.parse(str(each["uri"])), str(each["abstract"]))
             for each in (siblings if isinstance(siblings, list | tuple) else ())
             if isinstance(each, Mapping)
         ]
-        if len(told) < _LEAST:
-            told = []
-        self._write(folder, told)
-        owner, texts = str(payload["owner_space"]), _texts(folder, told) if told else {}
+        if len(lines) < _LEAST:
+            lines = []
+        self._write(folder, lines)
+        owner, texts = str(payload["owner_space"]), _texts(folder, lines) if lines else {}
         return [_record(folder, owner, level, text) for level, text in texts.items()]
 
     def texts(self, folder: Uri, first: Iterable[str]) -> dict[Level, str]:
-        """Return what the records of a folder say that begins with these places."""
-        told = self._described(first, self.listed)
-        return _texts(folder, [_line(Uri.parse(uri), abstract) for uri, abstract in told])
+        """Return the texts of the records of a folder with these first children."""
+        children = self._described(first, self.listed)
+        return _texts(folder, [_line(Uri.parse(uri), abstract) for uri, abstract in children])
 
     def listed(self, folder: Uri) -> list[str]:
-        """Return the first places in a folder, and so many that it shows whether it is large."""
-        everybody = RequestContext(folder.account, "summaries", role=Role.ADMIN)
-        return self._reader.first_children(str(folder), everybody, LARGE + 1)
+        """Return the URIs of the first children of a folder; more than `LARGE` of a large one."""
+        admin = RequestContext(folder.account, "summaries", role=Role.ADMIN)
+        return self._reader.first_children(str(folder), admin, LARGE + 1)
 
     def is_there(self, place: Uri) -> bool:
-        """Whether a place is surely listed in its folder."""
+        """Whether a place has an active node."""
         return self._reader.is_active(place)
 
     def _owner(self, folder: Uri) -> str:
-        """Return whose a folder is; empty above all owners, and for a session that is nobody's."""
+        """Return the owner of a folder; empty above all owners, and for a session without one."""
         if len(folder.path) < (1 if folder.path[:1] == ("resources",) else 2):
             return ""
         return folder.owner_space or self._reader.reach.session_owner(folder) or ""
@@ -101,23 +101,23 @@ class Summaries:
     def _described(
         self, first: Iterable[str], beginning: FirstChildren | None
     ) -> Iterator[tuple[str, str]]:
-        """Yield each of these places with its abstract; of a folder, from what it begins with."""
+        """Yield each of these URIs with its abstract; that of a folder lists its first children."""
         for place in map(Uri.parse, first):
-            said = abstract_at(self._reader, place) if place.is_node else None
-            abstract = " ".join(said.split()) if isinstance(said, str) else ""
+            stored = abstract_at(self._reader, place) if place.is_node else None
+            abstract = " ".join(stored.split()) if isinstance(stored, str) else ""
             if not abstract and not place.is_node and beginning is not None:
                 below = self._described(beginning(place)[:_MOST_BELOW], None)
                 abstract = "; ".join(_line(Uri.parse(uri), line) for uri, line in below)
             yield str(place), abstract
 
     # ------------------------------------------------------------ the tier
-    def _write(self, folder: Uri, told: list[str]) -> None:
-        """Write what changed of a summary; one of nothing is removed."""
+    def _write(self, folder: Uri, lines: list[str]) -> None:
+        """Write the changed texts of a summary; remove an empty one."""
         if self._store is None:
             return
-        texts = {ABSTRACT: abstract_of(folder, told), OVERVIEW: overview_of(told)}
+        texts = {ABSTRACT: abstract_of(folder, lines), OVERVIEW: overview_of(lines)}
         wanted = {
-            Locator(folder.key).child(name): text if told else None for name, text in texts.items()
+            Locator(folder.key).child(name): text if lines else None for name, text in texts.items()
         }
         read = self._store.read
         changed = {at: text for at, text in wanted.items() if said_at(at, read) != text}
@@ -129,17 +129,17 @@ def _line(place: Uri, abstract: str) -> str:
     return f"{place.words}: {abstract}" if abstract else place.words
 
 
-def _texts(folder: Uri, told: Sequence[str]) -> dict[Level, str]:
-    return {Level.ABSTRACT: abstract_of(folder, told), Level.OVERVIEW: overview_of(told)}
+def _texts(folder: Uri, lines: Sequence[str]) -> dict[Level, str]:
+    return {Level.ABSTRACT: abstract_of(folder, lines), Level.OVERVIEW: overview_of(lines)}
 
 
-def abstract_of(folder: Uri, told: Iterable[str]) -> str:
-    names = ", ".join(line.partition(":")[0] for line in told)
+def abstract_of(folder: Uri, lines: Iterable[str]) -> str:
+    names = ", ".join(line.partition(":")[0] for line in lines)
     return shortened(f"{folder.words}: {names}", MAX_ABSTRACT)
 
 
-def overview_of(told: Iterable[str]) -> str:
-    return shortened("".join(f"- {line}\n" for line in told), MAX_OVERVIEW)
+def overview_of(lines: Iterable[str]) -> str:
+    return shortened("".join(f"- {line}\n" for line in lines), MAX_OVERVIEW)
 
 
 def _record(folder: Uri, owner: str, level: Level, text: str) -> IndexRecord:
@@ -161,7 +161,7 @@ def _record(folder: Uri, owner: str, level: Level, text: str) -> IndexRecord:
 
 
 LARGE = 100
-"""A folder of more places than these is not listed again while it is known how it begins."""
+"""Cache the first children of a folder with more children than this."""
 _LEVELS = Level.ABSTRACT, Level.OVERVIEW
 
 
@@ -169,15 +169,15 @@ _LEVELS = Level.ABSTRACT, Level.OVERVIEW
 class _LargeFolder:
     uris: tuple[str, ...]
     texts: tuple[str, ...]
-    """What the records of the folder say."""
+    """The texts of the records of the folder."""
 
 
 class LargeFolders:
-    """Remembers how large folders begin.
+    """Caches the first children of large folders. Small ones are listed each time.
 
-    It is still so if the index says of a folder what it said then, whoever wrote there since; but
-    for the places that changed after the index was brought up to date. What is done by hand in a
-    large folder may not show until it is listed again. Small ones are listed each time.
+    An entry is valid while the index has the same texts of the folder, except for the nodes that
+    changed after the index was updated. An edit by hand in a large folder may not show until the
+    folder is listed again.
     """
 
     def __init__(self, summaries: Summaries, index: KeptIndex) -> None:
@@ -186,25 +186,25 @@ class LargeFolders:
         self._known: dict[Uri, _LargeFolder] = {}
 
     def after(self, changed: Iterable[Uri]) -> "FolderListings":
-        """Return how folders begin if these places changed after the index was up to date."""
+        """Return the listings for an update of the index in which these nodes changed."""
         return FolderListings(self, self._summaries, changed)
 
     def before(self, folder: Uri) -> tuple[str, ...]:
-        """Return how a large folder began when the index was up to date; nothing if unknown."""
+        """Return the first children of a large folder as of the index; empty if unknown."""
         known = self._known.get(folder)
         if known is None or known.texts != self._indexed_texts(folder):
             return ()
         return known.uris
 
     def keep(self, beginnings: "FolderListings", records: Records) -> None:
-        """Remember how large folders begin, now that the index has these records."""
+        """Cache the listings of large folders, after the index has these records."""
         for folder, uris in beginnings.large.items():
-            made = records.get(str(folder))
-            if made is not None:
-                self._known[folder] = _LargeFolder(uris, tuple(record.text for record in made))
+            new = records.get(str(folder))
+            if new is not None:
+                self._known[folder] = _LargeFolder(uris, tuple(record.text for record in new))
             elif folder not in self._known or self._known[folder].uris != uris:
-                said = self._summaries.texts(folder, uris)
-                self._known[folder] = _LargeFolder(uris, tuple(said.values()))
+                texts = self._summaries.texts(folder, uris)
+                self._known[folder] = _LargeFolder(uris, tuple(texts.values()))
 
     def _indexed_texts(self, folder: Uri) -> tuple[str, ...]:
         ids = [record_id(str(folder), level) for level in _LEVELS]
@@ -213,7 +213,7 @@ class LargeFolders:
 
 
 class FolderListings:
-    """How folders begin, asked while an index is brought up to date; each is looked at once."""
+    """The first children of folders during one update of an index; each is listed at most once."""
 
     def __init__(self, firsts: LargeFolders, summaries: Summaries, changed: Iterable[Uri]) -> None:
         self._firsts = firsts
@@ -223,7 +223,7 @@ class FolderListings:
             self._changed[place.parent].append(place)
         self._found: dict[Uri, tuple[str, ...]] = {}
         self.large: dict[Uri, tuple[str, ...]] = {}
-        """Those of the folders that are worth remembering."""
+        """The listings of large folders, to cache after the update."""
 
     def __call__(self, folder: Uri) -> tuple[str, ...]:
         if folder not in self._found:
@@ -238,11 +238,11 @@ class FolderListings:
         return first
 
     def _followed(self, folder: Uri) -> tuple[str, ...]:
-        """Return how a folder begins by what changed in it; nothing if it must be listed."""
+        """Return the first children by cache and changes; empty if it must be listed."""
         first = self._firsts.before(folder)
         if not first:
             return ()
-        # What comes after the last of them is none of them, whatever became of it.
+        # A change after the last of them does not concern them.
         near = {str(place): place for place in self._changed[folder] if str(place) <= first[-1]}
         if not all(map(self._summaries.is_there, near.values())):
             return ()

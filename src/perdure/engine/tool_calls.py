@@ -1,6 +1,6 @@
-"""Tool calls that are about to be made: what they run, which files they change, what they add.
+"""Tool calls: the shell commands that they run, the files that they change, the text they add.
 
-This is asked at every tool call, nearly always in vain, so it loads little.
+The hook at each tool call loads this module, so it imports little.
 """
 
 import re
@@ -20,7 +20,7 @@ def word_set(text: str) -> frozenset[str]:
 
 
 MOST = 8_000
-"""Characters of a command that are looked at."""
+"""Characters of a command that are read."""
 _MOST_COMMANDS = 40
 _DEEPEST = 3
 SHELLS = frozenset(
@@ -29,7 +29,7 @@ SHELLS = frozenset(
         *("run_shell_command", "container.exec", "run_in_terminal", "run_terminal_cmd"),
     }
 )
-"""What agents call the tool that runs a command."""
+"""The names that agents have for the tool that runs a command."""
 _ALIASES = {
     "npx": "npm",
     "pnpx": "pnpm",
@@ -51,13 +51,13 @@ PROGRAMS = word_set(
     "rsync sudo chmod chown rm mkdir rspec rubocop golangci-lint gofmt ctest cmake ninja bazel "
     "pre-commit husky alembic prisma supabase firebase wrangler task-master expo uvx"
 )
-"""Programs whose names are no words of English."""
+"""Programs whose names are not English words."""
 EXECUTED = word_set(
     "make go just node python python3 ruby bash sh zsh test black find watch time cat less more "
     "kill touch cp mv ls cd grep rg head tail sort next nest rails flask django act air task nx "
     "changeset storybook tsx ng vue ember swift xcodebuild flutter dart mix elixir zig"
 )
-"""Programs that are meant only where they are marked as code, or run."""
+"""Programs whose names count only where they are marked as code, or run."""
 _WRAPPERS = word_set(
     "sudo env time nohup nice command exec builtin xargs doas stdbuf timeout watch then do else "
     "if while until ! {"
@@ -92,7 +92,7 @@ _ASSIGNED = later(r"[A-Za-z_]\w*=")
 _CHANGING = word_set("touch rm mv cp mkdir rmdir tee truncate ln chmod chown")
 """Programs whose arguments are all paths."""
 _VALUED = {"sudo": "-u -g", "env": "-u -C", "timeout": "-s -k", "nice": "-n", "xargs": "-I -n -P"}
-"""Flags of wrappers that are followed by a value."""
+"""Flags of wrappers that a value follows."""
 _QUOTED = later(r"""'[^']*'|\\.|"(?:\\.|[^"\\])*"|`[^`]*`|\$\([^()]*\)""", re.DOTALL)
 _SUBSTITUTED = later(r"`([^`]*)`|\$\(([^()]*)\)")
 _PRINTED = later(r"\s*(?:echo|printf|which|command -v)((?: +[\w./@:+-]+)+)\s*")
@@ -102,21 +102,21 @@ _PATHLIKE = later(r"[\w.@~*-]*/[\w./@~*-]*|[\w.*-]+\.[A-Za-z][\w]{0,9}|\.\w+|[A-
 
 @dataclass(frozen=True, slots=True)
 class ShellCommand:
-    """One program that a shell is to run, with its arguments."""
+    """One program that a shell runs, with its arguments."""
 
     program: str
-    """As it is spelled, without its folder."""
+    """Its name as written, without its folder."""
     words: tuple[str, ...]
     """The arguments that are not flags."""
     flags: frozenset[str] = frozenset()
     path: str = ""
-    """The program, if it is named by its path."""
+    """The program, if it is named by a path."""
     outputs: tuple[str, ...] = ()
-    """The files that it is redirected to."""
+    """The files that its output is redirected to."""
     under: str = ""
-    """The program that runs it, as `uv` does in `uv run pytest`."""
+    """The program that runs it: `uv` in `uv run pytest`."""
     folder: str = ""
-    """Where it runs, from the folder of the whole line, if that is known."""
+    """Where it runs, relative to the folder of the whole line, if that is known."""
 
     @property
     def is_reading(self) -> bool:
@@ -134,7 +134,7 @@ class ShellCommand:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The files that it names, from the folder of the whole line."""
+        """The files that it names, relative to the folder of the whole line."""
         is_changing = self.program in _CHANGING
         found = (each for each in self.words if is_changing or _PATHLIKE.fullmatch(each))
         return tuple(_placed(self.folder, each) for each in found)
@@ -151,7 +151,7 @@ def is_path(text: str) -> bool:
 
 
 def words_in(text: str) -> list[str]:
-    """Return the words of a command line; if its quotes are not closed, as they are."""
+    """Return the words of a command line; splits at white space if a quote is not closed."""
     try:
         return shlex.split(text[:MOST], comments=False)
     except ValueError:
@@ -159,7 +159,7 @@ def words_in(text: str) -> list[str]:
 
 
 def flags_in(words: list[str] | tuple[str, ...]) -> frozenset[str]:
-    """Return the flags of a command, without their values; letters in one word each by itself."""
+    """Return the flags of a command, without their values; `-xz` gives `-x` and `-z`."""
     found: set[str] = set()
     for word in words:
         if not word.startswith("-") or word in {"-", "--"}:
@@ -174,13 +174,13 @@ class _Words(NamedTuple):
     words: list[str]
     outputs: list[str]
     opened: int = 0
-    """How many brackets were opened before it, less those that were closed."""
+    """The opened parentheses before it, minus the closed ones."""
 
 
 def commands_in(line: str, depth: int = 0) -> list[ShellCommand]:
-    """Return the programs that a command line runs, those inside of `bash -c` too.
+    """Return the programs that a command line runs, also inside of `bash -c`.
 
-    What a shell puts in for a variable or a command is known only where the line itself says it.
+    Substitutes a variable or a command only if the line itself defines its value.
     """
     found: list[ShellCommand] = []
     folders = [""]
@@ -209,15 +209,15 @@ def commands_in(line: str, depth: int = 0) -> list[ShellCommand]:
 
 
 def _placed(folder: str, path: str) -> str:
-    """Return a path from where a line begins, if it is in a folder of there."""
+    """Return a relative path joined to a folder."""
     return normpath(f"{folder}/{path}") if folder and path[:1] not in {"/", "~"} else path
 
 
 def _simple(line: str) -> Iterator[_Words]:
-    """Yield the words of each simple command, by the marks that a shell separates them with."""
+    """Yield the words of each simple command, without here documents."""
     text = re.sub(r"\\\n", " ", line)
     document = re.search(r"<<-?\s*['\"]?(\w+)['\"]?", text)
-    if document:  # what is fed to a program is not run
+    if document:  # the input of a program is not run
         end = re.search(rf"^\s*{document[1]}\s*$", text[document.end() :], re.MULTILINE)
         rest = text[document.end() + end.end() :] if end else ""
         first = text[document.end() :].partition("\n")[0]
@@ -230,7 +230,7 @@ def _simple(line: str) -> Iterator[_Words]:
 
 
 def _substituted(quoted: str, inner: list[str]) -> str:
-    """Return what a shell puts in for a command, as far as it is known, and note the command."""
+    """Return a quoted text after command substitution, and add the commands to `inner`."""
 
     def put_in(one: re.Match[str]) -> str:
         command = one[1] if one[2] is None else one[2]
@@ -268,7 +268,7 @@ def _separated(text: str) -> Iterator[_Words]:
 
 
 def _commands(words: list[str], depth: int) -> Iterator[ShellCommand]:
-    """Yield what a simple command runs: itself, and what it is a wrapper of."""
+    """Yield the programs that a simple command runs: itself, and those that it wraps."""
     rest = _unwrapped(words)
     if not rest:
         return
@@ -329,7 +329,7 @@ def _after_flags(arguments: list[str]) -> list[str]:
 
 
 MOST_TEXT = 40_000
-"""Characters of what an edit adds that are looked at."""
+"""Characters of an added text that are read."""
 _MOST_KEYS = 2_000
 _TOKEN = later(r"[@A-Za-z_$][\w$@./-]*")
 _IMPORT = later(
@@ -344,7 +344,7 @@ class ToolCall:
     tool: str = ""
     command: str = ""
     paths: tuple[str, ...] = ()
-    """Relative to the project, where they are in it."""
+    """Relative to the project, if they are in it."""
     added: str = ""
     removed: str = ""
 
@@ -354,7 +354,7 @@ class ToolCall:
 
     @cached_property
     def written(self) -> tuple[tuple[str, ...], ...]:
-        """The files that it may change, each as the parts of its path."""
+        """The files that it may change, each as the segments of its path."""
         found = list(self.paths)
         for each in self.commands:
             found += each.outputs
@@ -363,7 +363,7 @@ class ToolCall:
 
     @cached_property
     def imports(self) -> str:
-        """The lines of what it adds that import something, and were not there before."""
+        """The added lines that import something, and were not there before."""
         lines = _IMPORT.findall(self.added[:MOST_TEXT])
         return "\n".join(line for line in lines if line not in self.removed)
 
@@ -386,13 +386,10 @@ class ToolCall:
             yield from (word.casefold() for word in each.words[:12])
 
     def _keys_of_paths(self) -> Iterator[str]:
-        read = (
-            parts for each in self.commands for path in each.paths if (parts := path_segments(path))
-        )
-        run = (parts for each in self.commands if each.path and (parts := path_segments(each.path)))
-        for parts in (*self.written, *read, *run):
-            last = parts[-1].casefold()
-            yield from (part.casefold() for part in parts)
+        named = (path for each in self.commands for path in (*each.paths, each.path))
+        for path in (*self.written, *filter(None, map(path_segments, named))):
+            last = path[-1].casefold()
+            yield from (part.casefold() for part in path)
             yield from (f"*{last[at:]}" for at, letter in enumerate(last) if letter in "._-")
             yield "*"
 
@@ -401,7 +398,7 @@ _CHANGING_GIT = frozenset({"rm", "mv", "checkout", "restore", "apply", "switch"}
 
 
 def _only_records(command: ShellCommand) -> bool:
-    """Whether git is told of files, and changes none of them."""
+    """Whether a git command names files without changing them."""
     return command.program == "git" and command.words[:1] not in {(w,) for w in _CHANGING_GIT}
 
 

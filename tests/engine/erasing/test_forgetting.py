@@ -318,7 +318,7 @@ def test_a_list_that_can_not_be_read_is_never_taken_for_empty(
         lambda: memory.recall("medicine"),
         lambda: memory.remember("Use tabs.", kind="rule"),
     ):
-        with pytest.raises(BrokenNodeError, match="does not say what was forgotten"):
+        with pytest.raises(BrokenNodeError, match="does not have the format"):
             act()
     assert memory.sessions() == ()
 

@@ -8,9 +8,9 @@ import pytest
 
 from perdure.context.nodes import Nodes
 from perdure.engine import restore
-from perdure.engine.learn import merging, statements
+from perdure.engine.learn import merge, policies, statements
 from perdure.engine.learn.evidence import Merge, Support
-from perdure.engine.learn.merging import Ending
+from perdure.engine.learn.merge import Ending
 from perdure.engine.learn.statements import Statement
 from perdure.engine.restore import Unmerging
 from perdure.model import ContextNode, RequestContext, WritePlan
@@ -91,7 +91,7 @@ def always_draws_a_dash(patch: Patch) -> None:
 
 # ---------------------------------------------------------------- superseding
 def supersedes_without_a_trace(patch: Patch) -> None:
-    whole = merging.changed
+    whole = merge.changed
 
     def changed(  # noqa: PLR0913 - as the real one
         page: ContextNode,
@@ -105,28 +105,28 @@ def supersedes_without_a_trace(patch: Patch) -> None:
         del former
         return whole(page, content, grounds, merge, reason=reason)
 
-    patch.setattr(merging, "changed", changed)
+    patch.setattr(merge, "changed", changed)
 
 
 def leads_nowhere(patch: Patch) -> None:
-    whole = merging._former
+    whole = merge._former
 
     def former(page: ContextNode, gone: Statement, known: Known, until: Ending) -> ContextNode:
         return replace(whole(page, gone, known, until), relations=())
 
-    patch.setattr(merging, "_former", former)
+    patch.setattr(merge, "_former", former)
 
 
 def says_not_how_long_it_held(patch: Patch) -> None:
-    patch.setattr(merging, "VALID_UNTIL", "ended")
+    patch.setattr(merge, "VALID_UNTIL", "ended")
 
 
 def believes_the_last_it_hears(patch: Patch) -> None:
-    patch.setattr(merging, "_stated_at", lambda page, *_: page.created_at.replace(year=1970))
+    patch.setattr(merge, "_stated_at", lambda page, *_: page.created_at.replace(year=1970))
 
 
 def says_not_since_when(patch: Patch) -> None:
-    patch.setattr(merging, "_since", lambda content, *_: content)
+    patch.setattr(merge, "_since", lambda content, *_: content)
 
 
 # ---------------------------------------------------------------- unmerging
@@ -162,7 +162,8 @@ def keeps_nothing_apart(patch: Patch) -> None:
 
 
 def appends_what_was_taken_apart(patch: Patch) -> None:
-    patch.setattr(merging, "separated_cids", lambda _page: frozenset())
+    for module in (merge, policies):
+        patch.setattr(module, "separated_cids", lambda _page: frozenset())
 
 
 def loses_the_proof(patch: Patch) -> None:

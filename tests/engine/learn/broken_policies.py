@@ -8,11 +8,11 @@ from itertools import count
 from typing import ClassVar
 from unittest.mock import patch
 
-from perdure.engine.learn import merging, statements
+from perdure.engine.known_memory import KnownMemory, StoredMemory
+from perdure.engine.learn import merge, statements
 from perdure.engine.learn.judge import Agreement, Comparison, compare
-from perdure.engine.learn.merging import KnownMemory, Merging, policy_for
+from perdure.engine.learn.policies import policy_for
 from perdure.engine.learn.slugs import place_of
-from perdure.engine.session_commit import StoredMemory
 from perdure.model import Action, CandidateMemory, ContextNode, RequestContext, Uri, WritePlan
 
 NOON = datetime(2026, 6, 1, tzinfo=UTC)
@@ -36,7 +36,7 @@ class Faulty:
         return compare(old, new)
 
     def plan(self, candidate: CandidateMemory, ctx: RequestContext) -> WritePlan:
-        with patch.object(merging, "compare", self.judge):
+        with patch.object(merge, "compare", self.judge):
             return self.changed(self.inner.plan(self.heard(candidate), ctx))
 
     def heard(self, candidate: CandidateMemory) -> CandidateMemory:
@@ -81,7 +81,7 @@ class SaysItAgain(Faulty):
         page = self.page(candidate, ctx)
         if page is None:
             return super().plan(candidate, ctx)
-        return Merging().appended(page, candidate, ctx)
+        return merge.appended(page, candidate, ctx)
 
 
 class SaysItOnceInEachSession(Faulty):
@@ -89,7 +89,7 @@ class SaysItOnceInEachSession(Faulty):
         page, plan = self.page(candidate, ctx), super().plan(candidate, ctx)
         if page is None or plan.action is Action.SKIP:
             return plan
-        return Merging().appended(page, candidate, ctx)
+        return merge.appended(page, candidate, ctx)
 
 
 class ForgetsWhereItWasSaid(Faulty):

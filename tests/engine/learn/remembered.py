@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
+from perdure.engine.known_memory import KnownMemory
 from perdure.engine.learn import statements
-from perdure.engine.learn.merging import KnownMemory, MergePolicy, policy_for
+from perdure.engine.learn.policies import MergePolicy, policy_for
 from perdure.engine.restore import Unmerged, Unmerging
 from perdure.model import CandidateMemory, ContextNode, RequestContext, WritePlan
 from tests.support.merge.world import ANA, NOON, World, saying, session

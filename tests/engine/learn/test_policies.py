@@ -2,7 +2,7 @@
 
 import pytest
 
-from perdure.engine.learn.merging import (
+from perdure.engine.learn.policies import (
     AggregateTopicPolicy,
     AppendOnlyPolicy,
     ProfilePolicy,

@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from perdure.engine.learn.merging import KnownMemory, MergePolicy
+from perdure.engine.known_memory import KnownMemory
+from perdure.engine.learn.policies import MergePolicy
 from perdure.errors import AccessDeniedError
 from perdure.testing import suite
 from tests.bites import Bite, repeatable_search, run_with_each_parameter

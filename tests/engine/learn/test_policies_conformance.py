@@ -2,7 +2,8 @@
 
 from datetime import UTC, datetime
 
-from perdure.engine.learn.merging import KnownMemory, MergePolicy, policy_for
+from perdure.engine.known_memory import KnownMemory
+from perdure.engine.learn.policies import MergePolicy, policy_for
 from tests.support.merge import ALONE, JOINS, MergePolicySuite
 
 

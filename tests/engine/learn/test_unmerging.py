@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import merges_of, support_of
-from perdure.engine.learn.merging import separated_cids
+from perdure.engine.learn.merge import separated_cids
 from perdure.errors import AccessDeniedError, ContextError, InvalidValueError
 from perdure.model import Action, RelationEdge, RequestContext
 from perdure.testing.suite import examples

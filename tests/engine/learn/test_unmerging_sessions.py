@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from perdure.app import Context
+from perdure.engine.known_memory import StoredMemory
 from perdure.engine.memory import Memory
 from perdure.engine.restore import Unmerging
-from perdure.engine.session_commit import SessionCommitter, StoredMemory
+from perdure.engine.session_commit import SessionCommitter
 from perdure.errors import InvalidValueError
 from perdure.model import RequestContext
 from perdure.storage.wrappers.recorded import Recorded

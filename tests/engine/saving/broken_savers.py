@@ -9,9 +9,10 @@ import pytest
 
 from perdure.context.draft import Marks
 from perdure.context.nodes import Nodes
-from perdure.engine import session_commit, sessions, write
-from perdure.engine.learn import merging, slugs
-from perdure.engine.session_commit import MessageWindow, PlannedMemory, SessionCommitter
+from perdure.engine import session_commit, session_messages, sessions, write
+from perdure.engine.known_memory import PlannedMemory, StoredMemory
+from perdure.engine.learn import policies, slugs
+from perdure.engine.session_commit import MessageWindow, SessionCommitter
 from perdure.engine.sessions import Sessions
 from perdure.model import ContextNode, RequestContext
 from perdure.safety import secrets, texts
@@ -76,11 +77,12 @@ def keeps_names(patch: Patch) -> None:
 
 
 def compares_to_the_letter(patch: Patch) -> None:
-    def common(before: Sequence[Any], said: Sequence[Any]) -> int:
-        pairs = zip(before, said, strict=False)
+    def common(before: Sequence[Any], given: Sequence[Any]) -> int:
+        pairs = zip(before, given, strict=False)
         return next((at for at, (one, other) in enumerate(pairs) if one != other), len(before))
 
-    patch.setattr(sessions, "common", common)
+    for module in (sessions, session_messages):
+        patch.setattr(module, "common", common)
 
 
 def trusts_slugs(patch: Patch) -> None:
@@ -129,12 +131,12 @@ def does_not_look_at_its_own_plans(patch: Patch) -> None:
 
 
 def writes_over_what_was_put_away(patch: Patch) -> None:
-    patch.setattr(session_commit.StoredMemory, "taken", lambda *_: False)
+    patch.setattr(StoredMemory, "taken", lambda *_: False)
 
 
 def learns_what_it_knows(patch: Patch) -> None:
-    patch.setattr(session_commit, "learned_count", lambda _mark, _said: 0)
-    patch.setattr(sessions, "learned_count", lambda _mark, _said: 0)
+    patch.setattr(session_commit, "learned_count", lambda *_: 0)
+    patch.setattr(sessions, "learned_count", lambda *_: 0)
 
 
 def learns_before_it_keeps(patch: Patch) -> None:
@@ -158,7 +160,7 @@ def learns_for_whoever_came_first(patch: Patch) -> None:
         kind = candidate.owner_space.partition(":")[0]
         return whole(replace(candidate, owner_space=f"{kind}:ana"), account)
 
-    patch.setattr(merging, "place_of", place_of)
+    patch.setattr(policies, "place_of", place_of)
 
 
 def drops_what_it_supersedes(patch: Patch) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from perdure.engine import session_commit
-from perdure.engine.session_commit import SessionCommitter, StoredMemory
+from perdure.engine.known_memory import StoredMemory
+from perdure.engine.session_commit import SessionCommitter
 from perdure.model import ContextNode, RequestContext
 from tests.context.opened import Opened, opened
 from tests.engine.saving.sessions import said

@@ -19,10 +19,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from perdure.engine.known_memory import KnownMemory
 from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import cid_of, merges_of
 from perdure.engine.learn.judge import Agreement, compare
-from perdure.engine.learn.merging import KnownMemory, MergePolicy
+from perdure.engine.learn.policies import MergePolicy
 from perdure.errors import ContextError
 from perdure.model import (
     SUPERSEDED_BY,

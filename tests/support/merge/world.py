@@ -6,10 +6,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from perdure.context.nodes import Nodes
+from perdure.engine.known_memory import KnownMemory, PlannedMemory, StoredMemory
 from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import Evidence, Mention, cid_of, support_of
-from perdure.engine.learn.merging import KnownMemory, MergePolicy
-from perdure.engine.session_commit import PlannedMemory, StoredMemory
+from perdure.engine.learn.policies import MergePolicy
 from perdure.errors import BrokenNodeError, NodeNotFoundError
 from perdure.index.contract import Filters
 from perdure.model import CandidateMemory, ContextNode, RequestContext, Uri, WritePlan

@@ -1,4 +1,9 @@
-"""The extractors of seed 003, one for each kind of memory, by rules."""
+"""The extractors of seed 003: rules that find statements in messages, one class per kind of memory.
+
+The rules of `rules.txt` have a measured precision: what they find is written without asking. What
+users state about themselves becomes a statement in the third person: "I live in Porto" is stored
+as "Ana lives in Porto".
+"""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +23,7 @@ from perdure.model.uri import KINDS, PROFILE
 from perdure.patterns import later
 from perdure.tables import entries, table
 
-NOBODY = "the user"
+_USER = "the user"
 _ADVERBS = "now|currently|still|also|really|always|never|usually|often|mostly|just|only|actually"
 _FIRST = later(
     rf"i (?P<adverb>(?:(?:{_ADVERBS}) )*)(?:(?P<not>don't|do not|dont) )?"
@@ -28,7 +33,7 @@ _FIRST = later(
 _AM = later(r"(?:i'm|im|i am)\b(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
 _MY = later(r"my (?P<rest>.*)", re.IGNORECASE | re.DOTALL)
 _OTHERS = later(r"\b(?:we|us|our|you|your|he|she|his|they|it|this|that)\b", re.IGNORECASE)
-_UNTOLD = later(r"\b(?:i'd|i'll|i've|mine|myself)\b|\bI\b(?=[^'\s])", re.IGNORECASE)
+_UNSUITABLE = later(r"\b(?:i'd|i'll|i've|mine|myself)\b|\bI\b(?=[^'\s])", re.IGNORECASE)
 _PAST = later(
     r"(?:\w+ed|was|had|did|went|met|bought|got|flew|came|saw|left|began|ran|made|took|gave|won|lost)"
 )
@@ -36,10 +41,10 @@ _IRREGULAR = {"have": "has", "do": "does", "go": "goes", "am": "is", "can": "can
 
 
 def owner_of(messages: Sequence[Message], ctx: RequestContext) -> Callable[[Message], bool]:
-    """Return whether a message is by the one whose memory this is.
+    """Return a function that tells whether a message is by the owner of the memory.
 
-    That is the speaker in the role of the user. If several do, by their names, it is the one who
-    is named like the user's id, and who has no name; the others are other people.
+    The owner has the role of the user. If several names do, it is the one that equals the user's
+    id, and messages without a name; the others are other people.
     """
     names = {each.name.casefold() for each in messages if each.role == "user" and each.name}
     user = ctx.user_id.casefold()
@@ -49,12 +54,12 @@ def owner_of(messages: Sequence[Message], ctx: RequestContext) -> Callable[[Mess
 
 
 def third_person(clause: str, who: str) -> str:
-    """Return a clause in the first person as a statement about `who`; empty if that is not plain.
+    """Return a clause in the first person as a statement about `who`; empty if it is not simple.
 
-    A clause that speaks of others too is left alone: who "it" or "they" are is not in it.
+    A clause that mentions others too is not: it does not say who "it" or "they" are.
     """
     text = " ".join(clause.replace("\u2019", "'").split()).rstrip(" .!;,")
-    if _UNTOLD.search(text) or _OTHERS.search(text):
+    if _UNSUITABLE.search(text) or _OTHERS.search(text):
         return ""
     if found := _AM.fullmatch(text):
         stated = f"{who} is{found['rest']}"
@@ -89,7 +94,7 @@ _UNKNOWN = datetime(2000, 2, 2, tzinfo=UTC)
 def dated(text: str, now: datetime | None) -> tuple[str, datetime | None] | None:
     """Return a statement with its day as an ISO date, and that day; None if it has none.
 
-    A day such as "yesterday" of a message without a time is left out.
+    Removes a relative day, such as "yesterday", if the message has no time.
     """
     for anchor in anchors_in(text):
         if isinstance(anchor.meaning, Cycle):
@@ -114,13 +119,13 @@ _NAMED = later(
     r"(?!(?:it|this|that|these|those|them|any|one|me)\b)\S{2,}",
     re.IGNORECASE,
 )
-"""Shorter ones that say all: "Never use moment.js."."""
+"""Shorter ones that are complete: "Never use moment.js."."""
 _MOST_OF_A_CLAUSE = 16
-"""Words of what a user says of themselves; a longer clause says more than that."""
+"""Words of a clause about the user; a longer one is about more than that."""
 SURE, PERSONAL, ASKED = 0.8, 0.9, 0.95
-"""A rule fits; a user says it of themselves; a user asks that it be remembered."""
+"""Confidence: a rule matches; users state it about themselves; they ask to remember it."""
 _DOUBTED = 0.6
-"""What a doubt leaves of it."""
+"""The factor for a sentence that expresses doubt."""
 WORK = ("decision", "rule", "fact", "preference", "command", "case")
 PERSON = ("profile", "liking", "entity", "event")
 
@@ -131,7 +136,7 @@ _FORMS = {
 
 @dataclass(frozen=True, slots=True)
 class RuleStatement:
-    """What a rule writes of a message: its words, from `start` to `end`, and the statement."""
+    """A statement that a rule found in a message, and the span of its words."""
 
     message: int
     start: int
@@ -142,7 +147,7 @@ class RuleStatement:
     confidence: float = SURE
     when: datetime | None = None
     about: str = ""
-    """The words of the user, of what is stated in the third person."""
+    """The words of the user, of a statement in the third person."""
     key: str = ""
 
 
@@ -171,7 +176,7 @@ def _of_work(sentence: Sentence, lead: Sentence | None, message: Message) -> Rul
     text = message.content[start : sentence.end]
     if _FORMS["dangling"].match(text) or rule[0] == "case":
         if lead is None:
-            return None  # what it is about is not there
+            return None  # its subject is missing
         start, text = lead.start, f"{lead.text} {text}"
     text = " ".join(text.split())
     sure = SURE * (_DOUBTED if _FORMS["doubt"].search(sentence.plain) else 1)
@@ -181,7 +186,7 @@ def _of_work(sentence: Sentence, lead: Sentence | None, message: Message) -> Rul
 
 
 def rule_for(plain: str) -> tuple[str, str] | None:
-    """Return the kind and the name of the rule that a sentence fits; None if it fits none."""
+    """Return the kind and the name of the rule that matches a sentence; None if none does."""
     is_short = len(plain.split()) < _FEWEST and not _NAMED.fullmatch(plain)
     if is_short or len(plain.split()) > _MOST or {"`", "\u201c", "\u201d"} & {*plain}:
         return None
@@ -197,12 +202,12 @@ def _is_question(plain: str) -> bool:
 
 
 def _of_person(sentence: Sentence, message: Message) -> Iterator[RuleStatement]:
-    """Yield what a sentence says of its author, clause by clause."""
+    """Yield the statements of a sentence about its author, clause by clause."""
     if _is_question(sentence.plain) or _FORMS["passing"].search(sentence.plain):
         return
-    joints = [found.span() for found in _FORMS["clause"].finditer(sentence.text)]
-    starts = [0, *(end for _, end in joints)]
-    ends = [*(start for start, _ in joints), len(sentence.text)]
+    breaks = [found.span() for found in _FORMS["clause"].finditer(sentence.text)]
+    starts = [0, *(end for _, end in breaks)]
+    ends = [*(start for start, _ in breaks), len(sentence.text)]
     for start, end in zip(starts, ends, strict=True):
         at, text = sentence.start + start, sentence.text[start:end]
         clause = replace(sentence, start=at, end=sentence.start + end, text=text)
@@ -212,36 +217,36 @@ def _of_person(sentence: Sentence, message: Message) -> Iterator[RuleStatement]:
 
 
 def _of_clause(clause: Sentence, message: Message) -> RuleStatement | None:
-    plain, who = clause.plain, message.name or NOBODY
+    plain, who = clause.plain, message.name or _USER
     led = _FORMS["lead"].match(plain)
     skipped = led.end() if led and plain[: led.end()] == clause.text[: led.end()] else 0
     text = _FORMS["tail"].sub("", clause.text[skipped:].rstrip(" .!;,"))
     start = clause.start + skipped
-    made = RuleStatement(clause.message, start, start + len(text), when=message.time, about=text)
+    found = RuleStatement(clause.message, start, start + len(text), when=message.time, about=text)
     if asked := _fits(("asked",), text):
         bare = asked[2].sub("", text, count=1)
         is_rule = rule_for(bare) and re.match(r"we|use|run|always|never", bare)
         stated = third_person(bare, who) or f"{bare[:1].upper()}{bare[1:]}."
-        made = replace(made, start=made.end - len(bare), rule=asked[1], confidence=ASKED)
-        return replace(made, kind="rule" if is_rule else "entity", text=stated)
+        found = replace(found, start=found.end - len(bare), rule=asked[1], confidence=ASKED)
+        return replace(found, kind="rule" if is_rule else "entity", text=stated)
     fits = _fits(PERSON, text)
     if fits is None or len(text.split()) > _MOST_OF_A_CLAUSE or "QUOTED" in plain:
         return None
     doubt = _DOUBTED if _FORMS["unsure"].search(plain) else 1
     if fits[1] in {"home", "work"}:
         text = text.partition(",")[0]
-        made = replace(made, end=made.start + len(text), about=text)
-    made = replace(made, kind=fits[0], rule=fits[1], confidence=PERSONAL * doubt)
-    stated = f"{text[0].upper()}{text[1:]}." if made.rule == "named" else third_person(text, who)
-    if made.kind == "event":
+        found = replace(found, end=found.start + len(text), about=text)
+    found = replace(found, kind=fits[0], rule=fits[1], confidence=PERSONAL * doubt)
+    stated = f"{text[0].upper()}{text[1:]}." if found.rule == "named" else third_person(text, who)
+    if found.kind == "event":
         if on := dated(stated, message.time):
-            return replace(made, text=on[0], when=on[1])
-        fits = _fits(("profile",), text)  # "I moved to Bergen" is of the person without a date
+            return replace(found, text=on[0], when=on[1])
+        fits = _fits(("profile",), text)  # "I moved to Bergen": a profile statement, without a date
         if fits is None:
             return None
-        made = replace(made, kind=fits[0], rule=fits[1])
+        found = replace(found, kind=fits[0], rule=fits[1])
     moved = re.sub(r" (?:just |has |recently )?(?:moved|relocated) to ", " now lives in ", stated)
-    return replace(made, text=moved) if stated else None
+    return replace(found, text=moved) if stated else None
 
 
 Rule = tuple[str, str, re.Pattern[str]]
@@ -263,21 +268,21 @@ def _rules(kinds: tuple[str, ...]) -> list[Rule]:
 
 @runtime_checkable
 class CandidateExtractor(Protocol):
-    """Finds in a conversation what may be worth remembering. It writes nothing."""
+    """Finds candidates in a conversation. It writes nothing."""
 
     def extract(self, messages: Messages, ctx: RequestContext) -> list[CandidateMemory]:
         """Return candidates in the order of the messages.
 
-        A message has a role and content, perhaps a name and a time; others are refused with
-        `InvalidValueError`. Any text is accepted, in any language and of any length. Each candidate
-        has a confidence, and evidence that `evidence.verified` confirms. The same messages give
-        the same candidates; a message does not change what is found in unrelated ones.
+        A message has a role and content, and may have a name and a time; raises `InvalidValueError`
+        for others. Accepts any text, in any language and of any length. Each candidate has a
+        confidence, and evidence that `evidence.verified` confirms. The same messages give the same
+        candidates; a message does not change what is found in unrelated ones.
         """
         ...
 
 
 _PERSONAL = {"liking": "preference", "entity": "fact"}
-"""The kinds of what users say of themselves."""
+"""The kinds of what users state about themselves."""
 _CATEGORIES = {name: name for name in ("case", "event", "entity", PROFILE)} | KINDS
 
 
@@ -285,14 +290,14 @@ def by_rules(messages: Messages, ctx: RequestContext) -> tuple[CandidateMemory, 
     return _by_rules(tuple([Message.from_mapping(each) for each in messages]), ctx)
 
 
-@lru_cache(maxsize=8)  # each of the extractors asks for the same
+@lru_cache(maxsize=8)  # all four extractors ask for the same messages
 def _by_rules(session: tuple[Message, ...], ctx: RequestContext) -> tuple[CandidateMemory, ...]:
     is_owner = owner_of(session, ctx)
     found: dict[tuple[int, str], CandidateMemory] = {}
     for each in rule_statements(session):
         message = session[each.message]
-        made = _candidate(each, message, ctx, is_owner=is_owner(message))
-        found.setdefault((each.message, made.content), made)
+        candidate = _candidate(each, message, ctx, is_owner=is_owner(message))
+        found.setdefault((each.message, candidate.content), candidate)
     return tuple(found.values())
 
 
@@ -302,7 +307,7 @@ def _candidate(
     kind = _PERSONAL.get(each.kind, each.kind)
     category = _CATEGORIES[kind]
     if category == PROFILE and not is_owner:
-        category = "entity"  # what others say of themselves
+        category = "entity"  # what others state about themselves
     quote = message.content[each.start : each.end]
     evidence = Evidence(each.message, cid_of(message.content), quote)
     topic = each.rule if category in {PROFILE, "event"} else ""
@@ -350,13 +355,13 @@ class PreferenceExtractor(_Extractor):
 
 
 class EntityEventExtractor(_Extractor):
-    """Finds facts on people and things, what is to be remembered, and dated events."""
+    """Finds facts about people and things, requests to remember something, and dated events."""
 
     categories = frozenset({"entity", "event"})
 
 
 class ProcedureExtractor(_Extractor):
-    """Finds rules and decisions, commands and what they are for, and errors with what helped."""
+    """Finds rules and decisions, commands with their purpose, and errors with their solution."""
 
     categories = frozenset({"pattern", "skill", "case"})
 

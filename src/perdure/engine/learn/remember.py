@@ -1,4 +1,4 @@
-"""Keep one statement that an agent or the user words, and say what it merged with or replaced."""
+"""Remember one statement that an agent or the user words."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -6,13 +6,14 @@ from datetime import UTC, datetime
 from perdure.context.draft import Draft
 from perdure.context.nodes import Nodes
 from perdure.dataclass import dataclass
+from perdure.engine.known_memory import PlannedMemory, StoredMemory
 from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import Evidence, cid_of, with_anchors
 from perdure.engine.learn.extractors import rule_for
-from perdure.engine.learn.merging import policy_for
+from perdure.engine.learn.policies import policy_for
 from perdure.engine.learn.slugs import owner_space, slug_of
 from perdure.engine.learn.statements import Statement
-from perdure.engine.session_commit import CandidateResult, PlannedMemory, StoredMemory
+from perdure.engine.session_commit import CandidateResult
 from perdure.engine.sessions import Sessions
 from perdure.errors import (
     ConcurrentModificationError,
@@ -36,7 +37,7 @@ _ATTEMPTS = 20
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """Words of a message, which a statement rests on."""
+    """Words of a message that a statement rests on."""
 
     session: str
     message: int
@@ -49,13 +50,13 @@ class NewStatement:
     kind: str
     project: str = ""
     replaces: tuple[str, ...] = ()
-    """URIs of nodes, or the words of statements, that it replaces."""
+    """URIs of nodes, or texts of statements, that it replaces."""
     evidence: tuple[Citation, ...] = ()
     speaker: str = "user"
     reason: str = "remember"
-    """What history says about why it was written."""
+    """The reason that history records."""
     anchors: Anchors | None = None
-    """What it names of the checkout that it was made in."""
+    """The files and branches that it names, as the checkout has them."""
 
     def __post_init__(self) -> None:
         if not encodable(self.text, "text").strip():
@@ -64,11 +65,13 @@ class NewStatement:
             known = ", ".join(_CATEGORIES)
             raise InvalidValueError(f"{shown(self.kind)} is not a kind. Fix: use one of {known}.")
         if self.speaker not in SPEAKERS:
-            raise InvalidValueError(f"{shown(self.speaker)} is unknown. Fix: use user or agent.")
+            raise InvalidValueError(
+                f"{shown(self.speaker)} is not a speaker. Fix: use user or agent."
+            )
         fits = rule_for(" ".join(self.text.split())) or ("", "")
         if self.speaker != "user" and (self.kind in _IMPERATIVE or fits[0] == "rule"):
             raise InvalidValueError(
-                "only what the user stated is a rule or a preference. Fix: state it as a fact."
+                "only the user can state a rule or a preference. Fix: state it as a fact."
             )
 
 
@@ -76,16 +79,16 @@ class NewStatement:
 class RememberResult:
     uri: str
     text: str
-    """The statement as it is now."""
+    """The statement as it is stored."""
     outcome: str
     """`created`, `merged`, `appended`, or `skipped` if it was known."""
     merged_with: str = ""
-    """The statement that says the same, which was there before."""
+    """The earlier statement that says the same."""
     replaced: tuple[str, ...] = ()
     doubted: tuple[str, ...] = ()
-    """Statements that may be outdated since now; both are kept."""
+    """Statements that may be outdated from now on; both are stored."""
     lifted: int = 0
-    """How many things that say so were forgotten before, and are not any more."""
+    """How many entries of the forgotten list were removed, because they match it."""
 
 
 def remember(
@@ -94,23 +97,23 @@ def remember(
     ctx: RequestContext,
     also: Callable[[Draft], None],
 ) -> RememberResult:
-    """Keep a statement by the category of its kind, once; `also` is done in the same commit."""
+    """Store a statement in the category of its kind, once; `also` joins the same commit."""
     now = datetime.now(UTC)
-    made = _candidate(known.nodes, statement, now, ctx)
-    candidate = with_anchors(validated(made, SecretPolicy.REFUSE).candidate, statement.anchors)
+    given = _candidate(known.nodes, statement, now, ctx)
+    candidate = with_anchors(validated(given, SecretPolicy.REFUSE).candidate, statement.anchors)
     for _ in range(_ATTEMPTS):
-        ahead = PlannedMemory(known)
-        plan = policy_for(candidate.category, ahead, lambda: now).plan(candidate, ctx)
+        planned = PlannedMemory(known)
+        plan = policy_for(candidate.category, planned, lambda: now).plan(candidate, ctx)
         written = (Uri.parse(plan.uri), *(each.place for each in plan.doubted))
         before = {str(each): _statements(known.at(each, ctx)) for each in written}
-        ahead.take(plan, ctx)
+        planned.take(plan, ctx)
         try:
-            known.nodes.because(statement.reason).exchange(ahead.nodes(), (), ctx, also=also)
+            known.nodes.because(statement.reason).exchange(planned.nodes(), (), ctx, also=also)
         except (VersionMismatchError, NodeExistsError, ConcurrentModificationError):
-            continue  # another writer was faster: plan with what is there now
+            continue  # another writer was faster: plan again
         return _remembered(candidate, plan, before)
     raise ConcurrentModificationError(
-        f"others change the same memories; {_ATTEMPTS} attempts came too late. "
+        f"other writers changed the same memories during {_ATTEMPTS} attempts. "
         "Nothing was written. Fix: try again."
     )
 
@@ -147,7 +150,7 @@ def _candidate(
 
 
 def _evidence(nodes: Nodes, statement: NewStatement, ctx: RequestContext) -> list[Evidence]:
-    """Return the quotes that are in messages of this session; others prove nothing."""
+    """Return the citations that are in messages of this session, and ignore others."""
     cited = [each for each in statement.evidence if each.session and each.session == ctx.session_id]
     try:
         place = Uri(ctx.account_id, ("sessions", ctx.session_id)) if cited else None

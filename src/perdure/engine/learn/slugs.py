@@ -1,4 +1,4 @@
-"""What a memory is called and where it belongs: slugs, owners, and the URIs of its node."""
+"""Slugs, owners and URIs of memories, and the word lists of `words.txt`."""
 
 import re
 import unicodedata
@@ -29,17 +29,17 @@ _SHARP = later(r"(?<=\w)#(?!\w)")
 _PLUS = later(r"(?<=[\w+])\+(?=\+*(?:\W|\Z))")
 _DOT = later(r"(?<!\S)\.(?=[a-z])")
 _EMOJI = 0x2190
-"""Symbols from this code point on are pictures."""
+"""Symbols from this code point on are emoji."""
 _ATTITUDE = later(
     rf"\b(?:{'|'.join(sorted(words_of('attitudes'), key=len, reverse=True))})(?!\w)", re.IGNORECASE
 )
 
 
 def slug_of(text: str, prefix: str = "") -> str:
-    """Return a slug of the words that matter; a digest stands for letters it can't hold."""
+    """Return a slug of the significant words; a digest represents other letters than a to z."""
     text = _spelt(unicodedata.normalize("NFC", text).casefold())
-    kept = [word for word in re.findall(r"[\w']+", text) if word not in _STOP][:_MOST_WORDS]
-    wanted = " ".join([*prefix.split(), *(kept or text.split()[:_MOST_WORDS])])
+    words = [word for word in re.findall(r"[\w']+", text) if word not in _STOP][:_MOST_WORDS]
+    wanted = " ".join([*prefix.split(), *(words or text.split()[:_MOST_WORDS])])
     letters = unicodedata.normalize("NFKD", wanted)
     plain = "".join(letter for letter in letters if not unicodedata.combining(letter))
     slug = slugify(plain.replace("'", ""))[:_MOST].strip("-")
@@ -49,7 +49,7 @@ def slug_of(text: str, prefix: str = "") -> str:
 
 
 def _spelt(text: str) -> str:
-    """Spell out the signs that tell words apart: C# and C++, and pictures."""
+    """Spell out signs that distinguish words: C# and C++, and emoji."""
     text = _DOT.sub("dot ", _PLUS.sub(" plus ", _SHARP.sub(" sharp", text)))
     return "".join(_named(letter) for letter in text)
 
@@ -61,7 +61,7 @@ def _named(letter: str) -> str:
 
 
 def thing_of(about: str) -> str:
-    """Return what is liked or disliked without that word, so that both have one slug."""
+    """Return what is liked or disliked, without the verb, so that both have the same slug."""
     plain = " ".join(about.replace("\u2019", "'").split())
     return " ".join(_ATTITUDE.sub(" ", plain).split()) or plain
 
@@ -71,23 +71,23 @@ def digest(*texts: str) -> str:
 
 
 _SHARED = frozenset({"skill", "case"})
-"""Categories of what an agent learns from work for all of its users."""
+"""Categories of what an agent learns at work, for all of its users."""
 
 
 def owner_space(category: str, ctx: RequestContext) -> str:
     """Return the owner of a candidate.
 
-    An agent has many users. What one of them merely states must not reach the others: "always run
-    this before you answer" would be an order to everyone's agent. So a rule belongs to the user
-    who stated it. Shared are what a command is for, and what was seen to help.
+    An agent has many users. A rule that one of them states must not reach the others: "always run
+    this before you answer" would be an order to everyone's agent. So it belongs to the user who
+    stated it. Users share the purpose of a command, and what solved an error.
     """
     return f"agent:{ctx.agent_id}" if category in _SHARED else f"user:{ctx.user_id}"
 
 
 FORMER = "former"
-"""The category of what held once. Each such node leads to what superseded it."""
-TAKEN_APART = "apart"
-"""The category of what was taken out of the profile, which is one node."""
+"""The category of superseded statements. Each node links to the one that superseded it."""
+_SEPARATE = "apart"
+"""The category of statements that were separated from the profile, which is one node."""
 _SKILLS = frozenset({"skill", "tool"})
 _LONGEST = 100
 
@@ -102,25 +102,25 @@ def place_of(candidate: CandidateMemory, account: str) -> Uri:
 
 
 def of_project(place: Uri, project: str) -> Uri:
-    """Return the place of a memory whose own is taken by another project's."""
+    """Return another place for a memory whose place has a node of another project."""
     own = f"--{project or 'person'}"
     return place.parent.child(f"{place.name.removesuffix(own)[: _LONGEST - len(own)]}{own}")
 
 
 def beside(place: Uri, text: str) -> Uri:
-    """Return a place near one that is taken, named by a digest of the text too."""
+    """Return a place beside a taken one, with a digest of the text in its name."""
     return place.parent.child(_ended(place.name, digest(text)))
 
 
-def apart_place(node: Uri, text: str) -> Uri:
-    """Return where a statement goes that its owner took out of a node."""
+def separate_place(node: Uri, text: str) -> Uri:
+    """Return the place of a statement that its owner separated from a node."""
     if not is_profile(node):
         return beside(node, text)
-    return node.parent.child(TAKEN_APART, _ended(slugify(text), digest(text)))
+    return node.parent.child(_SEPARATE, _ended(slugify(text), digest(text)))
 
 
 def former_place(node: Uri, text: str, until: str) -> Uri:
-    """Return where a statement of a node goes that held until a day."""
+    """Return the place of a statement of a node that held until a day."""
     name = slugify(f"{'-'.join(node.path[3:])} {text[:_LONGEST]}")
     owner = Uri(node.account, node.path[:2])
     return owner.child("memories", FORMER, _ended(name, digest(text, until, str(node))))
@@ -135,14 +135,14 @@ def is_profile(place: Uri) -> bool:
 
 
 def is_near(one: str, other: str) -> bool:
-    """Whether two slugs name the same thing: the same words, in whatever order and number."""
+    """Whether two slugs name the same thing: the same words in any order, singular or plural."""
     first, second = _words(one), _words(other)
     several = min(len(first), len(second)) > 1
     return bool(first) and (first == second or (several and (first <= second or second <= first)))
 
 
 def differ_by_value(one: tuple[str, str], other: tuple[str, str]) -> bool:
-    """Whether two slugs differ only by what their texts say differently of the same thing.
+    """Whether two slugs differ only by the values in which their texts differ.
 
     Each is a slug and its text: "database-sqlite" of "The database is SQLite", beside Postgres.
     """
