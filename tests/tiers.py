@@ -173,7 +173,7 @@ INVARIANTS: Mapping[int, Mapping[str, tuple[str, ...]]] = {
         "tests/engine/erasing/test_forgetting.py": ("test_a_forgotten_statement_is_nowhere",),
         "tests/engine/saving/test_saving.py": (
             "test_what_its_owner_deleted_does_not_come_back_with_the_same_session",
-            "test_what_its_owner_put_away_stays_put_away",
+            "test_an_archived_node_stays_archived",
         ),
     },
     10: {"tests/doors/test_doors.py": ("test_every_door_gives_the_same_answer",)},

@@ -153,10 +153,10 @@ def test_the_session_that_stated_it_is_not_reminded(memory: Memory) -> None:
 
 
 def test_an_objection_comes_with_a_call_that_uses_its_words(memory: Memory) -> None:
-    said = "why didnt you check the ticket status before you began?"
-    say(memory, said, "a")
+    sentence = "why didnt you check the ticket status before you began?"
+    say(memory, sentence, "a")
 
-    assert repeated(memory, ToolCall("Bash", "desk ticket status set 4 done")) == [said]
+    assert repeated(memory, ToolCall("Bash", "desk ticket status set 4 done")) == [sentence]
     assert repeated(memory, ToolCall("Bash", "desk ticket list")) == []
 
 
@@ -175,7 +175,7 @@ def test_of_one_message_the_likeliest_to_last_comes_first(memory: Memory) -> Non
     ]
 
 
-def test_a_statement_that_was_kept_is_repeated_too_and_a_decision_is_not(memory: Memory) -> None:
+def test_a_stored_statement_is_repeated_too_and_a_decision_is_not(memory: Memory) -> None:
     memory.remember("When a ticket is reopened, the plan is written again.", kind="rule")
     memory.remember("When a ticket is reopened, the mail goes to Ana.", kind="decision")
 
@@ -202,10 +202,12 @@ def test_a_procedure_of_a_web_page_is_marked_as_not_the_users() -> None:
 
 # ---------------------------------------------------------------- a line of the briefing
 def test_a_longer_sentence_is_cut_where_an_example_begins() -> None:
-    said = "I always test with the real data of the port: " + "`/srv/data/2026/" + "x" * 120 + "`"
-    found = likely_in(scored(said))
+    sentence = (
+        "I always test with the real data of the port: " + "`/srv/data/2026/" + "x" * 120 + "`"
+    )
+    found = likely_in(scored(sentence))
 
     assert [text for text, _, _ in sentence_rows(found)] == [
         "I always test with the real data of the port …"
     ]
-    assert len(said) > LONGEST_LINE
+    assert len(sentence) > LONGEST_LINE

@@ -80,12 +80,12 @@ BITES = (
     Bite(
         broken.asks_nobody_for_reach,
         test_recall_rules,
-        "test_a_record_that_is_filed_under_the_wrong_owner_is_not_told",
+        "test_a_record_with_the_wrong_owner_is_not_shown",
     ),
     Bite(
         broken.reads_every_session,
         test_recall_rules,
-        "test_a_record_that_is_filed_under_the_wrong_owner_is_not_told",
+        "test_a_record_with_the_wrong_owner_is_not_shown",
     ),
     Bite(broken.leaves_the_owners_out, test_recall_tenancy, THEIRS, given=ON),
     Bite(broken.leaves_the_owners_out, test_recall_tenancy, THEIRS, given=OFF),
@@ -293,7 +293,7 @@ BITES = (
     Bite(
         broken.compares_no_cursor,
         test_recall_rules,
-        "test_who_read_before_somebody_else_wrote_looks_again",
+        "test_a_reader_overtaken_by_a_writer_reads_again",
         SILENT,
     ),
     Bite(

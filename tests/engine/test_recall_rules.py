@@ -124,7 +124,7 @@ def test_who_is_named_is_heard_first(tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------- what an index is trusted with
-def test_a_record_that_is_filed_under_the_wrong_owner_is_not_told(tmp_path: Path) -> None:
+def test_a_record_with_the_wrong_owner_is_not_shown(tmp_path: Path) -> None:
     with opened(tmp_path) as context:
         of(context).commit_session(TALK, session_id="s1", extract=False)
         upkeep = context.indexes.upkeep
@@ -145,7 +145,7 @@ def test_what_a_dead_writer_did_not_register_is_indexed_by_the_log(tmp_path: Pat
         assert uris(of(context), "zebras")[0] == node.uri
 
 
-def test_who_read_before_somebody_else_wrote_looks_again(tmp_path: Path) -> None:
+def test_a_reader_overtaken_by_a_writer_reads_again(tmp_path: Path) -> None:
     with opened(tmp_path, semantic=False) as context:
         save_all(of(context))
         following = context.indexes.present("local").following

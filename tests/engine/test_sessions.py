@@ -55,14 +55,14 @@ def test_the_same_twice_is_there_once(memory: Context, sessions: Sessions) -> No
     assert memory.recorded.history.position() == position
 
 
-def test_what_was_said_since_is_added(memory: Context, sessions: Sessions) -> None:
+def test_new_messages_are_added(memory: Context, sessions: Sessions) -> None:
     sessions.archive([HELLO], "s1", ANA)
 
     done = sessions.archive([HELLO, ANSWER], "s1", ANA)
 
     assert done.added == 1
     node = memory.nodes.read_node(done.uris[0], ANA)
-    assert [said.message.content for said in parse(node.content)] == [
+    assert [each.message.content for each in parse(node.content)] == [
         "I moved to Lisbon.",
         "How is it?",
     ]
@@ -76,12 +76,12 @@ def test_other_messages_under_the_same_id_are_refused(sessions: Sessions) -> Non
         sessions.archive([ANSWER], "s1", ANA)
 
 
-def test_a_long_session_is_kept_in_several_nodes(memory: Context, sessions: Sessions) -> None:
-    said = [{"role": "tool", "content": f"{number} " + "x" * 30_000} for number in range(5)]
-    said.append({"role": "tool", "content": "y" * 150_000})
+def test_a_long_session_is_stored_in_several_nodes(memory: Context, sessions: Sessions) -> None:
+    messages = [{"role": "tool", "content": f"{number} " + "x" * 30_000} for number in range(5)]
+    messages.append({"role": "tool", "content": "y" * 150_000})
 
-    done = sessions.archive(said, "s1", ANA)
-    more = sessions.archive([*said, HELLO], "s1", ANA)
+    done = sessions.archive(messages, "s1", ANA)
+    more = sessions.archive([*messages, HELLO], "s1", ANA)
 
     assert len(done.uris) == 9
     assert more.added == 1

@@ -50,7 +50,7 @@ def test_it_comes_back_when_it_is_used(memory: Memory) -> None:
     assert memory.why(item.uri).unused_sessions == 0
 
 
-def test_the_same_session_counts_once_however_often_it_is_kept(memory: Memory) -> None:
+def test_the_same_session_counts_once_however_often_it_is_archived(memory: Memory) -> None:
     for _ in range(LEAST_SESSIONS):
         show(memory, range(1))
     assert RULE in memory.briefing().text

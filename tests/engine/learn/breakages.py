@@ -65,7 +65,7 @@ def cuts_one_character_more(patch: Patch) -> None:
     patch.setattr(statements, "without", without)
 
 
-def writes_the_page_anew(patch: Patch) -> None:
+def rewrites_the_node(patch: Patch) -> None:
     def inserted(content: str, new: str, before: Statement | None = None) -> str:
         del before
         stands = statements.statements(content)

@@ -92,7 +92,7 @@ class SaysItOnceInEachSession(Faulty):
         return merge.appended(page, candidate, ctx)
 
 
-class ForgetsWhereItWasSaid(Faulty):
+class ForgetsItsMentions(Faulty):
     def written(self, node: ContextNode) -> ContextNode:
         return replace(node, metadata={**node.metadata, "statements": None})
 
@@ -165,7 +165,7 @@ class PutsTheNewestLast(Faulty):
         return replace(plan, node=replace(plan.node, content=content))
 
 
-class WritesToSomebodyElse(Faulty):
+class WritesToAnotherOwner(Faulty):
     def heard(self, candidate: CandidateMemory) -> CandidateMemory:
         return replace(candidate, owner_space="user:bob")
 

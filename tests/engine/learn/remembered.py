@@ -25,7 +25,7 @@ class Memory:
         return policy_for(self.category, known, lambda: NOON)
 
     def save(self, text: str, category: str = "profile", slug: str = "", day: int = 5) -> WritePlan:
-        """Save what was said on a day, in a session of that day."""
+        """Save a statement of a day, in a session of that day."""
         self.category = category
         owner = "agent:default" if category in {"skill", "tool"} else "user:ana"
         first = CandidateMemory(category=category, content=text, slug=slug, owner_space=owner)
@@ -41,7 +41,7 @@ class Memory:
     def content(self, uri: str) -> str:
         return self.read(uri).content
 
-    def said(self, uri: str) -> list[str]:
+    def texts(self, uri: str) -> list[str]:
         return [each.text for each in statements.statements(self.content(uri))]
 
     def edit(self, uri: str, content: str) -> None:

@@ -24,7 +24,7 @@ def verdict(old: str, new: str) -> Agreement:
 
 
 @pytest.mark.parametrize("half", HALVES)
-def test_what_must_not_be_merged_is_kept_apart(half: str) -> None:
+def test_different_statements_are_not_merged(half: str) -> None:
     assert kept_apart(compare, pairs(half)) == 1
 
 
@@ -134,7 +134,7 @@ def test_the_newer_of_two_values_supersedes(old: str, new: str) -> None:
         ("Write to ana@example.com.", "Write to ana@example.org."),
     ],
 )
-def test_what_is_said_otherwise_is_not_the_same(old: str, new: str) -> None:
+def test_another_wording_is_not_the_same(old: str, new: str) -> None:
     assert verdict(old, new) is not SAME
 
 
@@ -249,5 +249,5 @@ def test_what_holds_at_another_time_or_for_something_else_supersedes_nothing(
         ("Ana lives in Berlin, Germany.", "Ana lives in Lisbon, Portugal."),
     ],
 )
-def test_more_that_is_said_with_a_value_does_not_hide_a_contradiction(old: str, new: str) -> None:
+def test_more_words_around_a_value_do_not_hide_a_contradiction(old: str, new: str) -> None:
     assert compare(old, new).agreement is Agreement.CONTRADICTS

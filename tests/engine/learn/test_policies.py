@@ -1,4 +1,4 @@
-"""Each kind of memory has its own way to take in what is said."""
+"""Each kind of memory has its own policy for statements."""
 
 import pytest
 
@@ -42,7 +42,7 @@ def test_each_kind_of_memory_has_its_policy(memory: Memory) -> None:
 
 # ---------------------------------------------------------------- profile
 @requirement("003-merge-profile")
-def test_whatever_is_said_of_somebody_is_merged_into_one_page(memory: Memory) -> None:
+def test_all_statements_about_a_user_are_merged_into_one_node(memory: Memory) -> None:
     plans = [
         memory.save("Ana lives in Lisbon.", "profile"),
         memory.save("Ana works as a nurse.", "profile", day=6),
@@ -58,7 +58,7 @@ def test_whatever_is_said_of_somebody_is_merged_into_one_page(memory: Memory) ->
     )
 
 
-def test_a_profile_that_is_put_away_takes_in_nothing(memory: Memory) -> None:
+def test_an_archived_profile_takes_no_statement(memory: Memory) -> None:
     memory.save("Ana lives in Lisbon.", "profile")
     memory.world.nodes.archive_node(PROFILE, ANA)
 
@@ -169,7 +169,7 @@ def test_practice_gathers_on_one_page_for_each_skill(memory: Memory) -> None:
     )
 
 
-def test_a_skill_that_is_put_away_stays_so(memory: Memory) -> None:
+def test_an_archived_skill_stays_archived(memory: Memory) -> None:
     memory.save("To ship, run `make ship`.", "skill", "make-ship")
     memory.world.nodes.archive_node(SKILL, ANA)
 
@@ -179,7 +179,7 @@ def test_a_skill_that_is_put_away_stays_so(memory: Memory) -> None:
 
 
 # ---------------------------------------------------------------- order
-def test_statements_stand_in_the_order_of_time_however_they_are_told(memory: Memory) -> None:
+def test_statements_are_ordered_by_time_in_whatever_order_they_come(memory: Memory) -> None:
     for text, day in (("Ana sings.", 7), ("Ana knits.", 5), ("Ana swims.", 6)):
         memory.save(text, "entity", "ana", day)
 

@@ -92,14 +92,14 @@ def test_an_order_of_the_agent_is_refused(memory: Memory, kind: str) -> None:
 
 
 @pytest.mark.parametrize("by", ["user", "agent"])
-def test_a_statement_that_a_tool_kept_says_who_made_it(memory: Memory, by: str) -> None:
+def test_a_statement_that_a_tool_stored_has_its_speaker(memory: Memory, by: str) -> None:
     done = memory.remember("The parser is in src/parse.py.", kind="fact", said_by=by)
 
     (claim,) = memory.why(done.uri).claims
     assert claim.by == by
 
 
-def test_a_statement_that_a_rule_learned_says_who_made_it(memory: Memory) -> None:
+def test_a_statement_that_a_rule_learned_has_its_speaker(memory: Memory) -> None:
     message = {"role": "user", "content": ORDER, "name": "Ana"}
     memory.commit_session([message], session_id="s")
 

@@ -15,13 +15,13 @@ from perdure.errors import InvalidValueError
 from perdure.model import RequestContext
 from perdure.storage.wrappers.recorded import Recorded
 from tests.context.opened import Opened, opened
-from tests.engine.saving.sessions import ANA, PROFILE, open_home, said
+from tests.engine.saving.sessions import ANA, PROFILE, open_home, user_messages
 from tests.support.context.crashes import FolderGround, Ground, MemoryGround, every_crash
 
 pytestmark = pytest.mark.search
 
-JANUARY = said("I live in Lisbon.", "I work as a nurse.")
-MARCH = said("I now live in Porto.", day="2026-03-02")
+JANUARY = user_messages("I live in Lisbon.", "I work as a nurse.")
+MARCH = user_messages("I now live in Porto.", day="2026-03-02")
 AT_FIRST = "- Ana lives in Lisbon.\n- Ana works as a nurse.\n"
 
 
@@ -51,8 +51,10 @@ def test_the_same_session_again_does_not_merge_again(memory: Memory) -> None:
     undone = memory.unmerge(PROFILE)
 
     memory.commit_session(MARCH, session_id="march")
-    memory.commit_session([*MARCH, *said("Thanks!", day="2026-03-03")], session_id="march")
-    done = memory.commit_session(said("I now live in Porto.", day="2026-04-02"), session_id="april")
+    memory.commit_session([*MARCH, *user_messages("Thanks!", day="2026-03-03")], session_id="march")
+    done = memory.commit_session(
+        user_messages("I now live in Porto.", day="2026-04-02"), session_id="april"
+    )
 
     assert memory.read(PROFILE).content == AT_FIRST
     assert [each.uri for each in done.plans] == [undone.apart]

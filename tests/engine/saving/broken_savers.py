@@ -1,4 +1,4 @@
-"""Saving with one fault each. Every one of them is caught by a test beside this file."""
+"""Session commits with one fault each. Every one of them is caught by a test beside this file."""
 
 # ruff: noqa: ANN401 - what is broken takes whatever the whole one takes
 from collections.abc import Iterable, Sequence
@@ -90,10 +90,12 @@ def trusts_slugs(patch: Patch) -> None:
 
 
 def saves_whatever_it_is_given(patch: Patch) -> None:
-    patch.setattr(write, "safe", lambda content, told, _policy: Safe(content, dict(told), ()))
+    patch.setattr(
+        write, "safe", lambda content, metadata, _policy: Safe(content, dict(metadata), ())
+    )
 
 
-def believes_what_nobody_said(patch: Patch) -> None:
+def accepts_unverified_candidates(patch: Patch) -> None:
     patch.setattr(session_commit, "verified", lambda candidates, _messages: (list(candidates), []))
 
 
@@ -145,15 +147,15 @@ def learns_before_it_keeps(patch: Patch) -> None:
     def commit(
         self: SessionCommitter, messages: Any, session_id: str, ctx: RequestContext, **named: Any
     ) -> Any:
-        said = list(messages)
+        listed = list(messages)
         for extractor in self._extractors:
-            extractor.extract(said, ctx)
-        return whole(self, said, session_id, ctx, **named)
+            extractor.extract(listed, ctx)
+        return whole(self, listed, session_id, ctx, **named)
 
     patch.setattr(SessionCommitter, "commit", commit)
 
 
-def learns_for_whoever_came_first(patch: Patch) -> None:
+def learns_for_the_first_user(patch: Patch) -> None:
     whole = slugs.place_of
 
     def place_of(candidate: Any, account: str) -> Any:

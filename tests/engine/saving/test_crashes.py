@@ -11,7 +11,7 @@ from perdure.engine.known_memory import StoredMemory
 from perdure.engine.session_commit import SessionCommitter
 from perdure.model import ContextNode, RequestContext
 from tests.context.opened import Opened, opened
-from tests.engine.saving.sessions import said
+from tests.engine.saving.sessions import user_messages
 from tests.support.context.crashes import FolderGround, Ground, MemoryGround, every_crash
 
 pytestmark = pytest.mark.search
@@ -19,8 +19,10 @@ pytestmark = pytest.mark.search
 ANA = RequestContext("acme", "ana")
 PROFILE = "ctx://acme/users/ana/memories/profile"
 TALK = [
-    *said("I live in Lisbon.", "I prefer tabs over spaces.", day="2027-01-05"),
-    *said("I now live in Porto.", "I went to Rome yesterday.", "I love coffee.", day="2027-03-02"),
+    *user_messages("I live in Lisbon.", "I prefer tabs over spaces.", day="2027-01-05"),
+    *user_messages(
+        "I now live in Porto.", "I went to Rome yesterday.", "I love coffee.", day="2027-03-02"
+    ),
 ]
 LATER = datetime(2027, 6, 1, tzinfo=UTC)
 SAVED = ContextNode(uri=PROFILE, content="- Ana lives in Berlin.\n")

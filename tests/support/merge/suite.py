@@ -169,12 +169,12 @@ class MergePolicySuite(Suite):
         assert world.contents() == before
 
     @pytest.mark.parametrize("text", [HOME, *STRANGE.values()], ids=["plain", *STRANGE])
-    def test_what_is_written_is_proved_by_where_it_was_said(self, world: World, text: str) -> None:
+    def test_a_written_statement_has_the_mention_as_evidence(self, world: World, text: str) -> None:
         world.save(self.candidate(JOB, 3), session("before"))
         world.save(self.candidate(text))
 
-        (said,) = world.sayings(text)
-        assert (said.session, said.evidence[0].cid) == ("january", cid_of(text))
+        (mention,) = world.sayings(text)
+        assert (mention.session, mention.evidence[0].cid) == ("january", cid_of(text))
 
     @pytest.mark.parametrize("pair", NEARLY.values(), ids=NEARLY)
     def test_what_differs_by_a_little_is_not_merged(
@@ -186,7 +186,7 @@ class MergePolicySuite(Suite):
         assert world.statements() == sorted(pair)
 
     # ---------------------------------------------------------------- nothing is lost
-    def test_whatever_is_said_no_statement_is_lost(self) -> None:
+    def test_no_statement_is_lost(self) -> None:
         @settings(
             max_examples=examples(25),
             deadline=None,
@@ -194,13 +194,13 @@ class MergePolicySuite(Suite):
             suppress_health_check=list(HealthCheck),
         )
         @given(
-            said=st.lists(
+            stated=st.lists(
                 st.tuples(st.sampled_from(POOL), st.integers(1, 28), st.integers(1, 3)), max_size=7
             )
         )
-        def each_is_kept(said: list[tuple[str, int, int]]) -> None:
+        def each_is_kept(stated: list[tuple[str, int, int]]) -> None:
             world = World(self.open_policy)
-            for text, day, number in said:
+            for text, day, number in stated:
                 before = set(world.statements())
                 world.save(self.candidate(text, day), session(str(number)))
                 now = world.statements()
@@ -226,7 +226,7 @@ class MergePolicySuite(Suite):
         assert sorted(stands) == sorted([MOVED, JOB])
 
     @when(JOINS)
-    def test_the_order_in_which_it_is_told_does_not_decide_what_holds(self, world: World) -> None:
+    def test_the_order_of_commits_does_not_decide_what_holds(self, world: World) -> None:
         first = world.save(self.candidate(MOVED, 20), session("march"))
 
         world.save(self.candidate(HOME, 5))
@@ -250,7 +250,7 @@ class MergePolicySuite(Suite):
         assert [each.wording for each in world.sayings(TABS)] == ["", TABS_TOO]
 
     @when(JOINS)
-    def test_each_merge_can_be_told_from_the_page(self, world: World) -> None:
+    def test_a_node_lists_each_merge(self, world: World) -> None:
         page = world.save(self.candidate(HOME)).uri
         for number, text in enumerate((JOB, HOME, MOVED), start=10):
             world.save(self.candidate(text, number), session(str(number)))
@@ -317,7 +317,7 @@ class MergePolicySuite(Suite):
         after = world.contents()
         assert {uri: after[uri] for uri in before} == before
 
-    def test_what_was_put_away_is_not_written(self, world: World) -> None:
+    def test_an_archived_node_is_not_written(self, world: World) -> None:
         away = world.save(self.candidate(HOME)).uri
         world.nodes.archive_node(away, ANA)
 
@@ -335,7 +335,7 @@ def _slug(suite: MergePolicySuite, text: str) -> str:
 
 
 def _page(suite: MergePolicySuite, name: str, text: str) -> ContextNode:
-    """Return a node of somebody else, at the same place among theirs."""
+    """Return the node of another user, at the same place among theirs."""
     kind = suite.owner_space.partition(":")[0]
     where = {"user": ("memories", suite.category), "agent": ("skills",)}[kind]
     place = Uri(ACCOUNT, (f"{kind}s", name, *where, *filter(None, [suite.slug])))

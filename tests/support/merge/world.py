@@ -72,7 +72,7 @@ class World:
         )
 
     def sayings(self, text: str) -> list[Mention]:
-        """Return where a statement was said, as its node proves it."""
+        """Return the mentions of a statement, by the support of its node."""
         cid = statements.cid_of(text)
         found = [support_of(node).get(cid) for node in self.all().values()]
         return [saying for grounds in found if grounds for saying in grounds.mentions]

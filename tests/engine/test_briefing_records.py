@@ -46,7 +46,7 @@ def test_the_files_that_decide_are_those_of_a_node() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "always", "of_project"),
+    ("metadata", "always", "of_project"),
     [
         ({"project": "ours"}, 0, 1),
         ({"project": "theirs"}, 0, 0),
@@ -62,10 +62,10 @@ def test_the_files_that_decide_are_those_of_a_node() -> None:
     ],
 )
 def test_a_note_is_one_by_what_it_says(
-    memory: Memory, tmp_path: Path, told: dict[str, JSON], always: int, of_project: int
+    memory: Memory, tmp_path: Path, metadata: dict[str, JSON], always: int, of_project: int
 ) -> None:
     with memory:
-        memory.save("Tabs, never spaces.", category="note", slug="style", metadata=told)
+        memory.save("Tabs, never spaces.", category="note", slug="style", metadata=metadata)
 
         found = notes(tmp_path)
 
@@ -98,7 +98,7 @@ def test_only_the_newest_are_read(memory: Memory, tmp_path: Path) -> None:
     assert [note.uri for note in found] == [f"{ME}/note/n3", f"{ME}/note/n2"]
 
 
-def test_a_long_note_is_not_kept_ready(memory: Memory, tmp_path: Path) -> None:
+def test_a_long_note_has_no_entry(memory: Memory, tmp_path: Path) -> None:
     with memory:
         memory.save("long " * 5000, category="note", slug="a", metadata={"project": "ours"})
 
@@ -135,13 +135,13 @@ def test_what_is_no_index_has_no_notes(tmp_path: Path) -> None:
 
 
 def test_what_may_last_is_the_same_whether_it_was_known_or_is_found_out(memory: Memory) -> None:
-    said = [
+    messages = [
         {"role": "user", "content": f"From now on, always run step {n} before a release."}
         for n in range(3)
     ]
     with memory:
-        memory.append("s", said[:2], project="ours", extract=False)
-        memory.append("s", said[2:], project="ours", extract=False)  # two of them are known
+        memory.append("s", messages[:2], project="ours", extract=False)
+        memory.append("s", messages[2:], project="ours", extract=False)  # two of them are known
         grown = memory._parts.present("local").following.index.stamps("local")
         memory.index.rebuild()
         assert memory._parts.present("local").following.index.stamps("local") == grown
@@ -170,9 +170,9 @@ def test_a_text_that_changed_is_judged_again(memory: Memory) -> None:
     assert again == found
 
     project = replace(node, metadata={"project": "p", "foreign": {sentence_id(rule.text): "web"}})
-    told = rule.with_payload({"date": "2026-03-02T10:00:00+00:00"})
-    (own,) = with_lasting([told], replace(project, metadata={"project": "p"}))
-    (foreign,) = with_lasting([told], project, lambda _: {"1": own})
+    dated = rule.with_payload({"date": "2026-03-02T10:00:00+00:00"})
+    (own,) = with_lasting([dated], replace(project, metadata={"project": "p"}))
+    (foreign,) = with_lasting([dated], project, lambda _: {"1": own})
 
     assert own.payload["sentences"]
     assert not foreign.payload["sentences"]  # words of a web page are proposed, and never shown

@@ -10,7 +10,7 @@ from perdure import Memory, ToolCall
 from perdure.errors import InvalidValueError
 
 NPM = ToolCall("Bash", "npm install")
-SAID = "Please never use npm here, we use pnpm."
+SENTENCE = "Please never use npm here, we use pnpm."
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
         yield opened
 
 
-def told(memory: Memory, action: ToolCall = NPM) -> list[str]:
+def reminded(memory: Memory, action: ToolCall = NPM) -> list[str]:
     return [each.text for each in memory.reminders(action)]
 
 
@@ -32,42 +32,42 @@ def say(memory: Memory, text: str, session: str, time: str = "2026-03-02T10:00:0
 
 
 def test_a_sentence_of_a_session_speaks_with_its_message_and_date(memory: Memory) -> None:
-    say(memory, SAID, "a")
+    say(memory, SENTENCE, "a")
 
     (found,) = memory.reminders(NPM)
-    assert (found.text, found.message, found.breaks, found.matched) == (SAID, 0, True, "npm")
-    assert found.line == f"User (2026-03-02): {SAID} {found.id}"
-    assert SAID in memory.read(found.id).content
+    assert (found.text, found.message, found.breaks, found.matched) == (SENTENCE, 0, True, "npm")
+    assert found.line == f"User (2026-03-02): {SENTENCE} {found.id}"
+    assert SENTENCE in memory.read(found.id).content
     assert not found.enforced
 
 
 def test_a_newer_sentence_that_allows_it_silences_an_older_one(memory: Memory) -> None:
-    say(memory, SAID, "a")
+    say(memory, SENTENCE, "a")
     say(memory, "From now on always use npm instead of pnpm.", "b", "2026-04-02T10:00:00Z")
 
-    assert told(memory) == []
-    assert told(memory, ToolCall("Bash", "pnpm i")) == [
+    assert reminded(memory) == []
+    assert reminded(memory, ToolCall("Bash", "pnpm i")) == [
         "From now on always use npm instead of pnpm."
     ]
 
 
-def test_what_is_only_about_a_file_speaks_if_it_was_kept_on_purpose(memory: Memory) -> None:
+def test_a_statement_about_a_file_reminds_only_if_stored_on_purpose(memory: Memory) -> None:
     rule = "Every endpoint must have a test in src/api."
     action = ToolCall("Edit", "", ("src/api/a.py",))
-    said = [{"role": "user", "content": rule, "time": "2026-03-02T10:00:00Z"}]
-    assert memory.commit_session(said, session_id="a").created == 1
-    assert told(memory, action) == []
+    messages = [{"role": "user", "content": rule, "time": "2026-03-02T10:00:00Z"}]
+    assert memory.commit_session(messages, session_id="a").created == 1
+    assert reminded(memory, action) == []
 
     memory.remember(rule, kind="rule")
-    assert told(memory, action) == [rule]
+    assert reminded(memory, action) == [rule]
 
 
 def test_what_ended_is_silent(memory: Memory) -> None:
     memory.remember("Use pnpm, never npm.", kind="rule")
-    assert told(memory) == ["Use pnpm, never npm."]
+    assert reminded(memory) == ["Use pnpm, never npm."]
 
     memory.remember("Use npm, not pnpm.", kind="rule", replaces=["Use pnpm, never npm."])
-    assert told(memory) == []
+    assert reminded(memory) == []
 
 
 def test_words_that_were_forgotten_are_silent_and_gone_from_the_index(
@@ -76,17 +76,17 @@ def test_words_that_were_forgotten_are_silent_and_gone_from_the_index(
     text = "Never edit src/quaxle by hand."
     say(memory, text, "a")
     action = ToolCall("Edit", "", ("src/quaxle/a.py",))
-    assert told(memory, action) == [text]
+    assert reminded(memory, action) == [text]
 
     memory.forget(text)
-    assert told(memory, action) == []
+    assert reminded(memory, action) == []
     memory.close()
     files = (tmp_path / "home").glob("histories/*/index/**/*.sqlite*")
     assert not any(b"quaxle" in path.read_bytes() for path in files)
 
 
-def test_an_index_that_is_made_again_reminds_of_the_same(memory: Memory) -> None:
-    say(memory, SAID, "a")
+def test_a_rebuilt_index_reminds_of_the_same(memory: Memory) -> None:
+    say(memory, SENTENCE, "a")
     memory.remember("Never edit src/generated.", kind="rule")
     actions = (NPM, ToolCall("Edit", "", ("src/generated/a.py",)))
     before = [memory.reminders(each) for each in actions]
@@ -105,12 +105,12 @@ def test_what_is_known_is_left_out(memory: Memory) -> None:
 def test_a_rejected_approach_speaks_when_it_is_tried_again(memory: Memory) -> None:
     memory.remember("Tried `docker compose` for the tests; too slow.", kind="rejected")
 
-    assert told(memory, ToolCall("Bash", "docker compose up -d"))
-    assert not told(memory, ToolCall("Bash", "make test"))
+    assert reminded(memory, ToolCall("Bash", "docker compose up -d"))
+    assert not reminded(memory, ToolCall("Bash", "make test"))
 
 
 def test_a_message_can_not_be_enforced(memory: Memory) -> None:
-    say(memory, SAID, "a")
+    say(memory, SENTENCE, "a")
     (found,) = memory.reminders(NPM)
 
     with pytest.raises(InvalidValueError, match="--enforce"):
@@ -173,7 +173,7 @@ def test_an_enforced_rule_refuses_only_what_it_forbids_for_certain(
     assert any(each.enforced for each in found) is refuses
 
 
-def test_a_briefing_has_every_rule_that_was_kept_on_purpose(memory: Memory) -> None:
+def test_a_briefing_has_every_rule_that_was_stored_on_purpose(memory: Memory) -> None:
     for name in ("webpack", "grunt", "bower"):
         memory.remember(f"Never use {name} in the services packages.", kind="rule")
 

@@ -196,7 +196,7 @@ def test_what_speaks_is_found_by_its_keys(sentence: str, action: ToolCall, *, sp
     "sentence",
     ["Don't run npm install yet.", "Use npm for now.", "When it works, run npm install."],
 )
-def test_a_sentence_that_was_not_kept_speaks_only_if_it_forbids(sentence: str) -> None:
+def test_a_sentence_of_a_session_reminds_only_if_it_forbids(sentence: str) -> None:
     assert matches(directive_in(sentence), run("npm install")) is None
 
 

@@ -1,4 +1,4 @@
-"""How large folders begin: they are listed once, and told of as if they were listed each time."""
+"""Large folders are listed once, and summarized as if they were listed each time."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -36,7 +36,7 @@ def save(context: Context, slug: str) -> None:
     of(context).save(f"Something about {slug}.", category="event", slug=slug)
 
 
-def told(context: Context) -> str:
+def summary(context: Context) -> str:
     """Return what the index says of the folder."""
     id_ = record_id(str(FOLDER), Level.ABSTRACT)
     return context.indexes.present("local").following.index.read("local", [id_])[id_].text
@@ -63,7 +63,7 @@ def test_a_large_folder_is_not_listed_for_each_that_is_added(
         save(context, slug)
 
     assert str(FOLDER) not in listings
-    assert told(context).startswith("event: aardvark, m00, m01, m02, m03, m04, m05, m05a, m06")
+    assert summary(context).startswith("event: aardvark, m00, m01, m02, m03, m04, m05, m05a, m06")
     assert context.indexes.upkeep.verify("local").holds
 
 
@@ -142,7 +142,7 @@ CHANGES = [
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("by", ["us", "another"])
-def test_whatever_happens_in_it_is_told_as_if_it_were_listed(
+def test_any_change_is_summarized_as_if_the_folder_were_listed(
     context: Context, tmp_path: Path, change: Callable[[Context], None], by: str
 ) -> None:
     if by == "us":
@@ -162,7 +162,7 @@ def test_whatever_happens_in_it_is_told_as_if_it_were_listed(
 def test_who_was_overtaken_does_not_trust_what_was_known(
     context: Context, tmp_path: Path, listings: list[str]
 ) -> None:
-    """Somebody else's place came first, and is in the index; ours was made without it."""
+    """Another process added a node and indexed it; ours was listed without it."""
     with opened(tmp_path) as another:
         save(another, "aardvark")
     listings.clear()
@@ -170,7 +170,7 @@ def test_who_was_overtaken_does_not_trust_what_was_known(
     save(context, "abc")
 
     assert str(FOLDER) in listings
-    assert told(context).startswith("event: aardvark, abc, m00")
+    assert summary(context).startswith("event: aardvark, abc, m00")
 
 
 def test_folders_beside_the_one_that_changed_are_not_listed_again(
