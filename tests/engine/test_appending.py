@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessage
 
 from perdure.app import Context, open_context
-from perdure.engine.known_memory import PlannedMemory
+from perdure.engine.known_memory import KnownMemory
 from perdure.engine.memory import Memory
 from perdure.engine.session_messages import appended, recommitted
 from perdure.errors import (
@@ -88,7 +88,7 @@ def test_messages_are_archived_if_learned_nodes_can_not_be_written(
     def taken(*_: object) -> list[ContextNode]:
         return [ContextNode(uri=PROFILE, version=7)]
 
-    monkeypatch.setattr(PlannedMemory, "nodes", taken)
+    monkeypatch.setattr(KnownMemory, "planned", taken)
 
     with pytest.raises(ConcurrentModificationError, match="The messages are archived"):
         memory.append("s1", [HELLO, ANSWER])

@@ -127,7 +127,7 @@ class TestLines:
         assert not (tmp_path / "elsewhere").exists()
 
 
-class TestRecomposition:
+class TestEmissionReader:
     def test_the_words_are_those_of_then(self, memory: Memory) -> None:
         uri = memory.remember(RULE, kind="rule").uri
         show(memory)

@@ -357,7 +357,7 @@ class TestFaults:
         refused = refusal("commit", str(path))
 
         assert isinstance(refused, UnreadableSourceError)
-        assert "is no list of messages" in str(refused)
+        assert "is not a list of messages" in str(refused)
 
     @pytest.mark.parametrize("data", [b"\xff\xfe\x00{\n\x00", b"[\n\xff]", b"\x00\x01\x02"])
     def test_bytes_that_are_no_text_are_refused(

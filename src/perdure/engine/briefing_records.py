@@ -396,8 +396,7 @@ def directed_in(message: Sequence[ScoredSentence]) -> list[JSON]:
         given = directive_in(each.sentence.text)
         score = each.score + (rule_for(each.sentence.plain) is not None)
         if given and score >= _FORBIDS:
-            kind = each.kind if each.kind in KIND_TITLES else "fact"
-            found.append([" ".join(each.sentence.text.split()), kind, round(score, 3)])
+            found.append([" ".join(each.sentence.text.split()), each.kind, round(score, 3)])
     return found
 
 
@@ -421,8 +420,7 @@ def likely_in(message: Sequence[ScoredSentence]) -> list[JSON]:
         score = each.score + (rule_for(each.sentence.plain) is not None)
         text = _as_line(each.sentence.text)
         if score >= LIKELY and _is_shown(text):
-            kind = each.kind if each.kind in KIND_TITLES else "fact"
-            lasting.append([text, kind, round(score, 3)])
+            lasting.append([text, each.kind, round(score, 3)])
     return lasting
 
 

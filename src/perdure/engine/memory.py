@@ -509,10 +509,10 @@ class Memory(Readable):
             since=None if since is None else first(since),
             projects=None if project is None else self._names(self._named(project)),
         )
-        found = engine.shown_lines.Recomposition(
+        found = engine.shown_lines.EmissionReader(
             self._parts.recorded.history, self.caller, self._forgotten
         )
-        return tuple(map(found.of, chosen[-1:] if last else chosen))
+        return tuple(map(found.read, chosen[-1:] if last else chosen))
 
     @property
     def position(self) -> int:
@@ -808,11 +808,11 @@ class Memory(Readable):
     def _remember(
         self, statement: "NewStatement", session_id: str, *decided: str, by_user: bool = True
     ) -> "RememberResult":
-        from perdure.engine.known_memory import StoredMemory
+        from perdure.engine.known_memory import KnownMemory
         from perdure.engine.learn.remember import remember
 
         caller = replace(self.caller, session_id=session_id)
-        known = StoredMemory(self._parts.nodes, engine.answering.Answering(self._parts).match)
+        known = KnownMemory(self._parts.nodes, engine.answering.Answering(self._parts).match)
         quotes = (*(each.quote for each in statement.evidence), *decided)
         also = self._review.decide(*quotes) if quotes else lambda _draft: None
         by_user = by_user and statement.speaker == "user"
@@ -830,7 +830,7 @@ class Memory(Readable):
     def _review(self) -> "Review":
         from perdure.engine.learn.review import Review
 
-        return Review(self._parts.nodes, self._parts.reader, self.caller)
+        return Review(self._parts.nodes, self.caller)
 
     def propose(
         self, text: str, *, origins: Iterable[str], project: str | None = None

@@ -15,7 +15,7 @@ from perdure.context.nodes import Nodes
 from perdure.dataclass import dataclass, field, replace
 from perdure.engine.answering import Answering
 from perdure.engine.forgotten import of_caller
-from perdure.engine.known_memory import KnownMemory, NodeChange, PlannedMemory, StoredMemory
+from perdure.engine.known_memory import KnownMemory, NodeChange
 from perdure.engine.learn.evidence import (
     evidence_of,
     verified,
@@ -269,13 +269,13 @@ class SessionCommitter:
 
         def learn(archive: SessionArchive, inside: RequestContext) -> LearnedNodes:
             early.clear()
-            planned = PlannedMemory(self._known)
+            planned = self._known.fresh()
             windows = list(self._windows(archive))
             if len(windows) == 1 and not options.again:
                 with suppress(PerdureError):  # which learning after the commit reports
                     early.append((self._results(windows[0], planned, inside), planned))
                     mark = LearnedMarks(archive.messages).mark(len(archive.messages))
-                    return LearnedNodes(planned.nodes(), mark)
+                    return LearnedNodes(planned.planned(), mark)
             return LearnedNodes()
 
         archive = Sessions(self._nodes, learn).archive(
@@ -319,7 +319,7 @@ class SessionCommitter:
             yield MessageWindow(archive.messages, start, end, archive.project)
 
     def _learned(self, archive: SessionArchive, ctx: RequestContext) -> Iterator["_Learned"]:
-        planned, marks = PlannedMemory(self._known), LearnedMarks(archive.messages)
+        planned, marks = self._known.fresh(), LearnedMarks(archive.messages)
         for window in self._windows(archive):
             if self._options.dry_run:
                 yield self._results(window, planned, ctx), planned
@@ -336,7 +336,7 @@ class SessionCommitter:
     ) -> "_Learned":
         before, after = marks.mark(window.start), marks.mark(window.end)
         for _ in range(_ATTEMPTS):
-            planned = PlannedMemory(self._known)
+            planned = self._known.fresh()
             mark = self._marks.read(archive.place, ctx)
             is_learned = mark != before and learned_count(mark, archive.messages) >= window.end
             if is_learned and not self._options.again:
@@ -344,7 +344,7 @@ class SessionCommitter:
             moved = self._marks.moved(archive.place, mark, mark if is_learned else after)
             try:
                 results = self._results(window, planned, ctx)
-                self._nodes.because("session").exchange(planned.nodes(), (), ctx, also=moved)
+                self._nodes.because("session").exchange(planned.planned(), (), ctx, also=moved)
             except (VersionMismatchError, NodeExistsError, ConcurrentModificationError):
                 continue  # another writer was faster: plan again
             return results, planned
@@ -355,7 +355,7 @@ class SessionCommitter:
 
     # ------------------------------------------------------------ candidates
     def _results(
-        self, window: MessageWindow, planned: PlannedMemory, ctx: RequestContext
+        self, window: MessageWindow, planned: KnownMemory, ctx: RequestContext
     ) -> list[CandidateResult]:
         candidates, unfit = self._candidates(window, ctx)
         return [*unfit, *(self._plan(candidate, planned, ctx) for candidate in candidates)]
@@ -416,7 +416,7 @@ class SessionCommitter:
         return candidate
 
     def _plan(
-        self, candidate: CandidateMemory, planned: PlannedMemory, ctx: RequestContext
+        self, candidate: CandidateMemory, planned: KnownMemory, ctx: RequestContext
     ) -> CandidateResult:
         from perdure.engine.learn.policies import policy_for  # noqa: PLC0415 - 16 ms if none is
 
@@ -442,9 +442,9 @@ def _of_project(candidate: CandidateMemory, project: str) -> CandidateMemory:
     return replace(candidate, metadata={**candidate.metadata, "project": project})
 
 
-_Learned = tuple[list[CandidateResult], PlannedMemory]
+_Learned = tuple[list[CandidateResult], KnownMemory]
 
 
 def committer_for(parts: Parts, options: CommitOptions) -> SessionCommitter:
-    known = StoredMemory(parts.nodes, Answering(parts).match)
+    known = KnownMemory(parts.nodes, Answering(parts).match)
     return SessionCommitter(parts.nodes, known, options=options)

@@ -103,7 +103,7 @@ def selected(
     return list(filter(is_wanted, read_emissions(home)))
 
 
-class Recomposition:
+class EmissionReader:
     """Reads the words of emissions for one caller, without what was forgotten or erased since."""
 
     def __init__(self, history: History, ctx: RequestContext, forgotten: ForgottenList) -> None:
@@ -112,7 +112,7 @@ class Recomposition:
         self._forgotten = forgotten
         self._reader = lru_cache(_CACHED_STATES)(self._reader_at)
 
-    def of(self, record: EmissionRecord) -> ShownEmission:
+    def read(self, record: EmissionRecord) -> ShownEmission:
         return ShownEmission(
             record, tuple(self._line(item, record.position) for item in record.items)
         )

@@ -23,7 +23,7 @@ from perdure.engine.forgotten import ForgottenList
 from perdure.engine.importing import importers
 from perdure.engine.memory import Memory
 from perdure.engine.prompts import relevant_lines
-from perdure.engine.shown_lines import Recomposition
+from perdure.engine.shown_lines import EmissionReader
 from perdure.engine.uses import count_uses, emitted
 from perdure.errors import ForgottenError, NodeExistsError, NodeNotFoundError
 from perdure.safety import texts
@@ -292,7 +292,7 @@ BROKEN: dict[str, tuple[list[tuple[object, str]], object, Sequence[str]]] = {
         ("learn", "remember", "erase"),
     ),
     "what agents were shown is shown again": (
-        [(Recomposition, "_is_forgotten")],
+        [(EmissionReader, "_is_forgotten")],
         lambda *_: False,
         ("learn", "remember", "forget"),
     ),

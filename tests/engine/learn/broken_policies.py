@@ -1,6 +1,5 @@
 """Merge policies with one fault each. The name says the fault."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from difflib import SequenceMatcher
@@ -8,7 +7,7 @@ from itertools import count
 from typing import ClassVar
 from unittest.mock import patch
 
-from perdure.engine.known_memory import KnownMemory, StoredMemory
+from perdure.engine.known_memory import KnownMemory
 from perdure.engine.learn import merge, statements
 from perdure.engine.learn.judge import Agreement, Comparison, compare
 from perdure.engine.learn.policies import policy_for
@@ -65,7 +64,7 @@ class ArchivesWhatIsKnown(Faulty):
 class WritesAtOnce(Faulty):
     def plan(self, candidate: CandidateMemory, ctx: RequestContext) -> WritePlan:
         plan = super().plan(candidate, ctx)
-        if isinstance(self.known, StoredMemory) and plan.node is not None:
+        if plan.node is not None:
             self.known.nodes.write_nodes([plan.node, *plan.former], ctx)
         return plan
 
@@ -177,21 +176,12 @@ class BringsBackWhatWasPutAway(Faulty):
         super().__init__(NothingTaken(known))
 
 
-class NothingTaken:
-    """What is known, but for what was put away."""
+class NothingTaken(KnownMemory):
+    """What is known, without archived nodes."""
 
     def __init__(self, known: KnownMemory) -> None:
-        self._known = known
-
-    def at(self, place: Uri, ctx: RequestContext) -> ContextNode | None:
-        return self._known.at(place, ctx)
+        self.__dict__ = known.__dict__
 
     def taken(self, place: Uri, ctx: RequestContext) -> bool:
         del place, ctx
         return False
-
-    def near(self, candidate: CandidateMemory, ctx: RequestContext) -> Sequence[ContextNode]:
-        return self._known.near(candidate, ctx)
-
-    def formers(self, page: ContextNode, ctx: RequestContext) -> Sequence[ContextNode]:
-        return self._known.formers(page, ctx)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perdure.app import Context
-from perdure.engine.known_memory import StoredMemory
+from perdure.engine.known_memory import KnownMemory
 from perdure.engine.memory import Memory
 from perdure.engine.restore import Unmerging
 from perdure.engine.session_commit import SessionCommitter
@@ -113,7 +113,7 @@ def test_who_is_killed_while_undoing_loses_nothing_and_can_do_it_again(
     ground: Ground, tmp_path: Path
 ) -> None:
     with opened(ground) as memory:
-        saving = SessionCommitter(memory.nodes, StoredMemory(memory.nodes, lambda *_: {}))
+        saving = SessionCommitter(memory.nodes, KnownMemory(memory.nodes, lambda *_: {}))
         saving.commit(JANUARY, "january", CALLER)
         saving.commit(MARCH, "march", CALLER)
     undisturbed = ground.copied(tmp_path / "undisturbed")

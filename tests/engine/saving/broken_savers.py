@@ -10,7 +10,7 @@ import pytest
 from perdure.context.draft import Marks
 from perdure.context.nodes import Nodes
 from perdure.engine import session_commit, session_messages, sessions, write
-from perdure.engine.known_memory import PlannedMemory, StoredMemory
+from perdure.engine.known_memory import KnownMemory
 from perdure.engine.learn import policies, slugs
 from perdure.engine.session_commit import MessageWindow, SessionCommitter
 from perdure.engine.sessions import Sessions
@@ -27,7 +27,7 @@ def forgets_how_far_it_was(patch: Patch) -> None:
 
 
 def marks_what_it_has_not_learned(patch: Patch) -> None:
-    patch.setattr(PlannedMemory, "nodes", lambda _: [])
+    patch.setattr(KnownMemory, "planned", lambda _: [])
 
 
 def marks_in_a_commit_of_its_own(patch: Patch) -> None:
@@ -129,11 +129,11 @@ def forgets_who_spoke(patch: Patch) -> None:
 
 
 def does_not_look_at_its_own_plans(patch: Patch) -> None:
-    patch.setattr(PlannedMemory, "at", lambda self, place, ctx: self._known.at(place, ctx))
+    patch.setattr(KnownMemory, "at", lambda self, place, ctx: self._stored_at(str(place), ctx))
 
 
 def writes_over_what_was_put_away(patch: Patch) -> None:
-    patch.setattr(StoredMemory, "taken", lambda *_: False)
+    patch.setattr(KnownMemory, "taken", lambda *_: False)
 
 
 def learns_what_it_knows(patch: Patch) -> None:
@@ -166,9 +166,9 @@ def learns_for_the_first_user(patch: Patch) -> None:
 
 
 def drops_what_it_supersedes(patch: Patch) -> None:
-    whole = PlannedMemory.nodes
+    whole = KnownMemory.planned
 
-    def nodes(self: PlannedMemory) -> Sequence[ContextNode]:
+    def nodes(self: KnownMemory) -> Sequence[ContextNode]:
         return [node for node in whole(self) if "/former/" not in node.uri]
 
-    patch.setattr(PlannedMemory, "nodes", nodes)
+    patch.setattr(KnownMemory, "planned", nodes)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perdure.engine import session_commit
-from perdure.engine.known_memory import StoredMemory
+from perdure.engine.known_memory import KnownMemory
 from perdure.engine.session_commit import SessionCommitter
 from perdure.model import ContextNode, RequestContext
 from tests.context.opened import Opened, opened
@@ -44,7 +44,7 @@ def ground(request: pytest.FixtureRequest, tmp_path: Path) -> Ground:
 
 
 def commit(memory: Opened) -> None:
-    known = StoredMemory(memory.nodes, lambda *_: {})
+    known = KnownMemory(memory.nodes, lambda *_: {})
     saver = SessionCommitter(memory.nodes, known, clock=lambda: LATER)
     saver.commit(TALK, "s", ANA)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from perdure.context.nodes import Nodes
-from perdure.engine.known_memory import KnownMemory, PlannedMemory, StoredMemory
+from perdure.engine.known_memory import KnownMemory
 from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import Evidence, Mention, cid_of, support_of
 from perdure.engine.learn.policies import MergePolicy
@@ -34,18 +34,18 @@ class World:
         self.history = History.on(MemoryDisk())
         backend = Recorded(MemoryBackend(), self.history)
         self.nodes = Nodes(backend, clock=lambda: NOON)
-        self.known = StoredMemory(self.nodes, self._match)
+        self.known = KnownMemory(self.nodes, self._match)
 
     @property
     def policy(self) -> MergePolicy:
-        return self._opener(self.known)
+        return self._opener(self.known.fresh())
 
     def save(self, candidate: CandidateMemory, ctx: RequestContext = ANA) -> WritePlan:
         """Plan for a candidate, and carry out the plan as saving does."""
-        ahead = PlannedMemory(self.known)
+        ahead = self.known.fresh()
         plan = self._opener(ahead).plan(candidate, ctx)
         ahead.take(plan, ctx)
-        self.nodes.exchange(ahead.nodes(), (), ctx)
+        self.nodes.exchange(ahead.planned(), (), ctx)
         return plan
 
     # ------------------------------------------------------------ what is there

@@ -215,6 +215,8 @@ class Support:
     def joined(self, other: "Support") -> "Support":
         """Return the union of both; each mention once."""
         found = {each.key: each for each in (*other.mentions, *self.mentions)}
+        branches = {each.branch: each for each in (*self.anchors, *other.anchors)}
+        newest = sorted(branches.values(), key=lambda each: each.date)[-_MOST_BRANCHES:]
         return replace(
             self,
             when=max((each for each in (self.when, other.when) if each), default=None),
@@ -223,7 +225,7 @@ class Support:
             kind=self.kind or other.kind,
             by=self.by or other.by,
             mentions=tuple(found[key] for key in sorted(found)),
-            anchors=_newest({**_by_branch(self.anchors), **_by_branch(other.anchors)}.values()),
+            anchors=tuple(newest),
         )
 
     def as_json(self) -> dict[str, JSON]:
@@ -262,14 +264,6 @@ def _support(given: Mapping[str, JSON]) -> Support:
         text_of(given.get("by")),
         tuple(filter(None, map(anchors_of, _listed(given.get("anchors"))))),
     )
-
-
-def _by_branch(anchors: Iterable[Anchors]) -> dict[str, Anchors]:
-    return {each.branch: each for each in anchors}
-
-
-def _newest(anchors: Iterable[Anchors]) -> tuple[Anchors, ...]:
-    return tuple(sorted(anchors, key=lambda each: each.date)[-_MOST_BRANCHES:])
 
 
 def _mention(given: JSON) -> Mention | None:

@@ -286,10 +286,6 @@ _PERSONAL = {"liking": "preference", "entity": "fact"}
 _CATEGORIES = {name: name for name in ("case", "event", "entity", PROFILE)} | KINDS
 
 
-def by_rules(messages: Messages, ctx: RequestContext) -> tuple[CandidateMemory, ...]:
-    return _by_rules(tuple([Message.from_mapping(each) for each in messages]), ctx)
-
-
 @lru_cache(maxsize=8)  # all four extractors ask for the same messages
 def _by_rules(session: tuple[Message, ...], ctx: RequestContext) -> tuple[CandidateMemory, ...]:
     is_owner = owner_of(session, ctx)
@@ -339,7 +335,8 @@ class _Extractor:
     categories: ClassVar[frozenset[str]]
 
     def extract(self, messages: Messages, ctx: RequestContext) -> list[CandidateMemory]:
-        return [each for each in by_rules(messages, ctx) if each.category in self.categories]
+        session = tuple([Message.from_mapping(each) for each in messages])
+        return [each for each in _by_rules(session, ctx) if each.category in self.categories]
 
 
 class ProfileExtractor(_Extractor):

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from perdure.context.draft import Draft
 from perdure.context.nodes import Nodes
 from perdure.dataclass import dataclass
-from perdure.engine.known_memory import PlannedMemory, StoredMemory
+from perdure.engine.known_memory import KnownMemory
 from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import Evidence, cid_of, with_anchors
 from perdure.engine.learn.extractors import rule_for
@@ -92,7 +92,7 @@ class RememberResult:
 
 
 def remember(
-    known: StoredMemory,
+    known: KnownMemory,
     statement: NewStatement,
     ctx: RequestContext,
     also: Callable[[Draft], None],
@@ -102,13 +102,13 @@ def remember(
     given = _candidate(known.nodes, statement, now, ctx)
     candidate = with_anchors(validated(given, SecretPolicy.REFUSE).candidate, statement.anchors)
     for _ in range(_ATTEMPTS):
-        planned = PlannedMemory(known)
+        planned = known.fresh()
         plan = policy_for(candidate.category, planned, lambda: now).plan(candidate, ctx)
         written = (Uri.parse(plan.uri), *(each.place for each in plan.doubted))
-        before = {str(each): _statements(known.at(each, ctx)) for each in written}
+        before = {str(each): _statements(planned.at(each, ctx)) for each in written}
         planned.take(plan, ctx)
         try:
-            known.nodes.because(statement.reason).exchange(planned.nodes(), (), ctx, also=also)
+            known.nodes.because(statement.reason).exchange(planned.planned(), (), ctx, also=also)
         except (VersionMismatchError, NodeExistsError, ConcurrentModificationError):
             continue  # another writer was faster: plan again
         return _remembered(candidate, plan, before)

@@ -22,7 +22,6 @@ from typing import Any
 from perdure.context.draft import Draft
 from perdure.context.files import said_at
 from perdure.context.nodes import Nodes
-from perdure.context.reading import NodeReader
 from perdure.dataclass import dataclass, replace
 from perdure.engine.forgotten import of_caller
 from perdure.engine.freshness import stated_in
@@ -34,7 +33,7 @@ from perdure.engine.learn.remember import Citation, NewStatement, RememberResult
 from perdure.engine.learn.statements import statements
 from perdure.engine.recall.planning import content_words
 from perdure.engine.recall.result import Hit
-from perdure.engine.sessions import Sessions, list_sessions
+from perdure.engine.sessions import SessionInfo, Sessions, list_sessions
 from perdure.errors import ContextError, ForgottenError, InvalidValueError, NodeNotFoundError
 from perdure.llm.contract import LLM
 from perdure.model import ContextNode, NodeStatus, RequestContext, Uri
@@ -98,17 +97,14 @@ def _anchored(node: ContextNode) -> Iterator[Stated]:
 
 
 class Review:
-    def __init__(self, nodes: Nodes, reader: NodeReader, ctx: RequestContext) -> None:
+    def __init__(self, nodes: Nodes, ctx: RequestContext) -> None:
         self._nodes = nodes
-        self._reader = reader
         self._ctx = ctx
 
     def pending(self, most: int, project: str = "") -> list[ReviewItem]:
         """Return the candidates of the newest sessions, of a project or of all, best first."""
-        infos = list_sessions(self._reader, self._ctx)
-        newest = [info.id for info in infos if project in {"", info.project}][:MOST_SESSIONS]
-        found = (*self._proposed(project), *self._of_sessions(newest))
-        return _best(found, self._noted(REVIEWED))[:most]
+        found = (each for info in self._newest(project) for each in self._of_session(info.id))
+        return _best((*self._proposed(project), *found), self._noted(REVIEWED))[:most]
 
     def unjudged(
         self, project: str = "", before: datetime | None = None, ended: Collection[str] = ()
@@ -118,14 +114,18 @@ class Review:
         With `before`, only those of sessions whose last message is older, or that are in `ended`.
         Sentences that are not the user's own are left to the user.
         """
-        infos = list_sessions(self._reader, self._ctx)
-        newest = [info for info in infos if project in {"", info.project}][:MOST_SESSIONS]
-        over = [e.id for e in newest if before is None or e.date < before or e.id in ended]
-        own = [each for each in self._of_sessions(over) if not each.origins]
+        own = (
+            each
+            for info in self._newest(project)
+            if before is None or info.date < before or info.id in ended
+            for each in self._of_session(info.id)
+            if not each.origins
+        )
         return _best(own, self._noted(REVIEWED) | self._noted(JUDGED))
 
-    def _of_sessions(self, sessions: Iterable[str]) -> Iterator[ReviewItem]:
-        return (each for id_ in sessions for each in self._of_session(id_))
+    def _newest(self, project: str) -> list[SessionInfo]:
+        infos = list_sessions(self._nodes, self._ctx)
+        return [info for info in infos if project in {"", info.project}][:MOST_SESSIONS]
 
     def find(self, id_: str, offered: Sequence[ReviewItem] = ()) -> ReviewItem:
         """Return one candidate, or one of `offered`, by its id or the beginning of it."""
@@ -140,40 +140,37 @@ class Review:
         place = Uri(self._ctx.account_id, ("sessions", session))
         try:
             messages = Sessions(self._nodes).messages(place, self._ctx)
-            first = self._reader.read_node(str(place.child("messages")), self._ctx)
+            first = self._nodes.read_node(str(place.child("messages")), self._ctx)
         except NodeNotFoundError:
             return
         project, found = text_of(first.metadata.get("project")), first.metadata.get(FOREIGN)
         foreign = found if isinstance(found, Mapping) else {}
-        known = {sentence_id(each.key) for each in rule_statements(messages)} - foreign.keys()
-        for each in _candidates(messages, foreign):
-            sentence = each.sentence
-            id_ = sentence_id(sentence.text)
+        by_rule = {each.key for each in rule_statements(messages)}
+        known = {sentence_id(key) for key in by_rule} - foreign.keys()
+        candidates = prose.candidates(messages)
+        if foreign and by_rule:  # a rule would have written these, if they were the user's own
+            seen = {each.sentence.key for each in candidates}
+            for other in user_sentences(messages):
+                if other.key in by_rule - seen and sentence_id(other.text) in foreign:
+                    seen.add(other.key)
+                    candidates.append(ScoredSentence(other, _STATED, _EVEN))
+        for each in candidates:
+            at, id_ = each.sentence, sentence_id(each.sentence.text)
             if id_ not in known:
                 origin = text_of(foreign.get(id_))
-                yield ReviewItem(
-                    id_,
-                    sentence.text,
-                    _STATED if origin else each.kind,
-                    round(each.score, 3),
-                    session,
-                    sentence.message,
-                    sentence.start,
-                    sentence.end,
-                    project,
-                    (origin,) if origin else (),
-                )
+                kind, score = _STATED if origin else each.kind, round(each.score, 3)
+                origins = (origin,) if origin else ()
+                span = at.message, at.start, at.end
+                yield ReviewItem(id_, at.text, kind, score, session, *span, project, origins)
 
     # ------------------------------------------------------------ proposals of agents
     def propose(self, text: str, project: str, origins: Sequence[str]) -> ReviewItem:
         """Store a proposal of an agent until the user decides; refuses what the user forgot."""
         place = self._proposals.child(sentence_id(text))  # a slug would outlive its words
-        of = {PROJECT: project} if project else {}
-        metadata = {PROPOSED: True, ORIGINS: [*origins], **of}
-        node = ContextNode(uri=str(place), content=f"{text}\n").revised(
-            version=1, metadata=metadata
-        )
-        if of_caller(self._reader, self._ctx).matches(text):
+        metadata: dict[str, JSON] = {PROPOSED: True, ORIGINS: [*origins]}
+        metadata |= {PROJECT: project} if project else {}
+        node = ContextNode(uri=str(place), content=f"{text}\n", metadata=metadata)
+        if of_caller(self._nodes, self._ctx).matches(text):
             raise ForgottenError(
                 "the user forgot this, and only the user can state it again. Nothing was stored. "
                 "Fix: ask the user."
@@ -193,9 +190,9 @@ class Review:
             self._nodes.because("review").delete_node(uri, self._ctx)
 
     def _proposed(self, project: str) -> Iterator[ReviewItem]:
-        forgotten = of_caller(self._reader, self._ctx)
-        for place in self._reader.walk(self._proposals):
-            stored = self._reader.load(place)
+        forgotten = of_caller(self._nodes, self._ctx)
+        for place in self._nodes.walk(self._proposals):
+            stored = self._nodes.load(place)
             if stored is None or stored.node.metadata.get(PROPOSED) is not True:
                 continue
             found = _pending(stored.node)
@@ -215,7 +212,7 @@ class Review:
         new, file = {sentence_id(text) for text in texts}, self._file(name)
 
         def plan(draft: Draft) -> None:
-            found = said_at(file, self._reader.backend.read)
+            found = said_at(file, self._nodes.backend.read)
             known = _ids(found)
             if not new <= known:
                 draft.put(file, json.dumps(sorted(known | new), indent=0) + "\n", found)
@@ -232,24 +229,10 @@ class Review:
         self._nodes.because("judged by a model").exchange((), (), self._ctx, also=plan)
 
     def _noted(self, name: str) -> frozenset[str]:
-        return frozenset(_ids(said_at(self._file(name), self._reader.backend.read)))
+        return frozenset(_ids(said_at(self._file(name), self._nodes.backend.read)))
 
     def _file(self, name: str) -> Locator:
-        return self._reader.file(Uri(self._ctx.account_id, ("users", self._ctx.user_id)), name)
-
-
-def _candidates(
-    messages: Sequence[Message], foreign: Mapping[str, object]
-) -> Iterator[ScoredSentence]:
-    """Yield the scored sentences, and those of others that a rule would have written."""
-    found = prose.candidates(messages)
-    yield from found
-    seen = {each.sentence.key for each in found}
-    by_rule = {each.key for each in rule_statements(messages)} if foreign else set()
-    for sentence in user_sentences(messages) if by_rule else ():
-        if sentence.key in by_rule - seen and sentence_id(sentence.text) in foreign:
-            seen.add(sentence.key)
-            yield ScoredSentence(sentence, _STATED, _EVEN)
+        return self._nodes.file(Uri(self._ctx.account_id, ("users", self._ctx.user_id)), name)
 
 
 def _best(found: Iterable[ReviewItem], known: Collection[str]) -> list[ReviewItem]:
