@@ -45,7 +45,7 @@ from perdure.engine.briefing import BUDGET, Briefing
 from perdure.engine.emissions import EmittedLine, key_of
 from perdure.engine.importing.reading import ShellCalls
 from perdure.engine.learn.evidence import support_of
-from perdure.engine.learn.remember import Citation
+from perdure.engine.learn.new_statement import Citation
 from perdure.engine.learn.statements import cid_of, statements
 from perdure.engine.recall.packing import tokens_in
 from perdure.errors import PerdureError

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from perdure.engine.exporting import is_export
     from perdure.engine.importing.importing import Imported, import_formats
     from perdure.engine.index_upkeep import IndexUpkeep, OutboxUpkeep
-    from perdure.engine.learn.remember import Citation, RememberResult
-    from perdure.engine.learn.review import ReviewItem
+    from perdure.engine.learn.new_statement import Citation, RememberResult
+    from perdure.engine.learn.review_queue import ReviewItem
     from perdure.engine.lint import Problem
     from perdure.engine.memory import Memory, PastMemory
     from perdure.engine.namespaces import Deleted, TenantKind, Tenants
@@ -101,8 +101,8 @@ else:
             "engine.exporting": "is_export",
             "engine.importing.importing": "Imported import_formats",
             "engine.index_upkeep": "IndexUpkeep OutboxUpkeep",
-            "engine.learn.remember": "Citation RememberResult",
-            "engine.learn.review": "ReviewItem",
+            "engine.learn.new_statement": "Citation RememberResult",
+            "engine.learn.review_queue": "ReviewItem",
             "engine.lint": "Problem",
             "llm.ledger": "Cost",
             "engine.memory": "Memory PastMemory",

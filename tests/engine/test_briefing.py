@@ -8,7 +8,7 @@ import pytest
 
 import perdure
 from perdure import Memory, NodeNotFoundError
-from perdure.engine.instructions import InstructionFile
+from perdure.engine.instruction_lines import InstructionFile
 from perdure.engine.prompts import PromptLine, relevant_lines
 from perdure.errors import InvalidValueError
 

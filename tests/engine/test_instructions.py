@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from perdure.engine.contradictions import Contradictions
-from perdure.engine.instructions import InstructionFile, InstructionLine, Instructions
+from perdure.engine.instruction_lines import InstructionFile, InstructionLine, Instructions
 
 CHANGED = datetime(2026, 2, 1, tzinfo=UTC)
 LATER = CHANGED + timedelta(days=30)

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 
-from perdure.engine.instructions import InstructionFile
+from perdure.engine.instruction_lines import InstructionFile
 from perdure.frontmatter import split
 from perdure.harness.projects import checkout_at
 from perdure.markdown import without_code

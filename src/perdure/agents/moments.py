@@ -177,7 +177,7 @@ def recalled_for(prompt: str, moment: Moment) -> Emission:
     """
     from perdure.agents.glance import at_a_glance, recall_by_words
     from perdure.agents.instruction_files import instruction_files
-    from perdure.engine.instructions import Instructions
+    from perdure.engine.instruction_lines import Instructions
     from perdure.engine.prompts import relevant_lines, with_repeated
     from perdure.model.values import words_key
 

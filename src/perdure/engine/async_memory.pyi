@@ -25,9 +25,9 @@ from perdure.engine.erasing.planning import Forgotten
 from perdure.engine.erasing.receipts import Checked
 from perdure.engine.exporting import Exported
 from perdure.engine.importing.importing import Imported
-from perdure.engine.instructions import InstructionFile
-from perdure.engine.learn.remember import Citation, RememberResult
-from perdure.engine.learn.review import Judgement, ReviewItem
+from perdure.engine.instruction_lines import InstructionFile
+from perdure.engine.learn.new_statement import Citation, RememberResult
+from perdure.engine.learn.review_queue import Judgement, ReviewItem
 from perdure.engine.lint import Linted
 from perdure.engine.memory import Memory, Searched
 from perdure.engine.namespaces import Deleted, TenantKind

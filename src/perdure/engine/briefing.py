@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from perdure.context.reading import NodeReader
 from perdure.dataclass import dataclass, replace
-from perdure.engine.instructions import ALIKE, InstructionFile, InstructionLine, Instructions
+from perdure.engine.instruction_lines import ALIKE, InstructionFile, InstructionLine, Instructions
 from perdure.engine.recall.confirming import Confirming
 from perdure.engine.recall.packing import tokens_in
 from perdure.engine.recall.result import Hint

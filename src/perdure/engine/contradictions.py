@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 
-from perdure.engine.instructions import InstructionLine, Instructions, is_limited
+from perdure.engine.instruction_lines import InstructionLine, Instructions, is_limited
 from perdure.engine.learn.judge import Agreement, change_in, compare, outdates, plain_words
 from perdure.engine.learn.slugs import words_of
 from perdure.patterns import later

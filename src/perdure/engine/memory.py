@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from perdure.engine.forgotten import ForgottenList
     from perdure.engine.importing.importing import Imported
     from perdure.engine.index_upkeep import IndexUpkeep, OutboxUpkeep
-    from perdure.engine.instructions import InstructionFile
-    from perdure.engine.learn.remember import Citation, NewStatement, RememberResult
-    from perdure.engine.learn.review import CandidateContext, Judgement, Review, ReviewItem
+    from perdure.engine.instruction_lines import InstructionFile
+    from perdure.engine.learn.new_statement import Citation, NewStatement, RememberResult
+    from perdure.engine.learn.review_queue import CandidateContext, Judgement, Review, ReviewItem
     from perdure.engine.lint import Linted
     from perdure.engine.namespaces import Tenants
     from perdure.engine.parts import Parts
@@ -785,7 +785,7 @@ class Memory(Readable):
         names there is kept with it, so that a later change is noticed. What the user forgot
         before, and says again, is not forgotten any more; of an agent that is `ForgottenError`.
         """
-        from perdure.engine.learn.remember import NewStatement
+        from perdure.engine.learn.new_statement import NewStatement
 
         statement = NewStatement(
             text,
@@ -809,7 +809,7 @@ class Memory(Readable):
         self, statement: "NewStatement", session_id: str, *decided: str, by_user: bool = True
     ) -> "RememberResult":
         from perdure.engine.known_memory import KnownMemory
-        from perdure.engine.learn.remember import remember
+        from perdure.engine.learn.new_statement import remember
 
         caller = replace(self.caller, session_id=session_id)
         known = KnownMemory(self._parts.nodes, engine.answering.Answering(self._parts).match)
@@ -828,7 +828,7 @@ class Memory(Readable):
 
     @property
     def _review(self) -> "Review":
-        from perdure.engine.learn.review import Review
+        from perdure.engine.learn.review_queue import Review
 
         return Review(self._parts.nodes, self.caller)
 
@@ -859,7 +859,7 @@ class Memory(Readable):
         checkout = self._checkout
         if checkout is None or not self.project:
             return []
-        from perdure.engine.learn.review import abandoned
+        from perdure.engine.learn.review_queue import abandoned
 
         return list(abandoned(checkout, self._scope.learned()))
 
@@ -868,7 +868,7 @@ class Memory(Readable):
 
         A statement that was offered for removal holds here from now on.
         """
-        from perdure.engine.learn.remember import Citation, NewStatement
+        from perdure.engine.learn.new_statement import Citation, NewStatement
 
         found = self._review.find(candidate, self._abandoned())
         if found.reason:
@@ -916,7 +916,7 @@ class Memory(Readable):
         is older, or which are named in `ended`. One process of a home asks at a time: `LockTimeout`
         if another does. `OverBudgetError` if today's runs or tokens are used up.
         """
-        from perdure.engine.learn.review import Judgement, judge
+        from perdure.engine.learn.review_queue import Judgement, judge
 
         llm = self._parts.language_model
         if llm is None:
@@ -955,7 +955,7 @@ class Memory(Readable):
         )
 
     def _shown(self, found: "ReviewItem") -> "CandidateContext":
-        from perdure.engine.learn.review import NEAR, CandidateContext
+        from perdure.engine.learn.review_queue import NEAR, CandidateContext
 
         place = Uri(self.caller.account_id, ("sessions", found.session_id))
         messages = engine.sessions.Sessions(self._parts.nodes).messages(place, self.caller)

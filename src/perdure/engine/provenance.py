@@ -23,7 +23,7 @@ from perdure.engine.learn.evidence import (
     support_of,
     texts_of,
 )
-from perdure.engine.learn.review import ORIGINS
+from perdure.engine.learn.review_queue import ORIGINS
 from perdure.engine.sessions import Sessions
 from perdure.errors import (
     AbsentError,

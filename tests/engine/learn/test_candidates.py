@@ -10,7 +10,7 @@ from perdure.agents import hooks
 from perdure.agents.pending import judge_finished
 from perdure.app import open_context
 from perdure.config import load_config
-from perdure.engine.learn.review import is_grounded
+from perdure.engine.learn.review_queue import is_grounded
 from perdure.engine.memory import Memory
 from perdure.errors import AnswerMalformedError, ConfigError, LockTimeout, OverBudgetError
 from perdure.files import locked

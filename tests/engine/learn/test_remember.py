@@ -7,7 +7,7 @@ import pytest
 
 from perdure.app import Context
 from perdure.engine.learn import statements
-from perdure.engine.learn.remember import Citation
+from perdure.engine.learn.new_statement import Citation
 from perdure.engine.memory import Memory
 from perdure.errors import InvalidValueError, SecretRefusedError
 from tests.engine.saving.sessions import ANA, contents, open_home, user_messages

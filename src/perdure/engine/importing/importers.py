@@ -27,7 +27,7 @@ from perdure.engine.learn import prose
 from perdure.engine.learn.evidence import Evidence, Mention, Support, as_metadata, cid_of, texts_of
 from perdure.engine.learn.extractors import rule_statements
 from perdure.engine.learn.prose import is_paste, pasted_in, sentence_id, user_sentences
-from perdure.engine.learn.review import FOREIGN, ORIGINS
+from perdure.engine.learn.review_queue import FOREIGN, ORIGINS
 from perdure.engine.learn.statements import cid_of as statement_cid
 from perdure.engine.session_commit import SessionCommit
 from perdure.engine.session_notes import SessionNotes

@@ -28,8 +28,8 @@ from perdure.engine.freshness import stated_in
 from perdure.engine.learn import prose
 from perdure.engine.learn.evidence import support_of, text_of, texts_of
 from perdure.engine.learn.extractors import rule_statements
+from perdure.engine.learn.new_statement import Citation, NewStatement, RememberResult
 from perdure.engine.learn.prose import ScoredSentence, sentence_id, user_sentences
-from perdure.engine.learn.remember import Citation, NewStatement, RememberResult
 from perdure.engine.learn.statements import statements
 from perdure.engine.recall.planning import content_words
 from perdure.engine.recall.result import Hit
