@@ -227,7 +227,7 @@ def lines_of(node: ContextNode) -> list[dict[str, JSON]]:
     given, until = node.metadata.get("kind"), node.valid_until
     dates = (read_moment(node.metadata.get(name)) for name in (VALID_FROM, "date"))
     date = next((each for each in dates if each), node.date)
-    common: dict[str, JSON] = {
+    shared: dict[str, JSON] = {
         "kind": str(given) if given in KIND_TITLES else kind_of(node.category),
         "date": date.isoformat() if date else None,
         "until": until.isoformat() if until else None,
@@ -241,7 +241,7 @@ def lines_of(node: ContextNode) -> list[dict[str, JSON]]:
         for each in stated
     )
     return [
-        {name: value for name, value in {**common, **row}.items() if value not in (None, [])}
+        {name: value for name, value in {**shared, **row}.items() if value not in (None, [])}
         for row in rows
     ]
 

@@ -70,11 +70,11 @@ def read_conversation(source: Path | BinaryIO, *, lenient: bool = False) -> Conv
     if the file can't be read.
     """
     name = ascii(str(source)) if isinstance(source, Path) else "the text on stdin"
-    data = _bytes_of(source, name)
+    content = _bytes_of(source, name)
     messages: list[dict[str, object]] = []
     faults: list[MessageFault] = []
     left_out: set[str] = set()
-    for where, found in _items(data, name):
+    for where, found in _items(content, name):
         if _is_sdks(found):
             _refuse_foreign(found, name)
             message, what, is_passable = found, "" if lenient else _unstorable(found), True
@@ -106,17 +106,17 @@ def _bytes_of(source: Path | BinaryIO, name: str) -> bytes:
     try:
         if isinstance(source, Path):
             with source.open("rb") as file:
-                data = file.read(MOST_BYTES + 1)
+                content = file.read(MOST_BYTES + 1)
         else:
-            data = source.read(MOST_BYTES + 1)
+            content = source.read(MOST_BYTES + 1)
     except OSError as error:
         place = source if isinstance(source, Path) else Path("-")
         raise explain_reading(error, str(place.parent), place.name) from error
-    if len(data) > MOST_BYTES:
+    if len(content) > MOST_BYTES:
         raise UnreadableSourceError(
             f"{name} has more than {MOST_BYTES:,} bytes. Fix: split it into several sessions."
         )
-    return data.removeprefix(codecs.BOM_UTF8)
+    return content.removeprefix(codecs.BOM_UTF8)
 
 
 def _refuse_foreign(found: object, name: str) -> None:
@@ -130,22 +130,22 @@ def _refuse_foreign(found: object, name: str) -> None:
         )
 
 
-def _items(data: bytes, name: str) -> Iterator[tuple[str, object]]:
+def _items(content: bytes, name: str) -> Iterator[tuple[str, object]]:
     """Yield each value that should be a message, with its place; a list must be complete."""
-    if data.lstrip()[:1] == b"[":
-        for number, value in enumerate(_listed(data, name), start=1):
+    if content.lstrip()[:1] == b"[":
+        for number, value in enumerate(_listed(content, name), start=1):
             yield f"message {number}", value
         return
-    for found in lines(io.BytesIO(data)):
+    for found in lines(io.BytesIO(content)):
         value = found if isinstance(found, Malformed) else found.value
         yield f"line {found.number}", value
 
 
-def _listed(data: bytes, name: str) -> Iterable[object]:
+def _listed(content: bytes, name: str) -> Iterable[object]:
     try:
-        listed: list[object] = json.loads(data.decode())
+        listed: list[object] = json.loads(content.decode())
     except UnicodeDecodeError as error:
-        number = data.count(b"\n", 0, error.start) + 1
+        number = content.count(b"\n", 0, error.start) + 1
         what = f"line {number} is not UTF-8"
     except RecursionError:
         what = "it is nested too deep"

@@ -211,8 +211,8 @@ class ForgottenList:
         return known
 
     def _hash(self, text: str) -> str:
-        data = text.encode(errors="replace")
-        return blake2b(data, key=self._secret, digest_size=_DIGEST).hexdigest()
+        encoded = text.encode(errors="replace")
+        return blake2b(encoded, key=self._secret, digest_size=_DIGEST).hexdigest()
 
     # ------------------------------------------------------------ changing
     def entry(

@@ -123,8 +123,8 @@ class SessionNotes:
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             if durable or os.fstat(descriptor).st_size < _MOST_BYTES:
-                data = json.dumps({"time": time.time(), **line})
-                os.write(descriptor, f"\n{data}\n".encode())  # the line before may be incomplete
+                record = json.dumps({"time": time.time(), **line})
+                os.write(descriptor, f"\n{record}\n".encode())  # the line before may be incomplete
             if durable:
                 os.fsync(descriptor)
         finally:
