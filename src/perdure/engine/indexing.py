@@ -476,7 +476,7 @@ class Following:
             self._hopeless |= made.failed.keys() - differing
         self.index.replace(account_id, records, cursor=now, expect=cursor, unlogged=unlogged)
         if beginnings is not None:
-            self._firsts.keep(beginnings, records)
+            self._firsts.cache(beginnings, records)
         return Caught(now, frozenset(places), failed, frozenset(unlogged))
 
     def every(self, account_id: str) -> Iterator[Uri]:

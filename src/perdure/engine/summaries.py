@@ -196,9 +196,9 @@ class LargeFolders:
             return ()
         return known.uris
 
-    def keep(self, beginnings: "FolderListings", records: Records) -> None:
+    def cache(self, listings: "FolderListings", records: Records) -> None:
         """Cache the listings of large folders, after the index has these records."""
-        for folder, uris in beginnings.large.items():
+        for folder, uris in listings.large.items():
             new = records.get(str(folder))
             if new is not None:
                 self._known[folder] = _LargeFolder(uris, tuple(record.text for record in new))

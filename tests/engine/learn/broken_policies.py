@@ -64,7 +64,7 @@ class ArchivesWhatIsKnown(Faulty):
 class WritesAtOnce(Faulty):
     def plan(self, candidate: CandidateMemory, ctx: RequestContext) -> WritePlan:
         plan = super().plan(candidate, ctx)
-        if plan.node is not None:
+        if plan.node is not None and ctx.session_id == "march":  # the one that is not saved
             self.known.nodes.write_nodes([plan.node, *plan.former], ctx)
         return plan
 
