@@ -212,14 +212,12 @@ def with_stated(records: list[IndexRecord], node: ContextNode) -> list[IndexReco
     if not records or NOTED not in records[0].payload or node.place.session:
         return records
     lines = lines_of(node)
-    names = {key for row in lines for key in (*_directive(row).keys, *names_in(str(row["bare"])))}
+    names: set[str] = set()
+    for row in lines:
+        text = str(row["bare"])
+        names.update((directive_in(text, str(row["kind"])) or Directive()).keys, names_in(text))
     more: dict[str, JSON] = {"names": [*sorted(names)]} if names else {}
     return [records[0].with_payload({"stated": [*lines], **more}), *records[1:]]
-
-
-def _directive(row: Mapping[str, JSON]) -> Directive:
-    found = directive_in(str(row["bare"]), str(row["kind"]))
-    return found or Directive()
 
 
 def lines_of(node: ContextNode) -> list[dict[str, JSON]]:
@@ -304,8 +302,7 @@ def _without_foreign(records: list[IndexRecord], foreign: JSON) -> list[IndexRec
         return records
 
     def own(rows: JSON) -> list[JSON]:
-        given = rows if isinstance(rows, list | tuple) else ()
-        return [row for row in given if isinstance(row, list | tuple) and _id(row) not in foreign]
+        return [[*row] for row in sentence_rows(rows, 0.0) if sentence_id(row[0]) not in foreign]
 
     marked = []
     for each in records:
@@ -315,10 +312,6 @@ def _without_foreign(records: list[IndexRecord], foreign: JSON) -> list[IndexRec
 
 
 _PROPOSED = ("sentences", "directed", "occasions")
-
-
-def _id(row: Sequence[JSON]) -> str:
-    return sentence_id(str(row[0])) if row else ""
 
 
 def _add_fixes(records: list[IndexRecord], node: ContextNode) -> None:
@@ -393,9 +386,8 @@ def directed_in(message: Sequence[ScoredSentence]) -> list[JSON]:
     """Return the sentences of a message with a directive."""
     found: list[JSON] = []
     for each in message:
-        given = directive_in(each.sentence.text)
         score = each.score + (rule_for(each.sentence.plain) is not None)
-        if given and score >= _FORBIDS:
+        if score >= _FORBIDS and directive_in(each.sentence.text):
             found.append([" ".join(each.sentence.text.split()), each.kind, round(score, 3)])
     return found
 
