@@ -146,8 +146,8 @@ def _likely(hit: Hit, rank: int, asked: set[str], more: float) -> float:
 
 
 def _states_a_rule(text: str) -> bool:
-    from perdure.engine.learn.extractors import rule_for  # noqa: PLC0415 - as before
-    from perdure.engine.learn.prose import scored  # noqa: PLC0415 - most prompts have no such hit
+    from perdure.engine.learn.extractors import rule_for  # noqa: PLC0415 - most prompts have no such hit
+    from perdure.engine.learn.prose import scored  # noqa: PLC0415 - as above
 
     return any(rule_for(each.sentence.plain) for each in scored(text))
 

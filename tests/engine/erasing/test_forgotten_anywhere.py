@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from perdure.agents.pending import Waiting, keep
 from perdure.app import Context
-from perdure.engine import sessions
+from perdure.engine import session_messages, sessions
 from perdure.engine.browse import Entry
 from perdure.engine.emissions import EmissionRecord, EmittedLine, append_emission, key_of
 from perdure.engine.erasing.hiding import Hidden, Hiding
@@ -297,7 +297,7 @@ BROKEN: dict[str, tuple[list[tuple[object, str]], object, Sequence[str]]] = {
         ("learn", "remember", "forget"),
     ),
     "a session with something hidden is taken for another": (
-        [(sessions, "is_hidden_form"), (texts, "is_hidden_form")],
+        [(session_messages, "is_hidden_form"), (texts, "is_hidden_form")],
         lambda *_: False,
         ("keep", "remember", "forget", "remember", "resume"),
     ),
