@@ -47,7 +47,7 @@ from perdure.engine.importing.reading import ShellCalls
 from perdure.engine.learn.evidence import support_of
 from perdure.engine.learn.remember import Cited
 from perdure.engine.learn.statements import cid_of, statements
-from perdure.engine.recall.packing import tokens_in
+from perdure.engine.recall.token_budget import tokens_in
 from perdure.errors import PerdureError
 from perdure.harness.projects import identity_at
 from perdure.model.speech import Kind, speech_of

@@ -26,7 +26,7 @@ from pathlib import Path
 import perdure
 from conversations import Asked, Corpus, Turn, locomo, longmemeval
 from perdure.engine.memory import Memory
-from perdure.engine.recall.planning import plan
+from perdure.engine.recall.question import plan
 from perdure.index.contract import Embedder
 from perdure.index.embedders.minilm import MiniLM
 from perdure.index.models.installed import demand

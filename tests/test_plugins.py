@@ -12,7 +12,7 @@ from perdure.app import open_context
 from perdure.app.embedding import reopened
 from perdure.config import load_config
 from perdure.engine.importing.contract import Format
-from perdure.engine.index_folders import kept_settings
+from perdure.engine.indexing.index_files import kept_settings
 from perdure.errors import ConfigError, PluginError
 from perdure.index.contract import Embedder, KeptIndex
 from perdure.llm.contract import Completer

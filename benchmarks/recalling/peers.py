@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from perdure.engine.recall.planning import plan
+from perdure.engine.recall.question import plan
 from recalling.memories import DIMENSION, Floats, StandIn
 from recalling.timing import Ask
 

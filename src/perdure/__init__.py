@@ -35,7 +35,6 @@ from perdure.exports import exports
 if TYPE_CHECKING:
     from perdure.artifacts.cid import CID
     from perdure.engine.actions import Action
-    from perdure.engine.answering import Lag
     from perdure.engine.arriving import Migrated, MigrationPlan
     from perdure.engine.async_memory import AsyncMemory, AsyncPastMemory
     from perdure.engine.briefing import BriefingItem
@@ -44,17 +43,20 @@ if TYPE_CHECKING:
     from perdure.engine.conversation import Conversation, read_conversation, session_id_for
     from perdure.engine.erasing.planning import Erased, ErasurePlan, Forgotten
     from perdure.engine.exporting import is_export
+    from perdure.engine.file_watch import WatchKind, WatchReport
     from perdure.engine.importing.importing import Imported, import_formats
-    from perdure.engine.index_upkeep import IndexUpkeep, OutboxUpkeep
+    from perdure.engine.indexing.index_worker import Worked, WorkKind, WorkReport
     from perdure.engine.learn.remember import Cited, Remembered
     from perdure.engine.learn.review import Pending
     from perdure.engine.lint import Problem
     from perdure.engine.memory import Memory, PastMemory
     from perdure.engine.namespaces import Deleted, TenantKind, Tenants
+    from perdure.engine.node_writes import Saved, Written
+    from perdure.engine.present import Lag
     from perdure.engine.projects import ProjectInfo, Projects, Reassigned
     from perdure.engine.provenance import Claim, Former, Merged, Provenance, Quote, Said
-    from perdure.engine.recall.packing import INTRODUCTION, tokens_in
     from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult
+    from perdure.engine.recall.token_budget import INTRODUCTION, tokens_in
     from perdure.engine.recomposition import LineState, ShownEmission, ShownLine
     from perdure.engine.reminding import Enforced, Fix, Reminder
     from perdure.engine.repair import Finding, Repaired
@@ -66,14 +68,13 @@ if TYPE_CHECKING:
         Checkup,
         IndexProof,
         IndexStatus,
+        IndexUpkeep,
         ListedIndex,
+        OutboxUpkeep,
         Severity,
         StatusPart,
     )
     from perdure.engine.versions import Garbage, Log, Proof, Verified, check_proof
-    from perdure.engine.watch import WatchKind, WatchReport
-    from perdure.engine.worker import Worked, WorkKind, WorkReport
-    from perdure.engine.write import Saved, Written
     from perdure.llm.ledger import Cost
     from perdure.model import ContextNode
     from perdure.model.anchors import Anchors, Origin, Verdict
@@ -89,7 +90,7 @@ else:
             "artifacts.cid": "CID",
             "proofs.proof": "Proven",
             "engine.actions": "Action",
-            "engine.answering": "Lag",
+            "engine.present": "Lag",
             "engine.async_memory": "AsyncMemory AsyncPastMemory",
             "engine.briefing": "BriefingItem",
             "engine.browse": "Edges Entry",
@@ -100,7 +101,6 @@ else:
             "engine.erasing.planning": "Erased ErasurePlan Forgotten",
             "engine.exporting": "is_export",
             "engine.importing.importing": "Imported import_formats",
-            "engine.index_upkeep": "IndexUpkeep OutboxUpkeep",
             "engine.learn.remember": "Cited Remembered",
             "engine.learn.review": "Pending",
             "engine.lint": "Problem",
@@ -108,7 +108,7 @@ else:
             "engine.memory": "Memory PastMemory",
             "engine.projects": "ProjectInfo Projects Reassigned",
             "engine.namespaces": "Deleted TenantKind Tenants",
-            "engine.recall.packing": "INTRODUCTION tokens_in",
+            "engine.recall.token_budget": "INTRODUCTION tokens_in",
             "engine.recall.result": "Hint HintKind Hit RecallResult",
             "engine.reminding": "Enforced Fix Reminder",
             "engine.repair": "Finding Repaired",
@@ -120,11 +120,12 @@ else:
             "engine.recomposition": "LineState ShownEmission ShownLine",
             "engine.versions": "Garbage Log Proof Verified check_proof",
             "engine.upkeep": (
-                "Check Checkup IndexProof IndexStatus ListedIndex Severity StatusPart"
+                "Check Checkup IndexProof IndexStatus IndexUpkeep ListedIndex OutboxUpkeep "
+                "Severity StatusPart"
             ),
-            "engine.watch": "WatchKind WatchReport",
-            "engine.worker": "WorkKind WorkReport Worked",
-            "engine.write": "Saved Written",
+            "engine.file_watch": "WatchKind WatchReport",
+            "engine.indexing.index_worker": "WorkKind WorkReport Worked",
+            "engine.node_writes": "Saved Written",
             "model": "ContextNode",
             "model.anchors": "Anchors Origin Verdict",
             "model.messages": "LeftOut",

@@ -18,8 +18,8 @@ from perdure.context.files import CONTENT, META, Look, Parts, cid_of
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader, Reach, RealFiles, Stored, absent
 from perdure.context.relations import Relations
-from perdure.engine.feed import LogFeed
-from perdure.engine.indexing import Following
+from perdure.engine.indexing.feed import LogFeed
+from perdure.engine.indexing.follower import Following
 from perdure.errors import (
     AccessDeniedError,
     BrokenNodeError,
@@ -150,7 +150,7 @@ def tells_nobody_of_relations(patch: Patch) -> None:
 
 
 def tells_of_what_was_undone(patch: Patch) -> None:
-    patch.setattr("perdure.engine.feed.UNDONE", "never")
+    patch.setattr("perdure.engine.indexing.feed.UNDONE", "never")
 
 
 # ---------------------------------------------------------------- versions

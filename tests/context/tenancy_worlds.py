@@ -10,8 +10,8 @@ from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader
 from perdure.context.relations import Relations
 from perdure.context.tenants import NodeData
+from perdure.engine.indexing.outbox_store import OutboxStore
 from perdure.engine.namespaces import NamespaceManager
-from perdure.engine.outbox import OutboxStore
 from perdure.engine.repair import Repair
 from perdure.model import Uri
 from perdure.storage import StorageBackend, TransactionalBackend

@@ -9,8 +9,8 @@ from perdure.context.contract import ContextFS, RelationStore
 from perdure.context.files import META
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
+from perdure.engine.indexing.outbox_store import OutboxStore
 from perdure.engine.namespaces import NamespaceManager
-from perdure.engine.outbox import OutboxStore
 from perdure.engine.repair import Repair
 from perdure.errors import AccessDeniedError, InvalidUriError, NodeNotFoundError
 from perdure.model import ContextNode, RelationEdge, RequestContext, Role, Uri

@@ -13,33 +13,29 @@ from perdure.app.embedding import reopened
 from perdure.artifacts import ArtifactStore, IndexState
 from perdure.config import Config, EmbeddingSettings
 from perdure.context.reading import NodeReader, Stored
-from perdure.engine import (
-    answering,
-    building,
-    index_folders,
-    indexes,
-    indexing,
-    past,
-    sessions,
-    summaries,
-    upkeep,
-    worker,
-)
-from perdure.engine.answering import Answering
-from perdure.engine.building import Building, Caught, Logged, Made
+from perdure.engine import past, present, sessions, summaries, upkeep
 from perdure.engine.edits import Noticed
-from perdure.engine.indexes import Present
-from perdure.engine.indexing import Following, Indexer
-from perdure.engine.recall import holding, packing, planning, recalling, scoring
-from perdure.engine.recall.holding import Holding
-from perdure.engine.recall.packing import Packed, Tier
-from perdure.engine.recall.recalling import ConfirmedHits as Confirming
-from perdure.engine.recall.recalling import Question
+from perdure.engine.indexing import follower, index_files, index_worker, indexes
+from perdure.engine.indexing.follower import (
+    Building,
+    Caught,
+    Following,
+    Indexer,
+    Logged,
+    Made,
+)
+from perdure.engine.indexing.index_worker import Round, Worker
+from perdure.engine.indexing.indexes import Present
+from perdure.engine.present import Answering
+from perdure.engine.recall import answer, question, score, token_budget, validity
+from perdure.engine.recall.answer import ConfirmedHits as Confirming
+from perdure.engine.recall.answer import Question
 from perdure.engine.recall.result import Hint, Hit, RecallResult, Sources
 from perdure.engine.recall.retrieval import Retriever
-from perdure.engine.recall.scoring import Candidate, Candidates
+from perdure.engine.recall.score import Candidate, Candidates
+from perdure.engine.recall.token_budget import Packed, Tier
+from perdure.engine.recall.validity import Holding
 from perdure.engine.upkeep import Upkeep
-from perdure.engine.worker import Round, Worker
 from perdure.errors import PerdureError
 from perdure.index import memo, records
 from perdure.index.contract import Embedder, KeptIndex
@@ -64,14 +60,14 @@ def confirms_nothing(patch: Patch) -> None:
         for candidate in candidates:
             stored = self.stored(candidate.hit.uri)
             if stored is not None:
-                yield recalling._hit(candidate, stored)
+                yield answer._hit(candidate, stored)
 
     patch.setattr(Confirming, "hits", hits)
 
 
 def _edited_after_the_check(patch: Patch) -> None:
     """Let no check before a recall find edits, as if they came after it."""
-    patch.setattr(answering, "notice_edits", lambda *_, **__: Noticed())
+    patch.setattr(present, "notice_edits", lambda *_, **__: Noticed())
 
 
 def hides_what_is_stale(patch: Patch) -> None:
@@ -93,14 +89,14 @@ def asks_nobody_for_reach(patch: Patch) -> None:
 
 
 def _filtering(patch: Patch, change: Any) -> None:  # noqa: ANN401 - whatever it does to filters
-    filters = recalling._filters
+    filters = answer._filters
 
     def changed(index: KeptIndex, question: Question, ctx: RequestContext) -> dict[str, Any]:
         found: dict[str, Any] = filters(index, question, ctx)
         change(index, question, ctx, found)
         return found
 
-    patch.setattr(recalling, "_filters", changed)
+    patch.setattr(answer, "_filters", changed)
 
 
 def leaves_the_owners_out(patch: Patch) -> None:
@@ -130,8 +126,8 @@ def ignores_what_it_is_filed_under(patch: Patch) -> None:
 
 
 def lets_filters_say_whose(patch: Patch) -> None:
-    patch.setattr(recalling, "ACCOUNT", "-")
-    patch.setattr(recalling, "OWNER_SPACE", "--")
+    patch.setattr(answer, "ACCOUNT", "-")
+    patch.setattr(answer, "OWNER_SPACE", "--")
 
 
 def _everybodys(self: Retriever, filters: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,13 +169,13 @@ def filters_no_passages(patch: Patch) -> None:
 
 
 def gives_more_than_was_asked_for(patch: Patch) -> None:
-    patch.setattr(recalling, "islice", lambda hits, _most: hits)
+    patch.setattr(answer, "islice", lambda hits, _most: hits)
 
 
 # ---------------------------------------------------------------- what is told
 def says_nothing_of_a_missing_model(patch: Patch) -> None:
-    recall = recalling.recall
-    patch.setattr(recalling, "recall", lambda of, q, ctx: replace(recall(of, q, ctx), hints=()))
+    recall = answer.recall
+    patch.setattr(answer, "recall", lambda of, q, ctx: replace(recall(of, q, ctx), hints=()))
 
 
 def counts_what_waits_for_others(patch: Patch) -> None:
@@ -207,7 +203,7 @@ def cites_what_history_has_not(patch: Patch) -> None:
 def refuses_what_can_not_be_caught_up_with(patch: Patch) -> None:
     def catch_up(
         self: Answering, present: Present, account: str
-    ) -> tuple[int, list[Hint], worker.Unfinished]:
+    ) -> tuple[int, list[Hint], index_worker.Unfinished]:
         Worker(self._parts.outbox, present.following).work(account)
         return 0, [], ()
 
@@ -215,25 +211,25 @@ def refuses_what_can_not_be_caught_up_with(patch: Patch) -> None:
 
 
 def exceeds_the_budget(patch: Patch) -> None:
-    compose = packing.compose
+    compose = token_budget.compose
 
     def generous(tiers: Iterable[Tier[Hit]], budget: int) -> Packed[Hit]:
         return compose(tiers, budget + 50)
 
-    patch.setattr(recalling, "compose", generous)
+    patch.setattr(answer, "compose", generous)
 
 
 def counts_tokens_as_words(patch: Patch) -> None:
-    patch.setattr(packing, "tokens_in", lambda text: len(text.split()))
+    patch.setattr(token_budget, "tokens_in", lambda text: len(text.split()))
 
 
 def cuts_snippets(patch: Patch) -> None:
-    entry = packing.entry
-    patch.setattr(packing, "entry", lambda hit: entry(replace(hit, snippet=hit.snippet[:9])))
+    entry = token_budget.entry
+    patch.setattr(token_budget, "entry", lambda hit: entry(replace(hit, snippet=hit.snippet[:9])))
 
 
 def builds_low_fences(patch: Patch) -> None:
-    patch.setattr(packing, "_FENCE", re.compile(r"(?!)"))
+    patch.setattr(token_budget, "_FENCE", re.compile(r"(?!)"))
 
 
 # ---------------------------------------------------------------- ranking
@@ -248,7 +244,7 @@ def asks_for_all_words(patch: Patch) -> None:
 
 
 def trusts_every_word(patch: Patch) -> None:
-    patch.setattr(scoring, "trust", lambda *_: 1.0)
+    patch.setattr(score, "trust", lambda *_: 1.0)
 
 
 def has_no_sense_of_meaning(patch: Patch) -> None:
@@ -260,12 +256,12 @@ def looks_beside_nothing(patch: Patch) -> None:
 
 
 def borrows_from_nobody(patch: Patch) -> None:
-    patch.setattr(scoring, "by_neighbours", _nothing)
+    patch.setattr(score, "by_neighbours", _nothing)
 
 
 def knows_no_relations(patch: Patch) -> None:
     def unrelated(_: Retriever, found: Candidates, *__: object) -> list[Candidate]:
-        return scoring.best_first(found.all)
+        return score.best_first(found.all)
 
     patch.setattr(Retriever, "_by_relations", unrelated)
 
@@ -275,20 +271,20 @@ def opens_no_summaries(patch: Patch) -> None:
 
 
 def knows_no_dates(patch: Patch) -> None:
-    patch.setattr(scoring, "by_date", _nothing)
+    patch.setattr(score, "by_date", _nothing)
 
 
 def hears_assistants_first(patch: Patch) -> None:
-    patch.setattr(scoring, "by_role", _nothing)
+    patch.setattr(score, "by_role", _nothing)
 
 
 def hears_no_names(patch: Patch) -> None:
-    patch.setattr(scoring, "by_speaker", _nothing)
+    patch.setattr(score, "by_speaker", _nothing)
 
 
 # ---------------------------------------------------------------- what holds
 def takes_all_to_hold(patch: Patch) -> None:
-    patch.setattr(holding, "holds", lambda *_: True)
+    patch.setattr(validity, "holds", lambda *_: True)
 
 
 def hides_what_lapsed(patch: Patch) -> None:
@@ -296,8 +292,8 @@ def hides_what_lapsed(patch: Patch) -> None:
 
 
 def doubts_what_was_said(patch: Patch) -> None:
-    holds = holding.holds
-    patch.setattr(holding, "holds", lambda hit, now: holds(replace(hit, session_id=""), now))
+    holds = validity.holds
+    patch.setattr(validity, "holds", lambda hit, now: holds(replace(hit, session_id=""), now))
 
 
 def knows_no_successors(patch: Patch) -> None:
@@ -337,23 +333,23 @@ def demotes_all_alike(patch: Patch) -> None:
 
 
 def hears_no_past(patch: Patch) -> None:
-    patch.setattr(planning, "_PAST", re.compile("(?!)"))
+    patch.setattr(question, "_PAST", re.compile("(?!)"))
 
 
 def knows_no_periods(patch: Patch) -> None:
-    patch.setattr(holding, "_overlaps", lambda *_: False)
+    patch.setattr(validity, "_overlaps", lambda *_: False)
 
 
 def takes_today_for_the_past(patch: Patch) -> None:
-    patch.setattr(holding, "_contains", lambda *_: False)
+    patch.setattr(validity, "_contains", lambda *_: False)
 
 
 def gives_former_statements_nothing(patch: Patch) -> None:
-    patch.setattr(scoring, "by_former", _nothing)
+    patch.setattr(score, "by_former", _nothing)
 
 
 def demotes_whatever_the_filter_says(patch: Patch) -> None:
-    holds = holding.holds
+    holds = validity.holds
 
     def hits(self: Confirming, candidates: Iterable[Any]) -> Iterator[Hit]:
         for hit in confirmed(self, candidates):
@@ -417,8 +413,8 @@ def knows_no_folders(patch: Patch) -> None:
 
 
 def looks_at_no_folder_above(patch: Patch) -> None:
-    patch.setattr(building, "folders_of", lambda _: iter(()))
-    patch.setattr(worker, "folders_of", lambda _: iter(()))
+    patch.setattr(follower, "folders_of", lambda _: iter(()))
+    patch.setattr(index_worker, "folders_of", lambda _: iter(()))
 
 
 def indexes_what_is_archived(patch: Patch) -> None:
@@ -461,7 +457,7 @@ def embeds_one_by_one(patch: Patch) -> None:
 
 
 def stops_at_odd_nodes(patch: Patch) -> None:
-    patch.setattr(indexing, "InvalidValueError", ZeroDivisionError)
+    patch.setattr(follower, "InvalidValueError", ZeroDivisionError)
 
 
 def keeps_leases(patch: Patch) -> None:
@@ -482,7 +478,7 @@ def tries_for_ever(patch: Patch) -> None:
         outbox.increment_retry(event, uri, now, worker_id=worker_id, error=error)
         return False
 
-    patch.setattr(worker, "fail", fail)
+    patch.setattr(index_worker, "fail", fail)
 
 
 # ---------------------------------------------------------------- the past
@@ -498,13 +494,13 @@ def keeps_every_past(patch: Patch) -> None:
 
 
 def shows_the_past_to_everybody(patch: Patch) -> None:
-    recall = recalling.recall
+    recall = answer.recall
 
     def openly(sources: Sources, question: Question, ctx: RequestContext) -> RecallResult:
         is_past = isinstance(sources.reader.backend, View)
         return recall(sources, question, replace(ctx, role=Role.ADMIN) if is_past else ctx)
 
-    patch.setattr(recalling, "recall", openly)
+    patch.setattr(answer, "recall", openly)
 
 
 # ---------------------------------------------------------------- vectors
@@ -527,7 +523,7 @@ def forgets_old_vectors(patch: Patch) -> None:
 
 
 def embeds_behind_ones_back(patch: Patch) -> None:
-    patch.setattr(indexing, "FEW", 1_000_000)
+    patch.setattr(follower, "FEW", 1_000_000)
     patch.setattr(indexes, "FEW", 1_000_000)
 
 
@@ -542,7 +538,7 @@ def takes_any_model_for_the_old_one(patch: Patch) -> None:
 
 
 def trusts_what_others_can_write(patch: Patch) -> None:
-    patch.setattr(index_folders, "_OTHERS", 0)
+    patch.setattr(index_files, "_OTHERS", 0)
 
 
 def asks_endpoints_that_were_left(patch: Patch) -> None:
@@ -605,14 +601,14 @@ def takes_the_end_for_the_beginning(patch: Patch) -> None:
 
 def lets_events_wait(patch: Patch) -> None:
     patch.setattr(
-        worker,
+        index_worker,
         "build_behind",
         lambda wanted, account, _, goes_on, progress: wanted.build_on(account, goes_on, progress),
     )
 
 
 def removes_who_answers(patch: Patch) -> None:
-    patch.setattr(building, "accounts_of", lambda _: iter(()))
+    patch.setattr(follower, "accounts_of", lambda _: iter(()))
 
 
 def remembers_late(patch: Patch) -> None:
@@ -647,15 +643,15 @@ def heals_by_forgetting(patch: Patch) -> None:
 
 
 def leaves_summaries_behind(patch: Patch) -> None:
-    patch.setattr(index_folders.AbstractsData, "_remove", lambda *_: 0)
+    patch.setattr(index_files.AbstractsData, "_remove", lambda *_: 0)
 
 
 def forgets_the_indexes_of_yesterday(patch: Patch) -> None:
-    def once(self: index_folders.EveryIndex, every: Any) -> None:  # noqa: ANN401 - who lists them
+    def once(self: index_files.EveryIndex, every: Any) -> None:  # noqa: ANN401 - who lists them
         known = every()
         self._every = lambda: known
 
-    patch.setattr(index_folders.EveryIndex, "__init__", once)
+    patch.setattr(index_files.EveryIndex, "__init__", once)
 
 
 # ---------------------------------------------------------------- records, sessions, folders

@@ -6,9 +6,9 @@ from pathlib import Path
 from shutil import copytree
 
 from perdure.app import Context
-from perdure.engine import worker
-from perdure.engine.building import Caught
-from perdure.engine.worker import Worker
+from perdure.engine.indexing import index_worker
+from perdure.engine.indexing.follower import Caught
+from perdure.engine.indexing.index_worker import Worker
 from perdure.index.embedders.hashing import Hashing
 from perdure.model import ContextNode
 from tests.engine.remembering import ANA, opened
@@ -80,7 +80,7 @@ def go_on(
         return Worker(context.outbox, present.following) if present.meanwhile else None
 
     wanted = context.indexes.upkeep.following
-    return worker.build_behind(wanted, account, answering, goes_on, lambda _: None)
+    return index_worker.build_behind(wanted, account, answering, goes_on, lambda _: None)
 
 
 def after(steps: int, action: Callable[[], object] = lambda: None) -> Callable[[], bool]:

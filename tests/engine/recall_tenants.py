@@ -11,7 +11,7 @@ from pathlib import Path
 from perdure.app import Context
 from perdure.artifacts import IndexState
 from perdure.context.files import CONTENT
-from perdure.engine.recall.planning import plan
+from perdure.engine.recall.question import plan
 from perdure.engine.recall.result import RecallResult
 from perdure.errors import ContextError, EmbeddingError
 from perdure.index.embedders.hashing import Hashing

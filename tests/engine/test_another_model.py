@@ -14,7 +14,7 @@ import pytest
 
 from perdure.app import Context, open_context
 from perdure.config import EmbeddingSettings
-from perdure.engine import index_folders
+from perdure.engine.indexing import index_files
 from perdure.errors import ConcurrentModificationError, EmbeddingError
 from perdure.index.account.schema import FORMAT
 from perdure.index.embedders.hashing import Hashing
@@ -176,7 +176,7 @@ def test_old_vectors_that_prove_damaged_leave_the_words(home: Path) -> None:
 
 # ---------------------------------------------------------------- which embedder it was
 def test_the_settings_are_beside_the_index_and_nobody_elses_to_read(home: Path) -> None:
-    file = folder_of(home, OLD) / index_folders.FILE
+    file = folder_of(home, OLD) / index_files.FILE
 
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert json.loads(file.read_text()) == {
@@ -248,10 +248,10 @@ def besieged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("what", HOSTILE)
 def test_settings_that_are_damaged_or_hostile_are_passed_over(besieged: Path, what: str) -> None:
-    file = folder_of(besieged, OLD) / index_folders.FILE
+    file = folder_of(besieged, OLD) / index_files.FILE
     if file.is_dir():
         file.rmdir()
-    index_folders.keep_settings(file.parent, EmbeddingSettings("hashing", dimension=OLD))
+    index_files.keep_settings(file.parent, EmbeddingSettings("hashing", dimension=OLD))
     HOSTILE[what](file)
 
     with opened(besieged, embedder=Hashing(NEW)) as context:
@@ -264,7 +264,7 @@ def test_settings_that_are_damaged_or_hostile_are_passed_over(besieged: Path, wh
 
 
 def test_what_was_damaged_is_written_again_by_who_has_the_model(home: Path) -> None:
-    file = folder_of(home, OLD) / index_folders.FILE
+    file = folder_of(home, OLD) / index_files.FILE
     _write(file, b"{}")
 
     with opened(home, embedder=Hashing(OLD)) as context:
@@ -538,7 +538,7 @@ def test_a_model_that_was_removed_leaves_the_words(home: Path) -> None:
         go_on(context)
     (home / ".perdure" / "models").unlink()
     folder = folder_of(home, OLD)
-    (folder / index_folders.FILE).unlink()
+    (folder / index_files.FILE).unlink()
 
     with serving() as server, configured(home, endpoint(server, "one")) as context:
         result = of(context).recall("photosynthesis")
@@ -553,7 +553,7 @@ def test_an_endpoint_is_asked_as_long_as_the_config_names_it(home: Path) -> None
     with serving() as server:
         with configured(home, endpoint(server, "one")) as context:
             go_on(context)
-        told = b"".join(path.read_bytes() for path in home.rglob(index_folders.FILE))
+        told = b"".join(path.read_bytes() for path in home.rglob(index_files.FILE))
         assert server.base_url.encode() in told
         assert b"sesame" not in told
         with configured(home, endpoint(server, "two")) as context:
@@ -565,7 +565,7 @@ def test_an_endpoint_is_asked_as_long_as_the_config_names_it(home: Path) -> None
         ) as context:
             assert "the vectors of one-" in texts_of(of(context).recall(BY_MEANING))[0]
         asked = len(server.asked)
-        (folder_of(home, OLD) / index_folders.FILE).unlink()
+        (folder_of(home, OLD) / index_files.FILE).unlink()
         with configured(home, 'provider = "minilm"') as context:
             result = of(context).recall(BY_MEANING)
 

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from perdure.app import Context
 from perdure.artifacts import IndexState
 from perdure.engine import past
-from perdure.engine.building import Made
-from perdure.engine.indexing import Indexer
+from perdure.engine.indexing.follower import Indexer, Made
 from perdure.engine.past import Copying, Moments
 from perdure.errors import EmbeddingError
 from perdure.index.embedders.hashing import Hashing

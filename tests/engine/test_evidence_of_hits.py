@@ -7,7 +7,7 @@ import pytest
 
 import perdure
 from perdure import Hit, Memory
-from perdure.engine.recall.recalling import _distinct
+from perdure.engine.recall.answer import _distinct
 
 RULE = "Never paint the harbour wall red."
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from perdure.engine.failures import (
+from perdure.engine.shell_failures import (
     Outcome,
     failed_mark,
     is_failure,

@@ -10,8 +10,8 @@ import pytest
 from perdure.app import Context
 from perdure.artifacts import IndexState
 from perdure.context.reading import NodeReader, Stored
-from perdure.engine.recall.planning import plan
-from perdure.engine.recall.scoring import RetrievalConfig
+from perdure.engine.recall.question import plan
+from perdure.engine.recall.score import RetrievalConfig
 from perdure.model import RelationEdge, RequestContext
 from tests.engine.remembering import ADMIN, ANA, BOB, of, opened, save_all
 from tests.engine.superseding import HOME, MEMORIES, former, found, moved_to_porto

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from perdure.app import open_context
-from perdure.engine.worker import Worker
+from perdure.engine.indexing.index_worker import Worker
 from perdure.errors import StorageFullError
 from perdure.index.stores.sqlite import SqliteIndex
 from perdure.storage.joint import Joint

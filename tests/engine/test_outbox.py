@@ -11,7 +11,7 @@ import pytest
 
 from perdure.app import Context
 from perdure.artifacts.named import MARK, names_since
-from perdure.engine.worker import Worker
+from perdure.engine.indexing.index_worker import Worker
 from perdure.errors import DamageError
 from perdure.model import ContextNode, EventStatus, EventType, Uri
 from perdure.model.values import JSON

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from perdure.engine.recall.packing import Tier, compose, tokens_in
 from perdure.engine.recall.result import Hit
+from perdure.engine.recall.token_budget import Tier, compose, tokens_in
 from perdure.safety import texts
 from perdure.safety.instructions import INLINE_LABEL, LABEL
 from tests.support.validate.tokens import token

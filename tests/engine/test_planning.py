@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 
-from perdure.engine.recall.planning import plan
-from perdure.engine.recall.times import times_in
+from perdure.engine.recall.periods import times_in
+from perdure.engine.recall.question import plan
 from tests.engine.test_times import EXAMPLES, TEXTS
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)

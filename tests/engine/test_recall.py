@@ -10,7 +10,7 @@ import pytest
 
 import perdure
 from perdure.app import Context
-from perdure.engine.recall.packing import tokens_in
+from perdure.engine.recall.token_budget import tokens_in
 from perdure.errors import InvalidValueError
 from perdure.index.embedders.hashing import Hashing
 from perdure.model import ContextNode

@@ -7,8 +7,7 @@ from types import MappingProxyType
 
 import pytest
 
-from perdure.engine.building import Made
-from perdure.engine.indexing import Following, Indexer, Told
+from perdure.engine.indexing.follower import Following, Indexer, Made, Told
 from perdure.engine.lasting import KnownRecords
 from perdure.engine.summaries import Beginning
 from perdure.index.embedders.hashing import Hashing

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.engine.recall.times import Span, times_in
+from perdure.engine.recall.periods import Span, times_in
 
 WEDNESDAY = datetime(2024, 6, 12, 15, 30, tzinfo=UTC)
 SUNDAY = datetime(2024, 6, 16, 9, 0, tzinfo=UTC)

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from perdure.app import Context
-from perdure.engine.tiers import DerivedTiers
-from perdure.engine.upkeep import Kind
+from perdure.engine.upkeep import DerivedTiers, Kind
 from perdure.model import Level
 from perdure.model.record import ACCOUNT, OWNER_SPACE, record_id
 from perdure.storage import Locator, Tier

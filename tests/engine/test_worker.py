@@ -15,8 +15,8 @@ import perdure
 from perdure.app import Context
 from perdure.context.outbox import MAX_RETRY
 from perdure.context.reading import Stored
-from perdure.engine.building import Caught, Made
-from perdure.engine.worker import Round, Worker
+from perdure.engine.indexing.follower import Caught, Made
+from perdure.engine.indexing.index_worker import Round, Worker
 from perdure.errors import ConcurrentModificationError, EmbeddingError, NodeNotFoundError
 from perdure.index.embedders.hashing import Hashing
 from perdure.model import ContextNode, EventStatus, EventType, OutboxEvent, RelationEdge, Uri
@@ -241,7 +241,7 @@ def test_what_is_done_is_let_go_of_with_that(
 
 
 def test_a_long_queue_is_listed_once(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("perdure.engine.worker.BATCH", 3)
+    monkeypatch.setattr("perdure.engine.indexing.index_worker.BATCH", 3)
     slugs = [f"n{number}" for number in range(10)]
     write(context, *slugs)
     worker(context).drain("local")
@@ -307,9 +307,9 @@ _WORK = """
 import os, sys
 from pathlib import Path
 from perdure.index.stores import sqlite
-from perdure.engine.outbox import OutboxStore
+from perdure.engine.indexing.outbox_store import OutboxStore
 from tests.engine.remembering import opened
-from perdure.engine.worker import Worker
+from perdure.engine.indexing.index_worker import Worker
 
 step, seen = int(sys.argv[2]), 0
 

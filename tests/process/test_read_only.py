@@ -297,10 +297,10 @@ class TestDatabases:
 WRITERS = {
     "perdure.context.tenants",
     "perdure.context.nodes",
-    "perdure.engine.outbox",
+    "perdure.engine.indexing.outbox_store",
     "perdure.artifacts.store",
     "perdure.engine.memory",
-    "perdure.engine.worker",
+    "perdure.engine.indexing.index_worker",
     "perdure.harness.state_writing",
     "perdure.storage.batch",
     "perdure.storage.history",

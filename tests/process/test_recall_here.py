@@ -12,7 +12,7 @@ import pytest
 import perdure
 from perdure.app import open_context
 from perdure.app.walking import MOST_WALKED
-from perdure.engine.recall.packing import tokens_in
+from perdure.engine.recall.token_budget import tokens_in
 from perdure.model import ContextNode
 from perdure.process import recall_here
 from perdure.process.here import recalled
@@ -440,7 +440,7 @@ class TestReasons:
         here.save("We chose SQLite.", project=PROJECT)
         for path in here.machine.home.glob("histories/*/index"):
             path.rename(here.machine.place / "away")
-        monkeypatch.setattr("perdure.engine.indexing.FEW", 0)
+        monkeypatch.setattr("perdure.engine.indexing.follower.FEW", 0)
 
         told = recalled(here.context, "SQLite", None)
 

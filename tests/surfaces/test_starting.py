@@ -32,7 +32,7 @@ PYTHONS_OWN = {
     "tomlkit",
 }
 NOT_THIS_QUESTION = {
-    "perdure.engine.recall.times",
+    "perdure.engine.recall.periods",
     "perdure.safety.texts",
     "perdure.index.embedders.minilm",
     "perdure.index.account.matrix",
@@ -110,7 +110,7 @@ def test_all_that_it_must_not_load_is_there(home: Path) -> None:
 def test_a_question_about_a_time_loads_the_calendar(home: Path) -> None:
     _, _, loaded = recalled(home, "tabs since May")
 
-    assert "perdure.engine.recall.times" in loaded
+    assert "perdure.engine.recall.periods" in loaded
 
 
 def test_no_garbage_is_looked_for_when_all_ends(home: Path) -> None:

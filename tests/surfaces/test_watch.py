@@ -11,7 +11,7 @@ import pytest
 
 from perdure import WatchKind, WatchReport
 from perdure.app import open_context
-from perdure.engine import watch
+from perdure.engine import file_watch
 from perdure.errors import AccessDeniedError, StorageSelectionError
 from tests.surfaces.nodes import one, refusal, told
 from tests.surfaces.processes import Running, running, until
@@ -30,9 +30,9 @@ IN_TIME_SECONDS = 20.0
 @pytest.fixture
 def watching(tabs: Path) -> Iterator[Running]:
     told("recall", "tabs")
-    with running("watch") as watch:
-        assert watch.line() == f"watching {tabs.parents[7]}"
-        yield watch
+    with running("watch") as file_watch:
+        assert file_watch.line() == f"watching {tabs.parents[7]}"
+        yield file_watch
 
 
 def found(question: str) -> list[str]:
@@ -127,9 +127,9 @@ def test_a_note_that_was_there_before_becomes_a_node_too(tabs: Path) -> None:
     tea.parent.mkdir()
     tea.write_text("Likes green tea.")
 
-    with running("watch") as watch:
-        assert watch.line().startswith("watching ")
-        assert watch.line(IN_TIME_SECONDS) == "1 new memory: preference/tea"
+    with running("watch") as file_watch:
+        assert file_watch.line().startswith("watching ")
+        assert file_watch.line(IN_TIME_SECONDS) == "1 new memory: preference/tea"
         assert found("green") == ["Likes green tea."]
 
 
@@ -165,8 +165,8 @@ def test_where_the_system_does_not_tell_all_files_are_looked_at(
     tabs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told("recall", "tabs")
-    monkeypatch.setattr(watch, "change_watcher", lambda *_: None)
-    monkeypatch.setattr(watch, "_UNTOLD_SECONDS", 0.05)
+    monkeypatch.setattr(file_watch, "change_watcher", lambda *_: None)
+    monkeypatch.setattr(file_watch, "_UNTOLD_SECONDS", 0.05)
     ending = Event()
     with open_context(os.environ) as context:
         reports = context.memory.watch(ending)
@@ -205,10 +205,10 @@ def test_what_was_edited_before_is_recorded_when_it_begins(tabs: Path) -> None:
     told("recall", "tabs")
     tabs.write_text("Prefers soup.")
 
-    with running("watch") as watch:
-        watch.line()
-        watch.tell()
-        code, printed, complained = watch.end()
+    with running("watch") as file_watch:
+        file_watch.line()
+        file_watch.tell()
+        code, printed, complained = file_watch.end()
 
     assert (code, printed) == (0, "")
     assert complained.startswith("recorded 1 edit made outside Perdure: ")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from perdure.app import open_context
-from perdure.engine import building
+from perdure.engine.indexing import follower
 from perdure.index.embedders.hashing import Hashing
 from perdure.index.stores.sqlite import SqliteIndex
 from perdure.model import ContextNode
@@ -115,7 +115,7 @@ def test_told_to_end_it_also_stops_indexing_words(
         os.kill(os.getpid(), signal.SIGTERM)
 
     with monkeypatch.context() as patch:
-        patch.setattr(building, "BATCH", 128)
+        patch.setattr(follower, "BATCH", 128)
         patch.setattr(SqliteIndex, "replace", told_to_end)
         done = perdure("worker")
 

@@ -309,7 +309,7 @@ def after_tool(moment: Moment) -> Emission:
     if failed is None:
         return NOTHING
     from perdure.agents.glance import may_fix
-    from perdure.engine.failures import fix_name, fix_text, signature
+    from perdure.engine.shell_failures import fix_name, fix_text, signature
 
     name, shown = signature(failed.output), moment.shown
     if not name or fix_name(name) in shown or not may_fix(fix_name(name), moment.given.cwd):

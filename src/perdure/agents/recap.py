@@ -20,7 +20,7 @@ from perdure.engine.importing.formats.gemini_cli import GeminiCli
 from perdure.engine.importing.formats.opencode import conversation_of, object_in
 from perdure.engine.importing.sources import Entry, opened
 from perdure.engine.learn.prose import sentences
-from perdure.engine.recall.packing import tokens_in
+from perdure.engine.recall.token_budget import tokens_in
 from perdure.errors import PerdureError
 from perdure.model.messages import text_of
 from perdure.model.values import shortened

@@ -28,12 +28,12 @@ from perdure.app.opening import (
 from perdure.config import Config, load_config
 from perdure.context.reading import NodeReader
 from perdure.dataclass import fields
-from perdure.engine.building import Logged
 from perdure.engine.edits import look_for_edits
-from perdure.engine.feed import LogFeed
-from perdure.engine.index_folders import open_index
-from perdure.engine.indexes import index_name
-from perdure.engine.outbox import OutboxStore
+from perdure.engine.indexing.feed import LogFeed
+from perdure.engine.indexing.follower import Logged
+from perdure.engine.indexing.index_files import open_index
+from perdure.engine.indexing.indexes import index_name
+from perdure.engine.indexing.outbox_store import OutboxStore
 from perdure.engine.upkeep import Check, Checkup, Severity, StatusPart
 from perdure.errors import (
     ConfigError,

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from perdure.app.opening import default_request, recorded_of, signing_key
 from perdure.config import load_config
 from perdure.dataclass import replace
-from perdure.engine.parts import Parts
+from perdure.engine.services import Parts
 from perdure.model import RequestContext
 
 if TYPE_CHECKING:
-    from perdure.engine.indexes import Embedders
+    from perdure.engine.indexing.indexes import Embedders
     from perdure.engine.memory import Memory
     from perdure.engine.upkeep import Checkup, StatusPart
     from perdure.index.contract import Embedder
@@ -31,7 +31,7 @@ class Context(Parts):
 
     def _embedders(self) -> "Embedders":
         from perdure.app.embedding import embedder_for, reopened, settings_of
-        from perdure.engine.indexes import Embedders
+        from perdure.engine.indexing.indexes import Embedders
 
         config, given = self.config, self.embedder
         return Embedders(

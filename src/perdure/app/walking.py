@@ -7,8 +7,8 @@ from perdure.app.opening import ACCOUNT
 from perdure.app.reading import AGENT, Reading
 from perdure.context.reading import NodeReader, Stored
 from perdure.engine.noting import is_noted, note_of
-from perdure.engine.recall.packing import entry
 from perdure.engine.recall.result import hit_of
+from perdure.engine.recall.token_budget import entry
 from perdure.errors import BrokenNodeError, ContextError, StorageError
 from perdure.index.account.schema import Note, Notes
 from perdure.model import Uri

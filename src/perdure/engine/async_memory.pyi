@@ -17,15 +17,16 @@ from typing import Self
 
 from perdure.artifacts import CID
 from perdure.engine.actions import Action
-from perdure.engine.answering import Lag
 from perdure.engine.briefing import Briefing, BriefingItem
 from perdure.engine.browse import Edges, Entry
-from perdure.engine.building import Caught
 from perdure.engine.conflicts import Conflict
 from perdure.engine.erasing.planning import Forgotten
 from perdure.engine.erasing.receipts import Checked
 from perdure.engine.exporting import Exported
+from perdure.engine.file_watch import WatchReport
 from perdure.engine.importing.importing import Imported
+from perdure.engine.indexing.follower import Caught
+from perdure.engine.indexing.index_worker import Worked, WorkReport
 from perdure.engine.instructions import InstructionFile
 from perdure.engine.learn.candidates import Judged
 from perdure.engine.learn.remember import Cited, Remembered
@@ -33,7 +34,9 @@ from perdure.engine.learn.review import Pending
 from perdure.engine.lint import Linted
 from perdure.engine.memory import Memory, Searched
 from perdure.engine.namespaces import Deleted, TenantKind
+from perdure.engine.node_writes import Saved, Written
 from perdure.engine.past import When
+from perdure.engine.present import Lag
 from perdure.engine.projects import ProjectInfo, Reassigned
 from perdure.engine.provenance import Provenance
 from perdure.engine.recall.result import RecallResult
@@ -45,9 +48,6 @@ from perdure.engine.saving.saving import SessionCommit
 from perdure.engine.sessions import SessionEnd, SessionInfo
 from perdure.engine.upkeep import Checkup, Counting, IndexProof, IndexStatus, StatusPart
 from perdure.engine.versions import Garbage, Proof, Restored, TextDiff, Verified
-from perdure.engine.watch import WatchReport
-from perdure.engine.worker import Worked, WorkReport
-from perdure.engine.write import Saved, Written
 from perdure.llm.ledger import Cost
 from perdure.model import ContextNode, OutboxEvent, RelationEdge, RequestContext
 from perdure.model.aliases import Aliases, Identity

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from perdure.context.reading import NodeReader
 from perdure.dataclass import dataclass, replace
 from perdure.engine.instructions import ALIKE, InstructionFile, InstructionLine, Instructions
-from perdure.engine.recall.confirming import Confirming
-from perdure.engine.recall.packing import tokens_in
+from perdure.engine.recall.confirmation import Confirming
 from perdure.engine.recall.result import Hint
+from perdure.engine.recall.token_budget import tokens_in
 from perdure.errors import InvalidValueError
 from perdure.index.contract import Filters, KeptIndex
 from perdure.model import ContextNode, RequestContext, SeedHit, Uri

@@ -17,7 +17,7 @@ from perdure.storage.contract import Layout
 from perdure.storage.seen import UNKNOWN, Checked, Row, Seen, Stamps, Taking, batches, check, settle
 
 if TYPE_CHECKING:
-    from perdure.engine.parts import Parts
+    from perdure.engine.services import Parts
     from perdure.storage.history import History
     from perdure.storage.joint import Discrepancy
 

@@ -19,7 +19,7 @@ from perdure.context.draft import Draft
 from perdure.context.files import FORGOTTEN, found_at
 from perdure.context.reading import NodeReader
 from perdure.dataclass import asdict, dataclass, replace
-from perdure.engine.recall.planning import STOP_WORDS
+from perdure.engine.recall.question import STOP_WORDS
 from perdure.engine.recall.result import Hint, HintKind, RecallResult
 from perdure.errors import BrokenNodeError
 from perdure.index.words import stems

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from perdure.context.reading import NodeReader
 from perdure.engine.learn.evidence import Support, support_of, text_of
 from perdure.engine.learn.statements import cid_of
-from perdure.engine.recall.confirming import Confirming
+from perdure.engine.recall.confirmation import Confirming
 from perdure.model import ContextNode, RequestContext, Uri
 from perdure.model.anchors import (
     FIRST_NODE,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from perdure.dataclass import dataclass
 from perdure.engine.learn.naming import words_of
-from perdure.engine.recall.planning import STOP_WORDS
+from perdure.engine.recall.question import STOP_WORDS
 from perdure.markdown import unmarked, without_code
 from perdure.model.values import words_key
 from perdure.patterns import later

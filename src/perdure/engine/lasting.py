@@ -11,7 +11,6 @@ from itertools import accumulate, groupby
 
 from perdure.engine.briefing import sentence_rows
 from perdure.engine.directives import LONGEST, Directive, directive_in
-from perdure.engine.failures import FAILED_MARK, Outcome, Pair, fix_name, outcome_in, pairs_in
 from perdure.engine.learn.evidence import Support, enforced_in, support_of
 from perdure.engine.learn.judge import is_fragment
 from perdure.engine.learn.prose import LIKELY, Candidate, scored, sentences
@@ -21,6 +20,7 @@ from perdure.engine.learn.statements import Statement, cid_of
 from perdure.engine.noting import LASTING
 from perdure.engine.occasions import names_in
 from perdure.engine.repeatable import occasions_in
+from perdure.engine.shell_failures import FAILED_MARK, Outcome, Pair, fix_name, outcome_in, pairs_in
 from perdure.model import ContextNode, IndexRecord
 from perdure.model.anchors import session_anchors
 from perdure.model.record import NOTED, VALID_FROM

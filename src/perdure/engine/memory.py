@@ -39,39 +39,38 @@ if TYPE_CHECKING:
     from perdure.context.draft import Draft
     from perdure.context.reading import NodeReader
     from perdure.engine.actions import Action
-    from perdure.engine.answering import Lag
     from perdure.engine.briefing import Briefing, BriefingItem, Scope
     from perdure.engine.browse import Browser, Edges, Entry
     from perdure.engine.conflicts import Conflict
     from perdure.engine.erasing.planning import Forgotten
     from perdure.engine.erasing.receipts import Checked
     from perdure.engine.exporting import Exported
+    from perdure.engine.file_watch import WatchReport
     from perdure.engine.forgotten import ForgottenList
     from perdure.engine.importing.importing import Imported
-    from perdure.engine.index_upkeep import IndexUpkeep, OutboxUpkeep
+    from perdure.engine.indexing.index_worker import Worked, WorkReport
     from perdure.engine.instructions import InstructionFile
     from perdure.engine.learn.candidates import Judged, Shown
     from perdure.engine.learn.remember import Cited, NewStatement, Remembered
     from perdure.engine.learn.review import Pending, Review
     from perdure.engine.lint import Linted
     from perdure.engine.namespaces import Tenants
-    from perdure.engine.parts import Parts
+    from perdure.engine.node_writes import Saved, Written
     from perdure.engine.past import Past, Pasts, When
+    from perdure.engine.present import Lag
     from perdure.engine.projects import Projects
     from perdure.engine.provenance import Provenance
-    from perdure.engine.recall.recalling import Question
+    from perdure.engine.recall.answer import Question
     from perdure.engine.recall.result import RecallResult
     from perdure.engine.recomposition import ShownEmission
     from perdure.engine.reminding import Enforced, Fix, Reminder
     from perdure.engine.repair import Repaired
     from perdure.engine.restore import Restoring, Rewound, Unmerged
     from perdure.engine.saving.saving import SessionCommit, Wishes
+    from perdure.engine.services import Parts
     from perdure.engine.sessions import SessionEnd, SessionInfo
-    from perdure.engine.upkeep import Checkup, StatusPart
+    from perdure.engine.upkeep import Checkup, IndexUpkeep, OutboxUpkeep, StatusPart
     from perdure.engine.versions import Log
-    from perdure.engine.watch import WatchReport
-    from perdure.engine.worker import Worked, WorkReport
-    from perdure.engine.write import Saved, Written
     from perdure.index.contract import KeptIndex
     from perdure.llm.ledger import Cost
     from perdure.model import RelationEdge
@@ -182,7 +181,7 @@ class Readable:
             raise InvalidValueError(
                 f'projects is {str(projects)[:80]!a}. Fix: use "own", "all" or None.'
             )
-        from perdure.engine.recall.recalling import Question
+        from perdure.engine.recall.answer import Question
 
         named = slug_of(encodable(project, "project")) if project else ""
         identity = self._identity if project is None else Identity(named)
@@ -372,9 +371,7 @@ class Memory(Readable):
         question = self._question(query, limits, valid_at, filters, project, projects)
         if at is not None:
             return self._kept_back(self._past(at).recall(question, self.caller), is_past=True)
-        return self._kept_back(
-            engine.answering.Answering(self._parts).recall(question, self.caller)
-        )
+        return self._kept_back(engine.present.Answering(self._parts).recall(question, self.caller))
 
     def _kept_back(self, result: "RecallResult", *, is_past: bool = False) -> "RecallResult":
         if not self._forgot_something:
@@ -618,7 +615,7 @@ class Memory(Readable):
         secret in it is refused (`SecretRefusedError`), unless it may be masked. A node that was
         learned from sessions is not replaced (`NodeExistsError`), unless `replace_learned`.
         """
-        saved = engine.write.save(
+        saved = engine.node_writes.save(
             self._parts.nodes,
             self.caller,
             content,
@@ -807,7 +804,7 @@ class Memory(Readable):
         from perdure.engine.saving.saving import KnownNodes
 
         caller = replace(self.caller, session_id=session_id)
-        known = KnownNodes(self._parts.nodes, engine.answering.Answering(self._parts).match)
+        known = KnownNodes(self._parts.nodes, engine.present.Answering(self._parts).match)
         quotes = (*(each.quote for each in statement.evidence), *decided)
         also = self._review.decide(*quotes) if quotes else lambda _draft: None
         by_user = by_user and statement.said_by == "user"
@@ -974,9 +971,11 @@ class Memory(Readable):
         What was written is there in any case. A recall returns how far its index is behind, and
         rebuilds one that is damaged.
         """
+        from perdure.engine.indexing.index_worker import Worker
+
         with suppress(EmbeddingError, StorageError, DamageError):
             following = self._parts.present(self.caller.account_id).following
-            engine.worker.Worker(self._parts.outbox, following).drain(self.caller.account_id)
+            Worker(self._parts.outbox, following).drain(self.caller.account_id)
 
     # ------------------------------------------------------------ nodes
     def write(  # noqa: PLR0913 - as `save`
@@ -1000,13 +999,13 @@ class Memory(Readable):
         (`SecretRefusedError`) unless `mask_secrets` masks it or `as_is` keeps it.
         """
         self._notice_files()
-        return engine.write.write(
+        return engine.node_writes.write(
             self._parts.nodes,
             self._browser,
             self.caller,
             uri,
-            engine.write.Fields(content, abstract, overview, metadata),
-            conditions=engine.write.Conditions(version, replace, mask_secrets, as_is),
+            engine.node_writes.Fields(content, abstract, overview, metadata),
+            conditions=engine.node_writes.Conditions(version, replace, mask_secrets, as_is),
             reason=reason,
         )
 
@@ -1019,7 +1018,7 @@ class Memory(Readable):
         """
         self._notice_files()
         where = self._parts.nodes, self._browser, self.caller
-        return engine.write.edit(*where, uri, change, reason=reason, as_is=as_is)
+        return engine.node_writes.edit(*where, uri, change, reason=reason, as_is=as_is)
 
     def move(self, uri: str, to: str, *, reason: str = "") -> ContextNode:
         """Give a node another name; links, edges and history follow. Return the moved node.
@@ -1077,7 +1076,7 @@ class Memory(Readable):
         """Relate a node to another; return the edge. The same relation twice is one."""
         self._find(uri, to)
         where = self._parts.relations, self._browser, self.caller
-        return engine.write.relate(*where, (uri, to), relation_type, weight, reason)
+        return engine.node_writes.relate(*where, (uri, to), relation_type, weight, reason)
 
     def _find(self, *uris: str) -> None:
         places = [self._browser.node_place(uri) for uri in uris]
@@ -1088,7 +1087,7 @@ class Memory(Readable):
         self, uri: str, to: str, relation_type: str | None = None
     ) -> "tuple[RelationEdge, ...]":
         """Remove the relations from a node to another, or those of one type; return them."""
-        return engine.write.unrelate(
+        return engine.node_writes.unrelate(
             self._parts.relations, self._browser, self.caller, (uri, to), relation_type
         )
 
@@ -1360,7 +1359,7 @@ class Memory(Readable):
 
     def lag(self) -> "Lag":
         """Return the changes that failed to get into the index, as far as the caller may see."""
-        return engine.answering.lag_of(
+        return engine.present.lag_of(
             self._parts.outbox.list_failed(self.caller.account_id), self.caller
         )
 
@@ -1388,12 +1387,12 @@ class Memory(Readable):
     @property
     def index(self) -> "IndexUpkeep":
         """The index of the account; `AccessDeniedError` unless the caller governs it."""
-        return engine.index_upkeep.IndexUpkeep(self._parts, self.caller, self.settle)
+        return engine.upkeep.IndexUpkeep(self._parts, self.caller, self.settle)
 
     @property
     def outbox(self) -> "OutboxUpkeep":
         """The events that wait for the index; `AccessDeniedError` as for `index`."""
-        return engine.index_upkeep.OutboxUpkeep(self._parts, self.caller)
+        return engine.upkeep.OutboxUpkeep(self._parts, self.caller)
 
     def work(
         self,
@@ -1407,16 +1406,16 @@ class Memory(Readable):
         It works until nothing waits or, if not `once`, until `ending` is set; then the step that
         was begun is finished. `report` is called with what happens meanwhile.
         """
-        return engine.worker.work(
-            self._parts, self.caller, ending or threading.Event(), report, once=once
-        )
+        from perdure.engine.indexing.index_worker import work
+
+        return work(self._parts, self.caller, ending or threading.Event(), report, once=once)
 
     def watch(self, ending: threading.Event) -> "Iterator[WatchReport]":
         """Take in edits of files as soon as they are saved, until `ending` is set.
 
         An edit becomes a version, and a new note a node, in every account.
         """
-        return engine.watch.watch(self._parts, self.caller, ending, self.record_edits)
+        return engine.file_watch.watch(self._parts, self.caller, ending, self.record_edits)
 
     # ------------------------------------------------------------ accounts, users, agents
     @property

@@ -8,8 +8,8 @@ see them, needs neither read nor check each of them anew, as long as its file is
 from hashlib import sha256
 
 from perdure.context.reading import Stored
-from perdure.engine.recall.packing import RULES, entry
 from perdure.engine.recall.result import hit_of
+from perdure.engine.recall.token_budget import RULES, entry
 from perdure.index.account.schema import SHOWN_FILES
 from perdure.model import ContextNode, IndexRecord
 from perdure.model.record import NOTED, VALID_UNTIL

@@ -16,11 +16,10 @@ from perdure.context.links import ScannedLinks
 from perdure.context.reading import NodeReader
 from perdure.context.relations import RelationReader
 from perdure.dataclass import dataclass, field, replace
-from perdure.engine.building import BATCH, batched, with_folders
-from perdure.engine.index_folders import open_installed, remove_tree
-from perdure.engine.indexing import Following, Indexer
-from perdure.engine.recall import recalling
-from perdure.engine.recall.recalling import Question
+from perdure.engine.indexing.follower import BATCH, Following, Indexer, batched, with_folders
+from perdure.engine.indexing.index_files import open_installed, remove_tree
+from perdure.engine.recall import answer
+from perdure.engine.recall.answer import Question
 from perdure.engine.recall.result import NO_MODEL, Hint, HintKind, RecallResult, Sources, rebuilt
 from perdure.errors import DamageError, PerdureError, StorageError
 from perdure.files import Way
@@ -300,10 +299,10 @@ class Past:
         account = request.account_id
         try:
             self._make(account)
-            result = recalling.recall(self._answering(account).sources, question, request)
+            result = answer.recall(self._answering(account).sources, question, request)
         except DamageError as error:
             self._make_anew(account)
-            result = recalling.recall(self._answering(account).sources, question, request)
+            result = answer.recall(self._answering(account).sources, question, request)
             result = replace(result, hints=(*result.hints, rebuilt(error)))
         hints = (*result.hints, self._why_unkept.get(account), *self._quarantined())
         return replace(result, hints=tuple(filter(None, hints)))

@@ -7,7 +7,7 @@ from math import exp, log
 from typing import TYPE_CHECKING, NamedTuple
 
 from perdure.engine.occasions import LONGEST_STEPS, is_procedure
-from perdure.engine.recall.planning import STOP_WORDS
+from perdure.engine.recall.question import STOP_WORDS
 from perdure.engine.recall.result import Hit
 from perdure.index.words import stems
 from perdure.model.anchors import UNCHECKED, Verdict, hedged

@@ -13,13 +13,13 @@ from perdure.context.reading import NodeReader
 from perdure.dataclass import dataclass
 from perdure.engine.briefing import LONGEST_END, BriefingItem, short_id
 from perdure.engine.emissions import EmissionRecord, Emitted, key_of, read_emissions
-from perdure.engine.failures import fixes_in
 from perdure.engine.forgotten import ForgottenList
 from perdure.engine.lasting import LONGEST_LINE, likely_in, lines_of
 from perdure.engine.learn.prose import scored, sentences
 from perdure.engine.learn.statements import Statement
 from perdure.engine.prompts import LIST_MARK, SENTENCE
-from perdure.engine.recall.planning import STOP_WORDS
+from perdure.engine.recall.question import STOP_WORDS
+from perdure.engine.shell_failures import fixes_in
 from perdure.errors import ArtifactError, ContextError, StorageError
 from perdure.index.words import stems
 from perdure.model import ContextNode, RequestContext, Uri

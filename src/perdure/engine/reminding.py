@@ -17,12 +17,12 @@ from perdure.engine.briefing import (
 )
 from perdure.engine.commands import flags_in
 from perdure.engine.directives import LONGEST, Directive, directive_in
-from perdure.engine.failures import fix_name, fix_text, may_suggest, program_of, signature
 from perdure.engine.learn.evidence import ENFORCED, enforced_in
 from perdure.engine.learn.statements import cid_of, statements
 from perdure.engine.matching import follows, matches
-from perdure.engine.recall.confirming import Confirming
-from perdure.engine.recall.packing import tokens_in
+from perdure.engine.recall.confirmation import Confirming
+from perdure.engine.recall.token_budget import tokens_in
+from perdure.engine.shell_failures import fix_name, fix_text, may_suggest, program_of, signature
 from perdure.errors import InvalidValueError
 from perdure.model import ContextNode, SeedHit
 from perdure.model.uri import KIND_TITLES, kind_of

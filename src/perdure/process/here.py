@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from perdure.app.opening import ACCOUNT
 from perdure.app.reading import Reading, open_to_read
-from perdure.engine.recall.packing import packed
+from perdure.engine.recall.token_budget import packed
 from perdure.errors import DamageError, ProjectError, StorageError, StorageSelectionError
 from perdure.harness.projects import resolve_project
 from perdure.model.uri import PROFILE, SLUG, Uri

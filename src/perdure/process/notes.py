@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from perdure.app.reading import Reading
-from perdure.engine.recall.packing import RULES, Tier
+from perdure.engine.recall.token_budget import RULES, Tier
 from perdure.errors import InvalidLocatorError
 from perdure.index.account.schema import SHOWN_FILES, Note, Notes
 from perdure.storage import Locator

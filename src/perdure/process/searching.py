@@ -8,9 +8,9 @@ from perdure.app.embedding import embedder_for
 from perdure.app.opening import ACCOUNT
 from perdure.app.reading import Reading
 from perdure.context.reading import NodeReader
-from perdure.engine.recall.packing import Tier, entry, packed, tokens_in
-from perdure.engine.recall.recalling import Question, recall
+from perdure.engine.recall.answer import Question, recall
 from perdure.engine.recall.result import Hit, Sources
+from perdure.engine.recall.token_budget import Tier, entry, packed, tokens_in
 from perdure.errors import DamageError, PerdureError, StorageError
 from perdure.index.account.schema import FORMAT, LEXICAL, Note
 from perdure.index.contract import Embedder
@@ -88,7 +88,7 @@ def open_index(reading: Reading) -> tuple[SqliteIndex, Sources, str]:
 
 def _made(reader: NodeReader) -> tuple[SqliteIndex, str]:
     """Return an index in memory, if there is little to index, and else an empty one with why."""
-    from perdure.engine.indexing import FEW, Indexer  # noqa: PLC0415 - who has no index pays
+    from perdure.engine.indexing.follower import FEW, Indexer  # noqa: PLC0415 - who has no index pays
 
     index = SqliteIndex.in_memory()
     places = list(islice(reader.walk(Uri(ACCOUNT)), FEW + 1))

@@ -11,8 +11,8 @@ from perdure.engine.erasing import erasing, planning, tracing
 from perdure.engine.erasing.derived import Derived
 from perdure.engine.erasing.planning import Tasks
 from perdure.engine.erasing.tracing import Lineage
-from perdure.engine.indexes import Indexes
-from perdure.engine.outbox import OutboxStore
+from perdure.engine.indexing.indexes import Indexes
+from perdure.engine.indexing.outbox_store import OutboxStore
 from perdure.index.stores.sqlite import SqliteIndex
 from perdure.model import Uri
 from tests.bites import FAILED

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from perdure.engine.failures import outcome_in, signature
 from perdure.engine.importing.contract import (
     Conversation,
     Entity,
@@ -20,6 +19,7 @@ from perdure.engine.importing.contract import (
 from perdure.engine.importing.importing import FORMATS, detected
 from perdure.engine.importing.reading import MOST_OF_A_FAILURE, call
 from perdure.engine.importing.sources import Source
+from perdure.engine.shell_failures import outcome_in, signature
 from perdure.errors import UnreadableSourceError
 from perdure.model.speech import marked
 from perdure.testing.importer import found_in, items_of, laid_out, refused_in

@@ -9,7 +9,7 @@ import pytest
 
 from perdure.context.draft import Marks
 from perdure.context.nodes import Nodes
-from perdure.engine import sessions, write
+from perdure.engine import node_writes, sessions
 from perdure.engine.learn import merging, naming
 from perdure.engine.saving import saving
 from perdure.engine.saving.saving import Ahead, Saving, Window
@@ -85,11 +85,11 @@ def compares_to_the_letter(patch: Patch) -> None:
 
 
 def trusts_slugs(patch: Patch) -> None:
-    patch.setattr(write, "refuse_secrets", lambda *_, **__: None)
+    patch.setattr(node_writes, "refuse_secrets", lambda *_, **__: None)
 
 
 def saves_whatever_it_is_given(patch: Patch) -> None:
-    patch.setattr(write, "safe", lambda content, told, _policy: Safe(content, dict(told), ()))
+    patch.setattr(node_writes, "safe", lambda content, told, _policy: Safe(content, dict(told), ()))
 
 
 def believes_what_nobody_said(patch: Patch) -> None:

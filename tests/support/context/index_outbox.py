@@ -8,9 +8,9 @@ from perdure.context.links import Backlinks
 from perdure.context.nodes import Nodes
 from perdure.context.outbox import Clock, Siblings, no_siblings, utc_now
 from perdure.context.reading import NodeReader
-from perdure.engine.feed import LogFeed
-from perdure.engine.indexing import Following, Indexer
-from perdure.engine.outbox import OutboxStore
+from perdure.engine.indexing.feed import LogFeed
+from perdure.engine.indexing.follower import Following, Indexer
+from perdure.engine.indexing.outbox_store import OutboxStore
 from perdure.files import Closing
 from perdure.index.account.failures import Answer
 from perdure.index.account.schema import EVENTS

@@ -19,7 +19,7 @@ from perdure.context.outbox import (
     no_siblings,
     utc_now,
 )
-from perdure.engine.outbox import OutboxStore
+from perdure.engine.indexing.outbox_store import OutboxStore
 from perdure.index.account.failures import EventTable
 from perdure.model import EventStatus, OutboxEvent, check_owner_space
 from perdure.model.uri import check_id

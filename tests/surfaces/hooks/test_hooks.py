@@ -10,7 +10,7 @@ import pytest
 
 import perdure
 from perdure.agents.pending import MOST_LOG_BYTES, Pending, Waiting, drain, locked, note
-from perdure.engine.recall.packing import tokens_in
+from perdure.engine.recall.token_budget import tokens_in
 from perdure.model.speech import marked
 from tests.surfaces.hooks.calling import (
     call,

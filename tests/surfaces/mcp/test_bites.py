@@ -118,7 +118,7 @@ def says_nothing_of_what_it_replaced(patch: pytest.MonkeyPatch) -> None:
 
 def shows_orders_as_they_are(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
-        "perdure.engine.write.safe",
+        "perdure.engine.node_writes.safe",
         lambda text, told, _: SimpleNamespace(content=text, metadata=told, notes=()),
     )
     patch.setattr(tools, "presentable", lambda text: text)

@@ -8,9 +8,9 @@ from shutil import rmtree
 from perdure.artifacts import CID, ArtifactStore
 from perdure.context.files import ABSTRACT, OVERVIEW
 from perdure.context.layouts.notes import NotesLayout
-from perdure.engine.building import folders_of
-from perdure.engine.indexes import Indexes
-from perdure.engine.outbox import OutboxStore
+from perdure.engine.indexing.follower import folders_of
+from perdure.engine.indexing.indexes import Indexes
+from perdure.engine.indexing.outbox_store import OutboxStore
 from perdure.errors import PerdureError
 from perdure.index.memo import memo_folder
 from perdure.model import Uri

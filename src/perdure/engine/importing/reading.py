@@ -10,9 +10,9 @@ from itertools import chain
 from typing import BinaryIO, NamedTuple
 
 from perdure.engine.commands import SHELLS
-from perdure.engine.failures import failed_mark, is_failure, may_fix, worked_mark
 from perdure.engine.importing.contract import Conversation, Finding, Heard, Item, Said
 from perdure.engine.importing.sources import Entry, Source
+from perdure.engine.shell_failures import failed_mark, is_failure, may_fix, worked_mark
 from perdure.errors import InvalidValueError, UnreadableSourceError
 from perdure.model.messages import json_of, text_of, time_in
 from perdure.model.private import switch_in

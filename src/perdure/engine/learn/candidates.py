@@ -14,7 +14,7 @@ from perdure.dataclass import dataclass
 from perdure.engine.learn.remember import Cited, NewStatement, Remembered
 from perdure.engine.learn.review import Pending
 from perdure.engine.learn.statements import statements
-from perdure.engine.recall.planning import content_words
+from perdure.engine.recall.question import content_words
 from perdure.engine.recall.result import Hit
 from perdure.errors import ContextError, InvalidValueError
 from perdure.llm.contract import LLM

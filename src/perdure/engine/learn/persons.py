@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
-from perdure.engine.recall.times import Cycle, anchors_in
+from perdure.engine.recall.periods import Cycle, anchors_in
 from perdure.model import RequestContext
 from perdure.model.transcript import Message
 from perdure.patterns import later

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from perdure.context.reading import NodeReader
 from perdure.context.relations import edges_of, heaviest
-from perdure.engine.recall import scoring
-from perdure.engine.recall.confirming import Confirming
-from perdure.engine.recall.planning import Plan, content_words
+from perdure.engine.recall import score
+from perdure.engine.recall.confirmation import Confirming
+from perdure.engine.recall.question import Plan, content_words
 from perdure.engine.recall.result import Step
-from perdure.engine.recall.scoring import Candidate, Candidates, RetrievalConfig
+from perdure.engine.recall.score import Candidate, Candidates, RetrievalConfig
 from perdure.index.contract import Filters, KeptIndex
 from perdure.index.words import stems
 from perdure.model import Level, SeedHit
@@ -56,7 +56,7 @@ class Retriever:
         vector = embed(lambda: _as_asked_by_themselves(plan.question, every))
         parents = self._by_meaning(found, vector, filters, most, steps) if vector else {}
         trusted = self._trust(every, plan, filters) if vector else 1.0
-        best = scoring.by_relevance(every, trusted, config)
+        best = score.by_relevance(every, trusted, config)
         lenders = config.lenders_in_project if project else config.lenders
 
         def around() -> dict[str, float]:
@@ -64,9 +64,9 @@ class Retriever:
             return self._wholes(plan, every, filters) if trusted else {}
 
         wholes = self._index.at_once(str(filters[ACCOUNT]), around)
-        scoring.by_neighbours(every, config)
+        score.by_neighbours(every, config)
         if trusted:
-            scoring.by_whole(every, wholes, best / trusted, config)
+            score.by_whole(every, wholes, best / trusted, config)
         if parents:
             self._by_parents(every, parents)
         return Gathered(found, len(wholes), steps)
@@ -81,18 +81,18 @@ class Retriever:
         config, found = self._config, gathered.found
         every = found.all
         if plan.times:
-            scoring.by_date(every, plan.times, config)
-        scoring.by_speaker(every, plan, config)
-        scoring.by_role(every, plan, config)
-        scoring.by_hotness(every, config)
+            score.by_date(every, plan.times, config)
+        score.by_speaker(every, plan, config)
+        score.by_role(every, plan, config)
+        score.by_hotness(every, config)
         if plan.past or plan.times:
-            scoring.by_former(every, config)
+            score.by_former(every, config)
         if project:
-            scoring.by_project(every, project, config)
+            score.by_project(every, project, config)
         ranked = self._by_relations(found, filters, nodes)
         told = f"{len(every)} candidates, {gathered.wholes} nodes as a whole"
         gathered.steps.append(Step("ranking", told))
-        return scoring.distinct(ranked)
+        return score.distinct(ranked)
 
     def passage(self, uri: str, text: str, filters: Filters) -> Candidate | None:
         """Return the passage of a node that is most like a text; None if filters leave it out."""
@@ -130,7 +130,7 @@ class Retriever:
         ceiling = self._index.ceiling(account, plan.timeless) or best.words
         covered = max(best.words, self._index.ceiling(account, held)) / ceiling
         more = 0.0 if best.told.role else self._config.cover_of_note
-        return scoring.trust(covered - more, len(held), plan, self._config)
+        return score.trust(covered - more, len(held), plan, self._config)
 
     # ------------------------------------------------------------ meaning
     def _by_meaning(
@@ -145,7 +145,7 @@ class Retriever:
         search, config = self._index.search_by_vector, self._config
         found.add_by_vector(search(vector, {**filters, **_PASSAGES}, most))
         nearest = search(vector, {**filters, **_SUMMARIES}, config.expanded)
-        parents = {hit.uri: scoring.nearness(hit.score, config) for hit in nearest}
+        parents = {hit.uri: score.nearness(hit.score, config) for hit in nearest}
         for hit in self._below(nearest, vector, filters):
             found.add_by_vector([hit])
         steps.append(Step("meaning", f"{len(found.all)} passages with the nearest in meaning"))
@@ -182,7 +182,7 @@ class Retriever:
         """Add the messages beside the best ones, which may say what was asked for."""
         if not any(each.told.near for each in found.all):
             return
-        best = sorted((-scoring.lent(each), each.hit.id, each) for each in found.all)
+        best = sorted((-score.lent(each), each.hit.id, each) for each in found.all)
         wanted = {
             record_id(candidate.hit.uri, Level.CONTENT, number)
             for _, _, candidate in best[:lenders]
@@ -196,7 +196,7 @@ class Retriever:
     ) -> list[Candidate]:
         """Let the best lend to what they are related to; return all candidates, best first."""
         by_uri: dict[str, list[Candidate]] = defaultdict(list)
-        ranked, are_related = scoring.best_first(found.all), False
+        ranked, are_related = score.best_first(found.all), False
         for candidate in ranked:
             by_uri[candidate.hit.uri].append(candidate)
         best = list(by_uri.items())[: self._config.related]
@@ -210,7 +210,7 @@ class Retriever:
                 for each in by_uri.get(edge.to_uri) or self._first(edge.to_uri, found, filters):
                     each.parts["relation"] = max(each.parts.get("relation", 0.0), share)
                     are_related = True
-        return scoring.best_first(found.all) if are_related else ranked
+        return score.best_first(found.all) if are_related else ranked
 
     def _first(self, uri: str, found: Candidates, filters: Filters) -> list[Candidate]:
         first = [record_id(uri, Level.CONTENT)]

@@ -19,7 +19,6 @@ from perdure.context.draft import Marks
 from perdure.context.files import META
 from perdure.context.nodes import Nodes
 from perdure.dataclass import dataclass, field, replace
-from perdure.engine.answering import Answering
 from perdure.engine.forgotten import of_caller
 from perdure.engine.learn.evidence import (
     evidence_of,
@@ -31,8 +30,9 @@ from perdure.engine.learn.evidence import (
 from perdure.engine.learn.extractors import EXTRACTORS, CandidateExtractor
 from perdure.engine.learn.prose import sentences
 from perdure.engine.learn.review import id_of
-from perdure.engine.parts import Parts
-from perdure.engine.recall.planning import content_words
+from perdure.engine.present import Answering
+from perdure.engine.recall.question import content_words
+from perdure.engine.services import Parts
 from perdure.engine.sessions import (
     WHOLE,
     Addition,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from perdure.context.outbox import Clock, Siblings
-from perdure.engine.outbox import OutboxStore
+from perdure.engine.indexing.outbox_store import OutboxStore
 from perdure.model import ContextNode, OutboxEvent, RequestContext, Uri
 from perdure.testing.suite import Suite
 

@@ -1,6 +1,6 @@
 """The dead-letter queue, and what an operator does with it."""
 
-from perdure.engine.outbox import OutboxStore
+from perdure.engine.indexing.outbox_store import OutboxStore
 from perdure.model import EventStatus
 from perdure.testing.requirement import requirement
 from tests.support.context.outbox.base import (

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from perdure.engine.outbox import OutboxStore
+from perdure.engine.indexing.outbox_store import OutboxStore
 from perdure.errors import LeaseError
 from perdure.model import OutboxEvent
 from tests.support.context.outbox.base import (

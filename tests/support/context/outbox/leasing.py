@@ -2,7 +2,7 @@
 
 import pytest
 
-from perdure.engine.outbox import OutboxStore
+from perdure.engine.indexing.outbox_store import OutboxStore
 from perdure.errors import InvalidValueError
 from perdure.testing.requirement import requirement
 from tests.support.context.outbox.base import (

@@ -8,7 +8,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from perdure.context.outbox import Clock, Siblings, no_siblings, utc_now
-from perdure.engine.outbox import OutboxStore
+from perdure.engine.indexing.outbox_store import OutboxStore
 from perdure.testing.requirement import requirement
 from perdure.testing.storage.processes import finish
 from perdure.testing.suite import when

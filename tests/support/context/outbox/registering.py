@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from perdure.artifacts import CID
-from perdure.engine.outbox import OutboxStore
+from perdure.engine.indexing.outbox_store import OutboxStore
 from perdure.errors import AccessDeniedError, InvalidValueError
 from perdure.model import (
     ContextNode,

@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import permutations
 
 from perdure.context.contract import TenantData
-from perdure.engine.outbox import OutboxStore
+from perdure.engine.indexing.outbox_store import OutboxStore
 from perdure.model import ContextNode, OutboxEvent, RequestContext, Role
 from perdure.testing.index.tenants import ALIKE
 from perdure.testing.requirement import requirement

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from perdure.context.outbox import MAX_RETRY
-from perdure.engine.outbox import OutboxStore, fail
+from perdure.engine.indexing.outbox_store import OutboxStore, fail
 from perdure.errors import InvalidValueError
 from perdure.model import EventStatus
 from perdure.testing.requirement import requirement

@@ -7,12 +7,12 @@ from perdure.artifacts import CID
 from perdure.context.files import FILES
 from perdure.dataclass import dataclass, replace
 from perdure.engine.edits import notice_edits, unrecorded
-from perdure.engine.indexes import Present
-from perdure.engine.parts import Parts
-from perdure.engine.recall import recalling
-from perdure.engine.recall.recalling import Question
+from perdure.engine.indexing.index_worker import Unfinished, Worker
+from perdure.engine.indexing.indexes import Present
+from perdure.engine.recall import answer
+from perdure.engine.recall.answer import Question
 from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult, rebuilt
-from perdure.engine.worker import Unfinished, Worker
+from perdure.engine.services import Parts
 from perdure.errors import DamageError, EmbeddingError, StorageError
 from perdure.index.contract import Filters
 from perdure.model import EventStatus, RequestContext, Uri
@@ -81,13 +81,13 @@ class Answering:
             parts, seconds=parts.check_seconds, first_waits=not parts.leaves_checks
         )
         present, behind, hints, failed = self._caught_up(ctx.account_id)
-        result = recalling.recall(present.sources, question, ctx)
+        result = answer.recall(present.sources, question, ctx)
         try:
             for _ in range(_ROUNDS):
                 if not self._take_in(result, present, ctx.account_id):
                     break
                 failed = parts.outbox.list_failed(ctx.account_id)
-                result = recalling.recall(present.sources, question, ctx)
+                result = answer.recall(present.sources, question, ctx)
         except StorageError as error:
             hints.append(unrecorded(error))
         lag = lag_of(failed, ctx)

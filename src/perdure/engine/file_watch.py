@@ -1,32 +1,173 @@
 """Edits of the files of a memory, taken in while they are made."""
 
+import ctypes
+import errno
+import os
+import struct
+import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from enum import Enum
+from itertools import islice
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
 from perdure.context.files import CONTENT, META
 from perdure.dataclass import dataclass, replace
-from perdure.engine.building import accounts_of
 from perdure.engine.edits import folders, look_for_edits, make_nodes, record
+from perdure.engine.indexing.follower import accounts_of
 from perdure.engine.repair import State
-from perdure.engine.watcher import change_watcher
 from perdure.errors import (
     BrokenNodeError,
     StorageSelectionError,
     TextsGoneError,
 )
+from perdure.files import Closing
 from perdure.model import RequestContext, Uri
 from perdure.storage import StorageBackend
+from perdure.storage.confined import system_library
 from perdure.storage.joint import Discrepancy
 from perdure.storage.seen import settle
 
 if TYPE_CHECKING:
-    from perdure.engine.parts import Parts
+    from perdure.engine.services import Parts
+
+MOST_FOLDERS = 4_096
+_TRUSTED_SECONDS = 10.0
+"""For so long files are not looked at: an edit through a hard link elsewhere is not told of."""
+_LOCAL_DISKS = frozenset(
+    {"bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "tmpfs", "xfs", "zfs"}
+)
+_EVENT = struct.Struct("iIII")
+_READ_BYTES = 65_536
+_MODIFIED, _ATTRIBUTES, _CLOSED, _MOVED, _CREATED, _DELETED = 0x2, 0x4, 0x8, 0xC0, 0x100, 0x200
+_GONE, _OVERFLOW, _ONLY_FOLDER, _NO_LINK, _IS_FOLDER = 0xC00, 0x4000, 1 << 24, 1 << 25, 1 << 30
+_WANTED = _MODIFIED | _ATTRIBUTES | _CLOSED | _MOVED | _CREATED | _DELETED | _GONE
+_OTHER_FOLDERS = _OVERFLOW | _IS_FOLDER
+
+
+class ChangeWatcher(Closing):
+    """Tells whether anything in some folders changed, so that they need not be looked at again.
+
+    The kernel queues an event before the call that changes a file returns. So if the queue is
+    empty, nothing changed.
+    """
+
+    def __init__(self, root: str, folders: Callable[[], Iterable[str]]) -> None:
+        self._root = root
+        self._folders = folders
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+        self._changes = 0
+        self._settled = (-1, 0.0)
+        self._identity = _identity(root)
+        self._queue: int | None = _checked(
+            system_library().inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        )
+        try:
+            self._watch()
+        except OSError:
+            self.close()
+            raise
+
+    def changes(self) -> int | None:
+        """Return a count that grows with every change so far; None if nobody can tell."""
+        with self._lock:
+            if self._queue is None or self._pid != os.getpid():
+                return None
+            try:
+                events = self._read()
+                if events & _OTHER_FOLDERS:
+                    self._watch()
+                if _identity(self._root) != self._identity:
+                    return None
+            except OSError:
+                return None
+            self._changes += bool(events)
+            return self._changes
+
+    def is_settled(self, changes: int | None) -> bool:
+        """Whether everything was looked at as of a count, and not too long ago."""
+        settled, until = self._settled
+        return changes == settled and time.monotonic() < until
+
+    def settle(self, changes: int) -> None:
+        """Remember that everything was looked at after this count was returned."""
+        self._settled = changes, time.monotonic() + _TRUSTED_SECONDS
+
+    def close(self) -> None:
+        with self._lock:
+            if self._queue is not None:
+                os.close(self._queue)
+            self._queue = None
+
+    def _read(self) -> int:
+        """Return what the events in the queue are of, all in one; 0 if there is none."""
+        found = 0
+        while True:
+            try:
+                events = os.read(self._queue or -1, _READ_BYTES)
+            except BlockingIOError:
+                return found
+            at = 0
+            while at < len(events):
+                _, mask, _, length = _EVENT.unpack_from(events, at)
+                found |= mask
+                at += _EVENT.size + length
+
+    def _watch(self) -> None:
+        """Watch every folder; one that is watched already stays so."""
+        folders = list(islice(self._folders(), MOST_FOLDERS + 1))
+        if len(folders) > MOST_FOLDERS:
+            raise OSError(errno.ENOSPC, "there are too many folders to be watched")
+        for folder in folders:
+            path = os.fsencode(Path(self._root, folder))
+            wanted = _WANTED | _ONLY_FOLDER | _NO_LINK
+            _checked(system_library().inotify_add_watch(self._queue, path, wanted))
+
+
+def _checked(result: int) -> int:
+    if result < 0:
+        raise OSError(ctypes.get_errno(), "a folder can't be watched")
+    return result
+
+
+def _identity(path: str) -> tuple[int, int]:
+    found = os.stat(path)  # noqa: PTH116 - each recall asks it
+    return found.st_dev, found.st_ino
+
+
+def change_watcher(root: str, folders: Callable[[], Iterable[str]]) -> ChangeWatcher | None:
+    """Return who watches folders below a root; None if nobody can.
+
+    That is so on another system than Linux, on a disk that is not local (of what other machines
+    write there, the system does not tell), and if there are too many folders or watchers.
+    """
+    if _disk_of(root) not in _LOCAL_DISKS:
+        return None
+    try:
+        return ChangeWatcher(root, folders)
+    except (AttributeError, OSError):
+        return None
+
+
+def _disk_of(path: str) -> str:
+    """Return the kind of file system that a folder is on; empty if the system does not tell."""
+    try:
+        mounts = Path("/proc/self/mounts").read_text("utf-8", "surrogateescape").splitlines()
+    except OSError:
+        return ""
+    found = [line.split(" ") for line in mounts]
+    above = [
+        (len(where), kind)
+        for _, where, kind, *_ in found
+        if where == "/" or f"{path}/".startswith(f"{where}/")
+    ]
+    return max(above, default=(0, ""))[1]
+
 
 _QUIET_SECONDS = 0.1
 _MOST_BUSY = 5

@@ -6,13 +6,13 @@ from itertools import islice
 
 from perdure.context.reading import NodeReader, Stored
 from perdure.dataclass import dataclass
-from perdure.engine.recall.confirming import Confirming
-from perdure.engine.recall.holding import Holding
-from perdure.engine.recall.packing import Packed, Tier, compose
-from perdure.engine.recall.planning import Plan, plan
+from perdure.engine.recall.confirmation import Confirming
+from perdure.engine.recall.question import Plan, plan
 from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult, Sources, Step, hit_of
 from perdure.engine.recall.retrieval import Gathered, Retriever
-from perdure.engine.recall.scoring import Candidate, RetrievalConfig
+from perdure.engine.recall.score import Candidate, RetrievalConfig
+from perdure.engine.recall.token_budget import Packed, Tier, compose
+from perdure.engine.recall.validity import Holding
 from perdure.errors import (
     InvalidValueError,
     PerdureError,

@@ -8,7 +8,7 @@ from perdure.patterns import later
 from perdure.tables import table
 
 if TYPE_CHECKING:
-    from perdure.engine.recall.times import Span
+    from perdure.engine.recall.periods import Span
 
 _TABLE = table(__file__, "questions.txt")
 STOP_WORDS = frozenset(_TABLE["STOP_WORDS"].split())
@@ -52,7 +52,7 @@ def plan(question: str, now: datetime) -> Plan:
 def _times(question: str, now: datetime) -> "tuple[Span, ...]":
     if not _MAY_NAME_A_TIME.search(question):
         return ()
-    from perdure.engine.recall.times import times_in  # noqa: PLC0415 - who needs it pays
+    from perdure.engine.recall.periods import times_in  # noqa: PLC0415 - who needs it pays
 
     return times_in(question, now)
 

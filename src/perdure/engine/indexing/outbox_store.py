@@ -31,7 +31,7 @@ from perdure.context.outbox import (
     of_write,
     utc_now,
 )
-from perdure.engine.feed import LogFeed, log_id, position_of
+from perdure.engine.indexing.feed import LogFeed, log_id, position_of
 from perdure.index.account import failures
 from perdure.index.account.failures import OF_LOG, EventTable
 from perdure.model import (

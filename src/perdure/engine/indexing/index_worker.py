@@ -11,10 +11,16 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from perdure.dataclass import dataclass
-from perdure.engine.building import Caught, GoesOn, Progress, accounts_of, folders_of
 from perdure.engine.edits import notice_edits
-from perdure.engine.indexing import Following
-from perdure.engine.outbox import OutboxStore, fail
+from perdure.engine.indexing.follower import (
+    Caught,
+    Following,
+    GoesOn,
+    Progress,
+    accounts_of,
+    folders_of,
+)
+from perdure.engine.indexing.outbox_store import OutboxStore, fail
 from perdure.errors import (
     BrokenNodeError,
     EmbeddingError,
@@ -27,8 +33,8 @@ from perdure.index.account.failures import OF_LOG
 from perdure.model import OutboxEvent, RequestContext, Uri
 
 if TYPE_CHECKING:
-    from perdure.engine.indexes import Present
-    from perdure.engine.parts import Parts
+    from perdure.engine.indexing.indexes import Present
+    from perdure.engine.services import Parts
 
 BATCH = 500
 """How many events are taken at once; their texts are embedded together."""

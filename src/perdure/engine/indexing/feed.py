@@ -12,7 +12,7 @@ from perdure.artifacts import IndexState
 from perdure.context.outbox import described, edges_payload, from_micros
 from perdure.context.reading import NodeReader, Stored
 from perdure.dataclass import replace
-from perdure.engine.building import Logged
+from perdure.engine.indexing.follower import Logged
 from perdure.engine.summaries import Summaries
 from perdure.errors import PerdureError
 from perdure.index.account.failures import OF_LOG

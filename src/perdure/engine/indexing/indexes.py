@@ -11,7 +11,8 @@ from perdure.context.contract import TenantData
 from perdure.context.links import ScannedLinks
 from perdure.context.reading import NodeReader
 from perdure.dataclass import dataclass, replace
-from perdure.engine.index_folders import (
+from perdure.engine.indexing.follower import FEW, Alone, Following, Indexer
+from perdure.engine.indexing.index_files import (
     Abstracts,
     AbstractsData,
     EveryIndex,
@@ -24,7 +25,6 @@ from perdure.engine.index_folders import (
     removed,
     suffix_of,
 )
-from perdure.engine.indexing import FEW, Alone, Following, Indexer
 from perdure.engine.recall.result import NO_MODEL, Hint, HintKind, Sources, quarantined, rebuilt
 from perdure.engine.summaries import Summaries
 from perdure.errors import DamageError, EmbeddingError, PerdureError
@@ -376,7 +376,7 @@ class Indexes:
 
         That of the embedder stays, be it finished or not, and so do all vectors.
         """
-        from perdure.engine.building import accounts_of
+        from perdure.engine.indexing.follower import accounts_of
 
         answering = map(self.present, accounts_of(self._reader))
         used = {self.name, *(self._shelf.name_of(each.following.index) for each in answering)}

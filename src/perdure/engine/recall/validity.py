@@ -7,12 +7,12 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from perdure.dataclass import replace
-from perdure.engine.recall.planning import Plan
+from perdure.engine.recall.question import Plan
 from perdure.engine.recall.result import Hit, Step
-from perdure.engine.recall.scoring import RetrievalConfig
+from perdure.engine.recall.score import RetrievalConfig
 
 if TYPE_CHECKING:
-    from perdure.engine.recall.times import Span
+    from perdure.engine.recall.periods import Span
 
 Superseded = Callable[[Hit], Sequence[Hit]]
 """Returns what superseded a hit, the newest first."""

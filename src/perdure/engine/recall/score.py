@@ -11,14 +11,14 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from perdure.dataclass import dataclass
-from perdure.engine.recall.planning import Plan
+from perdure.engine.recall.question import Plan
 from perdure.errors import DamageError
 from perdure.index.account.rows import Payload
 from perdure.model import SeedHit
 from perdure.model.values import JSON
 
 if TYPE_CHECKING:
-    from perdure.engine.recall.times import Span
+    from perdure.engine.recall.periods import Span
 
 _SHORT = 35
 """Messages of more words than that lend and borrow less."""

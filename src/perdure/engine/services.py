@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from perdure.context.reading import NodeReader
     from perdure.context.relations import RelationReader, Relations
     from perdure.engine.erasing.erasing import Erasing
-    from perdure.engine.indexes import Embedders, Indexes, Present
+    from perdure.engine.file_watch import ChangeWatcher
+    from perdure.engine.indexing.indexes import Embedders, Indexes, Present
+    from perdure.engine.indexing.outbox_store import OutboxStore
     from perdure.engine.namespaces import NamespaceManager
-    from perdure.engine.outbox import OutboxStore
     from perdure.engine.past import Pasts
     from perdure.engine.repair import Repair
     from perdure.engine.upkeep import Checkup, StatusPart
     from perdure.engine.versions import Log
-    from perdure.engine.watcher import ChangeWatcher
     from perdure.llm.contract import LLM
     from perdure.llm.ledger import Ledger
     from perdure.model.trust import AgentSettings
@@ -83,7 +83,7 @@ class Parts(Closing, ABC):
             self._looks += 1
             if self._looks != _LOOKS_BEFORE_WATCHING or self._is_closed:
                 return
-            from perdure.engine.watcher import change_watcher
+            from perdure.engine.file_watch import change_watcher
 
             self.watcher = change_watcher(self.recorded.identity, folders)
 
@@ -124,8 +124,8 @@ class Parts(Closing, ABC):
 
     @cached_property
     def outbox(self) -> "OutboxStore":
-        from perdure.engine.feed import LogFeed
-        from perdure.engine.outbox import OutboxStore
+        from perdure.engine.indexing.feed import LogFeed
+        from perdure.engine.indexing.outbox_store import OutboxStore
 
         history, present = self.recorded.history, self.indexes.present
         feed = LogFeed(
@@ -181,7 +181,7 @@ class Parts(Closing, ABC):
 
     @cached_property
     def indexes(self) -> "Indexes":
-        from perdure.engine.indexes import Indexes
+        from perdure.engine.indexing.indexes import Indexes
 
         indexes = Indexes(self.recorded, self._folder, self.config, self._embedders())
         return self._closing.enter_context(closing(indexes))
