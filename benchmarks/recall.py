@@ -26,7 +26,7 @@ from pathlib import Path
 import perdure
 from conversations import Asked, Corpus, Turn, locomo, longmemeval
 from perdure.engine.memory import Memory
-from perdure.engine.recall.question import plan
+from perdure.engine.recall.question import parse_question
 from perdure.index.contract import Embedder
 from perdure.index.embedders.minilm import MiniLM
 from perdure.index.models.installed import demand
@@ -74,7 +74,7 @@ class PlainText:
         self._db.executemany("INSERT INTO t (rowid, x) VALUES (?, ?)", rows)
 
     def __call__(self, asked: Asked) -> Ranking:
-        words = plan(asked.question, NOW).words
+        words = parse_question(asked.question, NOW).words
         match = " OR ".join(f'"{word}"' for word in words)
         query = "SELECT rowid FROM t WHERE t MATCH ? ORDER BY rank LIMIT 400"
         return [self._turns[row] for (row,) in self._db.execute(query, (match,))]

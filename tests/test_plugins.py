@@ -12,7 +12,7 @@ from perdure.app import open_context
 from perdure.app.embedding import reopened
 from perdure.config import load_config
 from perdure.engine.importing.contract import Format
-from perdure.engine.indexing.index_files import kept_settings
+from perdure.engine.indexing.index_files import stored_settings
 from perdure.errors import ConfigError, PluginError
 from perdure.index.contract import Embedder, KeptIndex
 from perdure.llm.contract import Completer
@@ -171,7 +171,7 @@ def test_an_installed_embedder_is_opened_again_with_the_settings_of_its_index(
 
     (kept,) = config.parent.rglob("embedder.json")
 
-    again = reopened(kept_settings(kept.parent), load_config(os.environ))
+    again = reopened(stored_settings(kept.parent), load_config(os.environ))
     assert type(again) is sys.modules["acme"].Acme
     assert again.dimension == 64
 

@@ -45,13 +45,13 @@ if TYPE_CHECKING:
     from perdure.engine.exporting import is_export
     from perdure.engine.file_watch import WatchKind, WatchReport
     from perdure.engine.importing.importing import Imported, import_formats
-    from perdure.engine.indexing.index_worker import Worked, WorkKind, WorkReport
+    from perdure.engine.indexing.index_worker import WorkKind, WorkReport, WorkResult
     from perdure.engine.learn.remember import Cited, Remembered
     from perdure.engine.learn.review import Pending
     from perdure.engine.lint import Problem
     from perdure.engine.memory import Memory, PastMemory
-    from perdure.engine.namespaces import Deleted, TenantKind, Tenants
-    from perdure.engine.node_writes import Saved, Written
+    from perdure.engine.namespaces import TenantDeletion, TenantKind, Tenants
+    from perdure.engine.node_writes import SaveResult, WriteResult
     from perdure.engine.present import Lag
     from perdure.engine.projects import ProjectInfo, Projects, Reassigned
     from perdure.engine.provenance import Claim, Former, Merged, Provenance, Quote, Said
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
         ListedIndex,
         OutboxUpkeep,
         Severity,
-        StatusPart,
+        StatusSection,
     )
     from perdure.engine.versions import Garbage, Log, Proof, Verified, check_proof
     from perdure.llm.ledger import Cost
@@ -107,7 +107,7 @@ else:
             "llm.ledger": "Cost",
             "engine.memory": "Memory PastMemory",
             "engine.projects": "ProjectInfo Projects Reassigned",
-            "engine.namespaces": "Deleted TenantKind Tenants",
+            "engine.namespaces": "TenantDeletion TenantKind Tenants",
             "engine.recall.token_budget": "INTRODUCTION tokens_in",
             "engine.recall.result": "Hint HintKind Hit RecallResult",
             "engine.reminding": "Enforced Fix Reminder",
@@ -121,11 +121,11 @@ else:
             "engine.versions": "Garbage Log Proof Verified check_proof",
             "engine.upkeep": (
                 "Check Checkup IndexProof IndexStatus IndexUpkeep ListedIndex OutboxUpkeep "
-                "Severity StatusPart"
+                "Severity StatusSection"
             ),
             "engine.file_watch": "WatchKind WatchReport",
-            "engine.indexing.index_worker": "WorkKind WorkReport Worked",
-            "engine.node_writes": "Saved Written",
+            "engine.indexing.index_worker": "WorkKind WorkReport WorkResult",
+            "engine.node_writes": "SaveResult WriteResult",
             "model": "ContextNode",
             "model.anchors": "Anchors Origin Verdict",
             "model.messages": "LeftOut",
@@ -134,20 +134,29 @@ else:
     )
 
 __all__ = ["AsyncMemory", "AsyncPastMemory", "Memory", "PastMemory", "open", "open_async"]
-__all__ += ["Cited", "Outcome", "Pending", "Planned", "Remembered", "Saved", "SessionCommit"]
+__all__ += ["Cited", "Outcome", "Pending", "Planned", "Remembered", "SaveResult", "SessionCommit"]
 __all__ += ["Conversation", "LeftOut", "SessionInfo", "read_conversation", "session_id_for"]
 __all__ += ["INTRODUCTION", "Hint", "HintKind", "Hit", "Lag", "RecallResult", "tokens_in"]
 __all__ += ["Anchors", "BriefingItem", "Origin", "Verdict"]
-__all__ += ["Conflict", "ContextNode", "Edges", "Edits", "Entry", "Note", "Written", "presentable"]
-__all__ += ["Deleted", "Erased", "ErasurePlan", "Forgotten", "TenantKind", "Tenants"]
+__all__ += [
+    "Conflict",
+    "ContextNode",
+    "Edges",
+    "Edits",
+    "Entry",
+    "Note",
+    "WriteResult",
+    "presentable",
+]
+__all__ += ["TenantDeletion", "Erased", "ErasurePlan", "Forgotten", "TenantKind", "Tenants"]
 __all__ += ["CID", "BlamedLine", "Event", "Fate", "Log", "RewindStep", "Rewound", "Version"]
 __all__ += ["Claim", "Former", "Merged", "Provenance", "Quote", "Said"]
 __all__ += ["LineState", "ShownEmission", "ShownLine"]
 __all__ += ["Garbage", "Proof", "Proven", "Verified", "check_proof"]
 __all__ += ["Imported", "Migrated", "MigrationPlan", "import_formats", "is_export"]
-__all__ += ["Check", "Checkup", "Finding", "Problem", "Repaired", "Severity", "StatusPart"]
+__all__ += ["Check", "Checkup", "Finding", "Problem", "Repaired", "Severity", "StatusSection"]
 __all__ += ["IndexProof", "IndexStatus", "IndexUpkeep", "ListedIndex", "OutboxUpkeep"]
-__all__ += ["Cost", "WatchKind", "WatchReport", "WorkKind", "WorkReport", "Worked"]
+__all__ += ["Cost", "WatchKind", "WatchReport", "WorkKind", "WorkReport", "WorkResult"]
 __all__ += ["ProjectInfo", "Projects", "Reassigned"]
 __all__ += ["Action", "Enforced", "Fix", "Reminder"]
 __all__ += errors.__all__  # type: ignore[attr-defined] # it is made when imported

@@ -19,7 +19,7 @@ from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader, Reach, RealFiles, Stored, absent
 from perdure.context.relations import Relations
 from perdure.engine.indexing.feed import LogFeed
-from perdure.engine.indexing.follower import Following
+from perdure.engine.indexing.follower import IndexFollower
 from perdure.errors import (
     AccessDeniedError,
     BrokenNodeError,
@@ -694,7 +694,7 @@ class RemembersWhatLedHere(Relations):
 
 
 def follows_from_now_on(patch: Patch) -> None:
-    patch.setattr(Following, "behind", lambda *_: [])
+    patch.setattr(IndexFollower, "behind", lambda *_: [])
 
 
 class PassesOverTheBroken(Relations):

@@ -12,7 +12,7 @@ from perdure.context.contract import TenantData
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
 from perdure.context.tenants import NodeData
-from perdure.engine.indexing.follower import Logged
+from perdure.engine.indexing.follower import LogReader
 from perdure.engine.namespaces import NamespaceManager
 from perdure.engine.repair import Repair
 from perdure.errors import BrokenNodeError, NodeNotFoundError
@@ -118,7 +118,7 @@ class Opened:
 
     def events(self, account_id: str = ACCOUNT) -> list[OutboxEvent]:
         unfinished = self.outbox.list_unfinished(account_id)
-        return [self.outbox._filled(event) for _, event in unfinished]
+        return [self.outbox._with_payload(event) for _, event in unfinished]
 
     def drain(self, account_id: str = ACCOUNT) -> list[OutboxEvent]:
         """Take all events out, as a worker does."""
@@ -171,7 +171,7 @@ def check_logged(memory: Opened, before: Mapping[str, CID], position: int, momen
     """Demand that the log names each node whose content changed: an index follows the log."""
     now = memory.active()
     changed = {uri for uri in now.keys() | before.keys() if now.get(uri) != before.get(uri)}
-    logged = Logged(memory.backend.history, memory.nodes).changed("acme", position)
+    logged = LogReader(memory.backend.history, memory.nodes).changed("acme", position)
     assert changed <= set(map(str, logged)), moment
 
 

@@ -223,7 +223,7 @@ def _status(memory: Memory) -> Answer:
 
 
 def _work(memory: Memory) -> Answer:
-    done = memory.work().round
+    done = memory.work().counts
     return {"done": done.done, "failed": done.failed, "dead": done.dead, "indexed": done.indexed}
 
 

@@ -14,27 +14,27 @@ from perdure.artifacts import ArtifactStore, IndexState
 from perdure.config import Config, EmbeddingSettings
 from perdure.context.reading import NodeReader, Stored
 from perdure.engine import past, present, sessions, summaries, upkeep
-from perdure.engine.edits import Noticed
+from perdure.engine.edits import EditCheck
 from perdure.engine.indexing import follower, index_files, index_worker, indexes
 from perdure.engine.indexing.follower import (
-    Building,
-    Caught,
-    Following,
+    IndexBatch,
+    IndexBuild,
     Indexer,
-    Logged,
-    Made,
+    IndexFollower,
+    IndexUpdate,
+    LogReader,
 )
-from perdure.engine.indexing.index_worker import Round, Worker
-from perdure.engine.indexing.indexes import Present
+from perdure.engine.indexing.index_worker import WorkCounts, Worker
+from perdure.engine.indexing.indexes import CurrentIndex
 from perdure.engine.present import Answering
 from perdure.engine.recall import answer, question, score, token_budget, validity
 from perdure.engine.recall.answer import ConfirmedHits as Confirming
 from perdure.engine.recall.answer import Question
 from perdure.engine.recall.result import Hint, Hit, RecallResult, Sources
 from perdure.engine.recall.retrieval import Retriever
-from perdure.engine.recall.score import Candidate, Candidates
-from perdure.engine.recall.token_budget import Packed, Tier
-from perdure.engine.recall.validity import Holding
+from perdure.engine.recall.score import PassageCandidate, PassageCandidates
+from perdure.engine.recall.token_budget import HitSection, PackedContext
+from perdure.engine.recall.validity import ValidityOrder
 from perdure.engine.upkeep import Upkeep
 from perdure.errors import PerdureError
 from perdure.index import memo, records
@@ -67,7 +67,7 @@ def confirms_nothing(patch: Patch) -> None:
 
 def _edited_after_the_check(patch: Patch) -> None:
     """Let no check before a recall find edits, as if they came after it."""
-    patch.setattr(present, "notice_edits", lambda *_, **__: Noticed())
+    patch.setattr(present, "notice_edits", lambda *_, **__: EditCheck())
 
 
 def hides_what_is_stale(patch: Patch) -> None:
@@ -202,21 +202,21 @@ def cites_what_history_has_not(patch: Patch) -> None:
 
 def refuses_what_can_not_be_caught_up_with(patch: Patch) -> None:
     def catch_up(
-        self: Answering, present: Present, account: str
+        self: Answering, present: CurrentIndex, account: str
     ) -> tuple[int, list[Hint], index_worker.Unfinished]:
-        Worker(self._parts.outbox, present.following).work(account)
+        Worker(self._parts.outbox, present.follower).work(account)
         return 0, [], ()
 
     patch.setattr(Answering, "_catch_up", catch_up)
 
 
 def exceeds_the_budget(patch: Patch) -> None:
-    compose = token_budget.compose
+    compose = token_budget.pack_hits
 
-    def generous(tiers: Iterable[Tier[Hit]], budget: int) -> Packed[Hit]:
+    def generous(tiers: Iterable[HitSection[Hit]], budget: int) -> PackedContext[Hit]:
         return compose(tiers, budget + 50)
 
-    patch.setattr(answer, "compose", generous)
+    patch.setattr(answer, "pack_hits", generous)
 
 
 def counts_tokens_as_words(patch: Patch) -> None:
@@ -224,8 +224,10 @@ def counts_tokens_as_words(patch: Patch) -> None:
 
 
 def cuts_snippets(patch: Patch) -> None:
-    entry = token_budget.entry
-    patch.setattr(token_budget, "entry", lambda hit: entry(replace(hit, snippet=hit.snippet[:9])))
+    entry = token_budget.render_hit
+    patch.setattr(
+        token_budget, "render_hit", lambda hit: entry(replace(hit, snippet=hit.snippet[:9]))
+    )
 
 
 def builds_low_fences(patch: Patch) -> None:
@@ -260,7 +262,7 @@ def borrows_from_nobody(patch: Patch) -> None:
 
 
 def knows_no_relations(patch: Patch) -> None:
-    def unrelated(_: Retriever, found: Candidates, *__: object) -> list[Candidate]:
+    def unrelated(_: Retriever, found: PassageCandidates, *__: object) -> list[PassageCandidate]:
         return score.best_first(found.all)
 
     patch.setattr(Retriever, "_by_relations", unrelated)
@@ -288,7 +290,7 @@ def takes_all_to_hold(patch: Patch) -> None:
 
 
 def hides_what_lapsed(patch: Patch) -> None:
-    patch.setattr(Holding, "_wait", _nothing)
+    patch.setattr(ValidityOrder, "_wait", _nothing)
 
 
 def doubts_what_was_said(patch: Patch) -> None:
@@ -323,13 +325,13 @@ def tells_how_a_page_begins(patch: Patch) -> None:
 
 
 def demotes_all_alike(patch: Patch) -> None:
-    lapsed = Holding._lapsed
+    lapsed = ValidityOrder._lapsed
 
-    def alike(self: Holding, hit: Hit) -> Hit:
+    def alike(self: ValidityOrder, hit: Hit) -> Hit:
         self._demoted = 0
         return lapsed(self, hit)
 
-    patch.setattr(Holding, "_lapsed", alike)
+    patch.setattr(ValidityOrder, "_lapsed", alike)
 
 
 def hears_no_past(patch: Patch) -> None:
@@ -365,51 +367,53 @@ def packs_what_was_remembered_to_the_letter(patch: Patch) -> None:
 
 # ---------------------------------------------------------------- keeping up
 def works_on_nothing(patch: Patch) -> None:
-    patch.setattr(Worker, "_work", lambda *_: Round())
+    patch.setattr(Worker, "_work", lambda *_: WorkCounts())
 
 
 def moves_the_cursor_without_records(patch: Patch) -> None:
     def update(
-        self: Following,
+        self: IndexFollower,
         account: str,
         places: Any,  # noqa: ANN401 - as given
         span: tuple[int, int],
         **_: object,
-    ) -> Caught:
+    ) -> IndexUpdate:
         cursor, now = span
         self.index.replace(account, {}, cursor=now, expect=cursor)
-        return Caught(now, frozenset(places))
+        return IndexUpdate(now, frozenset(places))
 
-    patch.setattr(Following, "update", update)
+    patch.setattr(IndexFollower, "update", update)
 
 
 def compares_no_cursor(patch: Patch) -> None:
     def update(
-        self: Following,
+        self: IndexFollower,
         account: str,
         places: Any,  # noqa: ANN401 - as given
         span: tuple[int, int],
         **_: object,
-    ) -> Caught:
+    ) -> IndexUpdate:
         now = span[1]
-        made = self.indexer.make(places)
+        made = self.indexer.batch(places)
         self.index.replace(account, made.records, cursor=now)
-        return Caught(now, frozenset(places), made.failed)
+        return IndexUpdate(now, frozenset(places), made.failed)
 
-    patch.setattr(Following, "update", update)
+    patch.setattr(IndexFollower, "update", update)
 
 
 def goes_by_the_outbox_alone(patch: Patch) -> None:
-    patch.setattr(Logged, "changed", lambda *_: [])
+    patch.setattr(LogReader, "changed", lambda *_: [])
 
 
 def never_looks_again(patch: Patch) -> None:
-    catch_up = Following.catch_up
-    patch.setattr(Following, "catch_up", lambda self, account, *_, **__: catch_up(self, account))
+    catch_up = IndexFollower.catch_up
+    patch.setattr(
+        IndexFollower, "catch_up", lambda self, account, *_, **__: catch_up(self, account)
+    )
 
 
 def knows_no_folders(patch: Patch) -> None:
-    patch.setattr(Indexer, "tells_folders", False)
+    patch.setattr(Indexer, "indexes_folders", False)
 
 
 def looks_at_no_folder_above(patch: Patch) -> None:
@@ -428,7 +432,7 @@ def indexes_what_is_archived(patch: Patch) -> None:
 
 
 def lets_poison_stop_the_rest(patch: Patch) -> None:
-    def embed_each(_: object, made: Made, __: object, why: PerdureError) -> None:
+    def embed_each(_: object, made: IndexBatch, __: object, why: PerdureError) -> None:
         made.failed |= dict.fromkeys(made.records, why)
 
     patch.setattr(Indexer, "_embed_each", embed_each)
@@ -439,18 +443,18 @@ def takes_poison_for_an_outage(patch: Patch) -> None:
 
 
 def drops_what_has_no_vector(patch: Patch) -> None:
-    make = Indexer.make
+    make = Indexer.batch
 
-    def strictly(self: Indexer, places: Iterable[Uri], *more: Any) -> Made:  # noqa: ANN401 - as given
+    def strictly(self: Indexer, places: Iterable[Uri], *more: Any) -> IndexBatch:  # noqa: ANN401 - as given
         made = make(self, places, *more)
         made.records |= {uri: [] for uri in made.failed}
         return made
 
-    patch.setattr(Indexer, "make", strictly)
+    patch.setattr(Indexer, "batch", strictly)
 
 
 def embeds_one_by_one(patch: Patch) -> None:
-    def embed(self: Indexer, made: Made, vectors: memo.VectorMemo) -> None:
+    def embed(self: Indexer, made: IndexBatch, vectors: memo.VectorMemo) -> None:
         self._embed_each(made, vectors, PerdureError("never"))
 
     patch.setattr(Indexer, "_embed", embed)
@@ -523,8 +527,8 @@ def forgets_old_vectors(patch: Patch) -> None:
 
 
 def embeds_behind_ones_back(patch: Patch) -> None:
-    patch.setattr(follower, "FEW", 1_000_000)
-    patch.setattr(indexes, "FEW", 1_000_000)
+    patch.setattr(follower, "INLINE_LIMIT", 1_000_000)
+    patch.setattr(indexes, "INLINE_LIMIT", 1_000_000)
 
 
 def takes_any_model_for_the_old_one(patch: Patch) -> None:
@@ -554,17 +558,17 @@ def builds_beside_others(patch: Patch) -> None:
 
 
 def starts_over(patch: Patch) -> None:
-    patch.setattr(Building, "_differs", lambda *_: True)
+    patch.setattr(IndexBuild, "_differs", lambda *_: True)
 
 
 def looks_for_nothing_lost(patch: Patch) -> None:
-    patch.setattr(Building, "lost", lambda _: [])
+    patch.setattr(IndexBuild, "lost", lambda _: [])
 
 
 def stops_for_nobody(patch: Patch) -> None:
-    add = Building.add
+    add = IndexBuild.add
     patch.setattr(
-        Building,
+        IndexBuild,
         "add",
         lambda self, places, progress, _: add(self, places, progress, lambda: True),
     )
@@ -573,7 +577,7 @@ def stops_for_nobody(patch: Patch) -> None:
 def switches_without_vectors(patch: Patch) -> None:
     steps = Indexer.steps
 
-    def run(self: Indexer, places: Iterable[Uri]) -> Iterator[Made]:
+    def run(self: Indexer, places: Iterable[Uri]) -> Iterator[IndexBatch]:
         for made in steps(self, places):
             made.outage = None
             yield made
@@ -590,13 +594,13 @@ def throws_away_first(patch: Patch) -> None:
 
 
 def takes_the_end_for_the_beginning(patch: Patch) -> None:
-    finish = Building.finish
+    finish = IndexBuild.finish
 
-    def later(self: Building) -> Caught:
+    def later(self: IndexBuild) -> IndexUpdate:
         self.position += 1_000_000
         return finish(self)
 
-    patch.setattr(Building, "finish", later)
+    patch.setattr(IndexBuild, "finish", later)
 
 
 def lets_events_wait(patch: Patch) -> None:
@@ -621,11 +625,11 @@ def remembers_late(patch: Patch) -> None:
 
 # ---------------------------------------------------------------- upkeep
 def finds_no_difference(patch: Patch) -> None:
-    patch.setattr(upkeep._Found, "_kind", lambda *_: None)
+    patch.setattr(upkeep._IndexComparison, "_kind", lambda *_: None)
 
 
 def sees_no_surplus(patch: Patch) -> None:
-    patch.setattr(upkeep._Found, "surplus", lambda _: {})
+    patch.setattr(upkeep._IndexComparison, "surplus", lambda _: {})
 
 
 def heals_nothing(patch: Patch) -> None:
@@ -634,24 +638,24 @@ def heals_nothing(patch: Patch) -> None:
 
 
 def heals_by_forgetting(patch: Patch) -> None:
-    compare = upkeep._Found.compare
+    compare = upkeep._IndexComparison.compare
 
-    def forgetting(self: upkeep._Found, made: dict[str, Any]) -> dict[str, Any]:
+    def forgetting(self: upkeep._IndexComparison, made: dict[str, Any]) -> dict[str, Any]:
         return {uri: [] for uri in compare(self, made)}
 
-    patch.setattr(upkeep._Found, "compare", forgetting)
+    patch.setattr(upkeep._IndexComparison, "compare", forgetting)
 
 
 def leaves_summaries_behind(patch: Patch) -> None:
-    patch.setattr(index_files.AbstractsData, "_remove", lambda *_: 0)
+    patch.setattr(index_files.AbstractTenantData, "_remove", lambda *_: 0)
 
 
 def forgets_the_indexes_of_yesterday(patch: Patch) -> None:
-    def once(self: index_files.EveryIndex, every: Any) -> None:  # noqa: ANN401 - who lists them
+    def once(self: index_files.IndexTenantData, every: Any) -> None:  # noqa: ANN401 - who lists them
         known = every()
         self._every = lambda: known
 
-    patch.setattr(index_files.EveryIndex, "__init__", once)
+    patch.setattr(index_files.IndexTenantData, "__init__", once)
 
 
 # ---------------------------------------------------------------- records, sessions, folders

@@ -7,7 +7,7 @@ from shutil import copytree
 
 from perdure.app import Context
 from perdure.engine.indexing import index_worker
-from perdure.engine.indexing.follower import Caught
+from perdure.engine.indexing.follower import IndexUpdate
 from perdure.engine.indexing.index_worker import Worker
 from perdure.index.embedders.hashing import Hashing
 from perdure.model import ContextNode
@@ -72,15 +72,15 @@ def made_by(context: Context) -> int:
 
 def go_on(
     context: Context, goes_on: Callable[[], bool] = lambda: True, account: str = "local"
-) -> Caught | None:
+) -> IndexUpdate | None:
     """Do what `perdure worker` does of an index that is not made yet."""
 
     def answering() -> Worker | None:
-        present = context.indexes.present(account)
-        return Worker(context.outbox, present.following) if present.meanwhile else None
+        present = context.indexes.current(account)
+        return Worker(context.outbox, present.follower) if present.is_interim else None
 
     wanted = context.indexes.upkeep.following
-    return index_worker.build_behind(wanted, account, answering, goes_on, lambda _: None)
+    return index_worker.build_in_background(wanted, account, answering, goes_on, lambda _: None)
 
 
 def after(steps: int, action: Callable[[], object] = lambda: None) -> Callable[[], bool]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from perdure.app import Context
 from perdure.artifacts import IndexState
 from perdure.context.files import CONTENT
-from perdure.engine.recall.question import plan
+from perdure.engine.recall.question import parse_question
 from perdure.engine.recall.result import RecallResult
 from perdure.errors import ContextError, EmbeddingError
 from perdure.index.embedders.hashing import Hashing
@@ -233,7 +233,7 @@ def check(world: World, who: RequestContext, nodes: Everything, at: IndexState |
     for uri, known in mine.items():
         assert uri in found or not known.certain or _finds(world, who, (uri, known), at), uri
     assert all(hit.snippet in result.context for hit in result.hits)
-    assert " 0 refused" in result.trace[-1].told, "more was found than a filter lets through"
+    assert " 0 refused" in result.trace[-1].text, "more was found than a filter lets through"
     if at is not None or not any(owner.seen_by(who) for owner in world.poisoned):
         assert result.index_lag == 0
 
@@ -248,8 +248,8 @@ def attack(world: World, who: RequestContext, pick: int) -> None:
         return
     word = hidden[pick % len(hidden)]
     result, nothing = (_ask(world, who, asked, None) for asked in (word, NOBODYS))
-    assert result.trace[1].told.startswith("0 passages ")
-    assert not any(hit.parts.get("words") for hit in result.hits)
+    assert result.trace[1].text.startswith("0 passages ")
+    assert not any(hit.score_terms.get("words") for hit in result.hits)
     assert word not in _told(result, word)
     assert result.index_lag == nothing.index_lag
     if not result.semantic:
@@ -271,6 +271,6 @@ def _ask(world: World, who: RequestContext, question: str, at: IndexState | None
 
 def _told(result: RecallResult, question: str) -> str:
     """Return all that a result says, without the question that it repeats."""
-    asked = ", ".join(plan(question, NOW).words)
-    steps = [step.told.replace(asked, "") for step in result.trace]
+    asked = ", ".join(parse_question(question, NOW).words)
+    steps = [step.text.replace(asked, "") for step in result.trace]
     return f"{result.hits} {result.stale} {texts_of(result)} {result.context} {steps}"

@@ -115,7 +115,7 @@ def test_an_open_memory_switches_by_itself(home: Path) -> None:
         result = of(asking).recall(BY_MEANING)
 
         assert (texts_of(result), result.hits[0].snippet) == ((), ANSWER)
-        assert not asking.indexes.present("local").meanwhile
+        assert not asking.indexes.current("local").is_interim
         assert made_by(asking) == 0
 
 
@@ -251,7 +251,7 @@ def test_settings_that_are_damaged_or_hostile_are_passed_over(besieged: Path, wh
     file = folder_of(besieged, OLD) / index_files.FILE
     if file.is_dir():
         file.rmdir()
-    index_files.keep_settings(file.parent, EmbeddingSettings("hashing", dimension=OLD))
+    index_files.store_settings(file.parent, EmbeddingSettings("hashing", dimension=OLD))
     HOSTILE[what](file)
 
     with opened(besieged, embedder=Hashing(NEW)) as context:
@@ -317,12 +317,12 @@ def test_what_was_stopped_goes_on_and_embeds_nothing_twice(home: Path, steps: in
     new = Counting(NEW)
     with opened(home, embedder=new) as context:
         go_on(context, after(steps))
-        assert context.indexes.present("local").meanwhile
+        assert context.indexes.current("local").is_interim
 
     with opened(home, embedder=new) as context:
         go_on(context)
 
-        assert not context.indexes.present("local").meanwhile
+        assert not context.indexes.current("local").is_interim
         assert context.indexes.upkeep.verify("local").holds
     assert not {text for text, times in new.asked.items() if times > 1}
 
@@ -479,7 +479,7 @@ def test_one_that_answers_for_another_account_is_never_removed(home: Path) -> No
         context.indexes.upkeep.rebuild("elsewhere")
         old = context.indexes.name
     with opened(home, embedder=Hashing(NEW)) as context:
-        assert context.indexes.present("elsewhere").meanwhile
+        assert context.indexes.current("elsewhere").is_interim
 
         assert context.indexes.prune() == []
         assert {old, used} <= {each.name for each in context.indexes.listed("local")}

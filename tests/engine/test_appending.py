@@ -414,7 +414,7 @@ def test_nobody_else_appends(memory: Memory) -> None:
 
 
 def test_sessions_are_listed_for_who_may_see_them(memory: Memory) -> None:
-    root = Memory(memory._parts, RequestContext("local", "root", role=Role.ROOT))
+    root = Memory(memory._services, RequestContext("local", "root", role=Role.ROOT))
     bob = root.for_caller(BOB)
     memory.append("s1", [HELLO])
     bob.append("s2", [MORE])

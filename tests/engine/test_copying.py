@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from perdure.app import Context
 from perdure.artifacts import IndexState
 from perdure.engine import past
-from perdure.engine.indexing.follower import Indexer, Made
-from perdure.engine.past import Copying, Moments
+from perdure.engine.indexing.follower import IndexBatch, Indexer
+from perdure.engine.past import Copying, PastIndexFiles
 from perdure.errors import EmbeddingError
 from perdure.index.embedders.hashing import Hashing
 from perdure.index.filters import root
@@ -45,7 +45,7 @@ from tests.tiers import searched
 def told(context: Context, state: IndexState) -> tuple[object, ...]:
     """Return what a moment answers, and what its index holds."""
     found = answers(lambda q, who: of(context, who).recall(q, at=state).hits)
-    index = context.indexes.pasts("local").at(state).index
+    index = context.indexes.past_states("local").at(state).index
     stamps = index.stamps("local")
     return found, stamps, root(stamps), index.check("local"), index.owner_spaces("local")
 
@@ -196,14 +196,14 @@ def changed(context: Context) -> IndexState:
 def counted(patch: pytest.MonkeyPatch) -> list[int]:
     """Return how many places are made from now on, each time."""
     found: list[int] = []
-    make = Indexer.make
+    make = Indexer.batch
 
-    def counting(self: Indexer, places: Iterable[Uri], *more: Any) -> Made:  # noqa: ANN401 - as given
+    def counting(self: Indexer, places: Iterable[Uri], *more: Any) -> IndexBatch:  # noqa: ANN401 - as given
         every = list(places)
         found.append(len(every))
         return make(self, every, *more)
 
-    patch.setattr(Indexer, "make", counting)
+    patch.setattr(Indexer, "batch", counting)
     return found
 
 
@@ -281,7 +281,7 @@ def test_who_comes_second_leaves_what_the_first_made(context: Context, tmp_path:
     of(context).recall("tabs", at=state)
     (file,) = tmp_path.rglob("past/*/*/local.sqlite")
     before = file.stat().st_ino
-    near = Moments(file.parents[1], next(tmp_path.rglob("index/*/local.sqlite")).parent)
+    near = PastIndexFiles(file.parents[1], next(tmp_path.rglob("index/*/local.sqlite")).parent)
     (origin,) = near.near("local", state.position)
     with near.duplicated("local", origin, state.position) as index:
         index.replace("local", {}, cursor=state.position)

@@ -225,7 +225,7 @@ class TestWatcher:
     @pytest.fixture
     def watched(self, context: Context) -> Context:
         for _ in range(2):
-            context.keep_watch(lambda: edits.folders(context.recorded.inner))
+            context.start_watcher(lambda: edits.folders(context.recorded.inner))
         assert context.watcher is not None
         return context
 

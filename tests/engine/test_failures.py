@@ -3,7 +3,7 @@
 import pytest
 
 from perdure.engine.shell_failures import (
-    Outcome,
+    CommandOutcome,
     failed_mark,
     is_failure,
     may_suggest,
@@ -66,10 +66,10 @@ def test_a_note_of_an_outcome_is_read_again() -> None:
 SIG = "ab12cd34"
 
 
-def told(*commands: str) -> list[Outcome]:
+def told(*commands: str) -> list[CommandOutcome]:
     """Return outcomes: `! x` failed, an empty one is a message of the user."""
     return [
-        Outcome(at, each.removeprefix("! "), SIG if each.startswith("! ") else "")
+        CommandOutcome(at, each.removeprefix("! "), SIG if each.startswith("! ") else "")
         for at, each in enumerate(commands)
     ]
 

@@ -39,7 +39,7 @@ def save(context: Context, slug: str) -> None:
 def told(context: Context) -> str:
     """Return what the index says of the folder."""
     id_ = record_id(str(FOLDER), Level.ABSTRACT)
-    return context.indexes.present("local").following.index.read("local", [id_])[id_].text
+    return context.indexes.current("local").follower.index.read("local", [id_])[id_].text
 
 
 @pytest.fixture

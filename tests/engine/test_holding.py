@@ -10,7 +10,7 @@ import pytest
 from perdure.app import Context
 from perdure.artifacts import IndexState
 from perdure.context.reading import NodeReader, Stored
-from perdure.engine.recall.question import plan
+from perdure.engine.recall.question import parse_question
 from perdure.engine.recall.score import RetrievalConfig
 from perdure.model import RelationEdge, RequestContext
 from tests.engine.remembering import ADMIN, ANA, BOB, of, opened, save_all
@@ -49,7 +49,7 @@ def test_scores_fall_and_are_the_sum_of_their_parts(context: Context) -> None:
     hits = of(context).recall("Does Ana live in Lisbon and drink coffee?").hits
 
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
-    assert all(hit.score == pytest.approx(sum(hit.parts.values())) for hit in hits)
+    assert all(hit.score == pytest.approx(sum(hit.score_terms.values())) for hit in hits)
 
 
 def test_a_chain_is_followed_to_its_end(context: Context) -> None:
@@ -126,7 +126,7 @@ def test_what_was_said_holds_whatever_its_clock_showed(context: Context) -> None
     (hit,) = of(context).recall("zebras").hits
 
     assert hit.holds
-    assert "validity" not in hit.parts
+    assert "validity" not in hit.score_terms
 
 
 def test_memories_without_intervals_cost_no_more_reads(
@@ -205,7 +205,7 @@ def test_a_period_that_is_not_over_asks_for_what_holds(context: Context) -> None
     ],
 )
 def test_a_question_says_whether_it_asks_for_what_was(question: str, *, past: bool) -> None:
-    assert plan(question, NOW).past is past
+    assert parse_question(question, NOW).asks_for_past is past
 
 
 def test_with_a_valid_time_the_filter_decides_alone(context: Context) -> None:
@@ -216,7 +216,7 @@ def test_with_a_valid_time_the_filter_decides_alone(context: Context) -> None:
 
     assert (then.snippet, now.snippet) == (f"{LISBON}.", f"{PORTO}.")
     assert then.holds
-    assert "validity" not in then.parts
+    assert "validity" not in then.score_terms
 
 
 def test_filters_decide_what_may_come_with_it(context: Context) -> None:
@@ -250,7 +250,7 @@ def test_a_prompt_says_until_when_it_held(context: Context) -> None:
 def test_the_trace_says_what_does_not_hold(context: Context) -> None:
     moved_to_porto(context)
 
-    steps = {step.name: step.told for step in of(context).recall("Lisbon").trace}
+    steps = {step.name: step.text for step in of(context).recall("Lisbon").trace}
 
     assert steps["validity"] == "1 that do not hold now, 1 demoted"
     assert "validity" not in {step.name for step in of(context).recall("soup").trace}

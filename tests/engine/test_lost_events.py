@@ -81,7 +81,7 @@ def test_a_save_that_another_process_indexed_before_its_files_were_there_is_foun
 
         def late(self: Joint, *args: object, **options: object) -> object:
             of(another).settle()
-            following = another.indexes.present("local").following
+            following = another.indexes.current("local").follower
             assert following.index.cursor("local") == another.recorded.history.position()
             return write_files(self, *args, **options)  # type: ignore[arg-type] # as it was given
 
@@ -91,7 +91,7 @@ def test_a_save_that_another_process_indexed_before_its_files_were_there_is_foun
 
         assert uris(of(another), "white") == [TEA]
         assert uris(of(context), "green") == []
-        assert not another.indexes.present("local").following.index.unlogged("local")
+        assert not another.indexes.current("local").follower.index.unlogged("local")
 
 
 @pytest.mark.parametrize("is_forgotten", [False, True])
@@ -115,7 +115,7 @@ def test_a_recall_looks_again_at_what_was_indexed_too_early(
 
         assert context.outbox.list_unfinished("local") == []
         if is_forgotten:
-            index = context.indexes.present("local").following.index
+            index = context.indexes.current("local").follower.index
             monkeypatch.setattr(type(index), "unlogged", lambda *_: None)
         assert uris(memory, "white") == [TEA]
 

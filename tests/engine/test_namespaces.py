@@ -16,7 +16,7 @@ from perdure.context import tenants
 from perdure.context.contract import TenantData
 from perdure.context.links import ScannedLinks
 from perdure.context.tenants import Deletions, NodeData
-from perdure.engine.namespaces import Deleted, NamespaceManager
+from perdure.engine.namespaces import NamespaceManager, TenantDeletion
 from perdure.errors import (
     AccessDeniedError,
     InvalidValueError,
@@ -200,7 +200,7 @@ def test_an_account_goes_and_all_else_stays_byte_for_byte(ground: Ground, memory
 
     deleted = memory.namespaces.delete_account("own", ROOT)
 
-    assert deleted == Deleted("own", "", {"nodes": 6, "events": events})
+    assert deleted == TenantDeletion("own", "", {"nodes": 6, "events": events})
     assert (ground.all_texts(), memory.events("other")) == others
     assert memory.events("own") == []
     assert memory.namespaces.list_accounts(ROOT) == ["other"]
@@ -225,7 +225,7 @@ def test_an_owner_goes_with_its_sessions_and_all_else_stays(
     delete = getattr(memory.namespaces, f"delete_{kind}")
     deleted = delete("own", "ana", ctx_of("own"))
 
-    assert deleted == Deleted("own", f"{kind}:ana", {"nodes": nodes, "events": len(going)})
+    assert deleted == TenantDeletion("own", f"{kind}:ana", {"nodes": nodes, "events": len(going)})
     kept = before.keys() - below(before, *gone).keys()
     assert ground.all_texts() == {key: before[key] for key in kept}
     assert memory.events("own") == [event for event in events if event not in going]
@@ -356,7 +356,7 @@ def test_ids_that_look_alike_do_not_touch_each_other(
 
 # ---------------------------------------------------------------- after a crash
 
-DELETIONS: dict[str, Callable[[Opened], Deleted]] = {
+DELETIONS: dict[str, Callable[[Opened], TenantDeletion]] = {
     "account": lambda memory: memory.namespaces.delete_account("own", ROOT),
     "user": lambda memory: memory.namespaces.delete_user("own", "ana", ROOT),
 }

@@ -80,7 +80,7 @@ def test_a_note_that_is_none_any_more_is_gone(memory: Memory, tmp_path: Path) ->
         memory.save("One.", category="note", slug="a", metadata={"project": "ours"})
         memory.save("Two.", category="note", slug="b", metadata={"project": "ours"})
         memory.save("One.", category="note", slug="a", metadata={"project": None})
-        memory._parts.nodes.delete_node(f"{ME}/note/b", memory.caller)
+        memory._services.nodes.delete_node(f"{ME}/note/b", memory.caller)
         memory.settle()
 
         assert notes(tmp_path) == Notes(notes(tmp_path).cursor, [], [])
@@ -142,9 +142,9 @@ def test_what_may_last_is_the_same_whether_it_was_known_or_is_found_out(memory: 
     with memory:
         memory.append("s", said[:2], project="ours", extract=False)
         memory.append("s", said[2:], project="ours", extract=False)  # two of them are known
-        grown = memory._parts.present("local").following.index.stamps("local")
+        grown = memory._services.current_index("local").follower.index.stamps("local")
         memory.index.rebuild()
-        assert memory._parts.present("local").following.index.stamps("local") == grown
+        assert memory._services.current_index("local").follower.index.stamps("local") == grown
 
 
 def test_a_text_that_changed_is_judged_again(memory: Memory) -> None:

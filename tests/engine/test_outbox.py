@@ -73,7 +73,7 @@ def test_a_directory_event_is_all_that_the_indexer_needs(
     later = datetime.now(UTC) + timedelta(minutes=1)
     context.outbox.increment_retry(event, FOLDER, later, error="no model")
     of(context).settle()
-    following = context.indexes.present("local").following
+    following = context.indexes.current("local").follower
     before = following.index.stamps("local")[FOLDER]
     summaries, asked = following.indexer._summaries, list[str]()
     payload = summaries.payload

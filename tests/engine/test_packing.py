@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from perdure.engine.recall.result import Hit
-from perdure.engine.recall.token_budget import Tier, compose, tokens_in
+from perdure.engine.recall.token_budget import HitSection, pack_hits, tokens_in
 from perdure.safety import texts
 from perdure.safety.instructions import INLINE_LABEL, LABEL
 from tests.support.validate.tokens import token
@@ -20,7 +20,7 @@ def hit(snippet: str, title: str = "A mail") -> Hit:
 
 
 def packed(*hits: Hit, budget: int = 2000) -> str:
-    return compose([Tier("Remembered", hits)], budget).markdown
+    return pack_hits([HitSection("Remembered", hits)], budget).markdown
 
 
 def test_orders_in_what_was_remembered_are_marked_as_quoted() -> None:
@@ -64,10 +64,10 @@ def test_code_stays_to_the_letter(code: str) -> None:
 
 def test_what_marks_add_counts_against_the_budget() -> None:
     mail = hit(ORDER)
-    enough = compose([Tier("Remembered", [mail])], 1000).tokens
+    enough = pack_hits([HitSection("Remembered", [mail])], 1000).tokens
 
     for budget in (enough - 1, enough):
-        found = compose([Tier("Remembered", [mail])], budget)
+        found = pack_hits([HitSection("Remembered", [mail])], budget)
         assert tokens_in(found.markdown) == found.tokens <= budget
         assert len(found.hits) == (budget >= enough)
 
@@ -83,10 +83,10 @@ def test_only_what_may_fit_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(texts, "presentable_line", look)
     long, short = hit("word " * 500), hit("a word")
 
-    found = compose([Tier("Remembered", [long, short, short])], 100)
+    found = pack_hits([HitSection("Remembered", [long, short, short])], 100)
 
     assert found.hits == (short,)
-    assert seen == [*short.told, short.snippet]
+    assert seen == [*short.labels, short.snippet]
 
 
 def test_names_and_titles_are_lines_that_do_nothing() -> None:

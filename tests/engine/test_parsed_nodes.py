@@ -46,7 +46,7 @@ def said(context: Context, caller: RequestContext = ANA, *, at: IndexState | Non
 
 def read(context: Context, caller: RequestContext = ANA) -> str | None:
     """Return what the reader of recalls shows, without an index in between."""
-    stored = context.indexes.present("local").sources.reader.visible([URI], caller)[URI]
+    stored = context.indexes.current("local").sources.reader.visible([URI], caller)[URI]
     return None if stored is None else stored.node.content.strip()
 
 
@@ -188,4 +188,4 @@ def test_no_more_nodes_are_kept_than_fit(context: Context, monkeypatch: pytest.M
         of(context).save(f"Tea number {number}.", category="event", slug=f"n{number}")
 
     assert len(said(context)) == 7  # type: ignore[arg-type] # a list
-    assert len(context.indexes.present("local").sources.reader._parsed) == 3
+    assert len(context.indexes.current("local").sources.reader._parsed) == 3

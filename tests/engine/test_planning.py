@@ -6,23 +6,23 @@ import pytest
 from hypothesis import given
 
 from perdure.engine.recall.periods import times_in
-from perdure.engine.recall.question import plan
+from perdure.engine.recall.question import parse_question
 from tests.engine.test_times import EXAMPLES, TEXTS
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
 
 
 def test_words_that_say_nothing_are_left_out() -> None:
-    assert plan("What did we decide about the Tabs?", NOW).words == ("decide", "tabs")
+    assert parse_question("What did we decide about the Tabs?", NOW).words == ("decide", "tabs")
 
 
 def test_if_no_word_says_anything_all_count() -> None:
-    assert plan("who is it?", NOW).words == ("who", "is", "it")
+    assert parse_question("who is it?", NOW).words == ("who", "is", "it")
 
 
 @pytest.mark.parametrize("question", sorted({each[0] for each in EXAMPLES}))
 def test_no_time_is_passed_over(question: str) -> None:
-    assert plan(question, NOW).times == times_in(question, NOW)
+    assert parse_question(question, NOW).times == times_in(question, NOW)
 
 
 @given(TEXTS)
@@ -31,7 +31,7 @@ def test_none_is_passed_over_in_any_text(question: str) -> None:
 
 
 def test_the_words_of_a_time_are_not_expected_in_a_text() -> None:
-    found = plan("What did Ana read in May 2023?", NOW)
+    found = parse_question("What did Ana read in May 2023?", NOW)
 
     assert found.words == ("ana", "read", "2023")
     assert found.timeless == ("ana", "read")
@@ -47,8 +47,8 @@ def test_the_words_of_a_time_are_not_expected_in_a_text() -> None:
     ],
 )
 def test_it_is_told_whom_a_question_speaks_to(question: str, *, to_assistant: bool) -> None:
-    assert plan(question, NOW).to_assistant is to_assistant
+    assert parse_question(question, NOW).to_assistant is to_assistant
 
 
 def test_a_very_long_question_is_cut() -> None:
-    assert len(plan("tea " * 50_000, NOW).question) == 10_000
+    assert len(parse_question("tea " * 50_000, NOW).question) == 10_000

@@ -60,7 +60,7 @@ def test_a_hit_can_be_cited(context: Context) -> None:
     assert hit.snippet == "Solarized light."
     assert str(memory.history(hit.uri)[-1].cid) == hit.cid
     assert hit.date is not None
-    assert hit.score == pytest.approx(sum(hit.parts.values()))
+    assert hit.score == pytest.approx(sum(hit.score_terms.values()))
 
 
 def test_a_message_is_found_with_speaker_session_and_index(context: Context) -> None:
@@ -312,7 +312,7 @@ def test_with_a_model_meaning_takes_part(tmp_path: Path) -> None:
 
     assert result.semantic
     assert texts_of(result) == ()
-    assert "meaning" in result.hits[0].parts
+    assert "meaning" in result.hits[0].score_terms
 
 
 class Broken(Hashing):
@@ -358,9 +358,9 @@ def test_a_passage_is_found_through_the_summary_above_it(tmp_path: Path) -> None
         save_all(of(context))
         result = of(context).recall("preference: coffee, indentation, travel")
 
-    told = {step.name: step.told for step in result.trace}
+    told = {step.name: step.text for step in result.trace}
     assert "ctx://local/users/ana/memories" in told["summaries"]
-    assert any("parent" in hit.parts for hit in result.hits)
+    assert any("parent" in hit.score_terms for hit in result.hits)
 
 
 def test_the_public_verbs_need_no_more_than_a_home(tmp_path: Path) -> None:
@@ -397,7 +397,7 @@ def test_a_profile_is_one_memory(context: Context) -> None:
 def test_a_snippet_is_what_the_content_says(context: Context) -> None:
     memory = of(context)
     save_all(memory)
-    index = context.indexes.present("local").following.index
+    index = context.indexes.current("local").follower.index
     record = index.read("local", [f"{TABS}#2.0"])[f"{TABS}#2.0"]
     index.replace("local", {TABS: [replace(record, text="Prefers tabs over everything.")]})
 

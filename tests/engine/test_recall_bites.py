@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from perdure.engine.sessions import Sessions
-from perdure.engine.upkeep import Kind
+from perdure.engine.upkeep import DifferenceKind
 from perdure.errors import (
     EmbeddingError,
     InvalidValueError,
@@ -426,11 +426,11 @@ BITES = (
     ),
     Bite(broken.remembers_late, test_another_model, "test_two_do_not_embed_the_same"),
     # upkeep
-    Bite(broken.finds_no_difference, test_upkeep, HEALED, given={"kind": Kind.MISSING}),
-    Bite(broken.finds_no_difference, test_upkeep, HEALED, given={"kind": Kind.DIFFERENT}),
-    Bite(broken.sees_no_surplus, test_upkeep, HEALED, given={"kind": Kind.SURPLUS}),
-    Bite(broken.heals_nothing, test_upkeep, HEALED, given={"kind": Kind.MISSING}),
-    Bite(broken.heals_by_forgetting, test_upkeep, HEALED, given={"kind": Kind.DIFFERENT}),
+    Bite(broken.finds_no_difference, test_upkeep, HEALED, given={"kind": DifferenceKind.MISSING}),
+    Bite(broken.finds_no_difference, test_upkeep, HEALED, given={"kind": DifferenceKind.DIFFERENT}),
+    Bite(broken.sees_no_surplus, test_upkeep, HEALED, given={"kind": DifferenceKind.SURPLUS}),
+    Bite(broken.heals_nothing, test_upkeep, HEALED, given={"kind": DifferenceKind.MISSING}),
+    Bite(broken.heals_by_forgetting, test_upkeep, HEALED, given={"kind": DifferenceKind.DIFFERENT}),
     Bite(
         broken.leaves_summaries_behind,
         test_summaries,

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import pytest
 
-from perdure.engine.indexing.follower import Following, Indexer, Made, Told
+from perdure.engine.indexing.follower import FolderPayloads, IndexBatch, Indexer, IndexFollower
 from perdure.engine.lasting import KnownRecords
 from perdure.engine.summaries import Beginning
 from perdure.index.embedders.hashing import Hashing
@@ -119,7 +119,10 @@ def test_who_is_named_is_heard_first(tmp_path: Path) -> None:
         first = [of(context).recall(f"Does {name} love the oboe?").hits[0] for name in ("Cy", "Di")]
 
     assert [hit.speaker for hit in first] == ["Cy", "Di"]
-    assert all(hit.parts.get("speaker", 0) > 0 and hit.parts.get("party", 0) > 0 for hit in first)
+    assert all(
+        hit.score_terms.get("speaker", 0) > 0 and hit.score_terms.get("party", 0) > 0
+        for hit in first
+    )
 
 
 # ---------------------------------------------------------------- what an index is trusted with
@@ -127,7 +130,7 @@ def test_a_record_that_is_filed_under_the_wrong_owner_is_not_told(tmp_path: Path
     with opened(tmp_path) as context:
         of(context).commit_session(TALK, session_id="s1", extract=False)
         upkeep = context.indexes.upkeep
-        records = upkeep.following.indexer.make([Uri.parse(MESSAGES)]).records[MESSAGES]
+        records = upkeep.following.indexer.batch([Uri.parse(MESSAGES)]).records[MESSAGES]
         wrong = [replace(r, filters={**r.filters, "owner_space": "user:bob"}) for r in records]
         upkeep.following.index.replace("local", {MESSAGES: wrong})
 
@@ -147,7 +150,7 @@ def test_what_a_dead_writer_did_not_register_is_indexed_by_the_log(tmp_path: Pat
 def test_who_read_before_somebody_else_wrote_looks_again(tmp_path: Path) -> None:
     with opened(tmp_path, semantic=False) as context:
         save_all(of(context))
-        following = context.indexes.present("local").following
+        following = context.indexes.current("local").follower
         node = ContextNode(uri=f"{FOLDER}/zebra", content="Likes zebras.")
         context.nodes.write_node(node, ANA)
 
@@ -161,16 +164,16 @@ def test_who_read_before_somebody_else_wrote_looks_again(tmp_path: Path) -> None
                 places: Iterable[Uri],
                 beginning: Beginning | None = None,
                 known: KnownRecords | None = None,
-                told: Told = MappingProxyType({}),
-            ) -> Made:
-                made = super().make(places, beginning, known, told)
+                told: FolderPayloads = MappingProxyType({}),
+            ) -> IndexBatch:
+                made = super().batch(places, beginning, known, told)
                 if not self.overtaken:
                     self.overtaken = True
                     of(context).save("Likes giraffes.", category="preference", slug="zebra")
                 return made
 
         slow = Slow(context.reader, None)
-        Following(context.recorded.history, following.index, slow).catch_up("local")
+        IndexFollower(context.recorded.history, following.index, slow).catch_up("local")
 
         assert slow.overtaken
         assert context.indexes.upkeep.verify("local").holds

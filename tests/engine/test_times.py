@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.engine.recall.periods import Span, times_in
+from perdure.engine.recall.periods import TimeSpan, times_in
 
 WEDNESDAY = datetime(2024, 6, 12, 15, 30, tzinfo=UTC)
 SUNDAY = datetime(2024, 6, 16, 9, 0, tzinfo=UTC)
@@ -162,7 +162,7 @@ TEXTS = st.lists(st.sampled_from(WORDS.split()) | st.text(max_size=6), max_size=
 NOWS = st.datetimes(timezones=st.none() | st.just(UTC) | st.timezones())
 
 
-def said(span: Span) -> str:
+def said(span: TimeSpan) -> str:
     start, end = (f"{side:%Y-%m-%d}" for side in (span.start, span.end))
     return f"{span.text} = {start} .. {end}{', any year' if span.recurring else ''}"
 

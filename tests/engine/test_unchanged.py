@@ -13,7 +13,7 @@ from perdure.artifacts import IndexState
 from perdure.artifacts.archiving import How
 from perdure.context.nodes import Nodes
 from perdure.engine import exporting
-from perdure.engine.upkeep import Kind
+from perdure.engine.upkeep import DifferenceKind
 from perdure.errors import ArchiveError, FileInTheWayError
 from perdure.index.stores.sqlite import SqliteIndex
 from tests.engine.carrying.memories import Machine, fill
@@ -97,7 +97,7 @@ class TestQuickVerify:
 
         assert context.memory.index.verify(quick=True).holds
         (difference,) = context.memory.index.verify().differences
-        assert difference == (TABS, Kind.MISSING)
+        assert difference == (TABS, DifferenceKind.MISSING)
 
     def test_an_index_that_was_thrown_away_does_not_hold_unseen(self, context: Context) -> None:
         context.memory.recall("tabs")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perdure.app import Context
-from perdure.engine.upkeep import DerivedTiers, Kind
+from perdure.engine.upkeep import DerivedTiers, DifferenceKind
 from perdure.model import Level
 from perdure.model.record import ACCOUNT, OWNER_SPACE, record_id
 from perdure.storage import Locator, Tier
@@ -64,20 +64,22 @@ def test_the_root_is_the_same_wherever_memory_is_the_same(context: Context, tmp_
     assert context.indexes.upkeep.verify("local").root != proof.root
 
 
-@pytest.mark.parametrize("kind", [Kind.MISSING, Kind.SURPLUS, Kind.DIFFERENT])
-def test_every_difference_is_named_and_healed(context: Context, kind: Kind) -> None:
+@pytest.mark.parametrize(
+    "kind", [DifferenceKind.MISSING, DifferenceKind.SURPLUS, DifferenceKind.DIFFERENT]
+)
+def test_every_difference_is_named_and_healed(context: Context, kind: DifferenceKind) -> None:
     before, index = of(context).recall(QUESTION), context.indexes.upkeep.following.index
     stranger = TABS.replace("indentation", "stranger")
-    records = context.indexes.upkeep.following.indexer.make([of(context).read(TABS).place]).records[
-        TABS
-    ]
-    if kind is Kind.MISSING:
+    records = context.indexes.upkeep.following.indexer.batch(
+        [of(context).read(TABS).place]
+    ).records[TABS]
+    if kind is DifferenceKind.MISSING:
         index.replace("local", {TABS: []})
-    elif kind is Kind.DIFFERENT:
+    elif kind is DifferenceKind.DIFFERENT:
         index.replace("local", {TABS: [replace(records[0], text="other")]})
     else:
         made = of(context).save("Not for long.", category="preference", slug="stranger")
-        extra = context.indexes.upkeep.following.indexer.make(
+        extra = context.indexes.upkeep.following.indexer.batch(
             [of(context).read(made).place]
         ).records[made]
         context.nodes.delete_node(made, ANA)
@@ -87,7 +89,7 @@ def test_every_difference_is_named_and_healed(context: Context, kind: Kind) -> N
     proof = context.indexes.upkeep.verify("local", heal=True)
 
     named = {(each.uri, each.kind) for each in proof.differences}
-    assert named == {(stranger if kind is Kind.SURPLUS else TABS, kind)}
+    assert named == {(stranger if kind is DifferenceKind.SURPLUS else TABS, kind)}
     assert context.indexes.upkeep.verify("local").holds
     assert of(context).recall(QUESTION).hits == before.hits
 

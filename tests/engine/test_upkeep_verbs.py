@@ -64,8 +64,8 @@ def test_work_returns_when_nothing_waits(memory: Memory) -> None:
 
     done = memory.work()
 
-    assert (done.round.done, done.failed) == (1, frozenset())
-    assert memory.work().round.events == 0
+    assert (done.counts.done, done.failed) == (1, frozenset())
+    assert memory.work().counts.events == 0
 
 
 def test_watch_records_earlier_edits_first(memory: Memory, tmp_path: Path) -> None:

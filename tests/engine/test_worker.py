@@ -15,8 +15,8 @@ import perdure
 from perdure.app import Context
 from perdure.context.outbox import MAX_RETRY
 from perdure.context.reading import Stored
-from perdure.engine.indexing.follower import Caught, Made
-from perdure.engine.indexing.index_worker import Round, Worker
+from perdure.engine.indexing.follower import IndexBatch, IndexUpdate
+from perdure.engine.indexing.index_worker import WorkCounts, Worker
 from perdure.errors import ConcurrentModificationError, EmbeddingError, NodeNotFoundError
 from perdure.index.embedders.hashing import Hashing
 from perdure.model import ContextNode, EventStatus, EventType, OutboxEvent, RelationEdge, Uri
@@ -64,7 +64,7 @@ def context(tmp_path: Path, embedder: Moving) -> Iterator[Context]:
 
 
 def worker(context: Context, clock: Clock | None = None) -> Worker:
-    following = context.indexes.present("local").following
+    following = context.indexes.current("local").follower
     return Worker(context.outbox, following, clock=clock or Clock())
 
 
@@ -74,7 +74,7 @@ def write(context: Context, *slugs: str) -> None:
 
 
 def indexed(context: Context) -> set[str]:
-    stamps = context.indexes.present("local").following.index.stamps("local")
+    stamps = context.indexes.current("local").follower.index.stamps("local")
     return {uri.removeprefix(f"{FOLDER}/") for uri in stamps if uri.startswith(f"{FOLDER}/")}
 
 
@@ -216,7 +216,7 @@ def test_leases_are_let_go_of_whatever_happens(
     def fail(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(working._following, "catch_up", fail)
+    monkeypatch.setattr(working._follower, "catch_up", fail)
     with pytest.raises(KeyboardInterrupt):
         working.work("local")
 
@@ -266,13 +266,13 @@ def test_who_finds_only_what_no_log_tells_of_comes_to_an_end(
 ) -> None:
     working, rounds = worker(context), iter(range(3))
 
-    def index_again(_: str, **__: object) -> Caught:
+    def index_again(_: str, **__: object) -> IndexUpdate:
         next(rounds)
-        return Caught(0, frozenset({Uri.parse(f"{FOLDER}/by-hand")}))
+        return IndexUpdate(0, frozenset({Uri.parse(f"{FOLDER}/by-hand")}))
 
-    monkeypatch.setattr(working._following, "catch_up", index_again)
+    monkeypatch.setattr(working._follower, "catch_up", index_again)
 
-    assert working.drain("local") == Round()
+    assert working.drain("local") == WorkCounts()
 
 
 def test_what_a_dead_worker_leased_is_done_by_the_next(context: Context) -> None:
@@ -289,12 +289,12 @@ def test_what_a_dead_worker_leased_is_done_by_the_next(context: Context) -> None
 
 
 def test_two_who_index_at_once_do_not_undo_each_other(context: Context) -> None:
-    following = context.indexes.present("local").following
+    following = context.indexes.current("local").follower
     write(context, "one")
     worker(context).drain("local")
     write(context, "two")
     cursor, index = following.index.cursor("local"), following.index
-    made = following.indexer.make([following.logged.changed("local", cursor)[0]])
+    made = following.indexer.batch([following.log.changed("local", cursor)[0]])
     following.catch_up("local")
 
     with pytest.raises(ConcurrentModificationError):
@@ -357,7 +357,7 @@ def test_a_worker_killed_at_any_step_loses_and_doubles_nothing(tmp_path: Path) -
         assert done.returncode in (0, -signal.SIGKILL), done.stderr.decode()
         with opened(home) as context:
             context.outbox._clock = lambda: datetime.now(UTC) + timedelta(hours=1)
-            Worker(context.outbox, context.indexes.present("local").following).drain("local")
+            Worker(context.outbox, context.indexes.current("local").follower).drain("local")
             assert indexed(context) == {"one", "two"}
             assert context.outbox.list_unfinished("local") == []
             assert context.indexes.upkeep.verify("local").holds
@@ -371,7 +371,7 @@ def test_a_worker_killed_at_any_step_loses_and_doubles_nothing(tmp_path: Path) -
 
 
 def test_statistics_add_up() -> None:
-    assert Round(1, 2, 3, 4) + Round(10, 20, 30, 40) == Round(11, 22, 33, 44)
+    assert WorkCounts(1, 2, 3, 4) + WorkCounts(10, 20, 30, 40) == WorkCounts(11, 22, 33, 44)
 
 
 def test_a_node_that_is_written_between_two_looks_is_indexed(
@@ -379,7 +379,7 @@ def test_a_node_that_is_written_between_two_looks_is_indexed(
 ) -> None:
     with perdure.open(home=tmp_path / "home") as memory:
         place = Uri.parse(memory.save("Prefers tea.", category="preference", slug="tea"))
-        indexer = memory._parts.present(place.account).following.indexer
+        indexer = memory._services.current_index(place.account).follower.indexer
         healthy, looks = indexer.reader.active, iter([True, False])
 
         def active(at: Uri, _: object = None) -> Stored:
@@ -389,7 +389,7 @@ def test_a_node_that_is_written_between_two_looks_is_indexed(
 
         monkeypatch.setattr(indexer.reader, "active", active)
 
-        assert indexer.make([place]).records[str(place)]
+        assert indexer.batch([place]).records[str(place)]
 
 
 class Turn:
@@ -410,17 +410,17 @@ def test_who_waits_while_others_index_makes_no_records_again(
 ) -> None:
     write(context, "a")
     worker(context).drain("local")
-    following = context.indexes.present("local").following
+    following = context.indexes.current("local").follower
     before = following.index.cursor("local")
     write(context, "b")
     made: list[list[str]] = []
-    make = following.indexer.make
+    make = following.indexer.batch
 
-    def noting(places: Sequence[Uri], *rest: object) -> Made:
+    def noting(places: Sequence[Uri], *rest: object) -> IndexBatch:
         made.append([str(place) for place in places])
         return make(places, *rest)  # type: ignore[arg-type] # as it takes them
 
-    monkeypatch.setattr(following.indexer, "make", noting)
+    monkeypatch.setattr(following.indexer, "batch", noting)
     turn = Turn()
     monkeypatch.setattr(following, "_turn", turn)
     waiting = threading.Thread(target=following.catch_up, args=("local",), kwargs={"since": before})

@@ -109,7 +109,7 @@ class TestAnswer:
         uri = "ctx://local/users/ana/memories/note/style"
         with perdure.open(home=here.machine.home) as memory:
             node = ContextNode(uri=uri, content="Tabs.", frontmatter=f"title: x\n{line}\n")
-            memory._parts.nodes.write_node(node, memory.caller)
+            memory._services.nodes.write_node(node, memory.caller)
 
         assert "Tabs." in recall_here(here.context)
 
@@ -440,7 +440,7 @@ class TestReasons:
         here.save("We chose SQLite.", project=PROJECT)
         for path in here.machine.home.glob("histories/*/index"):
             path.rename(here.machine.place / "away")
-        monkeypatch.setattr("perdure.engine.indexing.follower.FEW", 0)
+        monkeypatch.setattr("perdure.engine.indexing.follower.INLINE_LIMIT", 0)
 
         told = recalled(here.context, "SQLite", None)
 

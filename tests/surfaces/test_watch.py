@@ -38,7 +38,7 @@ def watching(tabs: Path) -> Iterator[Running]:
 def found(question: str) -> list[str]:
     """Return what the index has as it is, without bringing it up to date."""
     with open_context(os.environ) as context:
-        index = context.indexes.present("local").following.index
+        index = context.indexes.current("local").follower.index
         whose = {"account_id": "local", "owner_space": "user:ana"}
         return [hit.text for hit in index.search_by_text([question], {**whose, "level": 2}, 9)]
 

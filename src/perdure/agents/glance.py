@@ -129,7 +129,7 @@ def _edits(reading: Reading, indexed: int) -> "tuple[Hint, ...] | None":
 
     Before the first look, nothing but the index tells how many texts there are.
     """
-    from perdure.engine.edits import INLINE_TEXTS, left_to_background, look_at_notes
+    from perdure.engine.edits import INLINE_TEXTS, background_hint, look_at_notes
     from perdure.storage.seen import SEEN, Seen
 
     if not reading.config.check_seconds:  # then the owner is to be notified
@@ -138,7 +138,7 @@ def _edits(reading: Reading, indexed: int) -> "tuple[Hint, ...] | None":
     with suppress(StorageError), Seen(str(reading.folder / SEEN)) as texts:
         known = texts.size(INLINE_TEXTS + 1)
         if (known or indexed) > INLINE_TEXTS:
-            return (left_to_background(texts),)
+            return (background_hint(texts),)
         if known and isinstance(reading.layout, Layout):
             checked = look_at_notes(reading.layout, texts, deadline)
             if not (checked.found or checked.rows or checked.gone or checked.left):

@@ -84,7 +84,7 @@ class Moment:
 
         project = identity_at(self.given.cwd) if self.given.cwd else ""
         caller = caller_for(os.environ, role="member")
-        with open_memory(os.environ, caller, project=project, leaves_checks=True) as memory:
+        with open_memory(os.environ, caller, project=project, checks_in_background=True) as memory:
             yield memory
             self.seen.account, self.seen.user = caller.account_id, caller.user_id
             self.seen.project, self.seen.position = memory.project, memory.position

@@ -30,11 +30,11 @@ from perdure.context.reading import NodeReader
 from perdure.dataclass import fields
 from perdure.engine.edits import look_for_edits
 from perdure.engine.indexing.feed import LogFeed
-from perdure.engine.indexing.follower import Logged
+from perdure.engine.indexing.follower import LogReader
 from perdure.engine.indexing.index_files import open_index
 from perdure.engine.indexing.indexes import index_name
 from perdure.engine.indexing.outbox_store import OutboxStore
-from perdure.engine.upkeep import Check, Checkup, Severity, StatusPart
+from perdure.engine.upkeep import Check, Checkup, Severity, StatusSection
 from perdure.errors import (
     ConfigError,
     ContextError,
@@ -126,7 +126,7 @@ _UNOPENED = "they can't be counted without their storage. Fix: mend that first."
 
 def status(
     environ: Mapping[str, str], caller: RequestContext, *, exact: bool = False
-) -> tuple[StatusPart, ...]:
+) -> tuple[StatusSection, ...]:
     """Return the parts of the configured memory; with `exact`, every file is counted."""
     return tuple(Condition(lambda: load_config(environ), caller, exact=exact).parts())
 
@@ -139,7 +139,7 @@ class Condition:
         self._request = request
         self._exact = exact
 
-    def parts(self) -> Iterator[StatusPart]:
+    def parts(self) -> Iterator[StatusSection]:
         """Yield each part. Without a config there is none to tell of but the config."""
         self._request.demand_governing("see how it stands with it")
         config, storage = self.part("config"), self.part("storage")
@@ -148,7 +148,7 @@ class Condition:
             return
         yield storage
         for name in ("nodes", "edits"):
-            yield StatusPart(name, {}, _UNOPENED) if storage.trouble else self.part(name)
+            yield StatusSection(name, {}, _UNOPENED) if storage.trouble else self.part(name)
         yield from map(self.part, ("history", "index", "outbox", "model", "llm", "disk"))
 
     def _part(self, name: str) -> tuple[Mapping[str, Any], str]:
@@ -156,15 +156,17 @@ class Condition:
         found = self.part(name)
         return found.facts, found.trouble
 
-    def part(self, name: str) -> StatusPart:
+    def part(self, name: str) -> StatusSection:
         """Ask one part: the method that is called so."""
         try:
-            return StatusPart(name, getattr(self, f"_{name}")())
+            return StatusSection(name, getattr(self, f"_{name}")())
         except PerdureError as error:
-            return StatusPart(name, {}, str(error))
+            return StatusSection(name, {}, str(error))
         except OSError as error:
             where = Path(str(error.filename or "?"))
-            return StatusPart(name, {}, str(explain_reading(error, str(where.parent), where.name)))
+            return StatusSection(
+                name, {}, str(explain_reading(error, str(where.parent), where.name))
+            )
 
     # ------------------------------------------------------------ what is opened
     @cached_property
@@ -258,7 +260,7 @@ class Condition:
         if not cursor or newest - cursor > _MOST_LOOKED_UP:
             return None
         with suppress(StorageSelectionError):  # which the storage tells of
-            logged = Logged(history, NodeReader(self.backend))
+            logged = LogReader(history, NodeReader(self.backend))
             return len(logged.changed(self._request.account_id, cursor))
         return None
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from perdure.app.opening import default_request, recorded_of, signing_key
 from perdure.config import load_config
 from perdure.dataclass import replace
-from perdure.engine.services import Parts
+from perdure.engine.services import Services
 from perdure.model import RequestContext
 
 if TYPE_CHECKING:
     from perdure.engine.indexing.indexes import Embedders
     from perdure.engine.memory import Memory
-    from perdure.engine.upkeep import Checkup, StatusPart
+    from perdure.engine.upkeep import Checkup, StatusSection
     from perdure.index.contract import Embedder
     from perdure.llm.contract import LLM
     from perdure.llm.ledger import Ledger
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from perdure.proofs.keys import SigningKey
 
 
-class Context(Parts):
+class Context(Services):
     embedder: "Embedder | None" = None
     """In place of the configured one."""
 
@@ -45,7 +45,7 @@ class Context(Parts):
 
         return language_model_for(self.config)
 
-    def status(self, caller: RequestContext, *, exact: bool) -> "tuple[StatusPart, ...]":
+    def status(self, caller: RequestContext, *, exact: bool) -> "tuple[StatusSection, ...]":
         from perdure.app.condition import Condition
 
         return tuple(Condition(lambda: self.config, caller, exact=exact).parts())
@@ -87,11 +87,11 @@ def open_memory(
     *,
     backend: str | None = None,
     project: "Identity | str" = "",
-    leaves_checks: bool = False,
+    checks_in_background: bool = False,
 ) -> "Memory":
-    """Open the memory of a caller; `leaves_checks` as `Parts` has it."""
+    """Open the memory of a caller; `checks_in_background` as `Services` has it."""
     context = open_context(environ, backend=backend)
-    context.leaves_checks = leaves_checks
+    context.checks_in_background = checks_in_background
     try:
         return context.memory_for(caller, project)
     except BaseException:

@@ -8,7 +8,7 @@ from perdure.app.reading import AGENT, Reading
 from perdure.context.reading import NodeReader, Stored
 from perdure.engine.noting import is_noted, note_of
 from perdure.engine.recall.result import hit_of
-from perdure.engine.recall.token_budget import entry
+from perdure.engine.recall.token_budget import render_hit
 from perdure.errors import BrokenNodeError, ContextError, StorageError
 from perdure.index.account.schema import Note, Notes
 from perdure.model import Uri
@@ -49,7 +49,7 @@ def entry_of(reading: Reading, project: str, uri: str) -> str | None:
         return None
     if stored.node.project not in {project, ""}:
         return None
-    return entry(hit_of(stored))
+    return render_hit(hit_of(stored))
 
 
 def _places(reader: NodeReader, user: str, project: str) -> Iterator[Uri]:

@@ -16,7 +16,7 @@ from perdure.model import RequestContext
 _END = object()
 
 
-class Mirror:
+class AsyncMirror:
     """An object whose public methods are those of another one, to be awaited."""
 
     def __init__(self, inner: object) -> None:
@@ -37,7 +37,7 @@ class Mirror:
 
 def _awaited(verb: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(verb)
-    async def call(self: Mirror, *args: object, **kwargs: object) -> object:
+    async def call(self: AsyncMirror, *args: object, **kwargs: object) -> object:
         return self._wrapped(await asyncio.to_thread(verb, self._inner, *args, **kwargs))
 
     return call
@@ -45,7 +45,7 @@ def _awaited(verb: Callable[..., Any]) -> Callable[..., Any]:
 
 def _iterated(verb: Callable[..., Iterator[object]]) -> Callable[..., Any]:
     @wraps(verb)
-    async def call(self: Mirror, *args: object, **kwargs: object) -> AsyncIterator[object]:
+    async def call(self: AsyncMirror, *args: object, **kwargs: object) -> AsyncIterator[object]:
         found = await asyncio.to_thread(verb, self._inner, *args, **kwargs)
         while (value := await asyncio.to_thread(next, found, _END)) is not _END:
             yield value
@@ -54,7 +54,7 @@ def _iterated(verb: Callable[..., Iterator[object]]) -> Callable[..., Any]:
 
 
 def _group(read: property) -> property:
-    def found(self: Mirror) -> object:
+    def found(self: AsyncMirror) -> object:
         value = getattr(self._inner, str(read.fget.__name__)) if read.fget else None
         has_verbs = type(value).__module__.startswith("perdure.engine")
         return mirror_of(type(value))(value) if has_verbs else value
@@ -85,17 +85,17 @@ _MIRRORS: dict[type, type] = {}
 
 def mirror_of(source: type) -> type:
     if source not in _MIRRORS:
-        _MIRRORS[source] = _mirror(source)(type(f"Async{source.__name__}", (Mirror,), {}))
+        _MIRRORS[source] = _mirror(source)(type(f"Async{source.__name__}", (AsyncMirror,), {}))
     return _MIRRORS[source]
 
 
 @_mirror(PastMemory)
-class AsyncPastMemory(Mirror):
+class AsyncPastMemory(AsyncMirror):
     """A memory as of a state, for asyncio."""
 
 
 @_mirror(Memory)
-class AsyncMemory(Mirror):
+class AsyncMemory(AsyncMirror):
     """A memory opened for one caller, for asyncio: the verbs of `Memory`, each to be awaited.
 
     Use it in an `async with`, which opens and closes it in a thread. It may be used by many tasks

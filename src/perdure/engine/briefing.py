@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from perdure.context.reading import NodeReader
 from perdure.dataclass import dataclass, replace
 from perdure.engine.instructions import ALIKE, InstructionFile, InstructionLine, Instructions
-from perdure.engine.recall.confirmation import Confirming
+from perdure.engine.recall.confirmation import Confirmation
 from perdure.engine.recall.result import Hint
 from perdure.engine.recall.token_budget import tokens_in
 from perdure.errors import InvalidValueError
@@ -143,8 +143,8 @@ class Scope:
     def noted(self, most: int, names: Collection[str] | None = None) -> list[SeedHit]:
         return self.index.noted(filters_for(self.index, self.ctx, self.projects), most, names)
 
-    def confirming(self) -> Confirming:
-        return Confirming(self.reader, self.ctx, self.projects)
+    def confirming(self) -> Confirmation:
+        return Confirmation(self.reader, self.ctx, self.projects)
 
     # ------------------------------------------------------------ as `Memory` describes them
     def briefing(
@@ -271,7 +271,7 @@ def gathered(
 
 def learned(scope: Scope) -> Iterator[ContextNode]:
     names = tuple(scope.names)
-    confirming = Confirming(scope.reader, scope.ctx, names)
+    confirming = Confirmation(scope.reader, scope.ctx, names)
     for hit in scope.index.noted(filters_for(scope.index, scope.ctx, names), _MOST_NAMED):
         stored = None if "message" in hit.payload else confirming.confirmed(hit)
         if stored is not None:
@@ -352,7 +352,9 @@ def _anchors(given: JSON) -> tuple[Anchors, ...]:
     return tuple(filter(None, map(anchors_of, rows)))
 
 
-def _with_origins(items: Iterable[BriefingItem], confirming: Confirming) -> Iterator[BriefingItem]:
+def _with_origins(
+    items: Iterable[BriefingItem], confirming: Confirmation
+) -> Iterator[BriefingItem]:
     """Yield items; sentences of long sessions get the branch that the first node of those has."""
     known: dict[str, tuple[Anchors, ...]] = {}
     for item in items:

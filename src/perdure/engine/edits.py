@@ -17,7 +17,7 @@ from perdure.storage.contract import Layout
 from perdure.storage.seen import UNKNOWN, Checked, Row, Seen, Stamps, Taking, batches, check, settle
 
 if TYPE_CHECKING:
-    from perdure.engine.services import Parts
+    from perdure.engine.services import Services
     from perdure.storage.history import History
     from perdure.storage.joint import Discrepancy
 
@@ -30,7 +30,7 @@ INLINE_TEXTS = 2_000
 _OTHER_HASH = b"-"
 
 
-class Noticed(NamedTuple):
+class EditCheck(NamedTuple):
     recorded: int = 0
     """How many texts others had written, which are versions now."""
     left: int = 0
@@ -38,21 +38,23 @@ class Noticed(NamedTuple):
     hints: tuple[Hint, ...] = ()
 
 
-def notice_edits(parts: "Parts", *, seconds: float | None, first_waits: bool = False) -> Noticed:
+def notice_edits(
+    services: "Services", *, seconds: float | None, first_waits: bool = False
+) -> EditCheck:
     """Record what others wrote to nodes since the last check, as far as the time allows.
 
     With `first_waits`, the first look at a store takes the time that it takes. A text that says
     something and is not a node yet becomes one. Where a watcher knows that nothing changed, nothing
     is looked at.
     """
-    if seconds is not None and (unchecked := _unchecked(parts, seconds)):
-        return Noticed(0, 1, (unchecked,))
-    watcher = parts.watcher
+    if seconds is not None and (unchecked := _unchecked(services, seconds)):
+        return EditCheck(0, 1, (unchecked,))
+    watcher = services.watcher
     changes = None if watcher is None else watcher.changes()
     if watcher is not None and watcher.is_settled(changes):
-        return Noticed()
+        return EditCheck()
     began, now = time.monotonic(), time.time()
-    files, seen = parts.recorded, parts.seen
+    files, seen = services.recorded, services.seen
     try:
         known = seen.stamps()
         if first_waits and not any(known.values()):
@@ -60,19 +62,19 @@ def notice_edits(parts: "Parts", *, seconds: float | None, first_waits: bool = F
         deadline = None if seconds is None else began + seconds
         checked = look_for_edits(files.inner, files.history, seen, deadline, known)
         is_other = checked.found or checked.unreadable[checked.closed :]
-        recorded = len(record(parts, checked)[0]) if is_other else 0
+        recorded = len(record(services, checked)[0]) if is_other else 0
     except TextsGoneError as error:
-        return Noticed(0, 1, (Hint(HintKind.TEXTS_GONE, str(error)),))
+        return EditCheck(0, 1, (Hint(HintKind.TEXTS_GONE, str(error)),))
     except StorageError as error:
-        return Noticed(0, 1, (unrecorded(error),))
+        return EditCheck(0, 1, (unrecorded_hint(error),))
     if watcher is None and time.monotonic() - began > WORTH_WATCHING:
-        parts.keep_watch(lambda: folders(files.inner))
+        services.start_watcher(lambda: folders(files.inner))
     with suppress(StorageError):  # then the next check looks at the same texts again
-        settle(parts.seen, checked, now if seconds is None else None)
+        settle(services.seen, checked, now if seconds is None else None)
     if not checked.left and not checked.closed:
         if watcher is not None and changes is not None:
             watcher.settle(changes)
-        return Noticed(recorded)
+        return EditCheck(recorded)
     text = (
         f"{checked.closed:,} folder{'s' * (checked.closed > 1)} may not be read, such as "
         f"{checked.unreadable[0]!a}. Fix: let this user read it, or name it in ignore of [vault]"
@@ -80,18 +82,24 @@ def notice_edits(parts: "Parts", *, seconds: float | None, first_waits: bool = F
         else f"{checked.left:,} texts were not looked at for edits within {seconds:g} s. "
         "Fix: ask again, which goes on there; or run `perdure worker --once`"
     )
-    return Noticed(recorded, checked.left + checked.closed, (Hint(HintKind.EDITS_UNCHECKED, text),))
+    return EditCheck(
+        recorded, checked.left + checked.closed, (Hint(HintKind.EDITS_UNCHECKED, text),)
+    )
 
 
-def _unchecked(parts: "Parts", seconds: float) -> Hint | None:
+def _unchecked(services: "Services", seconds: float) -> Hint | None:
     """Return why edits are not looked for before this answer; None if they are."""
     if seconds == 0:
         why = "edits were not looked for. Fix: set check_seconds in [index] of the config file"
         return Hint(HintKind.EDITS_UNCHECKED, why)
-    return left_to_background(parts.seen) if parts.leaves_checks and has_many(parts) else None
+    return (
+        background_hint(services.seen)
+        if services.checks_in_background and has_many(services)
+        else None
+    )
 
 
-def left_to_background(seen: Seen) -> Hint:
+def background_hint(seen: Seen) -> Hint:
     looked = seen.looked
     since = f" since {datetime.fromtimestamp(looked, UTC):%Y-%m-%d %H:%M} UTC" if looked else ""
     what = f"edits made outside Perdure{since} are being looked for"
@@ -100,23 +108,25 @@ def left_to_background(seen: Seen) -> Hint:
     )
 
 
-def has_many(parts: "Parts") -> bool:
+def has_many(services: "Services") -> bool:
     """Whether there are more texts than are looked at while an agent waits; none is read for it."""
     with suppress(StorageError):  # as where the disk can't be written
-        known = parts.seen.size(INLINE_TEXTS + 1) or parts.recorded.history.position()
+        known = services.seen.size(INLINE_TEXTS + 1) or services.recorded.history.position()
         return known > INLINE_TEXTS
     return False
 
 
-def unrecorded(error: StorageError) -> Hint:
+def unrecorded_hint(error: StorageError) -> Hint:
     text = f"an edit made outside Perdure could not be recorded: {error}"
     return Hint(HintKind.EDIT_NOT_RECORDED, text)
 
 
-def forget_gone(parts: "Parts") -> None:
+def forget_gone(services: "Services") -> None:
     """Let no later check ask about the texts that are gone: their owner accepted that."""
-    backend, history, now = parts.recorded.inner, parts.recorded.history, time.time()
-    settle(parts.seen, look_for_edits(backend, history, parts.seen, accept_removals=True), now)
+    backend, history, now = services.recorded.inner, services.recorded.history, time.time()
+    settle(
+        services.seen, look_for_edits(backend, history, services.seen, accept_removals=True), now
+    )
 
 
 def look_for_edits(  # noqa: PLR0913 - what is compared with what, and within which bounds
@@ -201,49 +211,49 @@ def _is_hidden(directory: str) -> bool:
     return any(part.startswith(".") and part != ARCHIVED for part in directory.split("/"))
 
 
-def record(parts: "Parts", checked: Checked) -> "tuple[list[Discrepancy], list[Uri]]":
+def record(services: "Services", checked: Checked) -> "tuple[list[Discrepancy], list[Uri]]":
     """Let edits become versions; return them, and where texts without a meta were to be nodes."""
     noticed: list[Discrepancy] = []
-    layout = parts.recorded.inner
+    layout = services.recorded.inner
     laid_out = layout if isinstance(layout, Layout) else None
     if copies := [path for path in checked.found if copied_name(path.rpartition("/")[2])]:
         from perdure.engine.conflicts import unite  # noqa: PLC0415 - who has such copies pays
 
-        unite(parts.recorded, copies)
+        unite(services.recorded, copies)
     paths = (*checked.found, *checked.unreadable[checked.closed :])
     found = list(laid_out.logical(paths) if laid_out else map(Locator, checked.found))
     same = set(found)
     for locators in batches(found):
-        noticed += parts.recorded.notice(locators)
+        noticed += services.recorded.notice(locators)
     same.difference_update(each.locator for each in noticed)
     if laid_out is not None:  # every note is a node
-        _index_again(parts, same)
+        _index_again(services, same)
         return noticed, []
     written = (*checked.new, *checked.changed)
-    return noticed, make_nodes(parts, (key for key in written if key.endswith(f"/{CONTENT}")))
+    return noticed, make_nodes(services, (key for key in written if key.endswith(f"/{CONTENT}")))
 
 
-def _index_again(parts: "Parts", texts: Iterable[Locator]) -> None:
+def _index_again(services: "Services", texts: Iterable[Locator]) -> None:
     """Index nodes whose file has another name: the index may have read them between the two."""
     places: dict[str, set[Uri]] = {}
     for text in texts:
         place = Uri.of_key(text.parent.key) if text.name == CONTENT else None
-        if place is not None and place.is_node and parts.reader.is_active(place):
+        if place is not None and place.is_node and services.reader.is_active(place):
             places.setdefault(place.account, set()).add(place)
     for account, renamed in places.items():
-        parts.present(account).following.catch_up(account, also=renamed)
+        services.current_index(account).follower.catch_up(account, also=renamed)
 
 
-def make_nodes(parts: "Parts", contents: Iterable[str]) -> list[Uri]:
+def make_nodes(services: "Services", contents: Iterable[str]) -> list[Uri]:
     """Make nodes of contents that have no meta and are not empty; return their places."""
     places = list[Uri]()
     for key in contents:
         place = Uri.of_key(key.rpartition("/")[0])
-        if place is not None and place.is_node and parts.reader.look(place, META) is None:
-            text = parts.reader.look(place, CONTENT)
+        if place is not None and place.is_node and services.reader.look(place, META) is None:
+            text = services.reader.look(place, CONTENT)
             if isinstance(text, str) and text.strip():
                 places.append(place)
     for place in places:
         somebody = RequestContext(place.account, "worker", role=Role.ADMIN)
-        parts.repair.make_nodes([place], somebody)
+        services.repair.make_nodes([place], somebody)
     return places

@@ -33,7 +33,7 @@ from perdure.storage.joint import Discrepancy
 from perdure.storage.seen import settle
 
 if TYPE_CHECKING:
-    from perdure.engine.services import Parts
+    from perdure.engine.services import Services
 
 MOST_FOLDERS = 4_096
 _TRUSTED_SECONDS = 10.0
@@ -201,18 +201,18 @@ class WatchReport:
 
 
 def watch(
-    parts: "Parts", caller: RequestContext, ending: Event, record_edits: Callable[[], object]
+    services: "Services", caller: RequestContext, ending: Event, record_edits: Callable[[], object]
 ) -> Iterator[WatchReport]:
     """Record edits as versions and make nodes of notes, in all accounts, until `ending` is set."""
     caller.demand_governing("watch all accounts")
-    root = Path(parts.recorded.identity)
+    root = Path(services.recorded.identity)
     if not root.is_dir():
         raise StorageSelectionError(
             f"{str(root)!a} is no folder, so there is nothing to watch. "
             "Fix: write something first, or choose a backend that keeps files."
         )
-    watcher = _Watcher(parts, caller, root)
-    for number, _ in enumerate(_changes(parts.recorded.inner, root, ending)):
+    watcher = _EditWatch(services, caller, root)
+    for number, _ in enumerate(_changes(services.recorded.inner, root, ending)):
         if number == 0:  # nothing is missed from now on; earlier edits are searched for
             record_edits()
             yield WatchReport(WatchKind.WATCHING, (str(root),))
@@ -244,11 +244,11 @@ def _changes(backend: StorageBackend, root: Path, ending: Event) -> Iterator[Non
                 busy = 0
 
 
-class _Watcher:
+class _EditWatch:
     """Takes in what changes below a folder. What it leaves alone it reports once."""
 
-    def __init__(self, parts: "Parts", caller: RequestContext, root: Path) -> None:
-        self._parts = parts
+    def __init__(self, parts: "Services", caller: RequestContext, root: Path) -> None:
+        self._services = parts
         self._caller = caller
         self._root = root
         self._reports: list[WatchReport] = []
@@ -262,15 +262,15 @@ class _Watcher:
         self._reports.append(WatchReport(kind, tuple(map(str, names)), str(reason)))
 
     def begin(self) -> None:
-        for account in list(accounts_of(self._parts.reader)):
-            notes = self._parts.repair.notes(self._as(account))
+        for account in list(accounts_of(self._services.reader)):
+            notes = self._services.repair.notes(self._as(account))
             contents = (f"{Uri.parse(note.uri).key}/{CONTENT}" for note in notes)
-            begun = make_nodes(self._parts, contents)
+            begun = make_nodes(self._services, contents)
             self._settle(account, dict.fromkeys(begun, ()), frozenset(begun))
 
     def take_in(self) -> None:
         """Record edits as versions, make nodes of notes, and bring the index up to date."""
-        parts, inner = self._parts, self._parts.recorded.inner
+        parts, inner = self._services, self._services.recorded.inner
         try:
             checked = look_for_edits(inner, parts.recorded.history, parts.seen)
             edits, begun = record(parts, checked)
@@ -294,7 +294,7 @@ class _Watcher:
     ) -> None:
         made = self._make_nodes(begun & edits.keys(), self._as(account))
         if made or any(edits.values()):
-            following = self._parts.present(account).following
+            following = self._services.current_index(account).follower
             for uri, error in following.catch_up(account).failed.items():
                 self._report(WatchKind.LEFT_OUT, uri, reason=error)
         kinds: dict[WatchKind, list[Uri]] = defaultdict(list)
@@ -311,10 +311,10 @@ class _Watcher:
     # ------------------------------------------------------------ nodes
     def _make_nodes(self, begun: Collection[Uri], ctx: RequestContext) -> set[Uri]:
         """Make nodes of notes; return those that are nodes now, and report why others are none."""
-        for finding in self._parts.repair.make_nodes(begun, ctx):
+        for finding in self._services.repair.make_nodes(begun, ctx):
             if finding.state is State.BROKEN:
                 self._leave(finding.uri, finding.detail)
-        return set(filter(self._parts.reader.is_active, begun))
+        return set(filter(self._services.reader.is_active, begun))
 
     def _kind(self, place: Uri, edits: Sequence[Discrepancy]) -> WatchKind | None:
         """Return what others did to a node; None if there was none, or it can't be read."""
@@ -324,7 +324,7 @@ class _Watcher:
         if meta is not None and meta.after is None:
             return WatchKind.REMOVED
         try:
-            stored = self._parts.reader.load(place)
+            stored = self._services.reader.load(place)
         except BrokenNodeError as error:
             self._report(WatchKind.UNREADABLE, place, reason=error)
             return None

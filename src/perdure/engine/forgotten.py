@@ -406,7 +406,7 @@ def kept_back(result: RecallResult, forgotten: ForgottenList) -> RecallResult:
     hints = (Hint(HintKind.FORGOTTEN, text),) if count else ()
     says = forgotten.says(result.query)
     more = (*result.hints, *hints)
-    return replace(result, says_forgotten=says, kept_back=count, hints=more)
+    return replace(result, says_forgotten=says, withheld=count, hints=more)
 
 
 def masked_past(result: RecallResult, forgotten: ForgottenList) -> RecallResult:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from perdure.context.reading import NodeReader
 from perdure.engine.learn.evidence import Support, support_of, text_of
 from perdure.engine.learn.statements import cid_of
-from perdure.engine.recall.confirmation import Confirming
+from perdure.engine.recall.confirmation import Confirmation
 from perdure.model import ContextNode, RequestContext, Uri
 from perdure.model.anchors import (
     FIRST_NODE,
@@ -27,11 +27,11 @@ def verdicts_on(
     """Return whether lines hold in a checkout; what is out of reach names nothing of it."""
     if checkout is None:
         return (UNCHECKED,) * len(lines)
-    confirming = Confirming(reader, ctx)
+    confirming = Confirmation(reader, ctx)
     return tuple(checkout.checked([_stated(confirming, *line) for line in lines], seconds))
 
 
-def _stated(confirming: Confirming, uri: str, message: int | None, text: str) -> Stated:
+def _stated(confirming: Confirmation, uri: str, message: int | None, text: str) -> Stated:
     place = Uri.parse(uri)
     if message is None and not place.session:
         stored = confirming.stored(uri)

@@ -20,7 +20,14 @@ from perdure.engine.learn.statements import Statement, cid_of
 from perdure.engine.noting import LASTING
 from perdure.engine.occasions import names_in
 from perdure.engine.repeatable import occasions_in
-from perdure.engine.shell_failures import FAILED_MARK, Outcome, Pair, fix_name, outcome_in, pairs_in
+from perdure.engine.shell_failures import (
+    FAILED_MARK,
+    CommandOutcome,
+    FailureFix,
+    fix_name,
+    outcome_in,
+    pairs_in,
+)
 from perdure.model import ContextNode, IndexRecord
 from perdure.model.anchors import session_anchors
 from perdure.model.record import NOTED, VALID_FROM
@@ -155,7 +162,7 @@ def _add_fixes(records: list[IndexRecord], node: ContextNode) -> None:
         return
     spots = [(each.payload.get("message"), at) for at, each in enumerate(records)]
     places = [(message, at) for message, at in spots if isinstance(message, int)]
-    by_spot: dict[int, list[Pair]] = {}
+    by_spot: dict[int, list[FailureFix]] = {}
     for pair in pairs_in(list(_outcomes(node))) if places else ():
         _, at = min(places, key=lambda place: abs(place[0] - pair.message))
         by_spot.setdefault(at, []).append(pair)
@@ -168,13 +175,13 @@ def _add_fixes(records: list[IndexRecord], node: ContextNode) -> None:
         records[at] = _noted(records[at], node.project, more)
 
 
-def _outcomes(node: ContextNode) -> Iterator[Outcome]:
+def _outcomes(node: ContextNode) -> Iterator[CommandOutcome]:
     for each in parse(node.content):
         message = each.message
         if message.role == "user" and speech_of("user", message.content).kind is Kind.USER:
-            yield Outcome(each.index)
+            yield CommandOutcome(each.index)
         elif message.role == "tool" and (found := outcome_in(message.content)):
-            yield Outcome(each.index, found[1], found[0])
+            yield CommandOutcome(each.index, found[1], found[0])
 
 
 def _own_words(records: Sequence[IndexRecord], spots: Sequence[int]) -> str:

@@ -48,15 +48,15 @@ if TYPE_CHECKING:
     from perdure.engine.file_watch import WatchReport
     from perdure.engine.forgotten import ForgottenList
     from perdure.engine.importing.importing import Imported
-    from perdure.engine.indexing.index_worker import Worked, WorkReport
+    from perdure.engine.indexing.index_worker import WorkReport, WorkResult
     from perdure.engine.instructions import InstructionFile
     from perdure.engine.learn.candidates import Judged, Shown
     from perdure.engine.learn.remember import Cited, NewStatement, Remembered
     from perdure.engine.learn.review import Pending, Review
     from perdure.engine.lint import Linted
     from perdure.engine.namespaces import Tenants
-    from perdure.engine.node_writes import Saved, Written
-    from perdure.engine.past import Past, Pasts, When
+    from perdure.engine.node_writes import SaveResult, WriteResult
+    from perdure.engine.past import PastState, PastStates, When
     from perdure.engine.present import Lag
     from perdure.engine.projects import Projects
     from perdure.engine.provenance import Provenance
@@ -67,9 +67,9 @@ if TYPE_CHECKING:
     from perdure.engine.repair import Repaired
     from perdure.engine.restore import Restoring, Rewound, Unmerged
     from perdure.engine.saving.saving import SessionCommit, Wishes
-    from perdure.engine.services import Parts
+    from perdure.engine.services import Services
     from perdure.engine.sessions import SessionEnd, SessionInfo
-    from perdure.engine.upkeep import Checkup, IndexUpkeep, OutboxUpkeep, StatusPart
+    from perdure.engine.upkeep import Checkup, IndexUpkeep, OutboxUpkeep, StatusSection
     from perdure.engine.versions import Log
     from perdure.index.contract import KeptIndex
     from perdure.llm.ledger import Cost
@@ -82,7 +82,7 @@ if TYPE_CHECKING:
 Searched = Literal["own", "all"]
 
 
-class Readable:
+class ReadableMemory:
     """The verbs that only read, of the present or of a state in the past.
 
     A node or folder is named by its URI or by its short name (`preference/indentation`).
@@ -218,11 +218,11 @@ class Readable:
     def relations(self, uri: str) -> "Edges":
         """Return the relations that start and end at a node; links in texts are among them."""
         place = self._browser.node_place(uri)
-        Readable.read(self, uri)
+        ReadableMemory.read(self, uri)
         return self._browser.edges(place)
 
 
-class Memory(Readable):
+class Memory(ReadableMemory):
     """A memory opened for one caller. Reads its own writes.
 
     It may be used from several threads at once. Use it in a `with`, or close it. Other callers'
@@ -230,28 +230,30 @@ class Memory(Readable):
     """
 
     def __init__(
-        self, parts: "Parts", caller: RequestContext, project: Identity | str = ""
+        self, services: "Services", caller: RequestContext, project: Identity | str = ""
     ) -> None:
         super().__init__(caller)
         self._identity = Identity(project) if isinstance(project, str) else project
-        self._open_parts: Parts | None = parts
+        self._open_services: Services | None = services
         self._edits: list[Edits] = []
         self._behind = ""
-        parts.retain()
+        services.retain()
 
     @property
-    def _parts(self) -> "Parts":
-        if self._open_parts is None:
+    def _services(self) -> "Services":
+        if self._open_services is None:
             raise ClosedError("this memory was closed. Fix: open it again.")
-        return self._open_parts
+        return self._open_services
 
     @property
     def _browser(self) -> "Browser":
-        return engine.browse.Browser(self._parts.reader, self._parts.relation_reader, self.caller)
+        return engine.browse.Browser(
+            self._services.reader, self._services.relation_reader, self.caller
+        )
 
     @property
     def _reader(self) -> "NodeReader":
-        return self._parts.reader
+        return self._services.reader
 
     @property
     def project(self) -> str:  # type: ignore[override] # it is never set from outside
@@ -263,7 +265,7 @@ class Memory(Readable):
         """The caller's projects: which there are, and naming, merging, splitting, moving them."""
         from perdure.harness.projects import identity_at
 
-        parts = self._parts
+        parts = self._services
         return engine.projects.Projects(
             parts.reader, lambda: parts.nodes, self.caller, identity_at, self.settle
         )
@@ -287,10 +289,10 @@ class Memory(Readable):
                 caller = replace(caller, user_id=user, role=Role.MEMBER)
             if agent is not None:
                 caller = replace(caller, agent_id=agent)
-        self._demand_standing(caller)
-        return Memory(self._parts, caller, self._identity if project is None else project)
+        self._demand_delegation(caller)
+        return Memory(self._services, caller, self._identity if project is None else project)
 
-    def _demand_standing(self, caller: RequestContext) -> None:
+    def _demand_delegation(self, caller: RequestContext) -> None:
         own = replace(caller, session_id=self.caller.session_id, trace_id=self.caller.trace_id)
         is_below = self.caller.governs and caller.account_id == self.caller.account_id
         if (
@@ -306,7 +308,7 @@ class Memory(Readable):
 
     def close(self) -> None:
         """Release the store; the last memory on it closes it. Closing twice is closing once."""
-        parts, self._open_parts = self._open_parts, None
+        parts, self._open_services = self._open_services, None
         if parts is not None:
             parts.release()
 
@@ -319,12 +321,12 @@ class Memory(Readable):
     def warnings(self) -> str:
         """Return, once, what was quarantined or could not be finished; empty if nothing was."""
         behind, self._behind = self._behind, ""
-        return "; ".join(filter(None, (self._parts.warnings(), behind)))
+        return "; ".join(filter(None, (self._services.warnings(), behind)))
 
     def _notice_files(self) -> None:
-        if not isinstance(self._parts.recorded.inner, Layout):
+        if not isinstance(self._services.recorded.inner, Layout):
             return  # then a node is where its files are
-        noticed = engine.edits.notice_edits(self._parts, seconds=self._parts.check_seconds)
+        noticed = engine.edits.notice_edits(self._services, seconds=self._services.check_seconds)
         self._behind = "; ".join(hint.text for hint in noticed.hints)
 
     def edits(self) -> "tuple[Edits, ...]":
@@ -339,9 +341,9 @@ class Memory(Readable):
         """
         from perdure.storage.sweep import record_edits
 
-        found = record_edits(self._parts.recorded, accept_removals=accept_removals)
+        found = record_edits(self._services.recorded, accept_removals=accept_removals)
         if accept_removals:
-            engine.edits.forget_gone(self._parts)
+            engine.edits.forget_gone(self._services)
         if found.recorded or found.lost:
             self._edits.append(found)
         return found
@@ -370,26 +372,32 @@ class Memory(Readable):
         limits = top_k, budget_tokens
         question = self._question(query, limits, valid_at, filters, project, projects)
         if at is not None:
-            return self._kept_back(self._past(at).recall(question, self.caller), is_past=True)
-        return self._kept_back(engine.present.Answering(self._parts).recall(question, self.caller))
+            return self._without_forgotten(
+                self._past(at).recall(question, self.caller), is_past=True
+            )
+        return self._without_forgotten(
+            engine.present.Answering(self._services).recall(question, self.caller)
+        )
 
-    def _kept_back(self, result: "RecallResult", *, is_past: bool = False) -> "RecallResult":
-        if not self._forgot_something:
+    def _without_forgotten(
+        self, result: "RecallResult", *, is_past: bool = False
+    ) -> "RecallResult":
+        if not self._has_forgotten:
             return result
         return (engine.forgotten.masked_past if is_past else engine.forgotten.kept_back)(
             result, self._forgotten
         )
 
     @property
-    def _forgot_something(self) -> bool:
+    def _has_forgotten(self) -> bool:
         """Whether the user ever forgot something; else nothing is read of a list."""
-        reader, caller = self._parts.reader, self.caller
+        reader, caller = self._services.reader, self.caller
         file = user_file(caller.account_id, caller.user_id, FORGOTTEN)
         return found_at(file, reader.backend) is not None
 
     @property
     def _forgotten(self) -> "ForgottenList":
-        return engine.forgotten.of_caller(self._parts.reader, self.caller)
+        return engine.forgotten.of_caller(self._services.reader, self.caller)
 
     def read(self, uri: str) -> ContextNode:
         """Return an active node; `NodeNotFoundError` if there is none.
@@ -397,14 +405,14 @@ class Memory(Readable):
         A short id of a briefing may name a message; then the content is that one, with those
         around it.
         """
-        node, message = self._at(uri)
+        node, message = self._node_and_message(uri)
         return (
             node
             if message is None
             else replace(node, content=engine.briefing.around(node, message))
         )
 
-    def _at(self, uri: str) -> tuple[ContextNode, int | None]:
+    def _node_and_message(self, uri: str) -> tuple[ContextNode, int | None]:
         uri, _, message = self.uri(uri).partition("#")
         return super().read(uri), int(message) if message else None
 
@@ -412,7 +420,7 @@ class Memory(Readable):
         """Return the URI that a short name or an id stands for; of a message, `URI#index`."""
         if not name.startswith("~"):
             return name if MESSAGE.fullmatch(name) else super().uri(name)
-        index = self._parts.present(self.caller.account_id).following.index
+        index = self._services.current_index(self.caller.account_id).follower.index
         found = engine.briefing.named(name, index, self.caller)
         if len(found) == 1:
             return found.pop()
@@ -443,7 +451,7 @@ class Memory(Readable):
             return self.at(at).briefing(budget_tokens=budget_tokens, known=known)
         from perdure.engine.uses import unused_in
 
-        noticed = engine.edits.notice_edits(self._parts, seconds=self._parts.check_seconds)
+        noticed = engine.edits.notice_edits(self._services, seconds=self._services.check_seconds)
         if noticed.recorded:
             self.settle()
         found = self._scope.briefing(
@@ -467,9 +475,11 @@ class Memory(Readable):
 
     @property
     def _scope(self) -> "Scope":
-        index = self._parts.present(self.caller.account_id).following.index
+        index = self._services.current_index(self.caller.account_id).follower.index
         names = self._names(self.project)
-        return engine.briefing.Scope(self._parts.reader, index, self.caller, names, self._checkout)
+        return engine.briefing.Scope(
+            self._services.reader, index, self.caller, names, self._checkout
+        )
 
     @property
     def _checkout(self) -> "Checkout | None":
@@ -506,7 +516,7 @@ class Memory(Readable):
             projects=None if project is None else self._names(self._named(project)),
         )
         found = engine.recomposition.Recomposition(
-            self._parts.recorded.history, self.caller, self._forgotten
+            self._services.recorded.history, self.caller, self._forgotten
         )
         return tuple(map(found.of, chosen[-1:] if last else chosen))
 
@@ -514,7 +524,7 @@ class Memory(Readable):
     def position(self) -> int:
         """The position of the log that a recall or a briefing answers from; 0 without an index."""
         account = self.caller.account_id
-        return self._parts.present(account).following.index.cursor(account)
+        return self._services.current_index(account).follower.index.cursor(account)
 
     def reminders(self, action: "Action", *, known: Container[str] = ()) -> "tuple[Reminder, ...]":
         """Return the sentences of the project about what a tool call is about to use, best first.
@@ -560,7 +570,7 @@ class Memory(Readable):
         used can't be broken by a call: `can_block` says whether one does.
         """
         text = encodable(text, "text")
-        node, message = self._at(uri)
+        node, message = self._node_and_message(uri)
         if message is not None:
             raise InvalidValueError(
                 f"{uri[:80]!a} is a message. "
@@ -573,26 +583,26 @@ class Memory(Readable):
 
     def at(self, when: "When") -> "PastMemory":
         """Return a read-only memory as of a date, a time or a position of the log."""
-        forgotten = self._forgotten if self._forgot_something else None
+        forgotten = self._forgotten if self._has_forgotten else None
         return PastMemory(self._past(when), self.caller, str(when), self._identity, forgotten)
 
-    def _past(self, when: "When") -> "Past":
-        return self._pasts.at(self._state(when))
+    def _past(self, when: "When") -> "PastState":
+        return self._past_states.at(self._state(when))
 
     def _state(self, when: "When") -> IndexState:
         """Return the state that `when` means, with the edits of files that belong to it recorded.
 
         An edit is recorded with the present time, so only the newest state can gain one.
         """
-        state = self._pasts.state(when)
-        if state.position >= self._parts.recorded.history.position():
+        state = self._past_states.state(when)
+        if state.position >= self._services.recorded.history.position():
             self.record_edits()
-            state = self._pasts.state(when)
+            state = self._past_states.state(when)
         return state
 
     @property
-    def _pasts(self) -> "Pasts":
-        return self._parts.pasts(self.caller.account_id)
+    def _past_states(self) -> "PastStates":
+        return self._services.past_states(self.caller.account_id)
 
     # ------------------------------------------------------------ save and learn
     def save(  # noqa: PLR0913 - the public verb, with a name for each
@@ -605,7 +615,7 @@ class Memory(Readable):
         project: str | None = None,
         mask_secrets: bool = False,
         replace_learned: bool = False,
-    ) -> "Saved":
+    ) -> "SaveResult":
         """Save a text as a memory of the caller, or as its next version; return its URI.
 
         It belongs to `project`, by default to the memory's own, but for profile and preferences,
@@ -616,13 +626,15 @@ class Memory(Readable):
         learned from sessions is not replaced (`NodeExistsError`), unless `replace_learned`.
         """
         saved = engine.node_writes.save(
-            self._parts.nodes,
+            self._services.nodes,
             self.caller,
             content,
             category=category,
             slug=slug,
             metadata=metadata or {},
-            project="" if project is None and category in OF_THE_PERSON else self._of(project),
+            project=""
+            if project is None and category in OF_THE_PERSON
+            else self._project_of(project),
             mask=mask_secrets,
             replace_learned=replace_learned,
         )
@@ -632,7 +644,7 @@ class Memory(Readable):
 
     def _lift(self, text: str) -> int:
         """Take off the list of what was forgotten what the user says again; return how much."""
-        if not self._forgot_something or not self._forgotten.says(text):
+        if not self._has_forgotten or not self._forgotten.says(text):
             return 0
         count = 0
 
@@ -644,10 +656,10 @@ class Memory(Readable):
             )
             count = len(before.entries) - len(after.entries)
 
-        self._parts.nodes.because("remembered again").exchange((), (), self.caller, also=plan)
+        self._services.nodes.because("remembered again").exchange((), (), self.caller, also=plan)
         return count
 
-    def _of(self, project: str | None) -> str:
+    def _project_of(self, project: str | None) -> str:
         """Return the project of what is written: the one that is named, or the memory's own."""
         if project is not None:
             return self._named(project)
@@ -691,14 +703,14 @@ class Memory(Readable):
             extract=extract,
             dry_run=dry_run,
             again=again,
-            addition=engine.sessions.Addition(title=title, project=self._of(project)),
+            addition=engine.sessions.Addition(title=title, project=self._project_of(project)),
             progress=progress or (lambda _done, _all: None),
             foreign=foreign or {},
-            anchored=self._anchored(origin),
+            anchored=self._anchoring(origin),
         )
         return self._save_session(messages, session_id, wishes)
 
-    def _anchored(
+    def _anchoring(
         self, origin: "Origin | None"
     ) -> "Callable[[str, datetime | None], Anchors | None]":
         """Return what finds out what statements name; without an origin, of no branch."""
@@ -741,10 +753,10 @@ class Memory(Readable):
             whole=False,
             replace_last=replace_last,
             title=title,
-            project=self._of(project),
+            project=self._project_of(project),
             after=after,
         )
-        wishes = Wishes(extract=extract, addition=addition, anchored=self._anchored(origin))
+        wishes = Wishes(extract=extract, addition=addition, anchored=self._anchoring(origin))
         return self._save_session(messages, session_id, wishes)
 
     def _save_session(
@@ -752,7 +764,7 @@ class Memory(Readable):
     ) -> "SessionCommit":
         from perdure.engine.saving.saving import saving_for
 
-        saving = saving_for(self._parts, wishes)
+        saving = saving_for(self._services, wishes)
         return saving.commit(messages, session_id, self.caller, settle=self.settle)
 
     # ------------------------------------------------------------ statements
@@ -764,7 +776,7 @@ class Memory(Readable):
         project: str | None = None,
         replaces: Iterable[str] = (),
         evidence: "Iterable[Cited]" = (),
-        said_by: str = "user",
+        speaker: str = "user",
         session_id: str = "",
     ) -> "Remembered":
         """Keep one statement, and return what it merged with or replaced.
@@ -782,13 +794,13 @@ class Memory(Readable):
         statement = NewStatement(
             text,
             kind,
-            self._of(project),
+            self._project_of(project),
             tuple(
                 self.uri(each) if "/" in each and " " not in each else encodable(each, "replaces")
                 for each in replaces
             ),
             tuple(evidence),
-            said_by,
+            speaker,
             anchors=self._anchors(text),
         )
         return self._remember(statement, session_id)
@@ -804,7 +816,7 @@ class Memory(Readable):
         from perdure.engine.saving.saving import KnownNodes
 
         caller = replace(self.caller, session_id=session_id)
-        known = KnownNodes(self._parts.nodes, engine.present.Answering(self._parts).match)
+        known = KnownNodes(self._services.nodes, engine.present.Answering(self._services).match)
         quotes = (*(each.quote for each in statement.evidence), *decided)
         also = self._review.decide(*quotes) if quotes else lambda _draft: None
         by_user = by_user and statement.said_by == "user"
@@ -822,7 +834,7 @@ class Memory(Readable):
     def _review(self) -> "Review":
         from perdure.engine.learn.review import Review
 
-        return Review(self._parts.nodes, self._parts.reader, self.caller)
+        return Review(self._services.nodes, self._services.reader, self.caller)
 
     def propose(
         self, text: str, *, origins: Iterable[str], project: str | None = None
@@ -836,7 +848,7 @@ class Memory(Readable):
         from perdure.safety.texts import safe
 
         clean = safe(" ".join(text.split()), {}, SecretPolicy.REFUSE).content
-        return self._review.propose(clean, self._of(project), tuple(origins))
+        return self._review.propose(clean, self._project_of(project), tuple(origins))
 
     def candidates(self, *, limit: int = 20) -> "tuple[Pending, ...]":
         """Return sentences that may be worth keeping and wait for a decision, the likeliest first.
@@ -872,7 +884,7 @@ class Memory(Readable):
                 project=found.project,
             )
         quote = Cited(found.session_id, found.message, found.text)
-        project = self._of(found.project or None)
+        project = self._project_of(found.project or None)
         words, kind = text or found.text, kind or found.kind
         anchors = self._anchors(words)
         statement = NewStatement(words, kind, project, evidence=(quote,), anchors=anchors)
@@ -910,7 +922,7 @@ class Memory(Readable):
         """
         from perdure.engine.learn.candidates import Judged, judge
 
-        llm = self._parts.language_model
+        llm = self._services.language_model
         if llm is None:
             raise ConfigError("no language model is configured. Fix: set provider in [llm].")
         with locked(self.home / "llm" / "lease") as lease:
@@ -920,17 +932,17 @@ class Memory(Readable):
             asked = [each for each in found if not self._forgotten.says(each.text)][:limit]
             if not asked:
                 return Judged()
-            done = judge(llm, [self._shown(each) for each in asked], self._keep_judged)
+            done = judge(llm, [self._shown(each) for each in asked], self._remember_judged)
             self._review.note_judged(*(each.text for each in done.refused))
         return replace(done, waiting=len(found) - len(asked))
 
-    def _keep_judged(self, statement: "NewStatement", found: "Pending") -> "Remembered":
-        anchors = self._of_session(found.session_id, statement.text)
-        project = self._of(found.project or None)
+    def _remember_judged(self, statement: "NewStatement", found: "Pending") -> "Remembered":
+        anchors = self._session_anchors(found.session_id, statement.text)
+        project = self._project_of(found.project or None)
         named = replace(statement, project=project, anchors=anchors)
         return self._remember(named, found.session_id, found.text, by_user=False)
 
-    def _of_session(self, session: str, text: str) -> "Anchors | None":
+    def _session_anchors(self, session: str, text: str) -> "Anchors | None":
         """Return what a statement names of where its session worked.
 
         No hashes are among it: nobody knows what the files were then.
@@ -943,14 +955,14 @@ class Memory(Readable):
         names = (told.get(name) for name in ("cwd", "branch", "commit"))
         origin = Origin(*(each if isinstance(each, str) else "" for each in names))
         return (
-            self._anchored(origin)(text, datetime.fromtimestamp(0, UTC)) if origin.folder else None
+            self._anchoring(origin)(text, datetime.fromtimestamp(0, UTC)) if origin.folder else None
         )
 
     def _shown(self, found: "Pending") -> "Shown":
         from perdure.engine.learn.candidates import NEAR, Shown
 
         place = Uri(self.caller.account_id, ("sessions", found.session_id))
-        messages = engine.sessions.Sessions(self._parts.nodes).messages(place, self.caller)
+        messages = engine.sessions.Sessions(self._services.nodes).messages(place, self.caller)
         result = self.recall(found.text, top_k=NEAR, project=found.project or None)
         return Shown.of(found, messages, result.hits)
 
@@ -960,7 +972,7 @@ class Memory(Readable):
         The node is again what it was before; what was merged is a memory of its own from then on,
         and the two are not merged again. What was superseded holds again.
         """
-        unmerging = engine.restore.Unmerging(self._parts.nodes, self._parts.recorded.history)
+        unmerging = engine.restore.Unmerging(self._services.nodes, self._services.recorded.history)
         done = unmerging.unmerge(self.read(uri).uri, self.caller, statement)
         self.settle()
         return done
@@ -974,8 +986,8 @@ class Memory(Readable):
         from perdure.engine.indexing.index_worker import Worker
 
         with suppress(EmbeddingError, StorageError, DamageError):
-            following = self._parts.present(self.caller.account_id).following
-            Worker(self._parts.outbox, following).drain(self.caller.account_id)
+            following = self._services.current_index(self.caller.account_id).follower
+            Worker(self._services.outbox, following).drain(self.caller.account_id)
 
     # ------------------------------------------------------------ nodes
     def write(  # noqa: PLR0913 - as `save`
@@ -991,7 +1003,7 @@ class Memory(Readable):
         mask_secrets: bool = False,
         as_is: bool = False,
         reason: str = "",
-    ) -> "Written":
+    ) -> "WriteResult":
         """Write a node to the letter, or the next version of one.
 
         An existing node is written only with the `version` that it has, or with `replace`. What is
@@ -1000,7 +1012,7 @@ class Memory(Readable):
         """
         self._notice_files()
         return engine.node_writes.write(
-            self._parts.nodes,
+            self._services.nodes,
             self._browser,
             self.caller,
             uri,
@@ -1011,13 +1023,13 @@ class Memory(Readable):
 
     def edit(
         self, uri: str, change: Callable[[str], str], *, reason: str = "", as_is: bool = False
-    ) -> "Written":
+    ) -> "WriteResult":
         """Write what `change` returns for the text of a node, frontmatter included.
 
         If the node changes meanwhile, or the text has a new secret, nothing is written.
         """
         self._notice_files()
-        where = self._parts.nodes, self._browser, self.caller
+        where = self._services.nodes, self._browser, self.caller
         return engine.node_writes.edit(*where, uri, change, reason=reason, as_is=as_is)
 
     def move(self, uri: str, to: str, *, reason: str = "") -> ContextNode:
@@ -1032,14 +1044,14 @@ class Memory(Readable):
         new = browser.place(to)
         into_folder = to.endswith("/") or (not new.is_node and new.child(old.name).is_node)
         new = new.child(old.name) if into_folder else browser.node_place(to)
-        self._parts.nodes.because(reason).move_node(str(old), str(new), self.caller)
+        self._services.nodes.because(reason).move_node(str(old), str(new), self.caller)
         return browser.node(new)
 
     def archive(self, uri: str, *, reason: str = "") -> str:
         """Take a node out of use: nothing finds it, until `unarchive`. Return its URI."""
         place = self._browser.node_place(uri)
         self._browser.node(place)
-        self._parts.nodes.because(reason).archive_node(str(place), self.caller)
+        self._services.nodes.because(reason).archive_node(str(place), self.caller)
         return str(place)
 
     def unarchive(self, uri: str, *, reason: str = "") -> str:
@@ -1050,7 +1062,7 @@ class Memory(Readable):
         from perdure.engine.erasing.hiding import plan_lift
 
         place = self._browser.node_place(uri)
-        nodes = self._parts.nodes.because(reason)
+        nodes = self._services.nodes.because(reason)
         lift = partial(plan_lift, nodes=nodes, uris=[str(place)], ctx=self.caller)
         nodes.unarchive_node(str(place), self.caller, also=lift)
         return str(place)
@@ -1058,14 +1070,14 @@ class Memory(Readable):
     def delete(self, uri: str, *, reason: str = "") -> str:
         """Remove a node and its edges; history keeps them. Return its URI."""
         found = self.deletable(uri)
-        self._parts.nodes.because(reason).delete_node(found.uri, self.caller)
+        self._services.nodes.because(reason).delete_node(found.uri, self.caller)
         return found.uri
 
     def deletable(self, uri: str) -> "Entry":
         """Return a node, readable or not, that the caller may delete."""
         browser = self._browser
         place = browser.node_place(uri)
-        self._parts.nodes.reach.changed(str(place), self.caller)
+        self._services.nodes.reach.changed(str(place), self.caller)
         if browser.is_empty(place):
             raise browser.absent(place)
         return browser.node_entry(place)
@@ -1075,7 +1087,7 @@ class Memory(Readable):
     ) -> "RelationEdge":
         """Relate a node to another; return the edge. The same relation twice is one."""
         self._find(uri, to)
-        where = self._parts.relations, self._browser, self.caller
+        where = self._services.relations, self._browser, self.caller
         return engine.node_writes.relate(*where, (uri, to), relation_type, weight, reason)
 
     def _find(self, *uris: str) -> None:
@@ -1088,12 +1100,12 @@ class Memory(Readable):
     ) -> "tuple[RelationEdge, ...]":
         """Remove the relations from a node to another, or those of one type; return them."""
         return engine.node_writes.unrelate(
-            self._parts.relations, self._browser, self.caller, (uri, to), relation_type
+            self._services.relations, self._browser, self.caller, (uri, to), relation_type
         )
 
     def lint(self, folder: str | None = None) -> "Linted":
         """Return what is wrong with notes by their own words, in a folder or the whole account."""
-        reader = self._parts.reader
+        reader = self._services.reader
         place = None if folder is None else reader.reach.seen(self.uri(folder), self.caller)
         return engine.lint.Lint(reader, self.caller).run(place)
 
@@ -1103,7 +1115,7 @@ class Memory(Readable):
         Only for ROOT, because the files are those of all accounts.
         """
         self._demand_root("see the files of all accounts", "ask the owner of the store")
-        return tuple(engine.conflicts.conflicts(self._parts.recorded))
+        return tuple(engine.conflicts.conflicts(self._services.recorded))
 
     def conflict(self, path: str) -> "Conflict":
         """Return the conflict of a copy, or of a file that has one copy."""
@@ -1116,7 +1128,7 @@ class Memory(Readable):
         """
         from perdure.storage.sweep import record_edits
 
-        found, recorded = self.conflict(path), self._parts.recorded
+        found, recorded = self.conflict(path), self._services.recorded
         engine.conflicts.settle(recorded, found, keep, lambda: record_edits(recorded))
         return found
 
@@ -1128,8 +1140,8 @@ class Memory(Readable):
         recorded only with `accept_removals`.
         """
         if not apply:
-            parts = self._parts
-            logged = parts.indexes.upkeep.following.logged
+            parts = self._services
+            logged = parts.indexes.upkeep.following.log
             edits = engine.edits.look_for_edits(
                 parts.recorded.inner, parts.recorded.history, parts.seen
             )
@@ -1137,8 +1149,8 @@ class Memory(Readable):
             return engine.repair.Repaired((), tuple(found))
         self.record_edits(accept_removals=accept_removals)
         may_resume = self.caller.role is Role.ROOT
-        ended = self._parts.namespaces.resume(self.caller) if may_resume else ()
-        return engine.repair.Repaired(tuple(ended), tuple(self._parts.repair.run(self.caller)))
+        ended = self._services.namespaces.resume(self.caller) if may_resume else ()
+        return engine.repair.Repaired(tuple(ended), tuple(self._services.repair.run(self.caller)))
 
     def forget(
         self, uri: str, *, erase: bool = False, dry_run: bool = False, reason: str = ""
@@ -1158,8 +1170,8 @@ class Memory(Readable):
         """
         from perdure.engine.erasing.erasing import Forgetting
 
-        forgetting = Forgetting(self._parts.nodes, lambda: self._parts.erasing, self.caller)
-        what = self.meant(uri)
+        forgetting = Forgetting(self._services.nodes, lambda: self._services.erasing, self.caller)
+        what = self.forget_target(uri)
         if erase and len(what.split()) > 1:
             raise InvalidValueError("words can't be erased. Fix: erase what says them, by its id.")
         if erase:
@@ -1169,7 +1181,7 @@ class Memory(Readable):
             self.settle()
         return done
 
-    def meant(self, what: str) -> str:
+    def forget_target(self, what: str) -> str:
         """Return what `forget` takes a text for: a URI, that of a message, or the words."""
         if len(what.split()) > 1:
             with suppress(InvalidUriError):
@@ -1194,15 +1206,17 @@ class Memory(Readable):
         from perdure.engine.erasing.receipts import check
         from perdure.proofs.keys import PublicKey
 
-        public = self._parts.signing_key().public if key is None else PublicKey.parse(key.strip())
-        return check(text, self._parts.recorded.history, public)
+        public = (
+            self._services.signing_key().public if key is None else PublicKey.parse(key.strip())
+        )
+        return check(text, self._services.recorded.history, public)
 
     # ------------------------------------------------------------ history
     @property
     def log(self) -> "Log":
         """Every version of every text of all accounts, by key; only for ROOT."""
         self._demand_root("read the log of all accounts", "use history, blame and restore")
-        return self._parts.log(self.caller.user_id)
+        return self._services.log(self.caller.user_id)
 
     def _demand_root(self, what: str, fix: str) -> None:
         if self.caller.role is not Role.ROOT:
@@ -1216,18 +1230,18 @@ class Memory(Readable):
 
         `NodeNotFoundError` if nothing was ever there.
         """
-        versions = self._parts.recorded.history.versions(self._content_file(uri))
+        versions = self._services.recorded.history.versions(self._content_file(uri))
         if not versions:
             raise NodeNotFoundError(f"nothing was ever at {self.uri(uri)!a}. Fix: list its folder.")
         return versions
 
     def blame(self, uri: str) -> "list[BlamedLine]":
         """Return the lines of the content of a node, each with the version that wrote it."""
-        return self._parts.recorded.history.blame(self._content_file(uri))
+        return self._services.recorded.history.blame(self._content_file(uri))
 
     def _content_file(self, uri: str) -> "Locator":
-        place = self._parts.reader.reach.seen(self.uri(uri), self.caller)
-        return self._parts.reader.file(place, CONTENT)
+        place = self._services.reader.reach.seen(self.uri(uri), self.caller)
+        return self._services.reader.file(place, CONTENT)
 
     def why(self, uri: str) -> "Provenance":
         """Return where a node comes from: evidence, versions, merges, edges, what it superseded.
@@ -1239,9 +1253,9 @@ class Memory(Readable):
 
         check = None if self._checkout is None else self._checkout.checked
         asking = engine.provenance.Asking(
-            self._parts.nodes, self._parts.recorded.history, self.caller, check
+            self._services.nodes, self._services.recorded.history, self.caller, check
         )
-        node, message = self._at(uri)
+        node, message = self._node_and_message(uri)
         lines = engine.recomposition.items_of(node) if message is None else ()
         unused = sessions_unused(self.home, lines)
         return replace(asking.why(node, message), unused_sessions=unused)
@@ -1255,9 +1269,9 @@ class Memory(Readable):
         """
         self.record_edits()
         place = str(self._browser.node_place(uri))
-        node = self._restoring.planned(place, self._pasts.state, version)
+        node = self._restoring.planned(place, self._past_states.state, version)
         if node is not None:
-            self._parts.nodes.because(origin=RESTORE).write_node(node, self.caller)
+            self._services.nodes.because(origin=RESTORE).write_node(node, self.caller)
             self._unforget([place])
             self.settle()
         return self.read(place)
@@ -1271,24 +1285,24 @@ class Memory(Readable):
         """
         self.record_edits()
         own = Uri(self.caller.account_id, ("users", self.caller.user_id))
-        reach = self._parts.nodes.reach
+        reach = self._services.nodes.reach
         below = reach.seen(self.uri(folder), self.caller) if folder else own
-        done = self._restoring.rewind(self._pasts.state(when), below, dry_run=dry_run)
+        done = self._restoring.rewind(self._past_states.state(when), below, dry_run=dry_run)
         self.settle()
         return done
 
     @property
     def _restoring(self) -> "Restoring":
         return engine.restore.Restoring(
-            self._parts.nodes, self._parts.recorded.history, self.caller
+            self._services.nodes, self._services.recorded.history, self.caller
         )
 
     def _unforget(self, uris: Iterable[str]) -> None:
         """Let nodes that are in use again not be forgotten any more."""
-        if self._forgot_something:
+        if self._has_forgotten:
             from perdure.engine.erasing.hiding import plan_lift
 
-            nodes = self._parts.nodes.because("restored")
+            nodes = self._services.nodes.because("restored")
             lift = partial(plan_lift, nodes=nodes, uris=list(uris), ctx=self.caller)
             nodes.exchange((), (), self.caller, also=lift)
 
@@ -1308,13 +1322,13 @@ class Memory(Readable):
         in on another machine. The folder is empty, or an earlier export, of which only what
         changed is written. If it is interrupted, do it again.
         """
-        recorded, seen = self._parts.recorded, self._parts.seen
+        recorded, seen = self._services.recorded, self._services.seen
         if everything:
             self._demand_root("export all accounts", "export without everything=True")
             return engine.exporting.export_to(
                 Path(folder), recorded, None, "everything", seen, progress
             )
-        reach = engine.exporting.Reachable.by(self.caller, recorded.history, self._parts.nodes)
+        reach = engine.exporting.Reachable.by(self.caller, recorded.history, self._services.nodes)
         return engine.exporting.export_to(
             Path(folder), recorded, reach, reach.said(self.caller), seen, progress
         )
@@ -1343,36 +1357,36 @@ class Memory(Readable):
         from perdure.engine.importing.importing import Importing, Wishes, import_from
 
         self._notice_files()  # so that notes that are memory in place are known
-        agents = self._parts.agents
+        agents = self._services.agents
         wishes = Wishes(dry_run, into, of, archive_gone, learn, mask_secrets, agents)
-        importing = Importing(self, self._parts.nodes, self._parts.relations, wishes)
+        importing = Importing(self, self._services.nodes, self._services.relations, wishes)
         done = import_from(importing, Path(path), format, progress)
         if not dry_run:  # so that the next recall need not look at each of the new files
-            engine.edits.notice_edits(self._parts, seconds=None)
+            engine.edits.notice_edits(self._services, seconds=None)
         return done
 
     # ------------------------------------------------------------ upkeep
     @property
     def home(self) -> Path:
         """The folder of the config, the history and all that is derived."""
-        return self._parts.home
+        return self._services.home
 
     def lag(self) -> "Lag":
         """Return the changes that failed to get into the index, as far as the caller may see."""
         return engine.present.lag_of(
-            self._parts.outbox.list_failed(self.caller.account_id), self.caller
+            self._services.outbox.list_failed(self.caller.account_id), self.caller
         )
 
-    def status(self, *, exact: bool = False) -> "tuple[StatusPart, ...]":
+    def status(self, *, exact: bool = False) -> "tuple[StatusSection, ...]":
         """Return what is stored where, and whether it is healthy. Changes nothing.
 
         With `exact`, every file on the disk is counted, however many there are.
         """
-        return self._parts.status(self.caller, exact=exact)
+        return self._services.status(self.caller, exact=exact)
 
     def doctor(self) -> "Checkup":
         """Return whether the memory is healthy, and how to fix what is not. Changes nothing."""
-        return self._parts.doctor(self.caller)
+        return self._services.doctor(self.caller)
 
     def cost(self, by: str = "day", *, since: datetime | None = None) -> "tuple[Cost, ...]":
         """Return how many tokens language models have used, by `day` or `model`.
@@ -1387,12 +1401,12 @@ class Memory(Readable):
     @property
     def index(self) -> "IndexUpkeep":
         """The index of the account; `AccessDeniedError` unless the caller governs it."""
-        return engine.upkeep.IndexUpkeep(self._parts, self.caller, self.settle)
+        return engine.upkeep.IndexUpkeep(self._services, self.caller, self.settle)
 
     @property
     def outbox(self) -> "OutboxUpkeep":
         """The events that wait for the index; `AccessDeniedError` as for `index`."""
-        return engine.upkeep.OutboxUpkeep(self._parts, self.caller)
+        return engine.upkeep.OutboxUpkeep(self._services, self.caller)
 
     def work(
         self,
@@ -1400,7 +1414,7 @@ class Memory(Readable):
         once: bool = True,
         ending: threading.Event | None = None,
         report: "Callable[[WorkReport], None] | None" = None,
-    ) -> "Worked":
+    ) -> "WorkResult":
         """Bring the indexes of all accounts up to date, and build that of a new model.
 
         It works until nothing waits or, if not `once`, until `ending` is set; then the step that
@@ -1408,28 +1422,28 @@ class Memory(Readable):
         """
         from perdure.engine.indexing.index_worker import work
 
-        return work(self._parts, self.caller, ending or threading.Event(), report, once=once)
+        return work(self._services, self.caller, ending or threading.Event(), report, once=once)
 
     def watch(self, ending: threading.Event) -> "Iterator[WatchReport]":
         """Take in edits of files as soon as they are saved, until `ending` is set.
 
         An edit becomes a version, and a new note a node, in every account.
         """
-        return engine.file_watch.watch(self._parts, self.caller, ending, self.record_edits)
+        return engine.file_watch.watch(self._services, self.caller, ending, self.record_edits)
 
     # ------------------------------------------------------------ accounts, users, agents
     @property
     def tenants(self) -> "Tenants":
         """The accounts, users and agents that the caller may create, list and delete."""
-        return engine.namespaces.Tenants(lambda: self._parts.namespaces, self.caller)
+        return engine.namespaces.Tenants(lambda: self._services.namespaces, self.caller)
 
 
-class PastMemory(Readable):
+class PastMemory(ReadableMemory):
     """A memory as of a state; it can be read and searched, and not changed."""
 
     def __init__(
         self,
-        past: "Past",
+        past: "PastState",
         caller: RequestContext,
         moment: str = "",
         project: Identity | str = "",

@@ -23,7 +23,7 @@ TenantKind = Literal["account", "user", "agent"]
 
 
 @dataclass(frozen=True, slots=True)
-class Deleted:
+class TenantDeletion:
     account_id: str
     owner_space: str
     """Empty if it was the whole account."""
@@ -52,7 +52,7 @@ class NamespaceManager:
         names = self._names(_ROOT.child("accounts"))
         return names if ctx.role is Role.ROOT else [n for n in names if n == ctx.account_id]
 
-    def delete_account(self, account_id: str, ctx: RequestContext) -> Deleted:
+    def delete_account(self, account_id: str, ctx: RequestContext) -> TenantDeletion:
         _demand(ctx.role is Role.ROOT, ctx, "delete accounts")
         return self._delete(Uri(account_id), "")
 
@@ -69,10 +69,10 @@ class NamespaceManager:
     def list_agents(self, account_id: str, ctx: RequestContext) -> list[str]:
         return self._list_owners(Uri(account_id, ("agents",)), ctx)
 
-    def delete_user(self, account_id: str, user_id: str, ctx: RequestContext) -> Deleted:
+    def delete_user(self, account_id: str, user_id: str, ctx: RequestContext) -> TenantDeletion:
         return self._delete_owner(Uri(account_id, ("users", user_id)), ctx)
 
-    def delete_agent(self, account_id: str, agent_id: str, ctx: RequestContext) -> Deleted:
+    def delete_agent(self, account_id: str, agent_id: str, ctx: RequestContext) -> TenantDeletion:
         return self._delete_owner(Uri(account_id, ("agents", agent_id)), ctx)
 
     def _create_owner(self, owner: Uri, ctx: RequestContext) -> None:
@@ -86,12 +86,12 @@ class NamespaceManager:
         kind = _KINDS[place.path[0]]
         return [name for name in names if ctx.reaches(f"{kind}:{name}")]
 
-    def _delete_owner(self, owner: Uri, ctx: RequestContext) -> Deleted:
+    def _delete_owner(self, owner: Uri, ctx: RequestContext) -> TenantDeletion:
         _demand(_governs(ctx, owner.account), ctx, f"delete users and agents of {owner.account!a}")
         return self._delete(owner, owner.owner_space)
 
     # ------------------------------------------------------------ after a crash
-    def resume(self, ctx: RequestContext) -> list[Deleted]:
+    def resume(self, ctx: RequestContext) -> list[TenantDeletion]:
         _demand(ctx.role is Role.ROOT, ctx, "finish deletions")
         return [self._finish(account, space) for account, space in self._deletions.begun()]
 
@@ -107,7 +107,7 @@ class NamespaceManager:
                 f"{str(place)!a} is there already. Fix: use it, or choose another id."
             ) from None
 
-    def _delete(self, place: Uri, owner_space: str) -> Deleted:
+    def _delete(self, place: Uri, owner_space: str) -> TenantDeletion:
         known = self._backend.exists(_ROOT.child(place.key))
         known = known or self._deletions.is_begun(place.account, owner_space)
         self._deletions.begin(place.account, owner_space)
@@ -118,7 +118,7 @@ class NamespaceManager:
             )
         return deleted
 
-    def _finish(self, account_id: str, owner_space: str) -> Deleted:
+    def _finish(self, account_id: str, owner_space: str) -> TenantDeletion:
         """Let every holder forget, until none has anything left; then it is no more under way.
 
         Each may be asked again after a crash. Who was about to write when this began may come in
@@ -128,7 +128,7 @@ class NamespaceManager:
         while any((forgotten := self._forget(account_id, owner_space)).values()):
             counts.update(forgotten)
         self._deletions.end(account_id, owner_space)
-        return Deleted(account_id, owner_space, dict(counts))
+        return TenantDeletion(account_id, owner_space, dict(counts))
 
     def _forget(self, account_id: str, owner_space: str) -> dict[str, int]:
         forgotten = {}
@@ -175,9 +175,9 @@ class Tenants:
     def list(self, kind: TenantKind) -> "list[str]":
         return cast("list[str]", self._called("list", f"{kind}s"))
 
-    def delete(self, kind: TenantKind, name: str) -> Deleted:
+    def delete(self, kind: TenantKind, name: str) -> TenantDeletion:
         """Remove a tenant with all that belongs to it; return what that was."""
-        return cast("Deleted", self._called("delete", kind, name))
+        return cast("TenantDeletion", self._called("delete", kind, name))
 
     def _called(self, verb: str, kind: str, *names: str) -> object:
         account = () if kind.startswith("account") else (self._caller.account_id,)

@@ -37,7 +37,7 @@ _ATTEMPTS_TO_SAVE = 10
 _RENAME = "choose another name."
 
 
-class Saved(str):
+class SaveResult(str):
     """The URI of a saved memory, with what saving did."""
 
     __slots__ = ("changed", "created", "lifted", "masked", "version", "written")
@@ -74,7 +74,7 @@ def save(  # noqa: PLR0913 - as `Memory.save`
     project: str,
     mask: bool,
     replace_learned: bool,
-) -> Saved:
+) -> SaveResult:
     """Save a text at its place; another writer of the same place is waited out.
 
     A slug that another project's memory has taken gets the name of this one at its end, unless
@@ -116,7 +116,7 @@ def save(  # noqa: PLR0913 - as `Memory.save`
                 raise
         else:
             written = node is not before
-            return Saved.of(node, written=written, given=content, masked=clean.notes)
+            return SaveResult.of(node, written=written, given=content, masked=clean.notes)
 
 
 @lru_cache(maxsize=64)
@@ -172,7 +172,7 @@ _GIST = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WriteResult:
     uri: str
     version: int
     written: bool
@@ -241,7 +241,7 @@ def write(  # noqa: PLR0913 - what, where, and under which conditions
     *,
     conditions: Conditions,
     reason: str = "",
-) -> Written:
+) -> WriteResult:
     """Write a node, or its next version. An existing one is replaced only under `conditions`."""
     place = browser.node_place(name)
     owned = Owned(SecretPolicy.MASK if conditions.mask_secrets else SecretPolicy.REFUSE)
@@ -254,7 +254,7 @@ def write(  # noqa: PLR0913 - what, where, and under which conditions
         before = browser.node_or_none(place)
         after = fields.new(place) if before is None else fields.revised(before)
         if after is None and before is not None:
-            return Written(before.uri, before.version, written=False, created=False)
+            return WriteResult(before.uri, before.version, written=False, created=False)
         _refuse_unless_allowed(place, before, conditions)
         if after is None:
             raise AssertionError
@@ -265,7 +265,7 @@ def write(  # noqa: PLR0913 - what, where, and under which conditions
             if not attempts or not nodes.exists(str(place), caller):
                 raise
         else:
-            return Written(
+            return WriteResult(
                 after.uri,
                 after.version,
                 written=True,
@@ -363,7 +363,7 @@ def edit(  # noqa: PLR0913 - as `write`
     *,
     reason: str = "",
     as_is: bool = False,
-) -> Written:
+) -> WriteResult:
     """Write what `change` makes of a node's text, frontmatter included, as its next version."""
     if not as_is:
         _refuse_new_secrets(reason, "", "reason")
@@ -374,7 +374,7 @@ def edit(  # noqa: PLR0913 - as `write`
     text = change(page.text)
     after = page.revised(text)
     if after is None:
-        return Written(before.uri, before.version, written=False, created=False)
+        return WriteResult(before.uri, before.version, written=False, created=False)
     if not as_is:
         _refuse_new_secrets(text, page.text, "text")
     try:
@@ -384,7 +384,7 @@ def edit(  # noqa: PLR0913 - as `write`
             f"{after.uri!a} changed while it was being edited. Nothing was written. "
             "Fix: edit it again, and take over your text."
         ) from None
-    return Written(after.uri, after.version, written=True, created=False)
+    return WriteResult(after.uri, after.version, written=True, created=False)
 
 
 def _refuse_new_secrets(text: str, before: str, where: str) -> None:

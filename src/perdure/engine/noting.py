@@ -9,7 +9,7 @@ from hashlib import sha256
 
 from perdure.context.reading import Stored
 from perdure.engine.recall.result import hit_of
-from perdure.engine.recall.token_budget import RULES, entry
+from perdure.engine.recall.token_budget import RULES, render_hit
 from perdure.index.account.schema import SHOWN_FILES
 from perdure.model import ContextNode, IndexRecord
 from perdure.model.record import NOTED, VALID_UNTIL
@@ -72,7 +72,7 @@ def note_of(stored: Stored) -> dict[str, JSON]:
     if len(texts) == len(said) and not node.problems and len(node.content) <= _MOST_LETTERS:
         note |= {
             "sha256": sha256("\0".join(texts).encode()).hexdigest(),
-            "entry": entry(hit_of(stored)),
+            "entry": render_hit(hit_of(stored)),
             "rules": RULES,
         }
     return note

@@ -16,11 +16,18 @@ from perdure.context.links import ScannedLinks
 from perdure.context.reading import NodeReader
 from perdure.context.relations import RelationReader
 from perdure.dataclass import dataclass, field, replace
-from perdure.engine.indexing.follower import BATCH, Following, Indexer, batched, with_folders
+from perdure.engine.indexing.follower import BATCH, Indexer, IndexFollower, batched, with_folders
 from perdure.engine.indexing.index_files import open_installed, remove_tree
 from perdure.engine.recall import answer
 from perdure.engine.recall.answer import Question
-from perdure.engine.recall.result import NO_MODEL, Hint, HintKind, RecallResult, Sources, rebuilt
+from perdure.engine.recall.result import (
+    NO_MODEL,
+    Hint,
+    HintKind,
+    RecallResult,
+    Sources,
+    rebuilt_hint,
+)
 from perdure.errors import DamageError, PerdureError, StorageError
 from perdure.files import Way
 from perdure.index.contract import Embedder, KeptIndex
@@ -31,14 +38,14 @@ from perdure.model import RequestContext, Uri
 from perdure.storage.history import History
 from perdure.storage.wrappers.view import View
 
-KEPT = 4
+RETAINED = 4
 """So many moments are kept at hand."""
 _MUCH = 8.0
 """To take a place away costs one part in so many of what it costs to make one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class NearbyIndex:
     position: int
     is_present: bool = False
     """Then it is made of files, and not of what the log says of them."""
@@ -48,16 +55,16 @@ _UNFINISHED = ".unfinished"
 _AN_HOUR = 3600
 
 
-class Moments:
+class PastIndexFiles:
     """The indexes of moments in files, beside that of the present."""
 
     def __init__(
-        self, folder: Path, present: Path, way: Way | None = None, provider: str = SQLITE
+        self, folder: Path, present: Path, quarantine: Way | None = None, provider: str = SQLITE
     ) -> None:
         self._folder = folder
         self._provider = provider
         self._present = present
-        self._way = way or Way(folder)
+        self._quarantine = quarantine or Way(folder)
 
     def open(self, position: int) -> KeptIndex:
         """Open the index of a moment, and throw away those that nobody asked for in a while.
@@ -65,14 +72,14 @@ class Moments:
         Of an account that it was not finished for, its cursor is 0.
         """
         folder = self._at(position)
-        self._way.free(folder)
+        self._quarantine.free(folder)
         with suppress(OSError):  # then it is read, if it is there
             self._tidy(folder)
         if self._provider != SQLITE:
             return open_installed(self._provider, folder)
-        return SqliteIndex(str(folder), self._way)
+        return SqliteIndex(str(folder), self._quarantine)
 
-    def unkept(self) -> KeptIndex:
+    def in_memory(self) -> KeptIndex:
         """Return an empty index that lasts as long as the process, for want of a better place."""
         return SqliteIndex.in_memory()
 
@@ -83,28 +90,30 @@ class Moments:
         every = [path for path in self._folder.iterdir() if path.name.isdigit()]
         others = [path for path in every if path != folder]
         others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
-        for old in others[KEPT - 1 :]:
+        for old in others[RETAINED - 1 :]:
             remove_tree(old)
         for left in folder.glob(f"*{_UNFINISHED}"):
             if left.stat().st_mtime < time() - _AN_HOUR:
                 remove_tree(left)
 
-    def near(self, account_id: str, position: int) -> list[Origin]:
+    def near(self, account_id: str, position: int) -> list[NearbyIndex]:
         """Return the finished built-in indexes of an account, the nearest to a position first."""
         if self._provider != SQLITE:
             return []
         others = [each for each in self._folder.glob("[0-9]*") if each != self._at(position)]
         found = [
-            Origin(int(folder.name))
+            NearbyIndex(int(folder.name))
             for folder in others
             if folder.name == str(_cursor(folder, account_id))
         ]
         if now := _cursor(self._present, account_id):
-            found.append(Origin(now, is_present=True))
+            found.append(NearbyIndex(now, is_present=True))
         return sorted(found, key=lambda origin: abs(origin.position - position))
 
     @contextmanager
-    def duplicated(self, account_id: str, origin: Origin, position: int) -> Iterator[SqliteIndex]:
+    def duplicated(
+        self, account_id: str, origin: NearbyIndex, position: int
+    ) -> Iterator[SqliteIndex]:
         """Give a duplicate of an index, which may be further by now.
 
         If its user ends well, it becomes the index of the moment, unless somebody else has made
@@ -141,7 +150,7 @@ class _UnlikeError(Exception):
 
 
 class Copying:
-    def __init__(self, history: History, moments: Moments, indexer: Indexer) -> None:
+    def __init__(self, history: History, moments: PastIndexFiles, indexer: Indexer) -> None:
         self._history = history
         self._moments = moments
         self._indexer = indexer
@@ -156,11 +165,11 @@ class Copying:
                 self._mend(account_id, origin, position)
                 return
 
-    def _mend(self, account_id: str, origin: Origin, position: int) -> None:
+    def _mend(self, account_id: str, origin: NearbyIndex, position: int) -> None:
         """Make it out of this one; leave it if that is not worth it, or nobody can tell how."""
         with self._moments.duplicated(account_id, origin, position) as index:
             cursor = index.cursor(account_id)
-            following = Following(self._history, index, self._indexer)
+            following = IndexFollower(self._history, index, self._indexer)
             places = self._differing(following, account_id, origin, (cursor, position))
             unlogged = index.unlogged(account_id)
             if places is None or unlogged is None:
@@ -168,13 +177,17 @@ class Copying:
             nodes = [place for place in places if place.is_node]
             if len(nodes) > _MUCH * (index.places(account_id) - len(nodes)):
                 raise _UnlikeError
-            gone = following.logged.absent(nodes, position)
+            gone = following.log.absent(nodes, position)
             also = self._folders(index.folders(account_id)) if origin.is_present else ()
             every = dict.fromkeys((*places, *with_folders(map(Uri.parse, unlogged)), *also))
             following.update(account_id, list(every), (cursor, position), gone=gone)
 
     def _differing(
-        self, following: Following, account_id: str, origin: Origin, positions: tuple[int, int]
+        self,
+        following: IndexFollower,
+        account_id: str,
+        origin: NearbyIndex,
+        positions: tuple[int, int],
     ) -> list[Uri] | None:
         """Return the places that may differ between two positions; None if nobody can tell.
 
@@ -186,9 +199,9 @@ class Copying:
         catalogue = self._history.store.catalogue
         if origin.is_present:
             hidden = catalogue.hides_since(0, now)
-            return None if hidden else following.logged.changed(account_id, first)
+            return None if hidden else following.log.changed(account_id, first)
         hidden = catalogue.hides_since(first, last)
-        return None if hidden else following.logged.changed(account_id, first, last)
+        return None if hidden else following.log.changed(account_id, first, last)
 
     def _folders(self, held: Mapping[str, str]) -> Iterator[Uri]:
         """Yield the folders of which the past tells otherwise than an index of files does.
@@ -196,7 +209,7 @@ class Copying:
         To what a folder is said to hold belongs what is no node, and in no log.
         """
         for batch in batched(map(Uri.parse, held), BATCH):
-            for uri, records in self._indexer.make(batch).records.items():
+            for uri, records in self._indexer.batch(batch).records.items():
                 if stamp(records) != held[uri]:
                     yield Uri.parse(uri)
 
@@ -209,7 +222,7 @@ When = IndexState | int | datetime | date | str
 
 
 @dataclass(frozen=True, slots=True)
-class Pasts:
+class PastStates:
     """The memory as it was, for the last few moments that somebody asked about.
 
     Vectors come from the memo, so no text is embedded that was before. What was found out about a
@@ -217,37 +230,37 @@ class Pasts:
     """
 
     history: History
-    moments: Moments
+    files: PastIndexFiles
     memo: VectorMemo | None = None
     embedder: Embedder | None = None
     why_words: Hint | None = NO_MODEL
     quarantined: Callable[[], Sequence[Hint]] = tuple
-    _kept: "OrderedDict[int, Past]" = field(default_factory=OrderedDict)
+    _open: "OrderedDict[int, PastState]" = field(default_factory=OrderedDict)
 
     def state(self, when: When) -> IndexState:
         return state_of(self.history, when)
 
-    def at(self, when: When) -> "Past":
+    def at(self, when: When) -> "PastState":
         state = self.state(when)
-        past = self._kept.pop(state.position, None) or self._made(state)
-        self._kept[state.position] = past
-        while len(self._kept) > KEPT:
-            self._kept.popitem(last=False)[1].close()
+        past = self._open.pop(state.position, None) or self._opened(state)
+        self._open[state.position] = past
+        while len(self._open) > RETAINED:
+            self._open.popitem(last=False)[1].close()
         return past
 
     def forget(self) -> None:
-        while self._kept:
-            self._kept.popitem()[1].close()
+        while self._open:
+            self._open.popitem()[1].close()
 
-    def _made(self, state: IndexState) -> "Past":
+    def _opened(self, state: IndexState) -> "PastState":
         indexer = Indexer(NodeReader(View(self.history, state)), self.memo)
-        copying = Copying(self.history, self.moments, indexer)
-        kept = self._answering(state, indexer, self.moments.open(state.position))
+        copying = Copying(self.history, self.files, indexer)
+        kept = self._answering(state, indexer, self.files.open(state.position))
 
         def unkept() -> _Answering:
-            return self._answering(state, indexer, self.moments.unkept())
+            return self._answering(state, indexer, self.files.in_memory())
 
-        return Past(state, kept, unkept, copying, self.quarantined)
+        return PastState(state, kept, unkept, copying, self.quarantined)
 
     def _answering(self, state: IndexState, indexer: Indexer, index: KeptIndex) -> "_Answering":
         time = self.history.store.catalogue.commit_at(state.position)[1]
@@ -255,16 +268,16 @@ class Pasts:
         moment = _EPOCH + timedelta(milliseconds=time, microseconds=999)
         why = self.why_words
         sources = Sources(indexer.reader, index, self.embedder, why, lambda: moment)
-        return _Answering(sources, Following(self.history, index, indexer), moment)
+        return _Answering(sources, IndexFollower(self.history, index, indexer), moment)
 
 
 class _Answering(NamedTuple):
     sources: Sources
-    following: Following
+    following: IndexFollower
     time: datetime
 
 
-class Past:
+class PastState:
     """One moment. If its index can't be kept, it is made in memory, and answers all the same."""
 
     def __init__(
@@ -278,21 +291,21 @@ class Past:
         self.state = state
         self.reader = kept.following.indexer.reader
         self.relations = RelationReader(self.reader, ScannedLinks(self.reader))
-        self._kept = kept
-        self._unkept = cache(unkept)
-        self._why_unkept: dict[str, Hint] = {}
+        self._stored = kept
+        self._in_memory = cache(unkept)
+        self._why_unstored: dict[str, Hint] = {}
         """By account: why it is not kept."""
         self._copying = copying
         self._quarantined = quarantined
 
     @property
     def index(self) -> KeptIndex:
-        return self._kept.following.index
+        return self._stored.following.index
 
     def close(self) -> None:
         self.index.close()
-        if self._unkept.cache_info().currsize:
-            self._unkept().following.index.close()
+        if self._in_memory.cache_info().currsize:
+            self._in_memory().following.index.close()
 
     def recall(self, question: Question, request: RequestContext) -> RecallResult:
         """Answer as of then; an index that turns out to be damaged is made anew."""
@@ -303,8 +316,8 @@ class Past:
         except DamageError as error:
             self._make_anew(account)
             result = answer.recall(self._answering(account).sources, question, request)
-            result = replace(result, hints=(*result.hints, rebuilt(error)))
-        hints = (*result.hints, self._why_unkept.get(account), *self._quarantined())
+            result = replace(result, hints=(*result.hints, rebuilt_hint(error)))
+        hints = (*result.hints, self._why_unstored.get(account), *self._quarantined())
         return replace(result, hints=tuple(filter(None, hints)))
 
     def ask(
@@ -314,7 +327,7 @@ class Past:
 
         def answer() -> Answer:
             index = self._answering(account_id).following.index
-            return question(self.reader, index, self._kept.time)
+            return question(self.reader, index, self._stored.time)
 
         try:
             self._make(account_id)
@@ -324,7 +337,7 @@ class Past:
             return answer()
 
     def _make(self, account_id: str) -> None:
-        if account_id not in self._why_unkept:
+        if account_id not in self._why_unstored:
             try:
                 self._finish(account_id)
             except StorageError as error:
@@ -333,19 +346,19 @@ class Past:
     def _make_anew(self, account_id: str) -> None:
         try:
             self.index.delete_account_data(account_id)
-            self._kept.following.build(account_id, position=self.state.position)
+            self._stored.following.build(account_id, position=self.state.position)
         except (StorageError, OSError) as error:
             self._do_without(account_id, error)
 
     def _answering(self, account_id: str) -> _Answering:
-        return self._unkept() if account_id in self._why_unkept else self._kept
+        return self._in_memory() if account_id in self._why_unstored else self._stored
 
     def _finish(self, account_id: str) -> None:
         """Make the index of an account, unless it is there: from one that is near, or wholly."""
         if self.index.cursor(account_id):
             return
-        position, following = self.state.position, self._kept.following
-        if following.logged.is_empty(account_id, position):
+        position, following = self.state.position, self._stored.following
+        if following.log.is_empty(account_id, position):
             if position:
                 self.index.replace(account_id, {}, cursor=position, expect=0)
             return
@@ -355,9 +368,9 @@ class Past:
 
     def _do_without(self, account_id: str, error: Exception) -> None:
         """Make the index of an account where it lasts no longer than this moment is at hand."""
-        self._unkept().following.build(account_id, position=self.state.position)
+        self._in_memory().following.build(account_id, position=self.state.position)
         text = f"the index of that moment could not be kept: {error}"
-        self._why_unkept[account_id] = Hint(HintKind.NOT_KEPT, text)
+        self._why_unstored[account_id] = Hint(HintKind.NOT_STORED, text)
 
 
 def state_of(history: History, when: When) -> IndexState:

@@ -6,13 +6,13 @@ from datetime import datetime
 from perdure.artifacts import CID
 from perdure.context.files import FILES
 from perdure.dataclass import dataclass, replace
-from perdure.engine.edits import notice_edits, unrecorded
+from perdure.engine.edits import notice_edits, unrecorded_hint
 from perdure.engine.indexing.index_worker import Unfinished, Worker
-from perdure.engine.indexing.indexes import Present
+from perdure.engine.indexing.indexes import CurrentIndex
 from perdure.engine.recall import answer
 from perdure.engine.recall.answer import Question
-from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult, rebuilt
-from perdure.engine.services import Parts
+from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult, rebuilt_hint
+from perdure.engine.services import Services
 from perdure.errors import DamageError, EmbeddingError, StorageError
 from perdure.index.contract import Filters
 from perdure.model import EventStatus, RequestContext, Uri
@@ -45,7 +45,7 @@ class Answering:
     What others edited by hand enters history before it is cited.
     """
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Services) -> None:
         self._parts = parts
 
     def recall(self, question: Question, ctx: RequestContext) -> RecallResult:
@@ -55,30 +55,30 @@ class Answering:
         except DamageError as error:
             self.make_anew(ctx.account_id)
             result = self._answer(question, ctx)
-            return replace(result, hints=(*result.hints, rebuilt(error)))
+            return replace(result, hints=(*result.hints, rebuilt_hint(error)))
 
     def match(self, words: Sequence[str], filters: Filters, top_k: int) -> dict[str, float]:
         """Return the URIs of what has one of these words, as the index of now has it."""
         account = str(filters[ACCOUNT])
         try:
-            return self._parts.present(account).following.index.match(words, filters, top_k)
+            return self._parts.current_index(account).follower.index.match(words, filters, top_k)
         except DamageError:
             self.make_anew(account)
-            return self._parts.present(account).following.index.match(words, filters, top_k)
+            return self._parts.current_index(account).follower.index.match(words, filters, top_k)
 
     def make_anew(self, account: str) -> None:
         """Throw the index of an account away, and build it from what it is derived from."""
-        present = self._parts.present(account)
-        present.following.index.delete_account_data(account)
-        if not present.meanwhile:
-            present.following.build(account)
+        present = self._parts.current_index(account)
+        present.follower.index.delete_account_data(account)
+        if not present.is_interim:
+            present.follower.build(account)
 
     def _answer(self, question: Question, ctx: RequestContext) -> RecallResult:
         """Record edits, bring the index up to date, ask it, and say how far it is behind."""
         # The first look at a store may take as long as its first index, which is waited for too.
         parts = self._parts
         noticed = notice_edits(
-            parts, seconds=parts.check_seconds, first_waits=not parts.leaves_checks
+            parts, seconds=parts.check_seconds, first_waits=not parts.checks_in_background
         )
         present, behind, hints, failed = self._caught_up(ctx.account_id)
         result = answer.recall(present.sources, question, ctx)
@@ -89,7 +89,7 @@ class Answering:
                 failed = parts.outbox.list_failed(ctx.account_id)
                 result = answer.recall(present.sources, question, ctx)
         except StorageError as error:
-            hints.append(unrecorded(error))
+            hints.append(unrecorded_hint(error))
         lag = lag_of(failed, ctx)
         return replace(
             result,
@@ -97,25 +97,25 @@ class Answering:
             hints=tuple(dict.fromkeys((*result.hints, *present.hints(), *hints, *noticed.hints))),
         )
 
-    def _caught_up(self, account: str) -> tuple[Present, int, list[Hint], Unfinished]:
+    def _caught_up(self, account: str) -> tuple[CurrentIndex, int, list[Hint], Unfinished]:
         """Return who answers, how far they are behind and why, and what failed."""
-        present = self._parts.present(account)
+        present = self._parts.current_index(account)
         try:
             return present, *self._catch_up(present, account)
         except EmbeddingError as error:
-            if present.otherwise is None:
+            if present.fallback is None:
                 raise
-            behind, hints, failed = self._catch_up(present.otherwise, account)
+            behind, hints, failed = self._catch_up(present.fallback, account)
             outage = Hint(HintKind.MODEL_FAILED, f"new vectors can't be made: {error}")
-            return present.otherwise, behind, [*hints, outage], failed
+            return present.fallback, behind, [*hints, outage], failed
 
-    def _catch_up(self, present: Present, account: str) -> tuple[int, list[Hint], Unfinished]:
+    def _catch_up(self, present: CurrentIndex, account: str) -> tuple[int, list[Hint], Unfinished]:
         """Bring the index up to date; return how many places it is behind, why, and what failed."""
-        worker = Worker(self._parts.outbox, present.following)
+        worker = Worker(self._parts.outbox, present.follower)
         try:
             worker.work(account)
         except StorageError as error:  # then it answers as it is
-            behind = len(present.following.behind(account))
+            behind = len(present.follower.behind(account))
             text = f"the index could not be brought up to date: {error}"
             return behind, [Hint(HintKind.INDEX_BEHIND, text)], self._failed(worker, account)
         return 0, [], self._failed(worker, account)
@@ -124,7 +124,7 @@ class Answering:
         return self._parts.outbox.list_failed(account) if worker.has_events else ()
 
     # ------------------------------------------------------------ edits by hand
-    def _take_in(self, result: RecallResult, present: Present, account: str) -> bool:
+    def _take_in(self, result: RecallResult, present: CurrentIndex, account: str) -> bool:
         """Let edits that nobody told of enter history and the index; say if there were any."""
         edited = result.stale | self._unrecorded(result.hits)
         file = self._parts.reader.file
@@ -132,7 +132,9 @@ class Answering:
         noticed = self._parts.recorded.notice(files) if files else ()
         if not noticed and not result.stale:
             return False
-        Worker(self._parts.outbox, present.following).look_at(account, map(Uri.parse, result.stale))
+        Worker(self._parts.outbox, present.follower).index_places(
+            account, map(Uri.parse, result.stale)
+        )
         return True
 
     def _unrecorded(self, hits: Sequence[Hit]) -> set[str]:

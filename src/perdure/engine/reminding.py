@@ -20,7 +20,7 @@ from perdure.engine.directives import LONGEST, Directive, directive_in
 from perdure.engine.learn.evidence import ENFORCED, enforced_in
 from perdure.engine.learn.statements import cid_of, statements
 from perdure.engine.matching import follows, matches
-from perdure.engine.recall.confirmation import Confirming
+from perdure.engine.recall.confirmation import Confirmation
 from perdure.engine.recall.token_budget import tokens_in
 from perdure.engine.shell_failures import fix_name, fix_text, may_suggest, program_of, signature
 from perdure.errors import InvalidValueError
@@ -239,7 +239,7 @@ def fix_for(scope: Scope, command: str, output: str) -> Fix | None:
     if not name:
         return None
     names, index = tuple(scope.names), scope.index
-    confirming = Confirming(scope.reader, scope.ctx, names)
+    confirming = Confirmation(scope.reader, scope.ctx, names)
     filters = filters_for(index, scope.ctx, names)
     for hit in index.noted(filters, _LOOKED_AT, [fix_name(name)]):
         if confirming.confirmed(hit) is not None and (found := _fix_in(hit, name, command)):

@@ -11,8 +11,8 @@ from perdure.context.mending import Mending
 from perdure.context.nodes import Nodes
 from perdure.context.reading import Stored
 from perdure.dataclass import dataclass
-from perdure.engine.indexing.follower import Logged
-from perdure.engine.namespaces import Deleted
+from perdure.engine.indexing.follower import LogReader
+from perdure.engine.namespaces import TenantDeletion
 from perdure.errors import (
     AccessRefusedError,
     BrokenNodeError,
@@ -34,7 +34,7 @@ class State(Enum):
     META_MISSING = "meta missing"
     """A content without a meta: a note that somebody made by hand, or a create that died."""
     LEFTOVER = "leftover"
-    """Parts without a content and without a meta, or an empty folder."""
+    """Services without a content and without a meta, or an empty folder."""
     PENDING_COMPLETE = "pending, complete"
     PENDING_INCOMPLETE = "pending, incomplete"
     META_UNREADABLE = "meta unreadable"
@@ -96,7 +96,7 @@ class Finding:
 class Repaired:
     """What `Memory.repair` found and, if it was to, did."""
 
-    ended: tuple[Deleted, ...]
+    ended: tuple[TenantDeletion, ...]
     """Deletions of accounts, users and agents that had been interrupted, and are finished."""
     findings: tuple[Finding, ...]
 
@@ -132,7 +132,7 @@ class Repair:
         return [finding for finding in found if finding is not None]
 
     def examine_changed(
-        self, ctx: RequestContext, edits: Checked, seen: Seen, logged: Logged
+        self, ctx: RequestContext, edits: Checked, seen: Seen, logged: LogReader
     ) -> list[Finding]:
         """Return the same, but read only what may be otherwise than when it was last examined.
 

@@ -11,7 +11,7 @@ from perdure.context.files import CONTENT, META, Meta
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader
 from perdure.dataclass import dataclass, replace
-from perdure.engine.indexing.follower import Logged
+from perdure.engine.indexing.follower import LogReader
 from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import (
     Merge,
@@ -187,7 +187,7 @@ class Restoring:
 
     def _changed(self, state: IndexState, folder: Uri) -> Iterator[Uri]:
         """Yield the nodes below a folder that were written after a state, and are the caller's."""
-        for place in Logged(self.history, self.nodes).changed(folder.account, state.position):
+        for place in LogReader(self.history, self.nodes).changed(folder.account, state.position):
             below = place.path[: len(folder.path)] == folder.path
             if below and place.is_node and not place.session and self._may_change(place):
                 yield place

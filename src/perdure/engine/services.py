@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from perdure.context.relations import RelationReader, Relations
     from perdure.engine.erasing.erasing import Erasing
     from perdure.engine.file_watch import ChangeWatcher
-    from perdure.engine.indexing.indexes import Embedders, Indexes, Present
+    from perdure.engine.indexing.indexes import CurrentIndex, Embedders, Indexes
     from perdure.engine.indexing.outbox_store import OutboxStore
     from perdure.engine.namespaces import NamespaceManager
-    from perdure.engine.past import Pasts
+    from perdure.engine.past import PastStates
     from perdure.engine.repair import Repair
-    from perdure.engine.upkeep import Checkup, StatusPart
+    from perdure.engine.upkeep import Checkup, StatusSection
     from perdure.engine.versions import Log
     from perdure.llm.contract import LLM
     from perdure.llm.ledger import Ledger
@@ -38,7 +38,7 @@ _LOOKS_BEFORE_WATCHING = 2
 """So often a process looks at all files before a watcher tells it whether some changed."""
 
 
-class Parts(Closing, ABC):
+class Services(Closing, ABC):
     """The parts of one open memory. Each is made when it is first used.
 
     A caller that only reads needs no outbox, and a damaged one does not stop it. The composition
@@ -61,7 +61,7 @@ class Parts(Closing, ABC):
         self._lock = Lock()
         self._memories = 0
         self._is_closed = False
-        self.leaves_checks = False
+        self.checks_in_background = False
         """Whether a person waits, so that many texts are looked at for edits in the background."""
         self.watcher: ChangeWatcher | None = None
         """What tells whether files changed; None if every recall looks at them."""
@@ -77,7 +77,7 @@ class Parts(Closing, ABC):
     def agents(self) -> "AgentSettings":
         return self.config.agents
 
-    def keep_watch(self, folders: Callable[[], Iterable[str]]) -> None:
+    def start_watcher(self, folders: Callable[[], Iterable[str]]) -> None:
         """Let a watcher tell of changes in folders, from the second call on and if one can."""
         with self._lock:
             self._looks += 1
@@ -127,12 +127,12 @@ class Parts(Closing, ABC):
         from perdure.engine.indexing.feed import LogFeed
         from perdure.engine.indexing.outbox_store import OutboxStore
 
-        history, present = self.recorded.history, self.indexes.present
+        history, present = self.recorded.history, self.indexes.current
         feed = LogFeed(
             history,
             self.reader,
-            lambda account: present(account).following.index.cursor(account),
-            lambda account: present(account).following.indexer.tells_folders,
+            lambda account: present(account).follower.index.cursor(account),
+            lambda account: present(account).follower.indexer.indexes_folders,
         )
         return OutboxStore(self.indexes.events, feed, siblings=self.reader.siblings)
 
@@ -175,7 +175,7 @@ class Parts(Closing, ABC):
 
     def warnings(self) -> str:
         """Return, once, what was quarantined or could not be finished; empty if nothing was."""
-        aside = self.indexes.way.report() if "indexes" in vars(self) else ""
+        aside = self.indexes.quarantine.report() if "indexes" in vars(self) else ""
         unfinished, self._unfinished = self._unfinished, ""
         return "; ".join(filter(None, (aside, unfinished)))
 
@@ -195,11 +195,11 @@ class Parts(Closing, ABC):
         self._closing.callback(model[1].close)
         return model[0]
 
-    def present(self, account_id: str) -> "Present":
-        return self.indexes.present(account_id)
+    def current_index(self, account_id: str) -> "CurrentIndex":
+        return self.indexes.current(account_id)
 
-    def pasts(self, account_id: str) -> "Pasts":
-        return self.indexes.pasts(account_id)
+    def past_states(self, account_id: str) -> "PastStates":
+        return self.indexes.past_states(account_id)
 
     def retain(self) -> None:
         """Count one more open memory on these parts."""
@@ -243,7 +243,7 @@ class Parts(Closing, ABC):
     def _language_model(self) -> "tuple[LLM, Ledger] | None": ...
 
     @abstractmethod
-    def status(self, caller: RequestContext, *, exact: bool) -> "tuple[StatusPart, ...]": ...
+    def status(self, caller: RequestContext, *, exact: bool) -> "tuple[StatusSection, ...]": ...
 
     @abstractmethod
     def doctor(self, caller: RequestContext) -> "Checkup": ...

@@ -47,14 +47,14 @@ def signature(output: str) -> str:
     """
     half = MOST_OUTPUT // 2
     text = output if len(output) <= MOST_OUTPUT else f"{output[:half]}\n{output[-half:]}"
-    lines = [_masked(line) for line in _telling(_ANSI.sub("", text))]
+    lines = [_masked(line) for line in _error_lines(_ANSI.sub("", text))]
     words = [word for line in lines for word in re.findall(r"[^\W\d_]{3,}", line)]
     if len(set(words) - {"url", "path", "time", "hex", "temp"}) < _FEWEST_WORDS:
         return ""
     return sha256("\n".join(dict.fromkeys(lines)).encode(errors="replace")).hexdigest()[:8]
 
 
-def _telling(text: str) -> list[str]:
+def _error_lines(text: str) -> list[str]:
     """Return the lines that say what went wrong; if none does, how the output ends."""
     lines = [line for line in text.splitlines() if line.strip() and not _HEADER.match(line)]
     found = [line for line in lines if _TELLING.search(line[:_LONGEST_LINE])]
@@ -97,7 +97,7 @@ def worked_mark(command: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CommandOutcome:
     """What became of a command of a session; a message of the user is one without a command."""
 
     message: int
@@ -107,7 +107,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class FailureFix:
     """A failure, and the command that followed it and worked."""
 
     signature: str
@@ -134,12 +134,12 @@ def fixes_in(contents: Iterable[str]) -> Iterator[str]:
     return (fix_text(command) for failed, command in found if not failed)
 
 
-def pairs_in(outcomes: Sequence[Outcome]) -> Iterator[Pair]:
+def pairs_in(outcomes: Sequence[CommandOutcome]) -> Iterator[FailureFix]:
     """Yield what fixed the failures of a session, as far as that is certain."""
     for at, failed in enumerate(outcomes):
         if not failed.signature:
             continue
-        worked: list[Outcome] = []
+        worked: list[CommandOutcome] = []
         for each in outcomes[at + 1 :]:
             if not each.command or each.signature == failed.signature or len(worked) >= _FOLLOWED:
                 break
@@ -148,10 +148,10 @@ def pairs_in(outcomes: Sequence[Outcome]) -> Iterator[Pair]:
         fix = _fix_of(failed.command, worked)
         if fix is not None and may_suggest(fix.command):
             program = program_of(failed.command)
-            yield Pair(failed.signature, program, fix.command, fix.message)
+            yield FailureFix(failed.signature, program, fix.command, fix.message)
 
 
-def _fix_of(command: str, worked: Sequence[Outcome]) -> Outcome | None:
+def _fix_of(command: str, worked: Sequence[CommandOutcome]) -> CommandOutcome | None:
     """Return what made a command work: what came before it worked, or another form of it."""
     again = next((at for at, each in enumerate(worked) if each.command == command), None)
     if again is not None:

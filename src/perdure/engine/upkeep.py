@@ -11,8 +11,8 @@ from perdure.dataclass import dataclass, replace
 from perdure.engine.edits import look_for_edits, record
 from perdure.engine.indexing.follower import (
     BATCH,
-    Caught,
-    Following,
+    IndexFollower,
+    IndexUpdate,
     Progress,
     Records,
     accounts_of,
@@ -20,7 +20,7 @@ from perdure.engine.indexing.follower import (
     with_folders,
 )
 from perdure.engine.recall.result import Hint
-from perdure.engine.services import Parts
+from perdure.engine.services import Services
 from perdure.errors import DamageError, NodeNotFoundError, StorageError
 from perdure.index.contract import KeptIndex
 from perdure.index.filters import root, stamp
@@ -32,7 +32,7 @@ from perdure.storage.seen import settle
 
 
 @dataclass(frozen=True, slots=True)
-class StatusPart:
+class StatusSection:
     """One part of a memory, such as its storage, history or index."""
 
     name: str
@@ -73,7 +73,7 @@ Counting = Callable[[int, int], None]
 """Is called with how many were done, and of how many."""
 
 
-class Kind(Enum):
+class DifferenceKind(Enum):
     MISSING = "missing"
     """Canonical state has it, and the index has not."""
     SURPLUS = "surplus"
@@ -93,7 +93,7 @@ NOT_COMPARED = (
 
 class Difference(NamedTuple):
     uri: str
-    kind: Kind
+    kind: DifferenceKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class IndexStatus:
 
 
 class Upkeep:
-    def __init__(self, following: Following) -> None:
+    def __init__(self, following: IndexFollower) -> None:
         self.following = following
 
     @property
@@ -176,15 +176,15 @@ class Upkeep:
                 return IndexProof("", 0, 0, damage=str(error))
             self.rebuild(account_id, progress)
             return replace(self.verify(account_id), damage=str(error))
-        found = _Found(held, damaged)
-        for batch in batched(self.following.every(account_id), BATCH):
-            made = self.following.indexer.make(batch)
+        found = _IndexComparison(held, damaged)
+        for batch in batched(self.following.places(account_id), BATCH):
+            made = self.following.indexer.batch(batch)
             if made.outage is not None:
                 raise made.outage  # nobody can tell what the vectors should be
             wrong = found.compare(made.records)
             found.failed += [(uri, str(error)) for uri, error in made.failed.items()]
             if heal and wrong:
-                unlogged = self.following.logged.unlogged(made, self._index.cursor(account_id))
+                unlogged = self.following.log.unlogged(made, self._index.cursor(account_id))
                 self._index.replace(account_id, wrong, unlogged=unlogged & wrong.keys())
             progress(len(batch))
         surplus = found.surplus()
@@ -192,11 +192,11 @@ class Upkeep:
             self._index.replace(account_id, surplus, unlogged=surplus)
         return found.proof()
 
-    def rebuild(self, account_id: str, progress: Progress = lambda _: None) -> Caught:
+    def rebuild(self, account_id: str, progress: Progress = lambda _: None) -> IndexUpdate:
         return self.following.rebuild(account_id, progress)
 
 
-class _Found:
+class _IndexComparison:
     def __init__(self, held: dict[str, str], damaged: set[str]) -> None:
         self._unseen = dict(held)
         self._held = held
@@ -218,21 +218,23 @@ class _Found:
                 wrong[uri] = made
         return wrong
 
-    def _kind(self, uri: str, made: list[IndexRecord]) -> Kind | None:
+    def _kind(self, uri: str, made: list[IndexRecord]) -> DifferenceKind | None:
         expected = stamp(made) if made else None
         held = self._held.get(uri)
         if expected is not None:
             self._expected[uri] = expected
         if uri in self._damaged:
-            return Kind.DAMAGED
+            return DifferenceKind.DAMAGED
         if expected == held:
             return None
         if held is None:
-            return Kind.MISSING
-        return Kind.SURPLUS if expected is None else Kind.DIFFERENT
+            return DifferenceKind.MISSING
+        return DifferenceKind.SURPLUS if expected is None else DifferenceKind.DIFFERENT
 
     def surplus(self) -> Records:
-        self._differences += [Difference(uri, Kind.SURPLUS) for uri in sorted(self._unseen)]
+        self._differences += [
+            Difference(uri, DifferenceKind.SURPLUS) for uri in sorted(self._unseen)
+        ]
         return {uri: [] for uri in self._unseen}
 
     def proof(self) -> IndexProof:
@@ -243,19 +245,19 @@ class _Found:
 class IndexUpkeep:
     """The index of one account, for a caller who governs it."""
 
-    def __init__(self, parts: Parts, caller: RequestContext, settle: Callable[[], None]) -> None:
+    def __init__(self, parts: Services, caller: RequestContext, settle: Callable[[], None]) -> None:
         caller.demand_governing("look after its index")
         self._settle = settle
-        self._parts = parts
+        self._services = parts
         self._caller = caller
         self._account = caller.account_id
 
     def status(self) -> IndexStatus:
         """Return what the index is made of, and how far it is behind."""
-        indexes, account, recorded = self._parts.indexes, self._account, self._parts.recorded
+        indexes, account, recorded = self._services.indexes, self._account, self._services.recorded
         following = indexes.upkeep.following
-        waiting, dead, _ = self._parts.outbox.count(account)
-        present = self._parts.present(account)
+        waiting, dead, _ = self._services.outbox.count(account)
+        present = self._services.current_index(account)
         return IndexStatus(
             index=unquote(indexes.name),
             semantic=indexes.embedder is not None,
@@ -270,12 +272,12 @@ class IndexUpkeep:
             indexes=tuple(
                 replace(each, name=unquote(each.name)) for each in indexes.listed(account)
             ),
-            hints=tuple(present.hints()) if present.meanwhile else (),
+            hints=tuple(present.hints()) if present.is_interim else (),
         )
 
     def _unrecorded(self) -> int:
         """Return how many texts others wrote; what was compared now is not read again."""
-        recorded, seen = self._parts.recorded, self._parts.seen
+        recorded, seen = self._services.recorded, self._services.seen
         edits = look_for_edits(recorded.inner, recorded.history, seen)
         if not edits.found:
             with suppress(StorageError):  # as where the disk can't be written
@@ -284,16 +286,16 @@ class IndexUpkeep:
 
     @property
     def is_built(self) -> bool:
-        return self._parts.indexes.upkeep.following.index.cursor(self._account) > 0
+        return self._services.indexes.upkeep.following.index.cursor(self._account) > 0
 
-    def rebuild(self, *, progress: Counting | None = None) -> Caught:
+    def rebuild(self, *, progress: Counting | None = None) -> IndexUpdate:
         """Delete the index and build it again. Vectors that are known are not computed again.
 
         `TextsGoneError` if too many texts are gone at once, as `recall` would hint.
         """
-        recorded = self._parts.recorded
-        look_for_edits(recorded.inner, recorded.history, self._parts.seen)
-        return self._parts.indexes.upkeep.rebuild(self._account, self._counted(progress))
+        recorded = self._services.recorded
+        look_for_edits(recorded.inner, recorded.history, self._services.seen)
+        return self._services.indexes.upkeep.rebuild(self._account, self._counted(progress))
 
     def verify(
         self, *, heal: bool = False, quick: bool = False, progress: Counting | None = None
@@ -308,9 +310,9 @@ class IndexUpkeep:
             self._settle()
         if quick:
             return self._verify_quickly()
-        upkeep = self._parts.indexes.upkeep
+        upkeep = self._services.indexes.upkeep
         proof = upkeep.verify(self._account, heal=heal, progress=self._counted(progress))
-        notes = self._parts.repair.notes(self._caller)
+        notes = self._services.repair.notes(self._caller)
         return replace(proof, notes=tuple(note.uri for note in notes))
 
     def _verify_quickly(self) -> IndexProof:
@@ -318,13 +320,13 @@ class IndexUpkeep:
             found = self.status()
         except DamageError as error:
             return IndexProof("", 0, 0, damage=str(error), not_compared=NOT_COMPARED)
-        following = self._parts.indexes.upkeep.following
+        following = self._services.indexes.upkeep.following
         behind = following.behind(self._account) if found.behind and found.built else ()
         return IndexProof(
             "",
             found.places,
             0,
-            tuple(Difference(str(place), Kind.BEHIND) for place in behind),
+            tuple(Difference(str(place), DifferenceKind.BEHIND) for place in behind),
             damage="" if found.built else "it was never finished",
             unrecorded=found.unrecorded,
             not_compared=NOT_COMPARED,
@@ -335,12 +337,15 @@ class IndexUpkeep:
 
         Return their names and bytes. Vectors stay, so that nothing is computed twice.
         """
-        return tuple((unquote(name), size) for name, size in self._parts.indexes.prune())
+        return tuple((unquote(name), size) for name, size in self._services.indexes.prune())
 
     def _counted(self, progress: Counting | None) -> Progress:
         if progress is None:
             return lambda _: None
-        whole, done = sum(1 for _ in self._parts.indexes.upkeep.following.every(self._account)), 0
+        whole, done = (
+            sum(1 for _ in self._services.indexes.upkeep.following.places(self._account)),
+            0,
+        )
 
         def count(more: int) -> None:
             nonlocal done
@@ -353,21 +358,23 @@ class IndexUpkeep:
 class OutboxUpkeep:
     """The events of one account that the index does not have yet, for a caller who governs it."""
 
-    def __init__(self, parts: Parts, caller: RequestContext) -> None:
+    def __init__(self, parts: Services, caller: RequestContext) -> None:
         caller.demand_governing("look after its outbox")
-        self._parts = parts
+        self._services = parts
         self._account = caller.account_id
 
     def list(self) -> tuple[OutboxEvent, ...]:
         """Return the events that are not done, oldest first."""
-        return tuple(event for _, event in self._parts.outbox.list_unfinished(self._account))
+        return tuple(event for _, event in self._services.outbox.list_unfinished(self._account))
 
     def dead(self, ids: Sequence[str] = ()) -> tuple[OutboxEvent, ...]:
         """Return the events that failed too often: all, or those with these ids.
 
         `NodeNotFoundError` if an id is not one of a dead event.
         """
-        dead = {event.event_id: event for _, event in self._parts.outbox.list_dead(self._account)}
+        dead = {
+            event.event_id: event for _, event in self._services.outbox.list_dead(self._account)
+        }
         for each in ids:
             if each not in dead:
                 raise NodeNotFoundError(
@@ -377,21 +384,21 @@ class OutboxUpkeep:
 
     def requeue(self, ids: Sequence[str] = ()) -> int:
         """Let dead events be tried again, all or some; return how many."""
-        return self._parts.outbox.requeue(self._account, [e.event_id for e in self.dead(ids)])
+        return self._services.outbox.requeue(self._account, [e.event_id for e in self.dead(ids)])
 
     def purge(self, ids: Sequence[str] = ()) -> int:
         """Delete dead events, all or some; return how many."""
-        return self._parts.outbox.purge(self._account, [e.event_id for e in self.dead(ids)])
+        return self._services.outbox.purge(self._account, [e.event_id for e in self.dead(ids)])
 
 
 @dataclass(frozen=True, slots=True)
 class DerivedTiers(DerivedMaintenance):
-    parts: Parts
+    services: Services
 
     def reindex(self, tier: Tier) -> None:
         if not tier.derived:
             raise ValueError("the source is the truth. Fix: reindex a derived tier.")
-        reader, indexes = self.parts.reader, self.parts.indexes
+        reader, indexes = self.services.reader, self.services.indexes
         for account in accounts_of(reader):
             if tier is Tier.LOCAL_INDEX:
                 indexes.upkeep.rebuild(account)
@@ -405,7 +412,7 @@ class DerivedTiers(DerivedMaintenance):
 
         `TextsGoneError` if so many are gone that nothing is recorded.
         """
-        parts, backend = self.parts, self.parts.recorded.inner
+        parts, backend = self.services, self.services.recorded.inner
         began = time.time()
         checked = look_for_edits(backend, parts.recorded.history, parts.seen)
         record(parts, checked)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from perdure.app.opening import ACCOUNT
 from perdure.app.reading import Reading, open_to_read
-from perdure.engine.recall.token_budget import packed
+from perdure.engine.recall.token_budget import pack
 from perdure.errors import DamageError, ProjectError, StorageError, StorageSelectionError
 from perdure.harness.projects import resolve_project
 from perdure.model.uri import PROFILE, SLUG, Uri
@@ -42,7 +42,7 @@ def recalled(context: Context, query: str | None, limit: int | None) -> Recalled
 
 def _unasked(scope: Scope) -> Recalled:
     notes, reason = notes_for(scope)
-    found = packed(tiers_of(notes, scope), scope.budget, shown_by(scope))
+    found = pack(tiers_of(notes, scope), scope.budget, shown_by(scope))
     return Recalled(found.markdown, reason)
 
 

@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from perdure.app.reading import Reading
-from perdure.engine.recall.token_budget import RULES, Tier
+from perdure.engine.recall.token_budget import RULES, HitSection
 from perdure.errors import InvalidLocatorError
 from perdure.index.account.schema import SHOWN_FILES, Note, Notes
 from perdure.storage import Locator
@@ -97,7 +97,7 @@ def lag(waiting: list[str] | None) -> str:
     return f"{many} changes are not in the index yet. Fix: run `perdure worker --once`."
 
 
-def tiers_of(notes: Notes, scope: Scope) -> list[Tier[Note]]:
+def tiers_of(notes: Notes, scope: Scope) -> list[HitSection[Note]]:
     """Return the notes to show, the newest first, of all writers."""
     now, owners = datetime.now(UTC).isoformat(), scope.reading.owners
 
@@ -113,7 +113,7 @@ def tiers_of(notes: Notes, scope: Scope) -> list[Tier[Note]]:
         for note in wanted(notes.of_project)
         if fits(str(note.told.get("category") or ""), note.told.get("phases"))
     ]
-    return [Tier(_ALWAYS, list(wanted(notes.always))), Tier(_OF_PROJECT, of_project)]
+    return [HitSection(_ALWAYS, list(wanted(notes.always))), HitSection(_OF_PROJECT, of_project)]
 
 
 # ---------------------------------------------------------------- showing them

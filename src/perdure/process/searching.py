@@ -10,7 +10,7 @@ from perdure.app.reading import Reading
 from perdure.context.reading import NodeReader
 from perdure.engine.recall.answer import Question, recall
 from perdure.engine.recall.result import Hit, Sources
-from perdure.engine.recall.token_budget import Tier, entry, packed, tokens_in
+from perdure.engine.recall.token_budget import HitSection, pack, render_hit, tokens_in
 from perdure.errors import DamageError, PerdureError, StorageError
 from perdure.index.account.schema import FORMAT, LEXICAL, Note
 from perdure.index.contract import Embedder
@@ -30,19 +30,19 @@ def searched(scope: Scope, query: str) -> Recalled:
     hits, reasons = _hits(scope, query)
     notes, reason = notes_for(scope)
     always, _ = tiers_of(notes, scope)
-    tiers: list[Tier[Note | Hit]] = [
-        Tier(always.heading, list(always.hits)),
-        Tier(_OF_PROJECT, [hit for hit in hits if hit.project]),
-        Tier(_REMEMBERED, [hit for hit in hits if not hit.project]),
+    tiers: list[HitSection[Note | Hit]] = [
+        HitSection(always.heading, list(always.hits)),
+        HitSection(_OF_PROJECT, [hit for hit in hits if hit.project]),
+        HitSection(_REMEMBERED, [hit for hit in hits if not hit.project]),
     ]
     show_note = shown_by(scope)
 
     def shown(item: Note | Hit) -> str | None:
-        return show_note(item) if isinstance(item, Note) else entry(item)
+        return show_note(item) if isinstance(item, Note) else render_hit(item)
 
     why = " ".join(dict.fromkeys(filter(None, (*reasons, reason))))
     after = f"\n({why})\n" if why else ""
-    found = packed(tiers, scope.budget - tokens_in(after), shown)
+    found = pack(tiers, scope.budget - tokens_in(after), shown)
     return Recalled(found.markdown + after if found.markdown else "", why)
 
 
@@ -88,13 +88,13 @@ def open_index(reading: Reading) -> tuple[SqliteIndex, Sources, str]:
 
 def _made(reader: NodeReader) -> tuple[SqliteIndex, str]:
     """Return an index in memory, if there is little to index, and else an empty one with why."""
-    from perdure.engine.indexing.follower import FEW, Indexer  # noqa: PLC0415 - who has no index pays
+    from perdure.engine.indexing.follower import INLINE_LIMIT, Indexer  # noqa: PLC0415 - who has no index pays
 
     index = SqliteIndex.in_memory()
-    places = list(islice(reader.walk(Uri(ACCOUNT)), FEW + 1))
-    if len(places) > FEW:
+    places = list(islice(reader.walk(Uri(ACCOUNT)), INLINE_LIMIT + 1))
+    if len(places) > INLINE_LIMIT:
         return index, "there is no index yet. Fix: run `perdure index rebuild`."
-    index.replace(ACCOUNT, Indexer(reader, None).make(places).records, cursor=1)
+    index.replace(ACCOUNT, Indexer(reader, None).batch(places).records, cursor=1)
     return index, ""
 
 

@@ -279,5 +279,5 @@ def test_what_was_forgotten_is_forgotten_elsewhere(
     with other.opened() as context:
         memory = of(context, ROOT)
         assert memory.commit_session(said, session_id="s9").hidden == 1
-        assert memory.recall("Where is the kumquat?").kept_back == 0
-        assert memory.recall("Is the kumquat under the veranda?").kept_back == 1
+        assert memory.recall("Where is the kumquat?").withheld == 0
+        assert memory.recall("Is the kumquat under the veranda?").withheld == 1

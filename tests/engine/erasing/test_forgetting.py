@@ -99,7 +99,7 @@ def test_what_is_kept_back_is_told(memory: Memory) -> None:
     asked = memory.recall("Which medicine is Ana allergic to?")
     other = memory.recall("Which database do we use?")
 
-    assert (asked.kept_back, other.kept_back) == (1, 0)
+    assert (asked.withheld, other.withheld) == (1, 0)
     assert [hint.text for hint in asked.hints if hint.kind is HintKind.FORGOTTEN] == [
         "1 statement is kept back, because the user forgot it"
     ]
@@ -152,7 +152,7 @@ def test_who_says_it_again_has_it_again(memory: Memory) -> None:
     memory.forget(uri)
 
     with pytest.raises(ForgottenError, match="the user forgot this"):
-        memory.remember(STATEMENT, kind="fact", said_by="agent")
+        memory.remember(STATEMENT, kind="fact", speaker="agent")
     again = memory.remember(STATEMENT, kind="fact")
 
     assert again.lifted == 1
@@ -195,7 +195,7 @@ def test_what_is_rewound_stays_forgotten(memory: Memory, context: Context) -> No
         memory.restore(uri, before)
     memory.delete(uri)
     memory.restore(uri, before)
-    assert memory.recall("penicillin").kept_back == 0
+    assert memory.recall("penicillin").withheld == 0
     assert PLEASE in memory.read("sessions/s1/messages").content
 
 
@@ -303,7 +303,7 @@ def test_killed_anywhere_all_is_hidden_or_nothing(
             memory.forget(uri)
 
     assert memory.read(uri).content == STATEMENT
-    assert memory.recall("Ana allergic").kept_back == 0
+    assert memory.recall("Ana allergic").withheld == 0
 
 
 def test_a_list_that_can_not_be_read_is_never_taken_for_empty(

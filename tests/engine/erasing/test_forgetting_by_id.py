@@ -210,7 +210,7 @@ def test_words_are_known_again_in_what_comes_later(memory: Memory) -> None:
     memory.append("s", [{"role": "user", "content": f"Remember: {SALARY}"}], extract=False)
 
     assert "900000" not in content(memory)
-    assert memory.recall("What is my salary in kroner?").kept_back == 1
+    assert memory.recall("What is my salary in kroner?").withheld == 1
     assert memory.remember(SALARY, kind="fact").lifted == 1
 
 

@@ -256,7 +256,7 @@ def test_each_verb_is_played(tmp_path: Path) -> None:
         assert (played.gone, played.erased) == ({"kumquat"}, {"kumquat"})
         assert "marzipan" in played.seen("marzipan")
         with pytest.raises(ForgottenError):
-            played.memory.remember(SAID["kumquat"], kind="fact", said_by="agent")
+            played.memory.remember(SAID["kumquat"], kind="fact", speaker="agent")
         played.do("remember", "kumquat", 0)
         assert "kumquat" in played.seen("kumquat")
 

@@ -145,7 +145,7 @@ def test_what_is_forgotten_while_the_model_thinks_is_not_written(
             memory.forget(known.uri)
             return {"items": [item(0, known.text)]}
 
-    monkeypatch.setattr(type(memory._parts), "language_model", Thinking())
+    monkeypatch.setattr(type(memory._services), "language_model", Thinking())
 
     done = memory.judge_candidates()
 
@@ -181,13 +181,13 @@ def test_nothing_that_a_message_says_ends_the_record_or_adds_to_it(
 @pytest.mark.parametrize("does", ["garbage", "fail", "flood"])
 def test_garbage_writes_nothing(memory: Memory, fake: Fake, does: str) -> None:
     talk(memory, CHANGELOG)
-    before = memory._parts.recorded.history.position()
+    before = memory._services.recorded.history.position()
     fake.does(does)
 
     with pytest.raises(AnswerMalformedError):
         memory.judge_candidates()
 
-    assert memory._parts.recorded.history.position() == before
+    assert memory._services.recorded.history.position() == before
     fake.does("answer")
     assert memory.judge_candidates().refused  # it was not noted as asked
 

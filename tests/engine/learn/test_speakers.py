@@ -86,14 +86,14 @@ def test_the_same_words_of_the_user_are_a_rule(memory: Memory) -> None:
 @pytest.mark.parametrize("kind", ["rule", "preference", "fact", "decision"])
 def test_an_order_of_the_agent_is_refused(memory: Memory, kind: str) -> None:
     with pytest.raises(InvalidValueError, match="Fix: state it as a fact"):
-        memory.remember(ORDER, kind=kind, said_by="agent")
+        memory.remember(ORDER, kind=kind, speaker="agent")
 
     assert memory.briefing().text == ""
 
 
 @pytest.mark.parametrize("by", ["user", "agent"])
 def test_a_statement_that_a_tool_kept_says_who_made_it(memory: Memory, by: str) -> None:
-    done = memory.remember("The parser is in src/parse.py.", kind="fact", said_by=by)
+    done = memory.remember("The parser is in src/parse.py.", kind="fact", speaker=by)
 
     (claim,) = memory.why(done.uri).claims
     assert claim.by == by

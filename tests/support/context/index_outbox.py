@@ -9,7 +9,7 @@ from perdure.context.nodes import Nodes
 from perdure.context.outbox import Clock, Siblings, no_siblings, utc_now
 from perdure.context.reading import NodeReader
 from perdure.engine.indexing.feed import LogFeed
-from perdure.engine.indexing.follower import Following, Indexer
+from perdure.engine.indexing.follower import Indexer, IndexFollower
 from perdure.engine.indexing.outbox_store import OutboxStore
 from perdure.files import Closing
 from perdure.index.account.failures import Answer
@@ -101,9 +101,9 @@ class LoggedOutbox(OutboxStore):
         self.delete_account_data(account_id)
 
 
-def indexed_links(history: History, backend: TransactionalBackend, folder: str) -> Following:
+def indexed_links(history: History, backend: TransactionalBackend, folder: str) -> IndexFollower:
     """Return links as they ship: in an index that follows the log."""
-    return Following(history, SqliteIndex(folder), Indexer(NodeReader(backend), None))
+    return IndexFollower(history, SqliteIndex(folder), Indexer(NodeReader(backend), None))
 
 
 class TellingNodes(Nodes):

@@ -112,6 +112,6 @@ def waiting(home: Path) -> int:
 def kept(home: Path) -> Iterator[tuple[str, str]]:
     """Yield the sessions that memory has, each with what was said."""
     with perdure.open(home=home / ".perdure") as memory:
-        nodes, request = memory._parts.nodes, memory.caller
+        nodes, request = memory._services.nodes, memory.caller
         for uri in nodes.list_children(f"ctx://{request.account_id}/sessions", request):
             yield uri.rpartition("/")[2], memory.read(f"{uri}/messages").content

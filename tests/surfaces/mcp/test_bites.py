@@ -40,7 +40,7 @@ def writes_when_it_reads(patch: pytest.MonkeyPatch) -> None:
 
     def touching(self: Memory, uri: str) -> Any:  # noqa: ANN401 - as it is
         node = read(self, uri)
-        self._parts.nodes.write_node(node.revised(content=f"{node.content}!"), self.caller)
+        self._services.nodes.write_node(node.revised(content=f"{node.content}!"), self.caller)
         return read(self, uri)
 
     patch.setattr(Memory, "read", touching)

@@ -12,7 +12,7 @@ from perdure.artifacts import IndexState
 from perdure.context.outbox import described, edges_payload, from_micros
 from perdure.context.reading import NodeReader, Stored
 from perdure.dataclass import replace
-from perdure.engine.indexing.follower import Logged
+from perdure.engine.indexing.follower import LogReader
 from perdure.engine.summaries import Summaries
 from perdure.errors import PerdureError
 from perdure.index.account.failures import OF_LOG
@@ -71,7 +71,7 @@ class LogFeed:
                 )
         yield from above.values()
 
-    def filled(self, event: OutboxEvent, position: int) -> OutboxEvent:
+    def with_payload(self, event: OutboxEvent, position: int) -> OutboxEvent:
         place, reader = Uri.parse(event.uri), self._at(position)
         if event.event_type is EventType.UPSERT_DIRECTORY:
             return replace(event, payload=Summaries(reader).payload(place) or event.payload)
@@ -87,7 +87,7 @@ class LogFeed:
 
         For an index that was never made, it is what was last done to those that are left.
         """
-        logged = Logged(self._history, self._reader)
+        logged = LogReader(self._history, self._reader)
         found: dict[tuple[int, Uri], _Change] = {}
         moved: set[tuple[int, str]] = set()
         for event in self._history.changes(after=max(0, position)):
@@ -154,7 +154,7 @@ class LogFeed:
         return None
 
     def _place(self, account_id: str, key: str) -> Uri | None:
-        return Logged(self._history, self._reader).place_of(account_id, key)
+        return LogReader(self._history, self._reader).place_of(account_id, key)
 
     def _at(self, position: int) -> NodeReader:
         return NodeReader(View(self._history, IndexState(0, position)))

@@ -52,19 +52,19 @@ Records = dict[str, list[IndexRecord]]
 
 
 @dataclass(slots=True)
-class Made:
+class IndexBatch:
     """What an index should hold of some places, and what is wrong with some of them."""
 
     records: Records = field(default_factory=dict)
     failed: dict[str, PerdureError] = field(default_factory=dict)
     """Nodes that can't be read, and those that got no vectors: these are found by words only."""
-    read: dict[Uri, Files] = field(default_factory=dict)
+    files: dict[Uri, Files] = field(default_factory=dict)
     """The files of nodes that decided what is made of them."""
     outage: PerdureError | None = None
     """Why no text at all can be embedded now, if it is so."""
 
 
-class Caught(NamedTuple):
+class IndexUpdate(NamedTuple):
     position: int
     """Up to where the index is right; 0 if it is not finished."""
     places: frozenset[Uri] = frozenset()
@@ -79,7 +79,7 @@ def batched(places: Iterable[Uri], size: int) -> Iterator[list[Uri]]:
         yield batch
 
 
-class Logged:
+class LogReader:
     """Reads names and contents in a history, for the places that a reader reads."""
 
     def __init__(self, history: History, reader: NodeReader, *, folders: bool = False) -> None:
@@ -139,9 +139,9 @@ class Logged:
             if said[key] != (CID.of(found.encode()) if isinstance(found, str) else found)
         }
 
-    def unlogged(self, made: Made, position: int) -> set[str]:
+    def unlogged(self, made: IndexBatch, position: int) -> set[str]:
         """Return the places that came out otherwise than the log has it as of then."""
-        return self.differing(made.read, position) | made.failed.keys()
+        return self.differing(made.files, position) | made.failed.keys()
 
     def missed(self, account_id: str, seen: Collection[Uri], position: int) -> Iterator[Uri]:
         """Yield the places that have files of a node as of then, but are not among those seen."""
@@ -189,31 +189,31 @@ def with_folders(places: Iterable[Uri]) -> Iterator[Uri]:
 
 Progress = Callable[[int], None]
 """Is told how many places more were looked at."""
-Steps = Callable[[Iterable[Uri]], Iterator[Made]]
+Steps = Callable[[Iterable[Uri]], Iterator[IndexBatch]]
 """Makes the records of places, some at a time."""
-GoesOn = Callable[[], bool]
+ShouldContinue = Callable[[], bool]
 """Is asked after each step; False stops."""
 
 
-class Building:
+class IndexBuild:
     """One attempt to make the index of an account. Its cursor stays 0 until `finish`.
 
     What the index holds of an earlier attempt, and is right, is let be. Nodes may change meanwhile:
     `position` is the newest up to which all of it was looked at, and the log is compared as of it.
     """
 
-    def __init__(self, index: KeptIndex, account_id: str, steps: Steps, logged: Logged) -> None:
+    def __init__(self, index: KeptIndex, account_id: str, steps: Steps, logged: LogReader) -> None:
         self.position = 0
         self._index = index
         self._account = account_id
         self._steps = steps
         self._logged = logged
-        self._held = index.stamps(account_id)
+        self._stamps = index.stamps(account_id)
         self._places: set[Uri] = set()
         self._failed: dict[str, PerdureError] = {}
-        self._there: set[str] = set()
+        self._written: set[str] = set()
 
-    def add(self, places: Iterable[Uri], progress: Progress, goes_on: GoesOn) -> bool:
+    def add(self, places: Iterable[Uri], progress: Progress, goes_on: ShouldContinue) -> bool:
         """Index places as they are now; False if it was stopped, after a whole step.
 
         If the model is out of order, that is an error, and what was made so far stays: an index
@@ -231,24 +231,26 @@ class Building:
 
     def lost(self) -> list[Uri]:
         """Return the places that somebody took out of the index after they were added."""
-        return [Uri.parse(uri) for uri in self._there.difference(self._index.stamps(self._account))]
+        return [
+            Uri.parse(uri) for uri in self._written.difference(self._index.stamps(self._account))
+        ]
 
-    def finish(self) -> Caught:
+    def finish(self) -> IndexUpdate:
         """Take out what is of no place any more, and say up to where the index is right."""
         missed = self._logged.missed(self._account, self._places, self.position)
         unlogged = {str(place) for place in missed}
-        there = {*self._index.stamps(self._account)} - self._there
+        there = {*self._index.stamps(self._account)} - self._written
         gone: Records = {uri: [] for uri in there | unlogged}
         if self._places or gone:
             self._index.replace(
                 self._account, gone, cursor=self.position, expect=0, unlogged=unlogged
             )
-        return Caught(self.position, frozenset(self._places), self._failed)
+        return IndexUpdate(self.position, frozenset(self._places), self._failed)
 
-    def stopped(self) -> Caught:
-        return Caught(0, frozenset(self._places), self._failed)
+    def stopped(self) -> IndexUpdate:
+        return IndexUpdate(0, frozenset(self._places), self._failed)
 
-    def _write(self, made: Made) -> None:
+    def _write(self, made: IndexBatch) -> None:
         unlogged = self._logged.unlogged(made, self.position)
         wrong = {
             uri: records
@@ -259,16 +261,16 @@ class Building:
             self._index.replace(self._account, wrong, expect=0, unlogged=unlogged)
         for uri, records in made.records.items():
             self._places.add(Uri.parse(uri))
-            (self._there.add if records else self._there.discard)(uri)
+            (self._written.add if records else self._written.discard)(uri)
             self._failed.pop(uri, None)
         for uri in wrong:
-            self._held.pop(uri, None)
+            self._stamps.pop(uri, None)
         self._failed |= made.failed
 
     def _differs(self, uri: str, records: list[IndexRecord]) -> bool:
-        if uri not in self._held:
-            return bool(records) or uri in self._there
-        return not records or stamp(records) != self._held[uri]
+        if uri not in self._stamps:
+            return bool(records) or uri in self._written
+        return not records or stamp(records) != self._stamps[uri]
 
 
 def accounts_of(reader: NodeReader) -> Iterator[str]:
@@ -278,10 +280,10 @@ def accounts_of(reader: NodeReader) -> Iterator[str]:
             yield account
 
 
-FEW = 200
+INLINE_LIMIT = 200
 """So many places are indexed while somebody waits; more is left to a worker."""
 _ATTEMPTS = 20
-_LONGEST_TURN = 10.0
+_LONGEST_WAIT = 10.0
 """Seconds."""
 _TEXTS = 128
 """About how many texts are embedded before somebody can stop."""
@@ -289,11 +291,11 @@ _DOUBTS = 3
 """After so many failures in a row it may be the model's fault, and not the texts'."""
 
 
-Told = Mapping[str, Mapping[str, "JSON"]]
+FolderPayloads = Mapping[str, Mapping[str, "JSON"]]
 """The payloads of directory events, by the URI of the folder."""
 
 
-class Alone(Protocol):
+class BuildLock(Protocol):
     """Lets one at a time make the index of an account."""
 
     def __call__(self, account_id: str, *, wait: bool) -> AbstractContextManager[bool]:
@@ -304,7 +306,7 @@ def _any_event(db: "sqlite3.Connection") -> bool:
     return db.execute(failures.ANY).fetchone() is not None
 
 
-def _nobody_else(account_id: str, *, wait: bool) -> AbstractContextManager[bool]:
+def _no_lock(account_id: str, *, wait: bool) -> AbstractContextManager[bool]:
     del account_id, wait
     return nullcontext(enter_result=True)
 
@@ -322,7 +324,7 @@ class Indexer:
         return Firsts(self._summaries, index)
 
     @property
-    def tells_folders(self) -> bool:
+    def indexes_folders(self) -> bool:
         """Whether folders have records: these are searched by vector only."""
         return self._memo is not None
 
@@ -331,19 +333,19 @@ class Indexer:
         if self._memo is not None:
             self._memo.demand()
 
-    def make(
+    def batch(
         self,
         places: Iterable[Uri],
         beginning: Beginning | None = None,
         known: "KnownRecords | None" = None,
-        told: "Told" = MappingProxyType({}),
-    ) -> Made:
+        folder_payloads: "FolderPayloads" = MappingProxyType({}),
+    ) -> IndexBatch:
         """Return what an index should hold of these places as they are now.
 
         Where no node is in use, that is nothing. A folder has the summary of what is in it, if
         there are vectors: as an event told of it, if one did.
         """
-        folders = told if self.tells_folders else {}
+        folders = folder_payloads if self.indexes_folders else {}
         others = (place for place in places if str(place) not in folders) if folders else places
         made = self._read(others, beginning, known)
         for uri, payload in folders.items():
@@ -352,7 +354,7 @@ class Indexer:
             self._embed(made, self._memo)
         return made
 
-    def steps(self, places: Iterable[Uri]) -> Iterator[Made]:
+    def steps(self, places: Iterable[Uri]) -> Iterator[IndexBatch]:
         """Make the same in steps of not too many texts, so that somebody can stop in between."""
         read = self._read(places)
         if self._memo is None:
@@ -361,9 +363,9 @@ class Indexer:
         for uris in _portions(read.records):
             failed = {uri: read.failed[uri] for uri in uris if uri in read.failed}
             files = {
-                place: read.read[place] for uri in uris if (place := Uri.parse(uri)) in read.read
+                place: read.files[place] for uri in uris if (place := Uri.parse(uri)) in read.files
             }
-            made = Made({uri: read.records[uri] for uri in uris}, failed, files)
+            made = IndexBatch({uri: read.records[uri] for uri in uris}, failed, files)
             self._embed(made, self._memo)
             yield made
 
@@ -372,8 +374,8 @@ class Indexer:
         places: Iterable[Uri],
         beginning: Beginning | None = None,
         known: "KnownRecords | None" = None,
-    ) -> Made:
-        made, every = Made(), list(places)
+    ) -> IndexBatch:
+        made, every = IndexBatch(), list(places)
         files = self.reader.read_files([place for place in every if place.is_node])
         for place in every:
             uri = str(place)
@@ -381,7 +383,7 @@ class Indexer:
                 made.records[uri] = self._records(place, made, beginning, known, files)
             except (BrokenNodeError, InvalidValueError):
                 # It may be half written: then what it says now is not what the log says.
-                made.read[place] = self.reader.files(place) if place.is_node else {}
+                made.files[place] = self.reader.files(place) if place.is_node else {}
                 try:
                     made.records[uri] = self._records(place, made, beginning, known)
                 except (BrokenNodeError, InvalidValueError) as error:
@@ -392,17 +394,17 @@ class Indexer:
     def _records(
         self,
         place: Uri,
-        made: Made,
+        made: IndexBatch,
         beginning: Beginning | None,
         known: "KnownRecords | None",
         files: "RealFiles | None" = None,
     ) -> list[IndexRecord]:
         if not place.is_node:
-            return self._summaries.records(place, beginning) if self.tells_folders else []
+            return self._summaries.records(place, beginning) if self.indexes_folders else []
         try:
             stored = self.reader.active(place, files)
         except NodeNotFoundError:
-            made.read[place] = {META: (meta := self.reader.look(place, META))}
+            made.files[place] = {META: (meta := self.reader.look(place, META))}
             if meta is None:
                 return []
             try:
@@ -413,7 +415,7 @@ class Indexer:
         from perdure.engine.noting import with_note  # noqa: PLC0415 - as before
         from perdure.index.records import records_of  # noqa: PLC0415 - as before
 
-        made.read[place] = stored.files
+        made.files[place] = stored.files
         is_named = not place.session and not stored.node.metadata.get("in_place")
         stem = stored.path.rpartition("/")[2].rpartition(".")[0]
         names = [_APART.sub("", folded(stem))] if is_named else ()
@@ -425,14 +427,14 @@ class Indexer:
             records[0] = records[0].with_payload({LINKS: [*sorted(links)]})
         return with_lasting(with_stated(records, node), node, known)
 
-    def _embed(self, made: Made, memo: VectorMemo) -> None:
+    def _embed(self, made: IndexBatch, memo: VectorMemo) -> None:
         """Give all records their vectors: together, or one node after another if that fails."""
         try:
             made.records |= _embedded(made.records, memo)
         except PerdureError as error:
             self._embed_each(made, memo, error)
 
-    def _embed_each(self, made: Made, memo: VectorMemo, why: PerdureError) -> None:
+    def _embed_each(self, made: IndexBatch, memo: VectorMemo, why: PerdureError) -> None:
         """Find out which nodes can't be embedded; while the model is out of order, none is tried.
 
         Whether it is, is asked first, and again after some failures in a row: not every text that
@@ -492,7 +494,7 @@ def _embedded(records: Records, memo: VectorMemo) -> Records:
     return done
 
 
-class Following:
+class IndexFollower:
     """Brings an index up to the newest commit of a history.
 
     It goes by the log, so nothing that was committed can be missed, whoever died before they could
@@ -500,19 +502,21 @@ class Following:
     """
 
     def __init__(
-        self, history: History, index: KeptIndex, indexer: Indexer, alone: Alone = _nobody_else
+        self, history: History, index: KeptIndex, indexer: Indexer, build_lock: BuildLock = _no_lock
     ) -> None:
         self._history = history
         self.index = index
         self.indexer = indexer
-        self._alone = alone
-        self.logged = Logged(history, indexer.reader, folders=indexer.tells_folders)
+        self._build_lock = build_lock
+        self.log = LogReader(history, indexer.reader, folders=indexer.indexes_folders)
         self._firsts = indexer.firsts(index)
-        self._hopeless: set[str] = set()
+        self._unindexable: set[str] = set()
         """What can't be indexed, though it is just what the log says."""
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
 
-    def early(self, account_id: str, before: frozenset[str] | None, caught: Caught) -> list[Uri]:
+    def places_indexed_early(
+        self, account_id: str, before: frozenset[str] | None, caught: IndexUpdate
+    ) -> list[Uri]:
         """Return some of the places that were indexed before their files were written.
 
         A commit is in the log before its files are. Who followed the log in between has moved the
@@ -523,15 +527,17 @@ class Following:
         else:
             unlogged = before.difference(map(str, caught.places)) | caught.unlogged
         if unlogged is None:  # nobody can tell which they are: those of late
-            return self.logged.changed(account_id, max(0, self.index.cursor(account_id) - FEW))
-        return [Uri.parse(uri) for uri in sorted(unlogged - self._hopeless)[:FEW]]
+            return self.log.changed(
+                account_id, max(0, self.index.cursor(account_id) - INLINE_LIMIT)
+            )
+        return [Uri.parse(uri) for uri in sorted(unlogged - self._unindexable)[:INLINE_LIMIT]]
 
     def has_events(self, account_id: str) -> bool:
         """Whether the table of the index has events that failed, were claimed or registered."""
         table = cast("EventTable", self.index)
         return table.look_at_events(account_id, _any_event, absent=False)
 
-    def look(self, account_id: str) -> tuple[int, bool, frozenset[str] | None]:
+    def index_state(self, account_id: str) -> tuple[int, bool, frozenset[str] | None]:
         """Return the cursor, whether events failed, and what was indexed too early, if known."""
         index = self.index
         return index.at_once(
@@ -546,13 +552,16 @@ class Following:
     def is_settled(self, cursor: int, unlogged: frozenset[str] | None) -> bool:
         """Whether all of the log is in an index with this cursor."""
         now = self._history.store.current().position
-        return unlogged is not None and unlogged <= self._hopeless and 0 < cursor == now
+        return unlogged is not None and unlogged <= self._unindexable and 0 < cursor == now
 
     def leading_to(self, place: Uri, called: Iterable[str] = ()) -> list[Uri]:
         """As `Backlinks` promises. Nodes that the index does not have as they are now are read."""
         account, reader = place.account, self.indexer.reader
         try:
-            fresh = {*self.behind(account), *self.early(account, None, Caught(0))}
+            fresh = {
+                *self.behind(account),
+                *self.places_indexed_early(account, None, IndexUpdate(0)),
+            }
             kept = set(map(Uri.parse, self.index.leading_to(account, names_for(place, called))))
         except (DamageError, StorageError):
             fresh, kept = set(reader.walk(Uri(account))), set()
@@ -562,38 +571,42 @@ class Following:
     def behind(self, account_id: str) -> list[Uri]:
         cursor = self.index.cursor(account_id)
         if cursor == 0:
-            return list(self.every(account_id))
-        return self.logged.changed(account_id, cursor)
+            return list(self.places(account_id))
+        return self.log.changed(account_id, cursor)
 
-    def is_little(self, account_id: str) -> bool:
-        return len(list(islice(self.every(account_id), FEW + 1))) <= FEW
+    def is_small(self, account_id: str) -> bool:
+        return len(list(islice(self.places(account_id), INLINE_LIMIT + 1))) <= INLINE_LIMIT
 
     def catch_up(
         self,
         account_id: str,
         also: Iterable[Uri] = (),
-        told: Told = MappingProxyType({}),
+        folder_payloads: FolderPayloads = MappingProxyType({}),
         *,
         since: int | None = None,
-    ) -> Caught:
+    ) -> IndexUpdate:
         """Index what changed since, and some more places that the caller asks for.
 
         A folder that changed no more is described by what an event told of it. `since` is where the
         cursor was just now. Threads take turns, so that who waits finds its change indexed with
         that of others. One that waits for long goes on: nothing depends on it.
         """
-        is_ours = self._turn.acquire(blocking=False)
+        is_ours = self._lock.acquire(blocking=False)
         if not is_ours:  # the thread that has it moves the cursor
-            since, is_ours = None, self._turn.acquire(timeout=_LONGEST_TURN)
+            since, is_ours = None, self._lock.acquire(timeout=_LONGEST_WAIT)
         try:
-            return self._catch_up(account_id, also, told, since)
+            return self._catch_up(account_id, also, folder_payloads, since)
         finally:
             if is_ours:
-                self._turn.release()
+                self._lock.release()
 
     def _catch_up(
-        self, account_id: str, also: Iterable[Uri], told: Told, since: int | None
-    ) -> Caught:
+        self,
+        account_id: str,
+        also: Iterable[Uri],
+        folder_payloads: FolderPayloads,
+        since: int | None,
+    ) -> IndexUpdate:
         for _ in range(_ATTEMPTS):
             cursor = self.index.cursor(account_id) if since is None else since
             is_first, since, now = since is not None, None, self._history.store.current().position
@@ -602,13 +615,19 @@ class Following:
                 if built.places or not self.index.cursor(account_id):
                     return built
                 continue  # somebody else has made it meanwhile
-            changed = () if cursor == now else self.logged.changed(account_id, cursor, now)
+            changed = () if cursor == now else self.log.changed(account_id, cursor, now)
             places = dict.fromkeys((*changed, *also))
             if not places and cursor == now:
-                return Caught(now)
+                return IndexUpdate(now)
             try:
-                told = {uri: each for uri, each in told.items() if Uri.parse(uri) not in changed}
-                caught = self.update(account_id, list(places), (cursor, now), told=told)
+                folder_payloads = {
+                    uri: each
+                    for uri, each in folder_payloads.items()
+                    if Uri.parse(uri) not in changed
+                }
+                caught = self.update(
+                    account_id, list(places), (cursor, now), folder_payloads=folder_payloads
+                )
                 return caught if is_first else caught._replace(unlogged=None)
             except ConcurrentModificationError:
                 continue
@@ -618,19 +637,19 @@ class Following:
 
     def build(
         self, account_id: str, position: int | None = None, progress: Progress = lambda _: None
-    ) -> Caught:
+    ) -> IndexUpdate:
         """Index all of an account, in steps; until the end, the index says it is unfinished.
 
         It is then as of now, or as of the position that the nodes are read at. If somebody else is
         at it, they are waited for.
         """
-        with self._alone(account_id, wait=True):
+        with self._build_lock(account_id, wait=True):
             done = self.index.cursor(account_id)
-            return Caught(done) if done else self._build(account_id, position, progress)
+            return IndexUpdate(done) if done else self._build(account_id, position, progress)
 
-    def rebuild(self, account_id: str, progress: Progress = lambda _: None) -> Caught:
+    def rebuild(self, account_id: str, progress: Progress = lambda _: None) -> IndexUpdate:
         """Throw the index of an account away, and make it again; not while the model is out."""
-        with self._alone(account_id, wait=False) as ours:
+        with self._build_lock(account_id, wait=False) as ours:
             if not ours:
                 raise ConcurrentModificationError(
                     f"another process makes the index of {account_id!a} just now. "
@@ -640,31 +659,33 @@ class Following:
             self.index.delete_account_data(account_id)
             return self._build(account_id, None, progress)
 
-    def build_on(self, account_id: str, goes_on: GoesOn, progress: Progress) -> Caught | None:
+    def build_on(
+        self, account_id: str, goes_on: ShouldContinue, progress: Progress
+    ) -> IndexUpdate | None:
         """Go on with the index of an account while another one answers; None if others are at it.
 
         It stops between two steps if it is told to. If the model is out of order, that is an error:
         an index without vectors must not take the place of one that has them. What changed
         meanwhile is looked at again, until little is left to be caught up with.
         """
-        with self._alone(account_id, wait=False) as ours:
+        with self._build_lock(account_id, wait=False) as ours:
             if not ours or self.index.cursor(account_id):
                 return None
-            building = Building(self.index, account_id, self.indexer.steps, self.logged)
-            places, building.position = self.every(account_id), self._history.position()
+            building = IndexBuild(self.index, account_id, self.indexer.steps, self.log)
+            places, building.position = self.places(account_id), self._history.position()
             while building.add(places, progress, goes_on):
                 now, lost = self._history.position(), building.lost()
-                changed = self.logged.changed(account_id, building.position)
-                if len(changed) <= FEW and not lost:
+                changed = self.log.changed(account_id, building.position)
+                if len(changed) <= INLINE_LIMIT and not lost:
                     return building.finish()
                 places, building.position = iter({*lost, *changed}), now
             return building.stopped()
 
-    def _build(self, account_id: str, position: int | None, progress: Progress) -> Caught:
+    def _build(self, account_id: str, position: int | None, progress: Progress) -> IndexUpdate:
         now = self._history.position() if position is None else position
-        building = Building(self.index, account_id, self.indexer.steps, self.logged)
+        building = IndexBuild(self.index, account_id, self.indexer.steps, self.log)
         building.position = now
-        building.add(self.every(account_id), progress, lambda: True)
+        building.add(self.places(account_id), progress, lambda: True)
         building.add(building.lost(), lambda _: None, lambda: True)
         return building.finish()
 
@@ -675,8 +696,8 @@ class Following:
         span: tuple[int, int],
         *,
         gone: Collection[Uri] = frozenset(),
-        told: Told = MappingProxyType({}),
-    ) -> Caught:
+        folder_payloads: FolderPayloads = MappingProxyType({}),
+    ) -> IndexUpdate:
         """Make the records of these places again, and move the cursor over a span of the log.
 
         Of places that are known to be gone, nothing is read.
@@ -685,23 +706,23 @@ class Following:
         failed: dict[str, PerdureError] = {}
         records: Records = {str(place): [] for place in gone}
         unlogged: set[str] = set()
-        beginnings = self._firsts.after(places) if self.indexer.tells_folders else None
+        beginnings = self._firsts.after(places) if self.indexer.indexes_folders else None
         for batch in batched((place for place in places if place not in gone), BATCH):
             known = partial(self.index.read, account_id)
-            here = {uri: each for uri, each in told.items() if Uri.parse(uri) in batch}
-            made = self.indexer.make(batch, beginnings, known, here)
+            here = {uri: each for uri, each in folder_payloads.items() if Uri.parse(uri) in batch}
+            made = self.indexer.batch(batch, beginnings, known, here)
             records |= made.records
             failed |= made.failed
-            differing = self.logged.differing(made.read, now)
+            differing = self.log.differing(made.files, now)
             unlogged |= differing | made.failed.keys()
-            self._hopeless -= made.records.keys()
-            self._hopeless |= made.failed.keys() - differing
+            self._unindexable -= made.records.keys()
+            self._unindexable |= made.failed.keys() - differing
         self.index.replace(account_id, records, cursor=now, expect=cursor, unlogged=unlogged)
         if beginnings is not None:
             self._firsts.keep(beginnings, records)
-        return Caught(now, frozenset(places), failed, frozenset(unlogged))
+        return IndexUpdate(now, frozenset(places), failed, frozenset(unlogged))
 
-    def every(self, account_id: str) -> Iterator[Uri]:
+    def places(self, account_id: str) -> Iterator[Uri]:
         """Yield every place of an account that has something to index."""
         nodes = self.indexer.reader.walk(Uri(account_id))
-        return with_folders(nodes) if self.indexer.tells_folders else nodes
+        return with_folders(nodes) if self.indexer.indexes_folders else nodes

@@ -28,7 +28,7 @@ _TEXTS = ("provider", "base_url", "model")
 _OTHERS = 0o077
 
 
-def keep_settings(folder: Path, settings: EmbeddingSettings) -> None:
+def store_settings(folder: Path, settings: EmbeddingSettings) -> None:
     """Write down the settings, whole or not at all, for nobody else to read; and that it is now."""
     told = {name: getattr(settings, name) for name in (*_TEXTS, "dimension")}
     content = f"{json.dumps(told, indent=2)}\n".encode()
@@ -47,7 +47,7 @@ def last_used(folder: Path) -> float:
         return 0.0
 
 
-def kept_settings(folder: Path) -> EmbeddingSettings:
+def stored_settings(folder: Path) -> EmbeddingSettings:
     """Return the settings that were written down; `DamageError` if there are none to trust."""
     content = _content(folder / FILE)
     if content is None:
@@ -88,11 +88,11 @@ def suffix_of(provider: str) -> str:
     return f"-{FORMAT}" if provider == SQLITE else f"-{FORMAT}{_OF}{segment_of(provider)}"
 
 
-def open_index(folder: Path, way: Way | None = None) -> "OpenIndex":
+def open_index(folder: Path, quarantine: Way | None = None) -> "OpenIndex":
     """Open the index in a folder, whose name ends with the suffix of its provider."""
     _, of, segment = folder.name.rpartition(_OF)
     if not of:
-        return SqliteIndex(str(folder), way)
+        return SqliteIndex(str(folder), quarantine)
     provider = name_of(segment) or segment
     if provider not in offered(Group.INDEX):
         raise PluginError(
@@ -107,7 +107,7 @@ def open_installed(provider: str, folder: Path) -> "OpenIndex":
     own = folder / "installed"
     own.mkdir(mode=0o700, parents=True, exist_ok=True)
     index = create(Group.INDEX, provider, KeptIndex, str(own))  # type: ignore[type-abstract] # only for isinstance
-    return cast("OpenIndex", _Installed(index, folder))
+    return cast("OpenIndex", _InstalledIndex(index, folder))
 
 
 class OpenIndex(KeptIndex, EventTable, Protocol):
@@ -129,7 +129,7 @@ class OpenIndex(KeptIndex, EventTable, Protocol):
         """Leave no byte of records that were removed."""
 
 
-class _Installed:
+class _InstalledIndex:
     """An index of an installed package; what the contract lacks is answered by its verbs.
 
     What it fails to take in is noted in a built-in one, with no records in it.
@@ -167,17 +167,17 @@ class _Installed:
         self._index.delete_account_data(account_id)
 
 
-class Shelf:
+class IndexFolder:
     """Opens each index once, and knows which ones there are."""
 
-    def __init__(self, folder: Path, way: Way) -> None:
+    def __init__(self, folder: Path, quarantine: Way) -> None:
         self.folder = folder
-        self._way = way
+        self._quarantine = quarantine
         self._open: dict[str, OpenIndex] = {}
 
     def open(self, name: str) -> OpenIndex:
         if name not in self._open:
-            self._open[name] = open_index(self.folder / name, self._way)
+            self._open[name] = open_index(self.folder / name, self._quarantine)
         return self._open[name]
 
     def close(self) -> None:
@@ -188,7 +188,7 @@ class Shelf:
         """Return the names of the indexes that there are by now, whoever made them."""
         return sorted(path.name for path in self.folder.glob("*") if path.is_dir())
 
-    def every(self) -> list[OpenIndex]:
+    def all(self) -> list[OpenIndex]:
         return [self.open(name) for name in self.names()]
 
     def name_of(self, index: KeptIndex) -> str:
@@ -197,7 +197,7 @@ class Shelf:
     def remove(self, name: str) -> int:
         if name in self._open:
             self._open.pop(name).close()
-        return removed(self.folder / name)
+        return remove_folder(self.folder / name)
 
 
 def remove_tree(folder: Path) -> None:
@@ -207,7 +207,7 @@ def remove_tree(folder: Path) -> None:
     rmtree(folder, ignore_errors=True)
 
 
-def removed(folder: Path) -> int:
+def remove_folder(folder: Path) -> int:
     """Remove a folder, so that nobody finds half of it; return how many bytes it had."""
     size = _size(folder)
     away = folder.with_name(f"{folder.name}{_GONE}")
@@ -223,16 +223,16 @@ def _size(folder: Path) -> int:
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
-class Abstracts:
+class AbstractFiles:
     """The tier beside the index. Nothing of it is held open, and what is in its way put aside.
 
     To look takes next to nothing, for it is done with every save; to write, as long as elsewhere.
     """
 
-    def __init__(self, folder: Path, home: str, way: Way) -> None:
+    def __init__(self, folder: Path, home: str, quarantine: Way) -> None:
         self._folder = folder
         self._home = home
-        self._way = way
+        self._quarantine = quarantine
 
     def read(self, locator: Locator) -> str:
         """Return a text; `NotTextError` if something else is there, or above it."""
@@ -248,11 +248,11 @@ class Abstracts:
 
     def write_all(self, changes: Mapping[Locator, str | None]) -> None:
         for text in changes:
-            self._way.free_file(self._folder / text.key)
+            self._quarantine.free_file(self._folder / text.key)
         DeviceLocalBackend(str(self._folder), home=self._home).write_unsynced(changes)
 
 
-class EveryIndex:
+class IndexTenantData:
     """The indexes of all embedders; those that are there when somebody is to be forgotten."""
 
     def __init__(self, every: Callable[[], Sequence[KeptIndex]]) -> None:
@@ -265,7 +265,7 @@ class EveryIndex:
         return sum(index.delete_by_owner_space(account_id, owner_space) for index in self._every())
 
 
-class AbstractsData:
+class AbstractTenantData:
     """What was written down of folders. A session's goes when nobody has the session any more."""
 
     def __init__(self, folder: Path, reach: Reach) -> None:
@@ -290,7 +290,7 @@ class AbstractsData:
         return int(there)
 
 
-class PastData:
+class PastTenantData:
     """The indexes of the past, which go wholly when somebody is to be forgotten."""
 
     def __init__(self, folder: Path, let_go: Callable[[], None]) -> None:

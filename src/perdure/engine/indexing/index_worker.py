@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from perdure.dataclass import dataclass
 from perdure.engine.edits import notice_edits
 from perdure.engine.indexing.follower import (
-    Caught,
-    Following,
-    GoesOn,
+    IndexFollower,
+    IndexUpdate,
     Progress,
+    ShouldContinue,
     accounts_of,
     folders_of,
 )
@@ -33,8 +33,8 @@ from perdure.index.account.failures import OF_LOG
 from perdure.model import OutboxEvent, RequestContext, Uri
 
 if TYPE_CHECKING:
-    from perdure.engine.indexing.indexes import Present
-    from perdure.engine.services import Parts
+    from perdure.engine.indexing.indexes import CurrentIndex
+    from perdure.engine.services import Services
 
 BATCH = 500
 """How many events are taken at once; their texts are embedded together."""
@@ -44,7 +44,7 @@ Unfinished = Sequence[tuple[str, OutboxEvent]]
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class WorkCounts:
     done: int = 0
     failed: int = 0
     """To be tried again later."""
@@ -54,7 +54,7 @@ class Round:
     """Places whose records were made, in an index that is finished."""
 
     @classmethod
-    def of(cls, caught: Caught, known: Collection[str] = ()) -> "Round":
+    def of(cls, caught: IndexUpdate, known: Collection[str] = ()) -> "WorkCounts":
         """Count what was indexed, unless the index is as unfinished as before.
 
         While the log is empty no index is ever finished, so files that lie there would be looked at
@@ -70,8 +70,8 @@ class Round:
     def events(self) -> int:
         return self.done + self.failed + self.dead
 
-    def __add__(self, other: "Round") -> "Round":
-        return Round(
+    def __add__(self, other: "WorkCounts") -> "WorkCounts":
+        return WorkCounts(
             self.done + other.done,
             self.failed + other.failed,
             self.dead + other.dead,
@@ -90,13 +90,13 @@ class Worker:
     def __init__(
         self,
         outbox: OutboxStore,
-        following: Following,
+        follower: IndexFollower,
         *,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         worker_id: str = "",
     ) -> None:
         self._outbox = outbox
-        self._following = following
+        self._follower = follower
         self._clock = clock
         self.id = worker_id or f"{os.getpid()}-{os.urandom(6).hex()}"
         self.has_events = True
@@ -105,28 +105,28 @@ class Worker:
         self._early: frozenset[str] | None = None
         """Where the cursor was then, and what was indexed too early; both for one use."""
 
-    def drain(self, account_id: str) -> Round:
+    def drain(self, account_id: str) -> WorkCounts:
         """Work until nothing waits any more that could be worked on now."""
-        total, pending = Round(), self._due(account_id)
+        total, pending = WorkCounts(), self._due(account_id)
         while pending:  # a long queue is listed once
             for begin in range(0, len(pending), BATCH):
                 total += self._work(account_id, pending[begin : begin + BATCH])
             pending = self._due(account_id)
         return total if total.events else self._work(account_id, [])
 
-    def work(self, account_id: str) -> Round:
+    def work(self, account_id: str) -> WorkCounts:
         """Work on one batch of events, and on what the log has beyond them."""
         pending = self._due(account_id)[:BATCH]
-        if not pending and self._following.is_settled(self._since or 0, self._early):
-            return Round()
+        if not pending and self._follower.is_settled(self._since or 0, self._early):
+            return WorkCounts()
         return self._work(account_id, pending)  # also without any: some was indexed too early
 
     def _due(self, account_id: str) -> Leased:
         """Return the events that failed, or that no commit tells of, and can be worked on now."""
-        self._since, self.has_events, self._early = self._following.look(account_id)
+        self._since, self.has_events, self._early = self._follower.index_state(account_id)
         return self._outbox.list_due(account_id) if self.has_events else []
 
-    def _work(self, account_id: str, pending: Leased) -> Round:
+    def _work(self, account_id: str, pending: Leased) -> WorkCounts:
         leased = [(uri, e) for uri, e in pending if self._outbox.try_acquire(e, uri, self.id)]
         try:
             return self._outcome(account_id, leased)
@@ -134,7 +134,7 @@ class Worker:
             self._release(leased)  # what is done or failed is let go of with that
             raise
 
-    def _outcome(self, account_id: str, leased: Leased) -> Round:
+    def _outcome(self, account_id: str, leased: Leased) -> WorkCounts:
         try:
             caught = self._caught_up(account_id, leased)
         except EmbeddingError:  # there is no index yet, and none can be made: no event's fault
@@ -147,29 +147,29 @@ class Worker:
         self._remember(account_id, caught, {event.uri for _, event in leased})
         return self._settle(leased, caught)
 
-    def look_at(self, account_id: str, places: Iterable[Uri]) -> None:
+    def index_places(self, account_id: str, places: Iterable[Uri]) -> None:
         """Index the given places, and what the log names."""
-        caught = self._following.catch_up(account_id, also=places)
+        caught = self._follower.catch_up(account_id, also=places)
         self._remember(account_id, caught, set())
 
-    def _remember(self, account_id: str, caught: Caught, known: set[str]) -> None:
+    def _remember(self, account_id: str, caught: IndexUpdate, known: set[str]) -> None:
         """See to it that what failed is tried again, also if nobody registered it."""
         failed: dict[str, tuple[str, str]] = {}
         for uri in sorted(caught.failed.keys() - known):
             with suppress(
                 BrokenNodeError, InvalidValueError, NodeNotFoundError
             ):  # that is repair's
-                stored = self._following.indexer.reader.active(Uri.parse(uri))
+                stored = self._follower.indexer.reader.active(Uri.parse(uri))
                 failed[uri] = stored.node.owner_space, str(caught.failed[uri])
         if failed:
             self._outbox.fail(failed, account_id, caught.position)
 
-    def _caught_up(self, account_id: str, leased: Leased) -> Caught:
+    def _caught_up(self, account_id: str, leased: Leased) -> IndexUpdate:
         """Index what the log tells of; then what was indexed too early, and events that failed."""
         (since, early), self._since, self._early = (self._since, self._early), None, None
-        caught = self._following.catch_up(account_id, since=since)
+        caught = self._follower.catch_up(account_id, since=since)
         self.has_events |= bool(caught.failed)
-        rest = dict.fromkeys(self._following.early(account_id, early, caught))
+        rest = dict.fromkeys(self._follower.places_indexed_early(account_id, early, caught))
         failing = set(caught.failed)
         if rest:
             failing |= {event.uri for _, event in self._outbox.list_failed(account_id)}
@@ -183,11 +183,13 @@ class Worker:
             for _, event in leased
             if event.event_id.startswith(OF_LOG) and "directory" in event.payload
         }
-        more = self._following.catch_up(account_id, also=rest, told=told)
-        return Caught(more.position, caught.places | more.places, {**caught.failed, **more.failed})
+        more = self._follower.catch_up(account_id, also=rest, folder_payloads=told)
+        return IndexUpdate(
+            more.position, caught.places | more.places, {**caught.failed, **more.failed}
+        )
 
-    def _settle(self, leased: Leased, caught: Caught) -> Round:
-        outcome = Round.of(caught, {event.uri for _, event in leased})
+    def _settle(self, leased: Leased, caught: IndexUpdate) -> WorkCounts:
+        outcome = WorkCounts.of(caught, {event.uri for _, event in leased})
         for uri, event in leased:
             error = caught.failed.get(event.uri)
             if error is not None:
@@ -195,15 +197,15 @@ class Worker:
             else:
                 with suppress(LeaseError):  # then another one does the same once more
                     self._outbox.mark_done(event, uri, worker_id=self.id)
-                    outcome += Round(done=1)
+                    outcome += WorkCounts(done=1)
         return outcome
 
-    def _fail(self, leased: Leased, error: str) -> Round:
-        outcome = Round()
+    def _fail(self, leased: Leased, error: str) -> WorkCounts:
+        outcome = WorkCounts()
         for uri, event in leased:
             with suppress(LeaseError):
                 dead = fail(self._outbox, event, uri, error, self._clock(), self.id)
-                outcome += Round(dead=1) if dead else Round(failed=1)
+                outcome += WorkCounts(dead=1) if dead else WorkCounts(failed=1)
         return outcome
 
     def _release(self, leased: Leased) -> None:
@@ -254,26 +256,31 @@ Report = Callable[[WorkReport], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Worked:
-    round: Round
+class WorkResult:
+    counts: WorkCounts
     failed: frozenset[str]
 
 
 def work(
-    parts: "Parts", caller: "RequestContext", ending: Event, report: Report | None, *, once: bool
-) -> Worked:
+    services: "Services",
+    caller: "RequestContext",
+    ending: Event,
+    report: Report | None,
+    *,
+    once: bool,
+) -> WorkResult:
     """Work until nothing waits, or on and on; in either case until `ending` is set."""
     caller.demand_governing("work for all accounts")
-    loop = _Loop(parts, ending, report or (lambda _: None))
+    loop = _WorkLoop(services, ending, report or (lambda _: None))
     total = loop.work()
     while not once and not ending.wait(_PAUSE_SECONDS):
         total += loop.work()
-    return Worked(total, frozenset(loop.failed))
+    return WorkResult(total, frozenset(loop.failed))
 
 
-class _Loop:
-    def __init__(self, parts: "Parts", ending: Event, report: Report) -> None:
-        self._parts = parts
+class _WorkLoop:
+    def __init__(self, parts: "Services", ending: Event, report: Report) -> None:
+        self._services = parts
         self._ending = ending
         self._report = report
         self._resting: dict[str, float] = {}
@@ -281,13 +288,13 @@ class _Loop:
         self.failed: set[str] = set()
         self._next_check = 0.0
 
-    def work(self) -> Round:
+    def work(self) -> WorkCounts:
         """Record edits, and work on all that waits, account by account."""
         self._notice_edits()
-        total = Round()
-        for account in accounts_of(self._parts.reader):
+        total = WorkCounts()
+        for account in accounts_of(self._services.reader):
             try:
-                while not self._ending.is_set() and (done := self._step(account)) != Round():
+                while not self._ending.is_set() and (done := self._step(account)) != WorkCounts():
                     total += done
             except PerdureError as error:  # the other accounts go on
                 self.failed.add(account)
@@ -299,46 +306,50 @@ class _Loop:
         """Record edits made outside Perdure, unless that was done lately."""
         began = time.monotonic()
         if began >= self._next_check:
-            notice_edits(self._parts, seconds=None)
+            notice_edits(self._services, seconds=None)
             took = time.monotonic() - began
             self._next_check = began + max(_CHECK_SECONDS, took * _CHECK_SECONDS)
 
-    def _step(self, account: str) -> Round:
+    def _step(self, account: str) -> WorkCounts:
         """Work on what was written; if nothing is left, on the index of a new embedder."""
-        present = self._parts.present(account)
-        if present.otherwise is not None and self._rests(account):
-            present = present.otherwise
+        present = self._services.current_index(account)
+        if present.fallback is not None and self._rests(account):
+            present = present.fallback
         if self._is_long(present, account):
-            return self._indexed(present.following.build_on(account, self._goes_on, lambda _: None))
+            return self._indexed(present.follower.build_on(account, self._goes_on, lambda _: None))
         with self._resting_after(account):
-            done = Worker(self._parts.outbox, present.following).work(account)
+            done = Worker(self._services.outbox, present.follower).work(account)
         if done.failed or done.dead:
-            unfinished = self._parts.outbox.list_failed(account)
+            unfinished = self._services.outbox.list_failed(account)
             errors = {event.uri: event.last_error for _, event in unfinished if event.last_error}
             counts = done.failed, done.dead
             self._report(WorkReport(WorkKind.EVENTS_FAILED, account, counts, errors))
-        if done == Round() and present.meanwhile:
+        if done == WorkCounts() and present.is_interim:
             return self._build(account)
         return done
 
-    def _is_long(self, present: "Present", account: str) -> bool:
+    def _is_long(self, present: "CurrentIndex", account: str) -> bool:
         """Whether words are to be indexed first, and for so long that it may be interrupted."""
-        following = present.following
-        words = present.meanwhile or self._parts.indexes.embedder is None
-        return words and not following.index.cursor(account) and not following.is_little(account)
+        following = present.follower
+        words = present.is_interim or self._services.indexes.embedder is None
+        return words and not following.index.cursor(account) and not following.is_small(account)
 
-    def _indexed(self, caught: Caught | None) -> Round:
+    def _indexed(self, caught: IndexUpdate | None) -> WorkCounts:
         """Count what was indexed, also in an index that is not finished."""
         if caught is None:
-            return Round()
-        return Round(indexed=len(caught.places)) if self._ending.is_set() else Round.of(caught)
+            return WorkCounts()
+        return (
+            WorkCounts(indexed=len(caught.places))
+            if self._ending.is_set()
+            else WorkCounts.of(caught)
+        )
 
     def _goes_on(self) -> bool:
         return not self._ending.is_set()
 
-    def _build(self, account: str) -> Round:
+    def _build(self, account: str) -> WorkCounts:
         if self._rests(account):
-            return Round()
+            return WorkCounts()
         reported = time.monotonic()
 
         def progress(_: int) -> None:
@@ -347,10 +358,10 @@ class _Loop:
                 self._report_build(WorkKind.EMBEDDING, account, {})
                 reported = time.monotonic()
 
-        wanted = self._parts.indexes.upkeep.following
+        wanted = self._services.indexes.upkeep.following
         answering = partial(self._answering, account)
         with self._resting_after(account):
-            caught = build_behind(wanted, account, answering, self._goes_on, progress)
+            caught = build_in_background(wanted, account, answering, self._goes_on, progress)
         if caught is not None:
             kind = WorkKind.FINISHED if caught.position else WorkKind.INTERRUPTED
             self._report_build(kind, account, caught.failed)
@@ -360,7 +371,7 @@ class _Loop:
         self, kind: WorkKind, account: str, failed: Mapping[str, PerdureError]
     ) -> None:
         errors = {uri: str(error) for uri, error in failed.items()}
-        self._report(WorkReport(kind, account, self._parts.indexes.progress(account), errors))
+        self._report(WorkReport(kind, account, self._services.indexes.progress(account), errors))
 
     def _rests(self, account: str) -> bool:
         return time.monotonic() < self._resting.get(account, 0.0)
@@ -375,17 +386,17 @@ class _Loop:
 
     def _answering(self, account: str) -> Worker | None:
         """Return the worker for the index that answers until the new one is built."""
-        present = self._parts.present(account)
-        return Worker(self._parts.outbox, present.following) if present.meanwhile else None
+        present = self._services.current_index(account)
+        return Worker(self._services.outbox, present.follower) if present.is_interim else None
 
 
-def build_behind(
-    wanted: Following,
+def build_in_background(
+    wanted: IndexFollower,
     account_id: str,
     answering: Callable[[], Worker | None],
-    goes_on: GoesOn,
+    goes_on: ShouldContinue,
     progress: Progress,
-) -> Caught | None:
+) -> IndexUpdate | None:
     """Build the wanted index while another answers, as long as `goes_on`; None if others build it.
 
     What was written meanwhile is worked on after each step by the worker of the one that answers.

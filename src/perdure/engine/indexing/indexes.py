@@ -11,21 +11,28 @@ from perdure.context.contract import TenantData
 from perdure.context.links import ScannedLinks
 from perdure.context.reading import NodeReader
 from perdure.dataclass import dataclass, replace
-from perdure.engine.indexing.follower import FEW, Alone, Following, Indexer
+from perdure.engine.indexing.follower import INLINE_LIMIT, BuildLock, Indexer, IndexFollower
 from perdure.engine.indexing.index_files import (
-    Abstracts,
-    AbstractsData,
-    EveryIndex,
-    PastData,
-    Shelf,
-    keep_settings,
-    kept_settings,
+    AbstractFiles,
+    AbstractTenantData,
+    IndexFolder,
+    IndexTenantData,
+    PastTenantData,
     last_used,
+    remove_folder,
     remove_tree,
-    removed,
+    store_settings,
+    stored_settings,
     suffix_of,
 )
-from perdure.engine.recall.result import NO_MODEL, Hint, HintKind, Sources, quarantined, rebuilt
+from perdure.engine.recall.result import (
+    NO_MODEL,
+    Hint,
+    HintKind,
+    Sources,
+    quarantine_hints,
+    rebuilt_hint,
+)
 from perdure.engine.summaries import Summaries
 from perdure.errors import DamageError, EmbeddingError, PerdureError
 from perdure.files import Way
@@ -38,33 +45,33 @@ from perdure.sqlite import discard
 from perdure.storage.wrappers.recorded import Recorded
 
 if TYPE_CHECKING:
-    from perdure.engine.past import Pasts
+    from perdure.engine.past import PastStates
     from perdure.engine.upkeep import ListedIndex, Upkeep
 
 _NOT_YET = Hint(HintKind.VECTORS_PENDING, "only words were compared")
 
 
 @dataclass(frozen=True, slots=True)
-class Present:
+class CurrentIndex:
     """What answers about now: an index that follows the log, and who searches it."""
 
-    following: Following
+    follower: IndexFollower
     sources: Sources
     hints: Callable[[], Sequence[Hint]] = tuple
     """Returns why it is this one, if another would have been better."""
-    meanwhile: bool = False
+    is_interim: bool = False
     """Whether it answers only until the one that is wanted is made."""
-    otherwise: "Present | None" = None
+    fallback: "CurrentIndex | None" = None
     """Who answers if this one is not made yet, and can't be now."""
 
 
 class Embedders(NamedTuple):
     """The embedder that is wanted, and those that indexes were once made with."""
 
-    wanted: Callable[[], Embedder | None]
+    configured: Callable[[], Embedder | None]
     settings: Callable[[], EmbeddingSettings | None]
     """Returns what reopens the wanted one, without its key; None for one that a program gave."""
-    reopened: Callable[[EmbeddingSettings], Embedder]
+    reopen: Callable[[EmbeddingSettings], Embedder]
     """Returns an earlier one; an error says why it can't be had."""
 
 
@@ -79,33 +86,33 @@ class Indexes:
         self._folder = folder
         self._config = config
         self._embedders = embedders
-        self.way = Way(folder)
-        self._shelf = Shelf(folder / "index", self.way)
-        self._presents: dict[str, Present] = {}
+        self.quarantine = Way(folder)
+        self._indexes = IndexFolder(folder / "index", self.quarantine)
+        self._current: dict[str, CurrentIndex] = {}
         self._sources: dict[str, tuple[VectorMemo | None, Sources]] = {}
-        self._pasts: dict[str, Pasts] = {}
+        self._past_states: dict[str, PastStates] = {}
         self._memos: list[VectorMemo] = []
 
     def close(self) -> None:
         self._forget_past()
         for memo in self._memos:
             memo.close()
-        self._shelf.close()
+        self._indexes.close()
 
     def _forget_past(self) -> None:
-        for pasts in self._pasts.values():
+        for pasts in self._past_states.values():
             pasts.forget()
 
     # ------------------------------------------------------------ who answers
     @cached_property
     def embedder(self) -> Embedder | None:
-        return self._embedders.wanted()
+        return self._embedders.configured()
 
     @cached_property
     def memo(self) -> VectorMemo | None:
         if self.embedder is None:
             return None
-        memo = VectorMemo(self.memo_folder, self.embedder, self.way)
+        memo = VectorMemo(self.memo_folder, self.embedder, self.quarantine)
         self._memos.append(memo)
         return memo
 
@@ -122,73 +129,75 @@ class Indexes:
     def _lexical_name(self) -> str:
         return index_name(None, self._config.index)
 
-    def present(self, account_id: str) -> Present:
+    def current(self, account_id: str) -> CurrentIndex:
         """Return who answers about an account now.
 
         That is the index of the embedder, unless it would take long to make: until somebody has
         made it, that of an earlier embedder has to do, or words.
         """
-        wanted = self._wanted
-        index = wanted.following.index
+        wanted = self._configured
+        index = wanted.follower.index
         try:
             if self.embedder is None or index.cursor(account_id):
                 return wanted
         except DamageError as error:  # it is derived, and made anew from what it was derived from
             index.delete_account_data(account_id)
-            hint = rebuilt(error)
+            hint = rebuilt_hint(error)
             return replace(wanted, hints=lambda: [hint])
-        meanwhile = self._meanwhile(account_id)
-        if self._has_many(account_id, meanwhile) or not wanted.following.is_little(account_id):
+        meanwhile = self._interim_index(account_id)
+        if self._has_many(account_id, meanwhile) or not wanted.follower.is_small(account_id):
             return meanwhile
-        return replace(wanted, otherwise=meanwhile)
+        return replace(wanted, fallback=meanwhile)
 
-    def _has_many(self, account_id: str, present: Present) -> bool:
+    def _has_many(self, account_id: str, present: CurrentIndex) -> bool:
         """Whether an index has many places of an account: then nobody need walk through them."""
         with suppress(DamageError):
-            name = self._shelf.name_of(present.following.index)
-            return self._shelf.open(name).places(account_id) > FEW
+            name = self._indexes.name_of(present.follower.index)
+            return self._indexes.open(name).places(account_id) > INLINE_LIMIT
         return False
 
-    def _meanwhile(self, account_id: str) -> Present:
+    def _interim_index(self, account_id: str) -> CurrentIndex:
         """Return the newest that is finished and can still be followed; else who compares words."""
         why = ""
         for name in self._finished(account_id):
             try:
                 earlier = self._earlier(name)
-                behind = len(earlier.following.behind(account_id))
-                if behind <= FEW:
-                    return self._told(account_id, name, earlier)
+                behind = len(earlier.follower.behind(account_id))
+                if behind <= INLINE_LIMIT:
+                    return self._interim(account_id, name, earlier)
                 why = why or f"they are {behind:,} places behind"
             except PerdureError as error:
                 why = why or str(error).partition(". Fix: ")[0]
-        return self._told(account_id, self._lexical_name, self._lexical, why)
+        return self._interim(account_id, self._lexical_name, self._lexical, why)
 
     def _finished(self, account_id: str) -> list[str]:
         """Return the indexes of earlier embedders that were finished, the newest first."""
-        others = {*self._shelf.names()} - {self.name, self._lexical_name}
+        others = {*self._indexes.names()} - {self.name, self._lexical_name}
         suffix, found = suffix_of(self._config.index), []
         for name in others:
             with suppress(DamageError):  # what is damaged answers nothing
-                if name.endswith(suffix) and self._shelf.open(name).cursor(account_id):
-                    found.append((last_used(self._shelf.folder / name), name))
+                if name.endswith(suffix) and self._indexes.open(name).cursor(account_id):
+                    found.append((last_used(self._indexes.folder / name), name))
         return [name for _, name in sorted(found, reverse=True)]
 
-    def _told(self, account_id: str, name: str, present: Present, why: str = "") -> Present:
+    def _interim(
+        self, account_id: str, name: str, present: CurrentIndex, why: str = ""
+    ) -> CurrentIndex:
         """Let somebody who answers meanwhile say so."""
 
         def hints() -> list[Hint]:
             pending = Hint(HintKind.VECTORS_PENDING, self._how_far(account_id, name, why))
             return [pending, *self._quarantined()]
 
-        return replace(present, hints=hints, meanwhile=True)
+        return replace(present, hints=hints, is_interim=True)
 
     def _how_far(self, account_id: str, name: str, why: str) -> str:
-        made, places = self._made(account_id, name)
+        made, places = self._progress(account_id, name)
         done = f"{made:,} of {places:,} places are embedded"
         fix = "Fix: run `perdure worker` or `perdure index rebuild`, which goes on"
-        new = _said(self.name)
+        new = _display_name(self.name)
         if name != self._lexical_name:
-            old = _said(name)
+            old = _display_name(name)
             return f"the vectors of {old} answer while those of {new} are made: {done}. {fix}"
         passed = f"; earlier vectors can't answer meanwhile: {why}" if why else ""
         return f"the vectors of {new} are not made yet: {done}{passed}. {fix}"
@@ -196,106 +205,112 @@ class Indexes:
     def leading_to(self, place: Uri, called: Iterable[str] = ()) -> list[Uri]:
         """As `Backlinks` promises: by the index that answers, or without one if it has no model."""
         try:
-            following = self.present(place.account).following
+            following = self.current(place.account).follower
         except PerdureError:
             return ScannedLinks(self._reader).leading_to(place, called)
         return following.leading_to(place, called)
 
     def events(self, account_id: str) -> EventTable:
         """Return the table of what failed to get into the index that answers."""
-        return self._shelf.open(self._shelf.name_of(self.present(account_id).following.index))
+        return self._indexes.open(self._indexes.name_of(self.current(account_id).follower.index))
 
     def progress(self, account_id: str) -> tuple[int, int]:
-        answering = self.present(account_id).following.index
-        return self._made(account_id, self._shelf.name_of(answering))
+        answering = self.current(account_id).follower.index
+        return self._progress(account_id, self._indexes.name_of(answering))
 
-    def _made(self, account_id: str, answering: str) -> tuple[int, int]:
-        places = self._shelf.open(answering).places(account_id)
+    def _progress(self, account_id: str, answering: str) -> tuple[int, int]:
+        places = self._indexes.open(answering).places(account_id)
         with suppress(DamageError):
-            return min(self._shelf.open(self.name).places(account_id), places), places
+            return min(self._indexes.open(self.name).places(account_id), places), places
         return 0, places
 
     @property
-    def _wanted(self) -> Present:
-        if self.name not in self._presents:
+    def _configured(self) -> CurrentIndex:
+        if self.name not in self._current:
             why = None if self._config.embedding.provider == "none" else NO_MODEL
-            index = self._shelf.open(self.name)
+            index = self._indexes.open(self.name)
             sources = Sources(self._reader, index, self.embedder, why)
-            self._presents[self.name] = self._answering(sources, self.memo, self._making)
-            if (self._shelf.folder / self.name).is_dir():
-                self._keep_settings()
+            self._current[self.name] = self._current_index(sources, self.memo, self._build_lock)
+            if (self._indexes.folder / self.name).is_dir():
+                self._store_settings()
             else:  # links had a database of their own before they were in the index
                 with suppress(OSError):
                     discard(self._folder / "links.sqlite")
-        return self._presents[self.name]
+        return self._current[self.name]
 
     @property
-    def _lexical(self) -> Present:
+    def _lexical(self) -> CurrentIndex:
         name = self._lexical_name
-        if name not in self._presents:
-            index = self._shelf.open(name)
+        if name not in self._current:
+            index = self._indexes.open(name)
             sources = Sources(self._reader, index, why_words=_NOT_YET)
-            self._presents[name] = self._answering(sources, None, index.making)
-        return self._presents[name]
+            self._current[name] = self._current_index(sources, None, index.making)
+        return self._current[name]
 
-    def _earlier(self, name: str) -> Present:
-        if name not in self._presents:
-            embedder = self._embedders.reopened(kept_settings(self._shelf.folder / name))
+    def _earlier(self, name: str) -> CurrentIndex:
+        if name not in self._current:
+            embedder = self._embedders.reopen(stored_settings(self._indexes.folder / name))
             if index_name(embedder, self._config.index) != name:
                 raise EmbeddingError("their model is another by now. Fix: make new vectors.")
-            index = self._shelf.open(name)
-            memo = VectorMemo(self.memo_folder, embedder, self.way)
+            index = self._indexes.open(name)
+            memo = VectorMemo(self.memo_folder, embedder, self.quarantine)
             self._memos.append(memo)
             sources = Sources(self._reader, index, embedder)
-            self._presents[name] = self._answering(sources, memo, index.making)
-        return self._presents[name]
+            self._current[name] = self._current_index(sources, memo, index.making)
+        return self._current[name]
 
     @contextmanager
-    def _making(self, account_id: str, *, wait: bool) -> Iterator[bool]:
+    def _build_lock(self, account_id: str, *, wait: bool) -> Iterator[bool]:
         """Keep beside an index what it is made with, before it is made."""
-        self._keep_settings()
-        with self._shelf.open(self.name).making(account_id, wait=wait) as ours:
+        self._store_settings()
+        with self._indexes.open(self.name).making(account_id, wait=wait) as ours:
             yield ours
 
-    def _keep_settings(self) -> None:
+    def _store_settings(self) -> None:
         settings = self._embedders.settings()
         if self.embedder is not None and settings is not None:
             with suppress(OSError):  # then words answer one day, where this could have
-                keep_settings(self._shelf.folder / self.name, settings)
+                store_settings(self._indexes.folder / self.name, settings)
 
-    def _answering(self, sources: Sources, memo: VectorMemo | None, alone: Alone) -> Present:
-        self._sources[self._shelf.name_of(sources.index)] = memo, sources
-        following = Following(
+    def _current_index(
+        self, sources: Sources, memo: VectorMemo | None, alone: BuildLock
+    ) -> CurrentIndex:
+        self._sources[self._indexes.name_of(sources.index)] = memo, sources
+        following = IndexFollower(
             self._history, sources.index, Indexer(self._reader, memo, self.summaries), alone
         )
-        return Present(following, sources, self._quarantined)
+        return CurrentIndex(following, sources, self._quarantined)
 
     def _quarantined(self) -> tuple[Hint, ...]:
-        return quarantined(self.way.report())
+        return quarantine_hints(self.quarantine.report())
 
     @cached_property
     def summaries(self) -> Summaries:
         """Return who makes the abstracts of folders, in a tier of their own beside the index."""
         folder = self._folder / "abstracts"
-        return Summaries(self._reader, Abstracts(folder, str(self._config.home), self.way))
+        return Summaries(
+            self._reader, AbstractFiles(folder, str(self._config.home), self.quarantine)
+        )
 
     @cached_property
     def upkeep(self) -> "Upkeep":
         from perdure.engine.upkeep import Upkeep
 
-        return Upkeep(self._wanted.following)
+        return Upkeep(self._configured.follower)
 
-    def pasts(self, account_id: str) -> "Pasts":
+    def past_states(self, account_id: str) -> "PastStates":
         """Return who answers about an account as it was: with the embedder that answers now."""
-        from perdure.engine.past import Moments, Pasts
+        from perdure.engine.past import PastIndexFiles, PastStates
 
-        index = self.present(account_id).following.index
-        name = self._shelf.name_of(index)
-        if name not in self._pasts:
+        index = self.current(account_id).follower.index
+        name = self._indexes.name_of(index)
+        if name not in self._past_states:
             past = self._folder / "past" / name
-            moments = Moments(past, self._shelf.folder / name, self.way, self._config.index)
+            moments = PastIndexFiles(
+                past, self._indexes.folder / name, self.quarantine, self._config.index
+            )
             memo, sources = self._sources[name]
-            self._pasts[name] = Pasts(
+            self._past_states[name] = PastStates(
                 self._history,
                 moments,
                 memo=memo,
@@ -303,21 +318,21 @@ class Indexes:
                 why_words=sources.why_words,
                 quarantined=self._quarantined,
             )
-        return self._pasts[name]
+        return self._past_states[name]
 
     # ------------------------------------------------------------ files
     def tenant_data(self) -> Mapping[str, TenantData]:
         return {
-            "index": EveryIndex(self._shelf.every),
+            "index": IndexTenantData(self._indexes.all),
             "vectors": MemoData(self.memo_folder),
-            "abstracts": AbstractsData(self._folder / "abstracts", self._reader.reach),
-            "past indexes": PastData(self._folder / "past", self._forget_past),
+            "abstracts": AbstractTenantData(self._folder / "abstracts", self._reader.reach),
+            "past indexes": PastTenantData(self._folder / "past", self._forget_past),
         }
 
     def count_records(self, account_id: str, uris: Iterable[str]) -> int:
         """Return how many places of these the indexes hold, each counted once for each index."""
         wanted, held = set(uris), 0
-        for index in self._shelf.every():
+        for index in self._indexes.all():
             with suppress(DamageError):
                 held += len(wanted & index.stamps(account_id).keys())
         return held
@@ -329,10 +344,10 @@ class Indexes:
         """
         self._forget_past()
         remove_tree(self._folder / "past")
-        present = self.present(account_id).following
-        answering = self._shelf.name_of(present.index)
-        for name in self._shelf.names():
-            index = self._shelf.open(name)
+        present = self.current(account_id).follower
+        answering = self._indexes.name_of(present.index)
+        for name in self._indexes.names():
+            index = self._indexes.open(name)
             try:
                 if name != answering or not index.cursor(account_id):
                     index.delete_account_data(account_id)
@@ -346,8 +361,8 @@ class Indexes:
         """Give memos that were removed the vectors of the answering index; none is made twice."""
         from perdure.index.records import embedded
 
-        name = self._shelf.name_of(self.present(account_id).following.index)
-        memo, index = self._sources[name][0], self._shelf.open(name)
+        name = self._indexes.name_of(self.current(account_id).follower.index)
+        memo, index = self._sources[name][0], self._indexes.open(name)
         if memo is None:
             return
         for owner in owners:
@@ -360,9 +375,9 @@ class Indexes:
         """Return each index that has something of an account; of a damaged one, its size."""
         from perdure.engine.upkeep import ListedIndex
 
-        answering, found = self.present(account_id).following.index, []
-        for name in self._shelf.names():
-            index = self._shelf.open(name)
+        answering, found = self.current(account_id).follower.index, []
+        for name in self._indexes.names():
+            index = self._indexes.open(name)
             if size := index.size(account_id):
                 places = position = 0
                 with suppress(DamageError):
@@ -378,15 +393,15 @@ class Indexes:
         """
         from perdure.engine.indexing.follower import accounts_of
 
-        answering = map(self.present, accounts_of(self._reader))
-        used = {self.name, *(self._shelf.name_of(each.following.index) for each in answering)}
-        gone = [name for name in self._shelf.names() if name not in used]
+        answering = map(self.current, accounts_of(self._reader))
+        used = {self.name, *(self._indexes.name_of(each.follower.index) for each in answering)}
+        gone = [name for name in self._indexes.names() if name not in used]
         for name in gone:
-            self._presents.pop(name, None)
+            self._current.pop(name, None)
         for past in (self._folder / "past").glob("*"):
             if past.name not in used and past.is_dir():
-                removed(past)
-        return [(name, self._shelf.remove(name)) for name in gone]
+                remove_folder(past)
+        return [(name, self._indexes.remove(name)) for name in gone]
 
 
 def index_name(embedder: Embedder | None, provider: str = SQLITE) -> str:
@@ -394,7 +409,7 @@ def index_name(embedder: Embedder | None, provider: str = SQLITE) -> str:
     return f"{LEXICAL if embedder is None else embedder_id(embedder)}{suffix_of(provider)}"
 
 
-def _said(name: str) -> str:
+def _display_name(name: str) -> str:
     """Return the name of an index as people write it: model and digest."""
     stem = name.partition("+")[0].removesuffix(suffix_of(SQLITE))
     said = name_of(stem)

@@ -149,9 +149,11 @@ class OutboxStore:
         Left out are events that are leased, dead, or to be tried later.
         """
         cursor = self._cursor(check_id(account_id, "account"))
-        waiting = [self._filled(event) for _, event in self._rows(failures.PENDING, account_id)]
+        waiting = [
+            self._with_payload(event) for _, event in self._rows(failures.PENDING, account_id)
+        ]
         logged = [
-            self._filled(event) for event in self._unclaimed(account_id, cursor, folders=True)
+            self._with_payload(event) for event in self._unclaimed(account_id, cursor, folders=True)
         ]
         return [(event.uri, event) for event in (*waiting, *logged)]
 
@@ -168,7 +170,7 @@ class OutboxStore:
     def list_due(self, account_id: str) -> Listed:
         """Return those of `list_failed` that can be worked on now, with what they tell."""
         due = self._rows(failures.PENDING, account_id)
-        return [(uri, self._filled(event)) for uri, event in due]
+        return [(uri, self._with_payload(event)) for uri, event in due]
 
     def _unclaimed(
         self, account_id: str, cursor: int, *, folders: bool = False
@@ -185,11 +187,11 @@ class OutboxStore:
         none: set[str] = set()
         return self._table(account_id).look_at_events(account_id, claimed, none)
 
-    def _filled(self, event: OutboxEvent) -> OutboxEvent:
+    def _with_payload(self, event: OutboxEvent) -> OutboxEvent:
         position = position_of(event.event_id)
         if position is None or self._feed is None:
             return event
-        return self._feed.filled(event, position)
+        return self._feed.with_payload(event, position)
 
     def fail(self, failed: Mapping[str, tuple[str, str]], account_id: str, position: int) -> None:
         """Note that places could not be indexed as of a position; each with its owner and error.
@@ -212,7 +214,7 @@ class OutboxStore:
                 )
                 later = micros(now + backoff(0))
                 rows.append(
-                    (_row(event), _asked(event, None, micros(now)), later, kept_error(error))
+                    (_row(event), _parameters(event, None, micros(now)), later, kept_error(error))
                 )
 
         def note(db: sqlite3.Connection) -> None:
@@ -289,10 +291,10 @@ class OutboxStore:
     ) -> bool:
         check_event_of(event, node_uri)
         now = self._now()
-        values = {"end": lease_end(now, timeout_seconds), **_asked(event, worker_id, now)}
+        values = {"end": lease_end(now, timeout_seconds), **_parameters(event, worker_id, now)}
 
         def lease(db: sqlite3.Connection) -> bool:
-            self._write_down(db, event, cursor)
+            self._add_row(db, event, cursor)
             return db.execute(statement, values).rowcount == 1
 
         cursor = self._cursor(event.account_id)
@@ -308,10 +310,10 @@ class OutboxStore:
     ) -> None:
         """Change an event, unless a worker asks and another has it."""
         check_event_of(event, node_uri)
-        values = {**told, **_asked(event, worker_id, self._now())}
+        values = {**told, **_parameters(event, worker_id, self._now())}
 
         def change(db: sqlite3.Connection) -> None:
-            self._write_down(db, event, cursor)
+            self._add_row(db, event, cursor)
             changed = db.execute(statement, values).rowcount
             if changed or worker_id is None:
                 db.execute(failures.DROP_DONE, _passed(event.account_id, cursor))
@@ -321,7 +323,7 @@ class OutboxStore:
         cursor = self._cursor(event.account_id)
         self._table(event.account_id).change_events(event.account_id, change)
 
-    def _write_down(self, db: sqlite3.Connection, event: OutboxEvent, cursor: int) -> None:
+    def _add_row(self, db: sqlite3.Connection, event: OutboxEvent, cursor: int) -> None:
         """Give an event of the log a row, if the index has not passed it."""
         position = position_of(event.event_id)
         if position is not None and position > cursor:
@@ -411,7 +413,7 @@ class OutboxStore:
             return []
 
 
-def _asked(event: OutboxEvent, worker_id: str | None, now: int) -> dict[str, object]:
+def _parameters(event: OutboxEvent, worker_id: str | None, now: int) -> dict[str, object]:
     worker = None if worker_id is None else check_worker(worker_id)
     return {"id": event.event_id, "account": event.account_id, "worker": worker, "now": now}
 

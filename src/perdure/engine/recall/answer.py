@@ -6,13 +6,21 @@ from itertools import islice
 
 from perdure.context.reading import NodeReader, Stored
 from perdure.dataclass import dataclass
-from perdure.engine.recall.confirmation import Confirming
-from perdure.engine.recall.question import Plan, plan
-from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult, Sources, Step, hit_of
-from perdure.engine.recall.retrieval import Gathered, Retriever
-from perdure.engine.recall.score import Candidate, RetrievalConfig
-from perdure.engine.recall.token_budget import Packed, Tier, compose
-from perdure.engine.recall.validity import Holding
+from perdure.engine.recall.confirmation import Confirmation
+from perdure.engine.recall.question import ParsedQuestion, parse_question
+from perdure.engine.recall.result import (
+    Hint,
+    HintKind,
+    Hit,
+    RecallResult,
+    Sources,
+    TraceStep,
+    hit_of,
+)
+from perdure.engine.recall.retrieval import CandidatePool, Retriever
+from perdure.engine.recall.score import PassageCandidate, RetrievalConfig
+from perdure.engine.recall.token_budget import HitSection, PackedContext, pack_hits
+from perdure.engine.recall.validity import ValidityOrder
 from perdure.errors import (
     InvalidValueError,
     PerdureError,
@@ -83,11 +91,11 @@ def _demand_types(value: JSON) -> None:
 def recall(sources: Sources, question: Question, ctx: RequestContext) -> RecallResult:
     """Return the best hits that the caller may see, each as canonical state has it now."""
     now, config, project = sources.clock(), RetrievalConfig(), question.project
-    asked = plan(question.text, now)
-    embedding = _Embedding(sources.embedder, sources.why_words)
+    asked = parse_question(question.text, now)
+    embedding = _QuestionEmbedder(sources.embedder, sources.why_words)
     retriever = Retriever(sources.index, sources.reader, config)
 
-    def gather() -> tuple[Filters, Sequence[SeedHit], Gathered | None]:
+    def gather() -> tuple[Filters, Sequence[SeedHit], CandidatePool | None]:
         filters = _filters(sources.index, question, ctx)
         found = retriever.by_words(asked, filters, project=project)
         if sources.embedder is not None:  # which is not asked while others wait
@@ -104,10 +112,10 @@ def recall(sources: Sources, question: Question, ctx: RequestContext) -> RecallR
     confirming = ConfirmedHits(sources.reader, ctx, question.projects, together=question.top_k)
     candidates = retriever.rank(asked, gathered, filters, confirming, project)
 
-    def passage(uri: str, text: str) -> Candidate | None:
+    def passage(uri: str, text: str) -> PassageCandidate | None:
         return retriever.passage(uri, text, filters)
 
-    holding = Holding(
+    holding = ValidityOrder(
         asked,
         now,
         lambda hit: confirming.superseded(hit, passage),
@@ -137,14 +145,14 @@ def recall(sources: Sources, question: Question, ctx: RequestContext) -> RecallR
 
 def _packed(
     question: Question, budget: int, hits: Sequence[Hit], confirming: "ConfirmedHits"
-) -> Packed[Hit]:
+) -> PackedContext[Hit]:
     of_project = [hit for hit in hits if confirming.is_of(hit.uri, question.project)]
     tiers = [
-        Tier("Always", list(confirming.profiles())),
-        Tier("Project", of_project),
-        Tier("Remembered", [hit for hit in hits if hit not in of_project]),
+        HitSection("Always", list(confirming.profiles())),
+        HitSection("Project", of_project),
+        HitSection("Remembered", [hit for hit in hits if hit not in of_project]),
     ]
-    return compose(tiers, budget)
+    return pack_hits(tiers, budget)
 
 
 def _filters(index: KeptIndex, question: Question, ctx: RequestContext) -> dict[str, JSON]:
@@ -162,7 +170,7 @@ def _filters(index: KeptIndex, question: Question, ctx: RequestContext) -> dict[
     return filters
 
 
-class _Embedding:
+class _QuestionEmbedder:
     """Asks the model, if there is one; says so if there is none, or if it fails."""
 
     def __init__(self, embedder: Embedder | None, why_words: Hint | None) -> None:
@@ -186,7 +194,7 @@ class _Embedding:
         return vector
 
 
-class ConfirmedHits(Confirming):
+class ConfirmedHits(Confirmation):
     """Hits of what canonical state confirms."""
 
     def __init__(
@@ -202,15 +210,15 @@ class ConfirmedHits(Confirming):
         self.stale: set[str] = set()
         """Nodes that the index has otherwise than they are."""
 
-    def hits(self, candidates: Iterable[Candidate]) -> Iterator[Hit]:
+    def hits(self, candidates: Iterable[PassageCandidate]) -> Iterator[Hit]:
         rest = iter(candidates)
         while some := list(islice(rest, self._together)):
             self.read(candidate.hit.uri for candidate in some)
             for candidate in some:
-                stored = self.confirmed(candidate.hit, candidate.told.cid)
+                stored = self.confirmed(candidate.hit, candidate.facts.cid)
                 if stored is not None:
                     yield _hit(candidate, stored)
-                elif self.known[candidate.hit.uri] is not None:
+                elif self.nodes[candidate.hit.uri] is not None:
                     self.stale.add(candidate.hit.uri)
 
     def profiles(self) -> Iterator[Hit]:
@@ -222,7 +230,9 @@ class ConfirmedHits(Confirming):
             if stored is not None and stored.node.content.strip():
                 yield hit_of(stored)
 
-    def superseded(self, hit: Hit, passage: Callable[[str, str], Candidate | None]) -> list[Hit]:
+    def superseded(
+        self, hit: Hit, passage: Callable[[str, str], PassageCandidate | None]
+    ) -> list[Hit]:
         """Return what superseded a hit, what superseded that, and so on; the last comes first.
 
         Where an edge leads out of reach or nowhere, it ends there. `passage` returns the passage
@@ -245,14 +255,14 @@ class ConfirmedHits(Confirming):
         targets = [edge.to_uri for edge in edges if edge.relation_type == SUPERSEDED_BY]
         return sorted(target for target in targets if self.stored(target) is not None)
 
-    def step(self) -> Step:
-        refused = sum(stored is None for stored in self.known.values())
-        told = f"{len(self.known)} nodes looked at, {refused} refused, {len(self.stale)} changed"
-        return Step("confirmation", told)
+    def step(self) -> TraceStep:
+        refused = sum(stored is None for stored in self.nodes.values())
+        told = f"{len(self.nodes)} nodes looked at, {refused} refused, {len(self.stale)} changed"
+        return TraceStep("confirmation", told)
 
 
-def _hit(candidate: Candidate, stored: Stored) -> Hit:
-    told = candidate.told
+def _hit(candidate: PassageCandidate, stored: Stored) -> Hit:
+    told = candidate.facts
     session = stored.node.place.session
     indexes = (told.key[1],) if told.key else ()
     return Hit(
@@ -262,7 +272,7 @@ def _hit(candidate: Candidate, stored: Stored) -> Hit:
         date=told.date,
         snippet=candidate.hit.text,
         score=candidate.score,
-        parts=dict(candidate.parts),
+        score_terms=dict(candidate.terms),
         lines=told.lines,
         speaker=told.speaker,
         role=told.role,
@@ -306,12 +316,12 @@ def _distinct(hits: Iterable[Hit]) -> Iterator[Hit]:
         yield hit
 
 
-def _plan_step(asked: Plan) -> Step:
+def _plan_step(asked: ParsedQuestion) -> TraceStep:
     """Say what was understood of a question; of what it has none, nothing."""
     parts = {
         "words": asked.words,
         "times": [time.text for time in asked.times],
-        "about": ["what was"] if asked.past else [],
+        "about": ["what was"] if asked.asks_for_past else [],
     }
     told = [f"{name} {', '.join(each)}" for name, each in parts.items() if each]
-    return Step("plan", "; ".join(told))
+    return TraceStep("plan", "; ".join(told))

@@ -12,7 +12,7 @@ _ESCAPED = later(r"^\\(?=\\*## )", re.MULTILINE)
 """What stands before a line of a message that looks like a heading of one."""
 
 
-class Confirming:
+class Confirmation:
     """Lets through what canonical state confirms: in use, within reach, and still the same.
 
     Each node is read once.
@@ -24,14 +24,14 @@ class Confirming:
         self._reader = reader
         self.ctx = ctx
         self._projects = projects
-        self.known: dict[str, Stored | None] = {}
+        self.nodes: dict[str, Stored | None] = {}
 
     def confirmed(self, hit: SeedHit, cid: JSON = None) -> Stored | None:
         """Return the node of what an index found, if it still says so; else None.
 
         `cid` is the one of its payload, if that was read.
         """
-        stored = self.known[hit.uri] if hit.uri in self.known else self.stored(hit.uri)
+        stored = self.nodes[hit.uri] if hit.uri in self.nodes else self.stored(hit.uri)
         if stored is None or stored.cid != (cid or hit.payload.get("cid")):
             return None
         node = stored.node
@@ -40,22 +40,22 @@ class Confirming:
         return stored if says else None
 
     def is_of(self, uri: str, project: str) -> bool:
-        stored = self.known.get(uri)
+        stored = self.nodes.get(uri)
         return stored is not None and stored.node.project == project != ""
 
     def stored(self, uri: str) -> Stored | None:
         """Return a node in use that the caller reaches; None if there is none."""
-        if uri not in self.known:
+        if uri not in self.nodes:
             self.read([uri])
-        return self.known[uri]
+        return self.nodes[uri]
 
     def read(self, uris: Iterable[str]) -> None:
         """Read several nodes at once, which is quicker, so that `stored` knows them."""
-        unknown = [uri for uri in dict.fromkeys(uris) if uri not in self.known]
+        unknown = [uri for uri in dict.fromkeys(uris) if uri not in self.nodes]
         if not unknown:
             return
         for uri, stored in self._reader.visible(unknown, self.ctx).items():
             is_within = stored is not None and (
                 self._projects is None or stored.node.project in self._projects
             )
-            self.known[uri] = stored if is_within else None
+            self.nodes[uri] = stored if is_within else None

@@ -292,7 +292,7 @@ _SUPPORTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TimeSpan:
     """A time that a question names: from `start` on, up to but without `end`, in UTC.
 
     `recurring` says that no year was named: the span is the nearest before now, and another year's
@@ -306,7 +306,7 @@ class Span:
     recurring: bool = False
 
 
-def times_in(question: str, now: datetime) -> tuple[Span, ...]:
+def times_in(question: str, now: datetime) -> tuple[TimeSpan, ...]:
     """Return the times that a question names, in its order, as seen from `now`.
 
     Words that may be no time are none, unless the words around them say so. A `now` without a
@@ -324,7 +324,7 @@ def _utc(now: datetime) -> datetime:
         return now.replace(tzinfo=UTC)
 
 
-def _spans(question: str, now: datetime) -> Iterator[Span]:
+def _spans(question: str, now: datetime) -> Iterator[TimeSpan]:
     for anchor in anchors_in(question):
         with suppress(ValueError, OverflowError):
             span = _span(question, anchor, now)
@@ -332,7 +332,7 @@ def _spans(question: str, now: datetime) -> Iterator[Span]:
                 yield span
 
 
-def _span(text: str, anchor: Anchor, now: datetime) -> Span | None:
+def _span(text: str, anchor: Anchor, now: datetime) -> TimeSpan | None:
     """Return the anchor with the words before it that choose one of many; None if it is no time."""
     meaning, needs, begin = anchor.meaning, anchor.needs, anchor.start
     is_weekday, is_chosen = needs.endswith("weekday"), False
@@ -349,7 +349,7 @@ def _span(text: str, anchor: Anchor, now: datetime) -> Span | None:
         return None
     recurring = isinstance(meaning, Cycle) and not (is_chosen or is_weekday)
     position = range(begin, anchor.end)
-    return Span(period.start, period.end, text[begin : anchor.end], position, recurring)
+    return TimeSpan(period.start, period.end, text[begin : anchor.end], position, recurring)
 
 
 def _search(words: re.Pattern[str], text: str, stop: int) -> re.Match[str] | None:

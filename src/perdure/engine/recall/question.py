@@ -8,7 +8,7 @@ from perdure.patterns import later
 from perdure.tables import table
 
 if TYPE_CHECKING:
-    from perdure.engine.recall.periods import Span
+    from perdure.engine.recall.periods import TimeSpan
 
 _TABLE = table(__file__, "questions.txt")
 STOP_WORDS = frozenset(_TABLE["STOP_WORDS"].split())
@@ -21,35 +21,35 @@ _MOST_CHARACTERS = 10_000
 """More of a question than that is no question."""
 
 
-class Plan(NamedTuple):
+class ParsedQuestion(NamedTuple):
     question: str
     words: tuple[str, ...]
     """Those that say something, each once; all of them if none does."""
-    times: tuple["Span", ...]
+    times: tuple["TimeSpan", ...]
     timeless: tuple[str, ...]
     """The words that are not of a time; all of them if there are no others."""
     to_assistant: bool
     """Whether it speaks to the assistant, or of a conversation with it."""
-    past: bool
+    asks_for_past: bool
     """Whether it asks for what was, rather than for what is."""
 
 
-def plan(question: str, now: datetime) -> Plan:
+def parse_question(question: str, now: datetime) -> ParsedQuestion:
     asked = question[:_MOST_CHARACTERS]
     words = content_words(asked)
     times = _times(asked, now)
     of_times = {word for time in times for word in content_words(time.text)}
-    return Plan(
+    return ParsedQuestion(
         question=asked,
         words=words,
         times=times,
         timeless=tuple(word for word in words if word not in of_times) or words,
         to_assistant=bool(_TO_ASSISTANT.search(_COURTESY.sub(" ", asked))),
-        past=bool(_PAST.search(asked)),
+        asks_for_past=bool(_PAST.search(asked)),
     )
 
 
-def _times(question: str, now: datetime) -> "tuple[Span, ...]":
+def _times(question: str, now: datetime) -> "tuple[TimeSpan, ...]":
     if not _MAY_NAME_A_TIME.search(question):
         return ()
     from perdure.engine.recall.periods import times_in  # noqa: PLC0415 - who needs it pays

@@ -28,7 +28,7 @@ class Hit:
     snippet: str
     """The passage to the letter. For a prompt, take the `context` of the result instead."""
     score: float
-    parts: Mapping[str, float] = field(default_factory=dict)
+    score_terms: Mapping[str, float] = field(default_factory=dict)
     """What the score is the sum of."""
     lines: tuple[int, int] | None = None
     """The first and last line of the passage in the content."""
@@ -65,13 +65,13 @@ class Hit:
         speaker can call themselves an instruction; then it is marked as quoted.
         """
         if len(self.speaker.split()) < _WORDS_OF_AN_INSTRUCTION:
-            return " · ".join(self.told)
+            return " · ".join(self.labels)
         from perdure.safety.texts import presentable_line  # noqa: PLC0415 - only a long name needs it
 
-        return " · ".join(map(presentable_line, self.told))
+        return " · ".join(map(presentable_line, self.labels))
 
     @property
-    def told(self) -> tuple[str, ...]:
+    def labels(self) -> tuple[str, ...]:
         """The parts of `about`, as they were written by whomever."""
         name = self.category if self._begins_with_title else self.title
         parts = name, _day(self.date), self.speaker, self.validity
@@ -114,11 +114,11 @@ def hit_of(stored: "Stored") -> Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TraceStep:
     """One thing that recall did, for whoever wants to know why."""
 
     name: str
-    told: str
+    text: str
 
 
 class HintKind(Enum):
@@ -138,7 +138,7 @@ class HintKind(Enum):
     """Not every text was looked at for edits made outside Perdure."""
     TEXTS_GONE = "texts gone"
     """Many texts are gone at once, so no edit was recorded: the owner decides."""
-    NOT_KEPT = "not kept"
+    NOT_STORED = "not kept"
     """The index of a past state could not be stored."""
     QUARANTINED = "quarantined"
     """A foreign file was moved out of a derived folder."""
@@ -155,12 +155,12 @@ class Hint:
     """One sentence, with the fix where there is one."""
 
 
-def rebuilt(damage: DamageError) -> Hint:
+def rebuilt_hint(damage: DamageError) -> Hint:
     what, _, _ = str(damage).partition(" Fix: ")
     return Hint(HintKind.INDEX_REBUILT, f"{what} It was built again")
 
 
-def quarantined(text: str) -> tuple[Hint, ...]:
+def quarantine_hints(text: str) -> tuple[Hint, ...]:
     return (Hint(HintKind.QUARANTINED, text),) if text else ()
 
 
@@ -180,12 +180,12 @@ class RecallResult:
     """Whether vectors took part; if not, only words were compared."""
     left_out: int = 0
     """How many hits did not fit into the budget of tokens."""
-    kept_back: int = 0
+    withheld: int = 0
     """How many statements that the question is about are kept back: the user forgot them."""
     says_forgotten: bool = False
     """Whether the question itself says something that the user forgot."""
     hints: tuple[Hint, ...] = ()
-    trace: tuple[Step, ...] = ()
+    trace: tuple[TraceStep, ...] = ()
     context: str = ""
     """The hits as Markdown for a prompt, within the budget that was asked for.
 

@@ -11,14 +11,14 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from perdure.dataclass import dataclass
-from perdure.engine.recall.question import Plan
+from perdure.engine.recall.question import ParsedQuestion
 from perdure.errors import DamageError
 from perdure.index.account.rows import Payload
 from perdure.model import SeedHit
 from perdure.model.values import JSON
 
 if TYPE_CHECKING:
-    from perdure.engine.recall.periods import Span
+    from perdure.engine.recall.periods import TimeSpan
 
 _SHORT = 35
 """Messages of more words than that lend and borrow less."""
@@ -118,7 +118,7 @@ Key = tuple[str, int]
 """A session and which message of it, or a node and which passage of it."""
 
 
-class Facts(NamedTuple):
+class PassageFacts(NamedTuple):
     """What a payload says that candidates are scored by."""
 
     key: Key | None
@@ -141,12 +141,12 @@ class Facts(NamedTuple):
     lasting: float | None
 
 
-def _facts(payload: Mapping[str, JSON]) -> Facts:
+def _facts(payload: Mapping[str, JSON]) -> PassageFacts:
     try:
         get = dict(payload.items()).get
         message, passage, date, lasting = map(get, ("message", "passage", "date", "lasting"))
         near, length = get("near") or (), max(1, int(get("length") or 1))  # type: ignore[arg-type] # as it was put
-        return Facts(
+        return PassageFacts(
             key=(f"{get('session_id')}#", message) if isinstance(message, int) else None,
             passage=passage if isinstance(passage, int) else 0,
             speaker=str(get("speaker") or ""),
@@ -174,47 +174,47 @@ def _lines(value: JSON) -> tuple[int, int] | None:
     return None
 
 
-def facts_of(payload: Mapping[str, JSON]) -> Facts:
+def facts_of(payload: Mapping[str, JSON]) -> PassageFacts:
     """Return what a payload says; one that an index keeps remembers it."""
     if type(payload) is not Payload:
         return _facts(payload)
-    if not isinstance(payload.derived, Facts):
+    if not isinstance(payload.derived, PassageFacts):
         payload.derived = _facts(payload)
     return payload.derived
 
 
-class Candidate:
+class PassageCandidate:
     """A message, or a passage of a note, that may be an answer."""
 
-    __slots__ = ("cosine", "hit", "key", "parts", "told", "words")
+    __slots__ = ("cosine", "facts", "hit", "key", "terms", "words")
 
-    def __init__(self, key: Key, hit: SeedHit, told: Facts) -> None:
+    def __init__(self, key: Key, hit: SeedHit, facts: PassageFacts) -> None:
         self.key = key
         self.hit = hit
         """The passage that speaks best for it."""
-        self.told = told
+        self.facts = facts
         self.words = 0.0
         """How well it matches by words."""
         self.cosine: float | None = None
         """How near it is in meaning; None if it is not among the nearest."""
-        self.parts: dict[str, float] = {}
+        self.terms: dict[str, float] = {}
 
     @classmethod
-    def of(cls, hit: SeedHit) -> "Candidate":
+    def of(cls, hit: SeedHit) -> "PassageCandidate":
         told = facts_of(hit.payload)
         return cls(told.key or (hit.uri, told.passage), hit, told)
 
     @property
     def score(self) -> float:
-        return sum(self.parts.values())
+        return sum(self.terms.values())
 
 
-class Candidates:
+class PassageCandidates:
     """Everything that was found so far, each once."""
 
     def __init__(self) -> None:
-        self._by_key: dict[Key, Candidate] = {}
-        self.all: Collection[Candidate] = self._by_key.values()
+        self._by_key: dict[Key, PassageCandidate] = {}
+        self.all: Collection[PassageCandidate] = self._by_key.values()
 
     def add_by_words(self, hits: Iterable[SeedHit]) -> None:
         for hit in hits:
@@ -230,12 +230,12 @@ class Candidates:
                 if not candidate.words:
                     candidate.hit = hit
 
-    def add(self, hit: SeedHit) -> Candidate:
+    def add(self, hit: SeedHit) -> PassageCandidate:
         told = facts_of(hit.payload)
         key = told.key or (hit.uri, told.passage)
         found = self._by_key.get(key)
         if found is None:
-            found = self._by_key[key] = Candidate(key, hit, told)
+            found = self._by_key[key] = PassageCandidate(key, hit, told)
         return found
 
 
@@ -248,7 +248,7 @@ def nearness(cosine: float, config: RetrievalConfig) -> float:
     return min(1.0, max(0.0, (cosine - config.cosine_floor) / span))
 
 
-def trust(covered: float, held: int, plan: Plan, config: RetrievalConfig) -> float:
+def trust(covered: float, held: int, plan: ParsedQuestion, config: RetrievalConfig) -> float:
     """Return how far the words of a question can be trusted to find what it asks for, 0 to 1.
 
     That is told by the best match: how much it covers of all that a passage could, and whether it
@@ -260,7 +260,9 @@ def trust(covered: float, held: int, plan: Plan, config: RetrievalConfig) -> flo
     return min(1.0, max(0.0, (covered - config.cover_least) / span))
 
 
-def by_relevance(found: Collection[Candidate], trusted: float, config: RetrievalConfig) -> float:
+def by_relevance(
+    found: Collection[PassageCandidate], trusted: float, config: RetrievalConfig
+) -> float:
     """Score what candidates say themselves; return the best match by words, which counts 1.
 
     An arm that is weak leaves the word to the other, and both together never count more than 1.
@@ -271,22 +273,22 @@ def by_relevance(found: Collection[Candidate], trusted: float, config: Retrieval
     for candidate in found:
         words = max(trusted, config.least_trust) * candidate.words / best
         if words:
-            candidate.parts["words"] = words
+            candidate.terms["words"] = words
         near = nearness(candidate.cosine, config) if candidate.cosine is not None else 0.0
         if near:
-            candidate.parts["meaning"] = (1 - words) * weight * near
+            candidate.terms["meaning"] = (1 - words) * weight * near
     return best
 
 
-def lent(candidate: Candidate) -> float:
+def lent(candidate: PassageCandidate) -> float:
     """Return how much of its relevance a message lends to those beside it."""
-    parts = candidate.parts
-    return (parts.get("words", 0.0) + parts.get("meaning", 0.0)) * candidate.told.short
+    parts = candidate.terms
+    return (parts.get("words", 0.0) + parts.get("meaning", 0.0)) * candidate.facts.short
 
 
-def by_neighbours(found: Collection[Candidate], config: RetrievalConfig) -> None:
+def by_neighbours(found: Collection[PassageCandidate], config: RetrievalConfig) -> None:
     """Let a message borrow from those around it: an answer stands after its question."""
-    lending = {each.key: (lent(each), each.told.asks) for each in found if each.parts}
+    lending = {each.key: (lent(each), each.facts.asks) for each in found if each.terms}
     nothing = (0.0, False)
     for candidate in found:
         node, number = candidate.key
@@ -295,11 +297,14 @@ def by_neighbours(found: Collection[Candidate], config: RetrievalConfig) -> None
         borrowed += config.after * lending.get((node, number + 1), nothing)[0]
         borrowed += config.second_before * lending.get((node, number - 2), nothing)[0]
         if borrowed:
-            candidate.parts["neighbours"] = borrowed * candidate.told.short
+            candidate.terms["neighbours"] = borrowed * candidate.facts.short
 
 
 def by_whole(
-    found: Collection[Candidate], wholes: Mapping[str, float], unit: float, config: RetrievalConfig
+    found: Collection[PassageCandidate],
+    wholes: Mapping[str, float],
+    unit: float,
+    config: RetrievalConfig,
 ) -> None:
     """Score candidates by all that their node says; a note of one passage is its own whole.
 
@@ -311,23 +316,25 @@ def by_whole(
     for candidate in found:
         whole = wholes.get(candidate.hit.uri, 0.0) or own[candidate.hit.uri]
         if whole:
-            candidate.parts["whole"] = config.whole * whole / unit
+            candidate.terms["whole"] = config.whole * whole / unit
 
 
-def by_date(found: Collection[Candidate], times: Sequence["Span"], config: RetrievalConfig) -> None:
+def by_date(
+    found: Collection[PassageCandidate], times: Sequence["TimeSpan"], config: RetrievalConfig
+) -> None:
     """Score candidates that are from a time that the question names."""
     for candidate in found:
-        date = candidate.told.date
+        date = candidate.facts.date
         if date is not None:
             fit = max(_fits(date, span, config) for span in times)
             if fit > _LEAST:
-                candidate.parts["date"] = config.date * fit
+                candidate.terms["date"] = config.date * fit
 
 
 _LEAST = 0.001
 
 
-def _fits(date: datetime, span: "Span", config: RetrievalConfig) -> float:
+def _fits(date: datetime, span: "TimeSpan", config: RetrievalConfig) -> float:
     """Return how well a date fits: 1 within, less the farther away, little if the time is vague."""
     start, end = _in_the_year_of(date, span) if span.recurring else (span.start, span.end)
     gap = max((start - date) / _DAY, (date - end) / _DAY, 0.0)
@@ -339,7 +346,7 @@ def _fits(date: datetime, span: "Span", config: RetrievalConfig) -> float:
     return math.exp(-gap / config.near_days)
 
 
-def _in_the_year_of(date: datetime, span: "Span") -> tuple[datetime, datetime]:
+def _in_the_year_of(date: datetime, span: "TimeSpan") -> tuple[datetime, datetime]:
     """Return a span that comes every year as it was in the year of a date."""
     try:
         start = span.start.replace(year=date.year)
@@ -348,9 +355,11 @@ def _in_the_year_of(date: datetime, span: "Span") -> tuple[datetime, datetime]:
         return span.start, span.end
 
 
-def by_speaker(found: Collection[Candidate], plan: Plan, config: RetrievalConfig) -> None:
+def by_speaker(
+    found: Collection[PassageCandidate], plan: ParsedQuestion, config: RetrievalConfig
+) -> None:
     """Score what is said by somebody whom the question names, and where they take part."""
-    parties = {candidate.told.party for candidate in found}
+    parties = {candidate.facts.party for candidate in found}
     names = {name for party in parties for name in party}
     named = {name for name in names if _names(plan.question, name)}
     if not named:
@@ -358,18 +367,20 @@ def by_speaker(found: Collection[Candidate], plan: Plan, config: RetrievalConfig
     there = {party: len(named.intersection(party)) for party in parties}
     most = max(there.values())
     for candidate in found:
-        told = candidate.told
+        told = candidate.facts
         if told.speaker in named:
-            candidate.parts["speaker"] = config.speaker
+            candidate.terms["speaker"] = config.speaker
         if there[told.party]:
-            candidate.parts["party"] = config.party * there[told.party] / most
+            candidate.terms["party"] = config.party * there[told.party] / most
 
 
 def _names(question: str, name: str) -> bool:
     return bool(re.search(rf"\b{re.escape(name)}\b", question, re.IGNORECASE))
 
 
-def by_role(found: Collection[Candidate], plan: Plan, config: RetrievalConfig) -> None:
+def by_role(
+    found: Collection[PassageCandidate], plan: ParsedQuestion, config: RetrievalConfig
+) -> None:
     """Take from an assistant's long answers, unless the question speaks to it.
 
     An assistant that has a name is one of those who talk.
@@ -377,43 +388,43 @@ def by_role(found: Collection[Candidate], plan: Plan, config: RetrievalConfig) -
     if plan.to_assistant:
         return
     for candidate in found:
-        if candidate.told.role == "assistant" == candidate.told.speaker:
-            candidate.parts["role"] = -config.assistant
+        if candidate.facts.role == "assistant" == candidate.facts.speaker:
+            candidate.terms["role"] = -config.assistant
 
 
-def by_hotness(found: Collection[Candidate], config: RetrievalConfig) -> None:
+def by_hotness(found: Collection[PassageCandidate], config: RetrievalConfig) -> None:
     """Give the newest note a little, and the others less the older they are.
 
     A message is as old as the conversation that it was part of, and no worse for it.
     """
-    notes = [candidate for candidate in found if not candidate.told.role]
-    dates = {candidate.key: candidate.told.date for candidate in notes}
+    notes = [candidate for candidate in found if not candidate.facts.role]
+    dates = {candidate.key: candidate.facts.date for candidate in notes}
     newest = max((date for date in dates.values() if date is not None), default=None)
     for candidate in notes:
         date = dates[candidate.key]
         if newest is not None and date is not None:
             halvings = (newest - date) / _DAY / config.half_life_days
-            candidate.parts["hotness"] = config.hotness * 0.5**halvings
+            candidate.terms["hotness"] = config.hotness * 0.5**halvings
 
 
-def by_former(found: Collection[Candidate], config: RetrievalConfig) -> None:
+def by_former(found: Collection[PassageCandidate], config: RetrievalConfig) -> None:
     """Score former statements, for a question about another time.
 
     What then turns out not to be of that time loses it again.
     """
     for candidate in found:
         if _FORMER in candidate.hit.uri:
-            candidate.parts["former"] = config.former
+            candidate.terms["former"] = config.former
 
 
-def by_project(found: Collection[Candidate], project: str, config: RetrievalConfig) -> None:
+def by_project(found: Collection[PassageCandidate], project: str, config: RetrievalConfig) -> None:
     """Score what belongs to the project that is asked in, and less what belongs to the person.
 
     Of what was said there, the user's words count more than the agent's, and most of all rules,
     decisions and corrections.
     """
     for candidate in found:
-        parts, told = candidate.parts, candidate.told
+        parts, told = candidate.terms, candidate.facts
         if told.project == project:
             parts["project"] = config.project
         elif not told.role and "/memories/" in candidate.hit.uri:
@@ -429,20 +440,20 @@ _FORMER = "/memories/former/"
 _UNRELATED = frozenset(
     {"whole", "date", "speaker", "party", "role", "hotness", "former", "project", "lasting"}
 )
-"""Parts that by themselves say nothing of what a passage has to do with a question."""
+"""Services that by themselves say nothing of what a passage has to do with a question."""
 
 
-def best_first(found: Iterable[Candidate]) -> list[Candidate]:
+def best_first(found: Iterable[PassageCandidate]) -> list[PassageCandidate]:
     """Return the candidates that have to do with a question, best first."""
     relevant = [
-        (-sum(each.parts.values()), each.hit.id, each)  # its score
+        (-sum(each.terms.values()), each.hit.id, each)  # its score
         for each in found
-        if not _UNRELATED.issuperset(each.parts)
+        if not _UNRELATED.issuperset(each.terms)
     ]
     return [each for _, _, each in sorted(relevant)]
 
 
-def distinct(ranked: Iterable[Candidate]) -> Iterator[Candidate]:
+def distinct(ranked: Iterable[PassageCandidate]) -> Iterator[PassageCandidate]:
     """Yield candidates in their order; what a node says twice is told once.
 
     The same words in two sessions are two things that were said.

@@ -31,14 +31,14 @@ class Packable(Protocol):
 Item = TypeVar("Item", bound=Packable)
 
 
-class Tier(NamedTuple, Generic[Item]):
+class HitSection(NamedTuple, Generic[Item]):
     """Hits that are packed under one heading."""
 
     heading: str
     hits: Sequence[Item]
 
 
-class Packed(NamedTuple, Generic[Item]):
+class PackedContext(NamedTuple, Generic[Item]):
     markdown: str
     tokens: int
     hits: tuple[Item, ...]
@@ -63,19 +63,19 @@ def _tokens(piece: str) -> int:
     return -(-len(piece.encode()) // _LETTERS) if piece.isascii() else len(piece.encode())
 
 
-def compose(tiers: "Iterable[Tier[Hit]]", budget: int) -> "Packed[Hit]":
+def pack_hits(tiers: "Iterable[HitSection[Hit]]", budget: int) -> "PackedContext[Hit]":
     """Return as many hits as fit, in the order of tiers and scores; none is cut, none comes twice.
 
     One that does not fit is left out, and smaller ones after it still get their chance. Orders in
     what was remembered are marked as quoted, HTML does nothing, and secrets are masked; controls
     are shown or taken out, but for line ends and tabs.
     """
-    return packed(tiers, budget, entry)
+    return pack(tiers, budget, render_hit)
 
 
-def packed(
-    tiers: Iterable[Tier[Item]], budget: int, shown: Callable[[Item], str | None]
-) -> Packed[Item]:
+def pack(
+    tiers: Iterable[HitSection[Item]], budget: int, render: Callable[[Item], str | None]
+) -> PackedContext[Item]:
     """As `compose`, of anything that `shown` makes presentable; None is left out."""
     sections, hits, seen = [INTRODUCTION + "\n"], list[Item](), set[str]()
     used = tokens_in(sections[0])
@@ -84,7 +84,7 @@ def packed(
         for hit in tier.hits:
             if hit.snippet in seen or used + tokens_in(hit.snippet) > budget:
                 continue
-            text = shown(hit)
+            text = render(hit)
             section = heading + (text or "")
             cost = tokens_in(section)
             if text is not None and used + cost <= budget:
@@ -93,17 +93,17 @@ def packed(
                 seen.add(hit.snippet)
                 used += cost
                 heading = ""
-    return Packed("".join(sections), used, tuple(hits)) if hits else Packed("", 0, ())
+    return PackedContext("".join(sections), used, tuple(hits)) if hits else PackedContext("", 0, ())
 
 
 def _without_controls(text: str) -> str:
     return visible(text.replace("\r\n", "\n")).replace("\r", r"\r")
 
 
-def entry(hit: "Hit") -> str:
+def render_hit(hit: "Hit") -> str:
     from perdure.safety.texts import presentable, presentable_line  # noqa: PLC0415 - who packs pays
 
-    about = " · ".join(map(presentable_line, hit.told))
+    about = " · ".join(map(presentable_line, hit.labels))
     said = f"{about}\n{presentable(hit.snippet)}"
     fence = "`" * (1 + max(map(len, _FENCE.findall(said)), default=2))
     citation = f"{hit.uri} {hit.where}".rstrip()

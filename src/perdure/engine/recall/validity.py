@@ -7,12 +7,12 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from perdure.dataclass import replace
-from perdure.engine.recall.question import Plan
-from perdure.engine.recall.result import Hit, Step
+from perdure.engine.recall.question import ParsedQuestion
+from perdure.engine.recall.result import Hit, TraceStep
 from perdure.engine.recall.score import RetrievalConfig
 
 if TYPE_CHECKING:
-    from perdure.engine.recall.periods import Span
+    from perdure.engine.recall.periods import TimeSpan
 
 Superseded = Callable[[Hit], Sequence[Hit]]
 """Returns what superseded a hit, the newest first."""
@@ -24,7 +24,7 @@ def holds(hit: Hit, now: datetime) -> bool:
     return bool(begun) and (hit.valid_until is None or now < hit.valid_until)
 
 
-class Holding:
+class ValidityOrder:
     """Puts the hits of one question into an order that prefers what holds.
 
     What does not hold is told later, and never left out. What superseded it takes its place. If
@@ -34,7 +34,7 @@ class Holding:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: ParsedQuestion,
         now: datetime,
         superseded: Superseded,
         *,
@@ -61,10 +61,10 @@ class Holding:
                 yield from self._placed(hit)
         yield from self._due(float("-inf"))
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[TraceStep]:
         if self._asked:
             told = f"{self._asked} that do not hold now, {self._demoted} demoted"
-            yield Step("validity", told)
+            yield TraceStep("validity", told)
 
     # ------------------------------------------------------------ what does not hold
     def _placed(self, hit: Hit) -> Iterator[Hit]:
@@ -96,14 +96,18 @@ class Holding:
     def _lapsed(self, hit: Hit) -> Hit:
         """Return a hit with less of its score; the more there were before, the less."""
         self._demoted += 1
-        parts = {name: value for name, value in hit.parts.items() if name != "former"}
+        parts = {name: value for name, value in hit.score_terms.items() if name != "former"}
         own = sum(parts.values())
         parts["validity"] = -max(own, 0.0) * (1 - self._config.lapsed**self._demoted)
-        return replace(hit, score=sum(parts.values()), parts=parts)
+        return replace(hit, score=sum(parts.values()), score_terms=parts)
 
     def _is_wanted(self, hit: Hit) -> bool:
         """Whether the question is about a time when a hit held, and that is not now."""
-        if self._plan.past and hit.valid_until is not None and hit.valid_until <= self._now:
+        if (
+            self._plan.asks_for_past
+            and hit.valid_until is not None
+            and hit.valid_until <= self._now
+        ):
             return True
         return any(
             _overlaps(hit, span) and not _contains(span, self._now) for span in self._plan.times
@@ -126,13 +130,13 @@ class Holding:
 
 
 def _scored(hit: Hit, score: float) -> Hit:
-    return replace(hit, score=score, parts={"supersedes": score})
+    return replace(hit, score=score, score_terms={"supersedes": score})
 
 
-def _contains(span: "Span", now: datetime) -> bool:
+def _contains(span: "TimeSpan", now: datetime) -> bool:
     return span.start <= now < span.end
 
 
-def _overlaps(hit: Hit, span: "Span") -> bool:
+def _overlaps(hit: Hit, span: "TimeSpan") -> bool:
     began = hit.valid_from is None or hit.valid_from < span.end
     return began and (hit.valid_until is None or span.start < hit.valid_until)

@@ -32,7 +32,7 @@ from perdure.engine.learn.prose import sentences
 from perdure.engine.learn.review import id_of
 from perdure.engine.present import Answering
 from perdure.engine.recall.question import content_words
-from perdure.engine.services import Parts
+from perdure.engine.services import Services
 from perdure.engine.sessions import (
     WHOLE,
     Addition,
@@ -619,6 +619,6 @@ class Saving:
 _Learned = tuple[list[Planned], list[Change]]
 
 
-def saving_for(parts: Parts, wishes: Wishes) -> Saving:
+def saving_for(parts: Services, wishes: Wishes) -> Saving:
     known = KnownNodes(parts.nodes, Answering(parts).match)
     return Saving(parts.nodes, known, wishes=wishes)

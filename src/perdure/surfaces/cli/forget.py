@@ -65,7 +65,7 @@ def forget_command(
 
 
 def _archive(memory: Memory, node: str, options: Options, *, as_json: bool) -> None:
-    what = memory.meant(node)
+    what = memory.forget_target(node)
     done = memory.forget(what, reason=options["reason"], dry_run=options["dry_run"])
     if as_json:
         out.json({**picked(done, "archived before also left"), "hidden": asdict(done.hidden)})

@@ -26,7 +26,7 @@ _LAPSED = "does not hold"
 _MOST_LINES = 6
 _NARROWEST = 40
 _OF_A_HIT = (
-    "uri cid title date snippet score parts lines speaker? session_id? message_indexes category? "
+    "uri cid title date snippet score score_terms lines speaker? session_id? message_indexes category? "
     "project? owner_space valid_from valid_until holds"
 )
 
@@ -100,7 +100,7 @@ def _tell(memory: Memory, result: RecallResult, *, explain: bool) -> None:
         )
     if explain:
         for step in result.trace:
-            out.line(f"{styled(step.name, bold=True)}: {shown(step.told)}")
+            out.line(f"{styled(step.name, bold=True)}: {shown(step.text)}")
 
 
 def _explain_beside(memory: Memory, result: RecallResult) -> None:
@@ -110,7 +110,7 @@ def _explain_beside(memory: Memory, result: RecallResult) -> None:
         for line in _explained(hit):
             out.mention(_INDENT + line)
     for step in result.trace:
-        out.mention(f"{step.name}: {shown(step.told)}")
+        out.mention(f"{step.name}: {shown(step.text)}")
 
 
 def _mention(memory: Memory, result: RecallResult, budget: int | None) -> None:
@@ -170,7 +170,7 @@ def _cited(memory: Memory, hit: Hit) -> str:
 
 
 def _explained(hit: Hit) -> Iterator[str]:
-    parts = ", ".join(f"{name} {value:.3f}" for name, value in hit.parts.items())
+    parts = ", ".join(f"{name} {value:.3f}" for name, value in hit.score_terms.items())
     yield f"score {hit.score:.3f} = {parts}"
     yield f"cid {hit.cid}"
 
@@ -216,12 +216,12 @@ def _highlighted(line: str, words: re.Pattern[str] | None) -> str:
 
 def _json(result: RecallResult, *, explain: bool) -> dict[str, object]:
     answer: dict[str, object] = {
-        **picked(result, "query semantic index_lag left_out kept_back"),
+        **picked(result, "query semantic index_lag left_out withheld"),
         "hints": [picked(hint, "kind text") for hint in result.hints],
         "hits": [picked(hit, _OF_A_HIT) for hit in result.hits],
     }
     if result.context:
         answer |= {"context": result.context, "tokens": result.tokens}
     if explain:
-        answer["trace"] = [picked(step, "step=name told") for step in result.trace]
+        answer["trace"] = [picked(step, "step=name text") for step in result.trace]
     return answer

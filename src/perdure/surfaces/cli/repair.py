@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import click
 
-from perdure import Deleted, Finding, Memory
+from perdure import Finding, Memory, TenantDeletion
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import OBJECT_PER_LINE, mention_edits, with_memory
 from perdure.surfaces.telling import counted, picked, shown
@@ -54,7 +54,7 @@ def _sum_up(found: Sequence[Finding], *, applied: bool) -> None:
     out.mention(f"mended {len(found) - left}{more}")
 
 
-def _tenant(deleted: Deleted) -> str:
+def _tenant(deleted: TenantDeletion) -> str:
     account = f"account {shown(deleted.account_id)}"
     return f"{shown(deleted.owner_space)} in {account}" if deleted.owner_space else account
 

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 import click
 
-from perdure import StatusPart
+from perdure import StatusSection
 from perdure.app.condition import status
 from perdure.surfaces import out
 from perdure.surfaces.cli.options import as_json, caller_in, caller_options
@@ -42,7 +42,7 @@ def status_command(*, exact: bool, as_json: bool, **caller: Any) -> None:  # noq
     click.get_current_context().exit(1 if broken else 0)
 
 
-def _tell(part: StatusPart) -> None:
+def _tell(part: StatusSection) -> None:
     if part.trouble:
         bad = styled("FAIL", fg="red", bold=True)
         out.line(f"{part.name:{_WIDTH}} {bad} {shown(part.trouble)}")

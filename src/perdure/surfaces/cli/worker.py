@@ -27,7 +27,7 @@ def worker_command(memory: Memory, *, once: bool, as_json: bool) -> None:
     """
     with until_told() as ending:
         done = memory.work(once=once, ending=ending, report=lambda each: _mention(memory, each))
-    total = done.round
+    total = done.counts
     if as_json:
         counts = {"done": total.done, "failed": total.failed, "dead": total.dead}
         out.json({**counts, "indexed": total.indexed})

@@ -20,7 +20,7 @@ from perdure import (
     Pending,
     Provenance,
     RecallResult,
-    Saved,
+    SaveResult,
     SessionInfo,
     Version,
     presentable,
@@ -157,10 +157,10 @@ class Tools:
 
     def _recalled(self, result: RecallResult, hits: Sequence[Answer]) -> Answer:
         notes = list(self._notes(result))
-        kept_back = "".join(f" {each.text}." for each in result.hints if each.kind is _FORGOTTEN)
-        text = marked(f"{result.context}\n{kept_back}".strip()) if result.context else NOTHING
+        withheld = "".join(f" {each.text}." for each in result.hints if each.kind is _FORGOTTEN)
+        text = marked(f"{result.context}\n{withheld}".strip()) if result.context else NOTHING
         return {
-            "text": text if result.context else f"{NOTHING}{kept_back}",
+            "text": text if result.context else f"{NOTHING}{withheld}",
             "hits": hits,
             **picked(result, "left_out index_lag"),
             **({"notes": notes} if notes else {}),
@@ -216,7 +216,7 @@ class Tools:
         }
 
     def _forget(self, memory: Memory, *, uri: str, reason: str, delete: bool) -> Answer:
-        what = memory.meant(uri)
+        what = memory.forget_target(uri)
         is_said = not delete and ("#" in what or len(what.split()) > 1)
         found = None if is_said else memory.deletable(what)
         done = Forgotten()
@@ -284,7 +284,7 @@ def _save(  # noqa: PLR0913 - a name for each
     category: str,
     slug: str,
     mask_secrets: bool,
-) -> Saved:
+) -> SaveResult:
     """Save what a model or a program wants kept; in place of `old`, it becomes its next version."""
     if category:
         return memory.save(text, category=category, slug=slug, mask_secrets=mask_secrets)
