@@ -148,7 +148,7 @@ __all__ += [
     "WriteResult",
     "presentable",
 ]
-__all__ += ["TenantDeletion", "Erased", "ErasurePlan", "Forgotten", "TenantKind", "Tenants"]
+__all__ += ["Erased", "ErasurePlan", "Forgotten", "TenantDeletion", "TenantKind", "Tenants"]
 __all__ += ["CID", "BlamedLine", "Event", "Fate", "Log", "RewindStep", "Rewound", "Version"]
 __all__ += ["Claim", "Former", "Merged", "Provenance", "Quote", "Said"]
 __all__ += ["LineState", "ShownEmission", "ShownLine"]

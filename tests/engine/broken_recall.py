@@ -28,8 +28,8 @@ from perdure.engine.indexing.index_worker import WorkCounts, Worker
 from perdure.engine.indexing.indexes import CurrentIndex
 from perdure.engine.present import Answering
 from perdure.engine.recall import answer, question, score, token_budget, validity
-from perdure.engine.recall.answer import ConfirmedHits as Confirming
-from perdure.engine.recall.answer import Question
+from perdure.engine.recall.answer import ConfirmedHits
+from perdure.engine.recall.question import Question
 from perdure.engine.recall.result import Hint, Hit, RecallResult, Sources
 from perdure.engine.recall.retrieval import Retriever
 from perdure.engine.recall.score import PassageCandidate, PassageCandidates
@@ -56,13 +56,13 @@ def _nothing(*_: object, **__: object) -> None:
 
 # ---------------------------------------------------------------- filters and confirmation
 def confirms_nothing(patch: Patch) -> None:
-    def hits(self: Confirming, candidates: Iterable[Any]) -> Iterator[Hit]:
+    def hits(self: ConfirmedHits, candidates: Iterable[Any]) -> Iterator[Hit]:
         for candidate in candidates:
             stored = self.stored(candidate.hit.uri)
             if stored is not None:
                 yield answer._hit(candidate, stored)
 
-    patch.setattr(Confirming, "hits", hits)
+    patch.setattr(ConfirmedHits, "hits", hits)
 
 
 def _edited_after_the_check(patch: Patch) -> None:
@@ -72,13 +72,13 @@ def _edited_after_the_check(patch: Patch) -> None:
 
 def hides_what_is_stale(patch: Patch) -> None:
     _edited_after_the_check(patch)
-    hits = Confirming.hits
+    hits = ConfirmedHits.hits
 
-    def quietly(self: Confirming, candidates: Iterable[Any]) -> Iterator[Hit]:
+    def quietly(self: ConfirmedHits, candidates: Iterable[Any]) -> Iterator[Hit]:
         yield from hits(self, candidates)
         self.stale.clear()
 
-    patch.setattr(Confirming, "hits", quietly)
+    patch.setattr(ConfirmedHits, "hits", quietly)
 
 
 def asks_nobody_for_reach(patch: Patch) -> None:
@@ -299,11 +299,12 @@ def doubts_what_was_said(patch: Patch) -> None:
 
 
 def knows_no_successors(patch: Patch) -> None:
-    patch.setattr(Confirming, "superseded", lambda *_: [])
+    patch.setattr(ConfirmedHits, "superseded", lambda *_: [])
 
 
 def follows_one_edge(patch: Patch) -> None:
-    patch.setattr(Confirming, "_chain", Confirming._superseding)
+    successors = ConfirmedHits._successors
+    patch.setattr(ConfirmedHits, "_successors", lambda self, uri: successors(self, uri)[:1])
 
 
 def follows_edges_out_of_reach(patch: Patch) -> None:
@@ -325,13 +326,13 @@ def tells_how_a_page_begins(patch: Patch) -> None:
 
 
 def demotes_all_alike(patch: Patch) -> None:
-    lapsed = ValidityOrder._lapsed
+    demote = ValidityOrder._demote
 
     def alike(self: ValidityOrder, hit: Hit) -> Hit:
         self._demoted = 0
-        return lapsed(self, hit)
+        return demote(self, hit)
 
-    patch.setattr(ValidityOrder, "_lapsed", alike)
+    patch.setattr(ValidityOrder, "_demote", alike)
 
 
 def hears_no_past(patch: Patch) -> None:
@@ -353,12 +354,12 @@ def gives_former_statements_nothing(patch: Patch) -> None:
 def demotes_whatever_the_filter_says(patch: Patch) -> None:
     holds = validity.holds
 
-    def hits(self: Confirming, candidates: Iterable[Any]) -> Iterator[Hit]:
+    def hits(self: ConfirmedHits, candidates: Iterable[Any]) -> Iterator[Hit]:
         for hit in confirmed(self, candidates):
             yield replace(hit, holds=holds(hit, datetime.now(UTC)))
 
-    confirmed = Confirming.hits
-    patch.setattr(Confirming, "hits", hits)
+    confirmed = ConfirmedHits.hits
+    patch.setattr(ConfirmedHits, "hits", hits)
 
 
 def packs_what_was_remembered_to_the_letter(patch: Patch) -> None:
@@ -732,10 +733,10 @@ def overwrites_what_was_said(patch: Patch) -> None:
 
 def reads_every_session(patch: Patch) -> None:
     """Let a session be read by whoever asks, as far as recall confirms it."""
-    read = Confirming.read
+    read = ConfirmedHits.read
 
-    def openly(self: Confirming, uris: Iterable[str]) -> None:
+    def openly(self: ConfirmedHits, uris: Iterable[str]) -> None:
         self.ctx = replace(self.ctx, role=Role.ADMIN)
         read(self, uris)
 
-    patch.setattr(Confirming, "read", openly)
+    patch.setattr(ConfirmedHits, "read", openly)

@@ -51,4 +51,4 @@ def test_it_is_told_whom_a_question_speaks_to(question: str, *, to_assistant: bo
 
 
 def test_a_very_long_question_is_cut() -> None:
-    assert len(parse_question("tea " * 50_000, NOW).question) == 10_000
+    assert len(parse_question("tea " * 50_000, NOW).text) == 10_000

@@ -422,7 +422,7 @@ def test_who_waits_while_others_index_makes_no_records_again(
 
     monkeypatch.setattr(following.indexer, "batch", noting)
     turn = Turn()
-    monkeypatch.setattr(following, "_turn", turn)
+    monkeypatch.setattr(following, "_lock", turn)
     waiting = threading.Thread(target=following.catch_up, args=("local",), kwargs={"since": before})
     with turn.lock:
         waiting.start()

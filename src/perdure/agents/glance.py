@@ -60,7 +60,8 @@ def recall_by_words(
     scope: "Scope", query: str, top_k: int, hints: "tuple[Hint, ...]"
 ) -> "RecallResult":
     """Return what is known to the project of the folder, and about the person."""
-    from perdure.engine.recall.answer import Question, recall
+    from perdure.engine.recall.answer import recall
+    from perdure.engine.recall.question import Question
     from perdure.engine.recall.result import Sources
 
     asked = Question(text=query, top_k=top_k, project=scope.names[0], projects=scope.projects)

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from perdure.engine.present import Lag
     from perdure.engine.projects import Projects
     from perdure.engine.provenance import Provenance
-    from perdure.engine.recall.answer import Question
+    from perdure.engine.recall.question import Question
     from perdure.engine.recall.result import RecallResult
     from perdure.engine.recomposition import ShownEmission
     from perdure.engine.reminding import Enforced, Fix, Reminder
@@ -181,7 +181,7 @@ class ReadableMemory:
             raise InvalidValueError(
                 f'projects is {str(projects)[:80]!a}. Fix: use "own", "all" or None.'
             )
-        from perdure.engine.recall.answer import Question
+        from perdure.engine.recall.question import Question
 
         named = slug_of(encodable(project, "project")) if project else ""
         identity = self._identity if project is None else Identity(named)

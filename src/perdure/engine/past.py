@@ -19,7 +19,7 @@ from perdure.dataclass import dataclass, field, replace
 from perdure.engine.indexing.follower import BATCH, Indexer, IndexFollower, batched, with_folders
 from perdure.engine.indexing.index_files import open_installed, remove_tree
 from perdure.engine.recall import answer
-from perdure.engine.recall.answer import Question
+from perdure.engine.recall.question import Question
 from perdure.engine.recall.result import (
     NO_MODEL,
     Hint,

@@ -10,7 +10,7 @@ from perdure.engine.edits import notice_edits, unrecorded_hint
 from perdure.engine.indexing.index_worker import Unfinished, Worker
 from perdure.engine.indexing.indexes import CurrentIndex
 from perdure.engine.recall import answer
-from perdure.engine.recall.answer import Question
+from perdure.engine.recall.question import Question
 from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult, rebuilt_hint
 from perdure.engine.services import Services
 from perdure.errors import DamageError, EmbeddingError, StorageError

@@ -8,7 +8,8 @@ from perdure.app.embedding import embedder_for
 from perdure.app.opening import ACCOUNT
 from perdure.app.reading import Reading
 from perdure.context.reading import NodeReader
-from perdure.engine.recall.answer import Question, recall
+from perdure.engine.recall.answer import recall
+from perdure.engine.recall.question import Question
 from perdure.engine.recall.result import Hit, Sources
 from perdure.engine.recall.token_budget import HitSection, pack, render_hit, tokens_in
 from perdure.errors import DamageError, PerdureError, StorageError

@@ -1,13 +1,11 @@
-"""Recall: from a question to hits that hold in canonical state."""
+"""Recall: from a question to hits that canonical state confirms."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import date
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
 from perdure.context.reading import NodeReader, Stored
-from perdure.dataclass import dataclass
 from perdure.engine.recall.confirmation import Confirmation
-from perdure.engine.recall.question import ParsedQuestion, parse_question
+from perdure.engine.recall.question import ParsedQuestion, Question, parse_question
 from perdure.engine.recall.result import (
     Hint,
     HintKind,
@@ -21,122 +19,69 @@ from perdure.engine.recall.retrieval import CandidatePool, Retriever
 from perdure.engine.recall.score import PassageCandidate, RetrievalConfig
 from perdure.engine.recall.token_budget import HitSection, PackedContext, pack_hits
 from perdure.engine.recall.validity import ValidityOrder
-from perdure.errors import (
-    InvalidValueError,
-    PerdureError,
-)
+from perdure.errors import PerdureError
 from perdure.index.contract import Embedder, Filters, KeptIndex
 from perdure.index.memo import embed
 from perdure.index.words import stems
-from perdure.model import SUPERSEDED_BY, ContextType, RequestContext, SeedHit, Uri
+from perdure.model import SUPERSEDED_BY, RequestContext, SeedHit, Uri
 from perdure.model.record import ACCOUNT, OWNER_SPACE, PROJECT, VALID_AT
-from perdure.model.values import JSON, counted, encodable, moment
+from perdure.model.values import JSON
 
-_FILTERS = ("category", "context_type", "session_id", "uri")
 _READ_TOGETHER = 20
-"""At most so many nodes are read at a time, until there are enough hits."""
-_MOST_SUPERSEDING = 50
-"""So many nodes are followed from one; who superseded itself more often is not told of all."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    text: str
-    top_k: int = 10
-    budget_tokens: int | None = None
-    valid_at: date | None = None
-    """Only what held at that time, or on that day, is of interest; None: what holds now is first.
-
-    A `datetime` is a `date` too.
-    """
-    filters: Mapping[str, JSON] | None = None
-    """Only what is filed so: category, context_type, session_id, uri."""
-    project: str = ""
-    """The project that is asked in. Its memories come first."""
-    projects: tuple[str, ...] | None = None
-    """Only memories of these projects, "" for those of none; None searches all projects."""
-
-    def __post_init__(self) -> None:
-        encodable(self.text, "question")
-        encodable(self.project, "project")
-        counted(self.top_k, "number of hits", least=1)
-        if self.budget_tokens is not None:
-            counted(self.budget_tokens, "budget of tokens")
-        if type(self.valid_at) is not date and self.valid_at is not None:
-            object.__setattr__(self, "valid_at", moment(self.valid_at, "valid time"))
-        given = set(self.filters or {})
-        if {ACCOUNT, OWNER_SPACE} & given:
-            raise InvalidValueError(
-                "whose memory is searched is not for a filter to say. Fix: ask as somebody else."
-            )
-        if unknown := given.difference(_FILTERS):
-            raise InvalidValueError(
-                f"recall has no filter {min(map(str, unknown))[:80]!a}. "
-                f"Fix: use {', '.join(_FILTERS)}; for a time, valid_at."
-            )
-        if "context_type" in given:
-            _demand_types((self.filters or {})["context_type"])
-
-
-def _demand_types(value: JSON) -> None:
-    """Refuse a type that no node has: nothing would be found, and nobody would know why."""
-    known = [kind.value for kind in ContextType]
-    for each in (value,) if isinstance(value, str) or not isinstance(value, Sequence) else value:
-        if each not in known:
-            raise InvalidValueError(
-                f"no memory has the context_type {str(each)[:80]!a}. Fix: use {', '.join(known)}."
-            )
+"""Read at most this many nodes at a time, until there are enough hits."""
+_MAX_SUCCESSORS = 50
+"""Follow at most this many nodes along `superseded_by`."""
 
 
 def recall(sources: Sources, question: Question, ctx: RequestContext) -> RecallResult:
     """Return the best hits that the caller may see, each as canonical state has it now."""
     now, config, project = sources.clock(), RetrievalConfig(), question.project
     asked = parse_question(question.text, now)
-    embedding = _QuestionEmbedder(sources.embedder, sources.why_words)
+    embedder = _QuestionEmbedder(sources.embedder, sources.why_words)
     retriever = Retriever(sources.index, sources.reader, config)
 
     def gather() -> tuple[Filters, Sequence[SeedHit], CandidatePool | None]:
         filters = _filters(sources.index, question, ctx)
         found = retriever.by_words(asked, filters, project=project)
-        if sources.embedder is not None:  # which is not asked while others wait
+        if sources.embedder is not None:  # the model must not run while the index is locked
             return filters, found, None
         return (
             filters,
             found,
-            retriever.gather(asked, found, embedding.vector, filters, project),
+            retriever.gather(asked, found, embedder.vector, filters, project),
         )
 
-    filters, found, gathered = sources.index.at_once(ctx.account_id, gather)
-    if gathered is None:
-        gathered = retriever.gather(asked, found, embedding.vector, filters, project)
-    confirming = ConfirmedHits(sources.reader, ctx, question.projects, together=question.top_k)
-    candidates = retriever.rank(asked, gathered, filters, confirming, project)
+    filters, found, pool = sources.index.at_once(ctx.account_id, gather)
+    if pool is None:
+        pool = retriever.gather(asked, found, embedder.vector, filters, project)
+    confirmation = ConfirmedHits(sources.reader, ctx, question.projects, together=question.top_k)
+    candidates = retriever.rank(asked, pool, filters, confirmation, project)
 
     def passage(uri: str, text: str) -> PassageCandidate | None:
         return retriever.passage(uri, text, filters)
 
-    holding = ValidityOrder(
+    order = ValidityOrder(
         asked,
         now,
-        lambda hit: confirming.superseded(hit, passage),
+        lambda hit: confirmation.superseded(hit, passage),
         most=question.top_k,
         config=config,
     )
-    confirmed = confirming.hits(candidates)
-    ordered = holding.ordered(confirmed) if question.valid_at is None else confirmed
+    confirmed = confirmation.hits(candidates)
+    ordered = order.ordered(confirmed) if question.valid_at is None else confirmed
     hits = tuple(islice(_distinct(ordered), question.top_k))
-    steps = [_plan_step(asked), *gathered.steps, *holding.steps(), confirming.step()]
+    steps = [_question_step(asked), *pool.steps, *order.steps(), confirmation.step()]
     budget = question.budget_tokens
-    packed = None if budget is None else _packed(question, budget, hits, confirming)
+    packed = None if budget is None else _packed(question, budget, hits, confirmation)
     return RecallResult(
         query=question.text,
         words=tuple(asked.words),
         hits=tuple(hit for hit in hits if hit in packed.hits) if packed else hits,
-        index_lag=len(confirming.stale),
-        stale=frozenset(confirming.stale),
-        semantic=embedding.took_part,
+        index_lag=len(confirmation.stale),
+        stale=frozenset(confirmation.stale),
+        semantic=embedder.took_part,
         left_out=sum(hit not in packed.hits for hit in hits) if packed else 0,
-        hints=tuple(embedding.hints),
+        hints=tuple(embedder.hints),
         trace=tuple(steps),
         context=packed.markdown if packed else "",
         tokens=packed.tokens if packed else 0,
@@ -144,15 +89,15 @@ def recall(sources: Sources, question: Question, ctx: RequestContext) -> RecallR
 
 
 def _packed(
-    question: Question, budget: int, hits: Sequence[Hit], confirming: "ConfirmedHits"
+    question: Question, budget: int, hits: Sequence[Hit], confirmation: "ConfirmedHits"
 ) -> PackedContext[Hit]:
-    of_project = [hit for hit in hits if confirming.is_of(hit.uri, question.project)]
-    tiers = [
-        HitSection("Always", list(confirming.profiles())),
+    of_project = [hit for hit in hits if confirmation.is_of(hit.uri, question.project)]
+    sections = [
+        HitSection("Always", list(confirmation.profiles())),
         HitSection("Project", of_project),
         HitSection("Remembered", [hit for hit in hits if hit not in of_project]),
     ]
-    return pack_hits(tiers, budget)
+    return pack_hits(sections, budget)
 
 
 def _filters(index: KeptIndex, question: Question, ctx: RequestContext) -> dict[str, JSON]:
@@ -171,7 +116,7 @@ def _filters(index: KeptIndex, question: Question, ctx: RequestContext) -> dict[
 
 
 class _QuestionEmbedder:
-    """Asks the model, if there is one; says so if there is none, or if it fails."""
+    """Embeds the question; without a model, or if it fails, a hint gives the reason."""
 
     def __init__(self, embedder: Embedder | None, why_words: Hint | None) -> None:
         self._embedder = embedder
@@ -195,7 +140,7 @@ class _QuestionEmbedder:
 
 
 class ConfirmedHits(Confirmation):
-    """Hits of what canonical state confirms."""
+    """Hits whose node canonical state confirms."""
 
     def __init__(
         self,
@@ -208,7 +153,7 @@ class ConfirmedHits(Confirmation):
         super().__init__(reader, ctx, projects)
         self._together = min(together, _READ_TOGETHER)
         self.stale: set[str] = set()
-        """Nodes that the index has otherwise than they are."""
+        """Nodes that changed since they were indexed."""
 
     def hits(self, candidates: Iterable[PassageCandidate]) -> Iterator[Hit]:
         rest = iter(candidates)
@@ -222,7 +167,7 @@ class ConfirmedHits(Confirmation):
                     self.stale.add(candidate.hit.uri)
 
     def profiles(self) -> Iterator[Hit]:
-        """Yield what the caller's user and agent are, which is of use to any question."""
+        """Yield the profiles of the caller's user and agent, which any question may need."""
         ctx = self.ctx
         for kind, name in (("users", ctx.user_id), ("agents", ctx.agent_id)):
             uri = str(Uri(ctx.account_id, (kind, name, "memories", "profile")))
@@ -233,58 +178,55 @@ class ConfirmedHits(Confirmation):
     def superseded(
         self, hit: Hit, passage: Callable[[str, str], PassageCandidate | None]
     ) -> list[Hit]:
-        """Return what superseded a hit, what superseded that, and so on; the last comes first.
+        """Return what superseded a hit, directly or through others, newest first.
 
-        Where an edge leads out of reach or nowhere, it ends there. `passage` returns the passage
-        of a node that is most like a text.
+        An edge that leads out of reach or nowhere is ignored. `passage` returns the passage of a
+        node that is most similar to a text.
         """
-        found = (passage(uri, hit.snippet) for uri in reversed(self._chain(hit.uri)))
+        found = (passage(uri, hit.snippet) for uri in reversed(self._successors(hit.uri)))
         return list(self.hits(filter(None, found)))
 
-    def _chain(self, uri: str) -> list[str]:
+    def _successors(self, uri: str) -> list[str]:
         chain = [uri]
-        for each in chain:  # which grows meanwhile
-            for target in self._superseding(each):
-                if target not in chain and len(chain) <= _MOST_SUPERSEDING:
+        for each in chain:  # grows during the loop
+            stored = self.stored(each)
+            edges = stored.node.relations if stored else ()
+            targets = [edge.to_uri for edge in edges if edge.relation_type == SUPERSEDED_BY]
+            for target in sorted(target for target in targets if self.stored(target) is not None):
+                if target not in chain and len(chain) <= _MAX_SUCCESSORS:
                     chain.append(target)
         return chain[1:]
 
-    def _superseding(self, uri: str) -> list[str]:
-        stored = self.stored(uri)
-        edges = stored.node.relations if stored else ()
-        targets = [edge.to_uri for edge in edges if edge.relation_type == SUPERSEDED_BY]
-        return sorted(target for target in targets if self.stored(target) is not None)
-
     def step(self) -> TraceStep:
         refused = sum(stored is None for stored in self.nodes.values())
-        told = f"{len(self.nodes)} nodes looked at, {refused} refused, {len(self.stale)} changed"
-        return TraceStep("confirmation", told)
+        text = f"{len(self.nodes)} nodes looked at, {refused} refused, {len(self.stale)} changed"
+        return TraceStep("confirmation", text)
 
 
 def _hit(candidate: PassageCandidate, stored: Stored) -> Hit:
-    told = candidate.facts
-    session = stored.node.place.session
-    indexes = (told.key[1],) if told.key else ()
+    facts, node = candidate.facts, stored.node
+    session = node.place.session
+    indexes = (facts.key[1],) if facts.key else ()
     return Hit(
         uri=candidate.hit.uri,
         cid=stored.cid,
-        title=stored.node.title,
-        date=told.date,
+        title=node.title,
+        date=facts.date,
         snippet=candidate.hit.text,
         score=candidate.score,
         score_terms=dict(candidate.terms),
-        lines=told.lines,
-        speaker=told.speaker,
-        role=told.role,
+        lines=facts.lines,
+        speaker=facts.speaker,
+        role=facts.role,
         session_id=session,
         message_indexes=indexes,
         evidence=tuple((session, each) for each in indexes)
         or _evidence(stored, candidate.hit.text),
-        category=stored.node.category,
-        owner_space=stored.node.owner_space,
-        project=stored.node.project,
-        valid_from=stored.node.valid_from,
-        valid_until=stored.node.valid_until,
+        category=node.category,
+        owner_space=node.owner_space,
+        project=node.project,
+        valid_from=node.valid_from,
+        valid_until=node.valid_until,
     )
 
 
@@ -301,7 +243,7 @@ def _evidence(stored: Stored, passage: str) -> tuple[tuple[str, int], ...]:
 
 
 def _distinct(hits: Iterable[Hit]) -> Iterator[Hit]:
-    """Yield hits, but for messages that say no more than a statement before that rests on them."""
+    """Yield hits, without messages that add nothing to an earlier statement that rests on them."""
     stated: dict[tuple[str, int], list[str]] = {}
     for hit in hits:
         if not hit.session_id:
@@ -316,12 +258,12 @@ def _distinct(hits: Iterable[Hit]) -> Iterator[Hit]:
         yield hit
 
 
-def _plan_step(asked: ParsedQuestion) -> TraceStep:
-    """Say what was understood of a question; of what it has none, nothing."""
-    parts = {
+def _question_step(asked: ParsedQuestion) -> TraceStep:
+    """Return what was understood of a question; what it does not have is left out."""
+    found = {
         "words": asked.words,
         "times": [time.text for time in asked.times],
         "about": ["what was"] if asked.asks_for_past else [],
     }
-    told = [f"{name} {', '.join(each)}" for name, each in parts.items() if each]
-    return TraceStep("plan", "; ".join(told))
+    texts = [f"{name} {', '.join(each)}" for name, each in found.items() if each]
+    return TraceStep("plan", "; ".join(texts))

@@ -1,4 +1,4 @@
-"""Confirming: what an index found counts only if canonical state says so too."""
+"""Confirmation: a hit of an index counts only if canonical state still says the same."""
 
 import re
 from collections.abc import Iterable
@@ -9,14 +9,11 @@ from perdure.model.values import JSON
 from perdure.patterns import later
 
 _ESCAPED = later(r"^\\(?=\\*## )", re.MULTILINE)
-"""What stands before a line of a message that looks like a heading of one."""
+"""Escapes a line of a message that looks like the heading of one."""
 
 
 class Confirmation:
-    """Lets through what canonical state confirms: in use, within reach, and still the same.
-
-    Each node is read once.
-    """
+    """Reads each node once; returns those that are in use, within reach, and unchanged."""
 
     def __init__(
         self, reader: NodeReader, ctx: RequestContext, projects: tuple[str, ...] | None = None
@@ -25,11 +22,12 @@ class Confirmation:
         self.ctx = ctx
         self._projects = projects
         self.nodes: dict[str, Stored | None] = {}
+        """The nodes that were read, by URI; None for one that is not visible."""
 
     def confirmed(self, hit: SeedHit, cid: JSON = None) -> Stored | None:
-        """Return the node of what an index found, if it still says so; else None.
+        """Return the node of a hit if it still has this content and this text; else None.
 
-        `cid` is the one of its payload, if that was read.
+        `cid` is the CID in the payload of the hit, if the caller has read it.
         """
         stored = self.nodes[hit.uri] if hit.uri in self.nodes else self.stored(hit.uri)
         if stored is None or stored.cid != (cid or hit.payload.get("cid")):
@@ -50,7 +48,7 @@ class Confirmation:
         return self.nodes[uri]
 
     def read(self, uris: Iterable[str]) -> None:
-        """Read several nodes at once, which is quicker, so that `stored` knows them."""
+        """Read several nodes at once, which is faster than one `stored` after another."""
         unknown = [uri for uri in dict.fromkeys(uris) if uri not in self.nodes]
         if not unknown:
             return

@@ -1,4 +1,4 @@
-"""Finding candidates and ranking them: by words and by meaning, by what is around and above."""
+"""Retrieval: finds candidates by words and vectors, and ranks them with their surroundings."""
 
 import re
 from collections import defaultdict
@@ -20,24 +20,24 @@ from perdure.model.values import ROLES
 
 _PASSAGES = {"level": Level.CONTENT.value}
 _WHOLES = {"level": Level.OVERVIEW.value}
-_MOST_WORDS = 40
-"""So many words of a text are looked for in another one."""
+_MAX_WORDS = 40
+"""Search for at most this many words of one text in another."""
 _SUMMARIES = {"level": (Level.ABSTRACT.value, Level.OVERVIEW.value)}
 
 
 Embed = Callable[[Callable[[], str]], Sequence[float]]
-"""Returns the vector of a question, which is asked for if there is a model; else an empty one."""
+"""Returns the vector of the question that it calls for; without a model, an empty one."""
 
 
 class CandidatePool(NamedTuple):
     found: PassageCandidates
     wholes: int
-    """How many nodes match as a whole."""
+    """How many whole nodes match."""
     steps: list[TraceStep]
 
 
 class Retriever:
-    """Ranks what an index has to say to a question. What it finds is not confirmed yet."""
+    """Finds and ranks the passages of an index for a question. They are not confirmed yet."""
 
     def __init__(self, index: KeptIndex, reader: NodeReader, config: RetrievalConfig) -> None:
         self._index = index
@@ -46,29 +46,29 @@ class Retriever:
 
     def gather(
         self,
-        plan: ParsedQuestion,
+        asked: ParsedQuestion,
         by_words: Sequence[SeedHit],
         embed: Embed,
         filters: Filters,
         project: str,
     ) -> CandidatePool:
-        """Return the candidates, with what they and those around them are worth."""
+        """Return the candidates with their relevance and that of their neighbours."""
         config, found, steps = self._config, PassageCandidates(), list[TraceStep]()
         most = config.candidates_in_project if project else config.candidates
         found.add_by_words(by_words)
-        every = found.all  # and what is found later
+        every = found.all  # a view, which has later additions too
         steps.append(
-            TraceStep("words", f"{len(every)} passages have one of {', '.join(plan.words)}")
+            TraceStep("words", f"{len(every)} passages have one of {', '.join(asked.words)}")
         )
-        vector = embed(lambda: _as_asked_by_themselves(plan.question, every))
+        vector = embed(lambda: _in_first_person(asked.text, every))
         parents = self._by_meaning(found, vector, filters, most, steps) if vector else {}
-        trusted = self._trust(every, plan, filters) if vector else 1.0
+        trusted = self._trust(every, asked, filters) if vector else 1.0
         best = score.by_relevance(every, trusted, config)
         lenders = config.lenders_in_project if project else config.lenders
 
         def around() -> dict[str, float]:
             self._add_neighbours(found, filters, lenders)
-            return self._wholes(plan, every, filters) if trusted else {}
+            return self._wholes(asked, every, filters) if trusted else {}
 
         wholes = self._index.at_once(str(filters[ACCOUNT]), around)
         score.by_neighbours(every, config)
@@ -80,73 +80,73 @@ class Retriever:
 
     def rank(
         self,
-        plan: ParsedQuestion,
-        gathered: CandidatePool,
+        asked: ParsedQuestion,
+        pool: CandidatePool,
         filters: Filters,
         nodes: Confirmation,
         project: str,
     ) -> Iterator[PassageCandidate]:
-        """Return what is worth reading, best first; without a vector, by words alone.
+        """Return the relevant candidates, best first; without a vector, by words alone.
 
-        What belongs to `project` comes before what is as good and does not.
+        Memories of `project` rank before equally good ones that do not belong to it.
         """
-        config, found = self._config, gathered.found
+        config, found = self._config, pool.found
         every = found.all
-        if plan.times:
-            score.by_date(every, plan.times, config)
-        score.by_speaker(every, plan, config)
-        score.by_role(every, plan, config)
+        if asked.times:
+            score.by_date(every, asked.times, config)
+        score.by_speaker(every, asked, config)
+        score.by_role(every, asked, config)
         score.by_hotness(every, config)
-        if plan.asks_for_past or plan.times:
+        if asked.asks_for_past or asked.times:
             score.by_former(every, config)
         if project:
             score.by_project(every, project, config)
         ranked = self._by_relations(found, filters, nodes)
-        told = f"{len(every)} candidates, {gathered.wholes} nodes as a whole"
-        gathered.steps.append(TraceStep("ranking", told))
+        text = f"{len(every)} candidates, {pool.wholes} nodes as a whole"
+        pool.steps.append(TraceStep("ranking", text))
         return score.distinct(ranked)
 
     def passage(self, uri: str, text: str, filters: Filters) -> PassageCandidate | None:
-        """Return the passage of a node that is most like a text; None if filters leave it out."""
+        """Return the passage of a node most similar to a text; None if filters exclude the node."""
         first = self._index.look([record_id(uri, Level.CONTENT)], filters)
         if not first:
             return None
-        words = content_words(text)[:_MOST_WORDS]
+        words = content_words(text)[:_MAX_WORDS]
         of_node = {**filters, **_PASSAGES, "uri": uri}
         hit = next(iter(self._index.search_by_text(words, of_node, 1)), first[0])
         return PassageCandidate.of(hit)
 
     # ------------------------------------------------------------ words
     def by_words(
-        self, plan: ParsedQuestion, filters: Filters, *, project: str = ""
+        self, asked: ParsedQuestion, filters: Filters, *, project: str = ""
     ) -> list[SeedHit]:
-        """Return the passages that have one of the words."""
+        """Return the passages that contain one of the words."""
         most = self._config.candidates_in_project if project else self._config.candidates
-        return self._index.search_by_text(plan.words, {**filters, **_PASSAGES}, most)
+        return self._index.search_by_text(asked.words, {**filters, **_PASSAGES}, most)
 
     def _wholes(
-        self, plan: ParsedQuestion, found: Collection[PassageCandidate], filters: Filters
+        self, asked: ParsedQuestion, found: Collection[PassageCandidate], filters: Filters
     ) -> dict[str, float]:
-        """Return how well the nodes of candidates match by all that they say."""
+        """Return how well the whole nodes of the candidates match, by URI."""
         uris = tuple(dict.fromkeys([each.hit.uri for each in found]))
         if not uris:
             return {}
-        return self._index.match(plan.words, {**filters, **_WHOLES, "uri": uris}, len(uris))
+        return self._index.match(asked.words, {**filters, **_WHOLES, "uri": uris}, len(uris))
 
     def _trust(
-        self, found: Collection[PassageCandidate], plan: ParsedQuestion, filters: Filters
+        self, found: Collection[PassageCandidate], asked: ParsedQuestion, filters: Filters
     ) -> float:
-        """Return how far words can be trusted; those of a date are not expected in a text."""
+        """Return how far words can be trusted; the words of a date need not be in a text."""
         best = max(found, key=lambda each: (each.words, each.hit.id), default=None)
         if best is None or not best.words:
             return 0.0
-        said = {*stems(best.hit.text), *stems(best.facts.speaker)}
-        held = [word for word in plan.words if said.issuperset(stems(word))]
+        present = {*stems(best.hit.text), *stems(best.facts.speaker)}
+        held = [word for word in asked.words if present.issuperset(stems(word))]
         account = str(filters[ACCOUNT])
-        ceiling = self._index.ceiling(account, plan.timeless) or best.words
+        ceiling = self._index.ceiling(account, asked.timeless) or best.words
         covered = max(best.words, self._index.ceiling(account, held)) / ceiling
         more = 0.0 if best.facts.role else self._config.cover_of_note
-        return score.trust(covered - more, len(held), plan, self._config)
+        return score.trust(covered - more, len(held), asked, self._config)
 
     # ------------------------------------------------------------ meaning
     def _by_meaning(
@@ -157,7 +157,7 @@ class Retriever:
         most: int,
         steps: list[TraceStep],
     ) -> dict[str, float]:
-        """Add the nearest passages, and those below the nearest summaries; return these."""
+        """Add the nearest passages and those below the nearest summaries; return the summaries."""
         search, config = self._index.search_by_vector, self._config
         found.add_by_vector(search(vector, {**filters, **_PASSAGES}, most))
         nearest = search(vector, {**filters, **_SUMMARIES}, config.expanded)
@@ -188,7 +188,7 @@ class Retriever:
     def _by_parents(
         self, found: Collection[PassageCandidate], parents: Mapping[str, float]
     ) -> None:
-        """Give a passage something of what the summaries of its node and its folder are worth."""
+        """Add a share of the nearness of a passage's node or folder summary."""
         for candidate in found:
             uri = candidate.hit.uri
             near = max(parents.get(uri, 0.0), parents.get(uri.rpartition("/")[0], 0.0))
@@ -197,7 +197,7 @@ class Retriever:
 
     # ------------------------------------------------------------ around
     def _add_neighbours(self, found: PassageCandidates, filters: Filters, lenders: int) -> None:
-        """Add the messages beside the best ones, which may say what was asked for."""
+        """Add the messages next to the best ones, which may hold the answer."""
         if not any(each.facts.near for each in found.all):
             return
         best = sorted((-score.lent(each), each.hit.id, each) for each in found.all)
@@ -212,7 +212,7 @@ class Retriever:
     def _by_relations(
         self, found: PassageCandidates, filters: Filters, nodes: Confirmation
     ) -> list[PassageCandidate]:
-        """Let the best lend to what they are related to; return all candidates, best first."""
+        """Add a share of the best nodes to related ones; return all candidates, best first."""
         by_uri: dict[str, list[PassageCandidate]] = defaultdict(list)
         ranked, are_related = score.best_first(found.all), False
         for candidate in ranked:
@@ -237,8 +237,8 @@ class Retriever:
         return [found.add(hit) for hit in self._index.look(first, filters)]
 
 
-def _as_asked_by_themselves(question: str, found: Collection[PassageCandidate]) -> str:
-    """Return a question about speakers as if they asked it: they say "I" of themselves."""
+def _in_first_person(question: str, found: Collection[PassageCandidate]) -> str:
+    """Return a question about speakers in their own words: with "I" and "my" for their names."""
     names = sorted({name for candidate in found for name in candidate.facts.party} - set(ROLES))
     if not names:
         return question

@@ -1,6 +1,6 @@
-"""What candidates are, what counts how much, and the parts of a score.
+"""The score of a candidate: its weights, and a function for each of its terms.
 
-Each part looks at all candidates and gives some of them something.
+Each function looks at all candidates and adds its term to some of them.
 """
 
 import math
@@ -21,119 +21,120 @@ if TYPE_CHECKING:
     from perdure.engine.recall.periods import TimeSpan
 
 _SHORT = 35
-"""Messages of more words than that lend and borrow less."""
+"""Longer messages, in words, lend and borrow less."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetrievalConfig:
-    """What counts how much when memories are ranked.
+    """The weights of the score.
 
-    A score is the sum of its parts, each in units of the best match by words. They were chosen on
-    conversations between people and with assistants; docs/reference/recall.md says what each gives.
+    A score is the sum of its terms, each in units of the best match by words. The weights were
+    chosen on conversations between people and with assistants; docs/reference/recall.md lists what
+    each one gains.
     """
 
     candidates: int = 150
-    """Passages that each search looks at."""
+    """Passages that each search returns."""
 
     vector: float = 0.2
-    """What nearness in meaning counts where words can be trusted; where they can't, it counts 1."""
+    """The weight of similar meaning where words can be trusted; where they can't, it is 1."""
     cosine_floor: float = 0.2
-    """So near are two texts that have nothing to do with each other."""
+    """The cosine of two unrelated texts."""
     cosine_one: float = 0.8
-    """So near are two that say the same."""
+    """The cosine of two texts that say the same."""
     cover_least: float = 0.35
-    """Words can't be trusted if the best match has less than this of the question's, by rarity."""
+    """Below this share of the question's words, by rarity, the best match is not trusted."""
     cover_most: float = 0.55
-    """If it has more than this, they can."""
+    """Above this share it is fully trusted."""
     least_trust: float = 0.005
-    """So much words count in any case."""
+    """The least weight of words."""
     cover_of_note: float = 0.3
-    """So much more a note must have than a message: people answer in the words of the question."""
+    """The larger share that a note needs: people answer in the words of the question."""
     one_word: float = 0.5
-    """If it has only one of several, that counts so much less."""
+    """The factor for a match of only one of several words."""
 
     answer: float = 0.8
-    """The share that a message borrows of the one before it, if that one ends with a question."""
+    """The share that a message borrows from the previous one, if that ends with a question."""
     before: float = 0.1
-    """... if it does not."""
+    """The share that it borrows if the previous one does not."""
     after: float = 0.3
-    """... of the one after it."""
+    """The share that it borrows from the next one."""
     second_before: float = 0.15
-    """... of the one before the one before it."""
+    """The share that it borrows from the last but one."""
     lenders: int = 50
-    """So many of the best are asked what is beside them."""
+    """How many of the best candidates lend to their neighbours."""
 
     whole: float = 0.75
-    """What a passage gets because of all else in its node or session."""
+    """The weight of the match of the whole node or session."""
     date: float = 0.8
-    """What it gets if it is from the time that the question names."""
+    """The gain of a passage from a time that the question names."""
     exact_days: int = 10
-    """A longer time, such as a month, is met or missed."""
+    """A longer time, such as a month, either matches or does not."""
     near_days: float = 4.0
-    """A shorter one that is missed by so many days counts about a third."""
+    """A shorter time that is missed by this many days counts about a third."""
     vague_days: int = 100
-    """A longer time is named so vaguely that it counts for little."""
+    """A longer time is vague, and counts `vague`."""
     vague: float = 0.3
     speaker: float = 0.2
-    """What is said by somebody whom the question names."""
+    """The gain of a message by a speaker whom the question names."""
     party: float = 0.4
-    """What is said where they take part."""
+    """The gain of a message in a session where that speaker takes part."""
     assistant: float = 0.5
-    """What an assistant's message loses, unless the question speaks to it."""
+    """The loss of an assistant's message, unless the question addresses the assistant."""
 
     relation: float = 0.1
-    """The share of its score that a node lends to those that it is related to."""
+    """The share of its score that a node lends to related nodes."""
     related: int = 5
-    """So many of the best nodes are asked for their relations."""
+    """How many of the best nodes lend to related ones."""
     hotness: float = 0.02
-    """What the newest memory gets for being so."""
+    """The gain of the newest memory."""
     half_life_days: float = 30.0
-    """After so many days that is half."""
+    """The age, from the newest, at which that gain is half."""
     parent: float = 0.01
-    """What a passage gets if the summary of its node or folder is as near as can be."""
+    """The gain of a passage if the summary of its node or folder is as near as possible."""
     expanded: int = 3
-    """So many folders and nodes whose summaries are near are opened."""
+    """How many nodes and folders with near summaries are opened."""
     children: int = 5
-    """And so many passages are taken out of each."""
+    """How many passages are taken from each of them."""
     lapsed: float = 0.5
-    """The share that is left to what does not hold any more, or not yet; each further one has this
-    share of that of the one before."""
+    """The share of its score that the first hit which does not hold retains; each further one
+    retains this share of the previous share."""
     former: float = 0.3
-    """What a former statement gets if the question is about another time than now."""
+    """The gain of a former statement if the question is about another time than now."""
     project: float = 0.3
-    """What a memory of the project gets that is asked in."""
+    """The gain of a memory of the project of the question."""
     person: float = 0.15
-    """What a memory of the person gets there, before what is general."""
+    """The gain of a memory of the person, in a project."""
     candidates_in_project: int = 400
-    """Passages that each search looks at there: a task is long, and shares words with many."""
+    """As `candidates`, in a project, where a task is long and shares words with many passages."""
     lenders_in_project: int = 200
-    """So many of the best are asked there what is beside them."""
+    """As `lenders`, in a project."""
     agent: float = 0.45
-    """The share that is left there to what an agent said, which is mostly about its progress."""
+    """The share that an agent's message retains in a project: most report its progress."""
     lasting: float = 0.4
-    """What a message gets there that certainly says something which lasts."""
+    """The gain, in a project, of a message that certainly states something lasting."""
 
 
 Key = tuple[str, int]
-"""A session and which message of it, or a node and which passage of it."""
+"""A session and the number of a message, or a node and the number of a passage."""
 
 
 class PassageFacts(NamedTuple):
-    """What a payload says that candidates are scored by."""
+    """The fields of a payload that the score uses."""
 
     key: Key | None
-    """Which message it is of; None if it is of a note."""
+    """The message; None for a passage of a note."""
     passage: int
     speaker: str
     role: str
     party: tuple[str, ...]
-    """Who speaks in its session."""
+    """The speakers of its session."""
     short: float
-    """The share that a message lends and borrows: all of it, or less if it is long."""
+    """The share that a message lends and borrows: 1, or less if it is long."""
     asks: bool
     """Whether the message ends with a question."""
     near: tuple[int, ...]
-    """Where the message before begins, the one after, and the one after that; no other is one."""
+    """The numbers of the records at which the neighbouring messages begin."""
     date: datetime | None
     lines: tuple[int, int] | None
     cid: JSON
@@ -175,7 +176,7 @@ def _lines(value: JSON) -> tuple[int, int] | None:
 
 
 def facts_of(payload: Mapping[str, JSON]) -> PassageFacts:
-    """Return what a payload says; one that an index keeps remembers it."""
+    """Return the facts of a payload; a `Payload` caches them."""
     if type(payload) is not Payload:
         return _facts(payload)
     if not isinstance(payload.derived, PassageFacts):
@@ -184,25 +185,25 @@ def facts_of(payload: Mapping[str, JSON]) -> PassageFacts:
 
 
 class PassageCandidate:
-    """A message, or a passage of a note, that may be an answer."""
+    """A message, or a passage of a note, that may answer the question."""
 
     __slots__ = ("cosine", "facts", "hit", "key", "terms", "words")
 
     def __init__(self, key: Key, hit: SeedHit, facts: PassageFacts) -> None:
         self.key = key
         self.hit = hit
-        """The passage that speaks best for it."""
+        """Its best passage."""
         self.facts = facts
         self.words = 0.0
-        """How well it matches by words."""
+        """How well it matches by words; 0 if it does not."""
         self.cosine: float | None = None
-        """How near it is in meaning; None if it is not among the nearest."""
+        """Its cosine to the question; None if it is not among the nearest."""
         self.terms: dict[str, float] = {}
 
     @classmethod
     def of(cls, hit: SeedHit) -> "PassageCandidate":
-        told = facts_of(hit.payload)
-        return cls(told.key or (hit.uri, told.passage), hit, told)
+        facts = facts_of(hit.payload)
+        return cls(facts.key or (hit.uri, facts.passage), hit, facts)
 
     @property
     def score(self) -> float:
@@ -210,7 +211,7 @@ class PassageCandidate:
 
 
 class PassageCandidates:
-    """Everything that was found so far, each once."""
+    """The candidates found so far, each once."""
 
     def __init__(self) -> None:
         self._by_key: dict[Key, PassageCandidate] = {}
@@ -231,11 +232,11 @@ class PassageCandidates:
                     candidate.hit = hit
 
     def add(self, hit: SeedHit) -> PassageCandidate:
-        told = facts_of(hit.payload)
-        key = told.key or (hit.uri, told.passage)
+        facts = facts_of(hit.payload)
+        key = facts.key or (hit.uri, facts.passage)
         found = self._by_key.get(key)
         if found is None:
-            found = self._by_key[key] = PassageCandidate(key, hit, told)
+            found = self._by_key[key] = PassageCandidate(key, hit, facts)
         return found
 
 
@@ -243,18 +244,18 @@ _DAY = timedelta(days=1)
 
 
 def nearness(cosine: float, config: RetrievalConfig) -> float:
-    """Return how near two texts are, from 0 for any two to 1 for two that say the same."""
+    """Return how near two texts are, from 0 for unrelated ones to 1 for two that say the same."""
     span = config.cosine_one - config.cosine_floor
     return min(1.0, max(0.0, (cosine - config.cosine_floor) / span))
 
 
-def trust(covered: float, held: int, plan: ParsedQuestion, config: RetrievalConfig) -> float:
-    """Return how far the words of a question can be trusted to find what it asks for, 0 to 1.
+def trust(covered: float, held: int, asked: ParsedQuestion, config: RetrievalConfig) -> float:
+    """Return how far the words of a question can be trusted to find the answer, from 0 to 1.
 
-    That is told by the best match: how much it covers of all that a passage could, and whether it
-    holds more than one word of several.
+    The best match decides: the share of the question that it covers, and whether it has more than
+    one word of several.
     """
-    if held <= 1 < len(plan.words):
+    if held <= 1 < len(asked.words):
         covered *= config.one_word
     span = config.cover_most - config.cover_least
     return min(1.0, max(0.0, (covered - config.cover_least) / span))
@@ -263,10 +264,10 @@ def trust(covered: float, held: int, plan: ParsedQuestion, config: RetrievalConf
 def by_relevance(
     found: Collection[PassageCandidate], trusted: float, config: RetrievalConfig
 ) -> float:
-    """Score what candidates say themselves; return the best match by words, which counts 1.
+    """Score candidates by their own text; return the best match by words, which counts 1.
 
-    An arm that is weak leaves the word to the other, and both together never count more than 1.
-    Words count a little in any case, for a text may have no vector.
+    A weak arm leaves its weight to the other, and both together never count more than 1. Words
+    always count a little, because a text may have no vector.
     """
     best = max((candidate.words for candidate in found), default=0.0) or 1.0
     weight = config.vector + (1 - config.vector) * (1 - trusted)
@@ -281,13 +282,13 @@ def by_relevance(
 
 
 def lent(candidate: PassageCandidate) -> float:
-    """Return how much of its relevance a message lends to those beside it."""
-    parts = candidate.terms
-    return (parts.get("words", 0.0) + parts.get("meaning", 0.0)) * candidate.facts.short
+    """Return how much of its relevance a message lends to its neighbours."""
+    terms = candidate.terms
+    return (terms.get("words", 0.0) + terms.get("meaning", 0.0)) * candidate.facts.short
 
 
 def by_neighbours(found: Collection[PassageCandidate], config: RetrievalConfig) -> None:
-    """Let a message borrow from those around it: an answer stands after its question."""
+    """Let a message borrow from its neighbours: an answer follows its question."""
     lending = {each.key: (lent(each), each.facts.asks) for each in found if each.terms}
     nothing = (0.0, False)
     for candidate in found:
@@ -306,9 +307,9 @@ def by_whole(
     unit: float,
     config: RetrievalConfig,
 ) -> None:
-    """Score candidates by all that their node says; a note of one passage is its own whole.
+    """Score candidates by the match of their whole node; a note of one passage is its own whole.
 
-    `unit` is what counts 1.
+    `unit` is the match that counts 1.
     """
     own: dict[str, float] = defaultdict(float)
     for candidate in found:
@@ -335,7 +336,7 @@ _LEAST = 0.001
 
 
 def _fits(date: datetime, span: "TimeSpan", config: RetrievalConfig) -> float:
-    """Return how well a date fits: 1 within, less the farther away, little if the time is vague."""
+    """Return how well a date fits: 1 within the span, less outside, little if the span is vague."""
     start, end = _in_the_year_of(date, span) if span.recurring else (span.start, span.end)
     gap = max((start - date) / _DAY, (date - end) / _DAY, 0.0)
     days = (end - start) / _DAY
@@ -347,7 +348,7 @@ def _fits(date: datetime, span: "TimeSpan", config: RetrievalConfig) -> float:
 
 
 def _in_the_year_of(date: datetime, span: "TimeSpan") -> tuple[datetime, datetime]:
-    """Return a span that comes every year as it was in the year of a date."""
+    """Return a yearly span in the year of a date."""
     try:
         start = span.start.replace(year=date.year)
         return start, start + (span.end - span.start)
@@ -356,22 +357,22 @@ def _in_the_year_of(date: datetime, span: "TimeSpan") -> tuple[datetime, datetim
 
 
 def by_speaker(
-    found: Collection[PassageCandidate], plan: ParsedQuestion, config: RetrievalConfig
+    found: Collection[PassageCandidate], asked: ParsedQuestion, config: RetrievalConfig
 ) -> None:
-    """Score what is said by somebody whom the question names, and where they take part."""
+    """Score messages by speakers whom the question names, and sessions where they take part."""
     parties = {candidate.facts.party for candidate in found}
     names = {name for party in parties for name in party}
-    named = {name for name in names if _names(plan.question, name)}
+    named = {name for name in names if _names(asked.text, name)}
     if not named:
         return
     there = {party: len(named.intersection(party)) for party in parties}
     most = max(there.values())
     for candidate in found:
-        told = candidate.facts
-        if told.speaker in named:
+        facts = candidate.facts
+        if facts.speaker in named:
             candidate.terms["speaker"] = config.speaker
-        if there[told.party]:
-            candidate.terms["party"] = config.party * there[told.party] / most
+        if there[facts.party]:
+            candidate.terms["party"] = config.party * there[facts.party] / most
 
 
 def _names(question: str, name: str) -> bool:
@@ -379,13 +380,13 @@ def _names(question: str, name: str) -> bool:
 
 
 def by_role(
-    found: Collection[PassageCandidate], plan: ParsedQuestion, config: RetrievalConfig
+    found: Collection[PassageCandidate], asked: ParsedQuestion, config: RetrievalConfig
 ) -> None:
-    """Take from an assistant's long answers, unless the question speaks to it.
+    """Demote an assistant's messages, unless the question addresses it.
 
-    An assistant that has a name is one of those who talk.
+    An assistant that has a name of its own counts as a speaker.
     """
-    if plan.to_assistant:
+    if asked.to_assistant:
         return
     for candidate in found:
         if candidate.facts.role == "assistant" == candidate.facts.speaker:
@@ -393,10 +394,7 @@ def by_role(
 
 
 def by_hotness(found: Collection[PassageCandidate], config: RetrievalConfig) -> None:
-    """Give the newest note a little, and the others less the older they are.
-
-    A message is as old as the conversation that it was part of, and no worse for it.
-    """
+    """Promote the newest note a little, and older ones less. Messages are not affected."""
     notes = [candidate for candidate in found if not candidate.facts.role]
     dates = {candidate.key: candidate.facts.date for candidate in notes}
     newest = max((date for date in dates.values() if date is not None), default=None)
@@ -408,9 +406,9 @@ def by_hotness(found: Collection[PassageCandidate], config: RetrievalConfig) -> 
 
 
 def by_former(found: Collection[PassageCandidate], config: RetrievalConfig) -> None:
-    """Score former statements, for a question about another time.
+    """Promote former statements, for a question about another time.
 
-    What then turns out not to be of that time loses it again.
+    `ValidityOrder` removes the term from a hit that is not of that time.
     """
     for candidate in found:
         if _FORMER in candidate.hit.uri:
@@ -418,22 +416,21 @@ def by_former(found: Collection[PassageCandidate], config: RetrievalConfig) -> N
 
 
 def by_project(found: Collection[PassageCandidate], project: str, config: RetrievalConfig) -> None:
-    """Score what belongs to the project that is asked in, and less what belongs to the person.
+    """Promote memories of the project of the question, and less those of the person.
 
-    Of what was said there, the user's words count more than the agent's, and most of all rules,
-    decisions and corrections.
+    Messages of an agent are demoted, and those that state something lasting are promoted.
     """
     for candidate in found:
-        parts, told = candidate.terms, candidate.facts
-        if told.project == project:
-            parts["project"] = config.project
-        elif not told.role and "/memories/" in candidate.hit.uri:
-            parts["project"] = config.person
-        if told.lasting is not None:
-            parts["lasting"] = config.lasting * told.lasting
-        if told.role == "assistant":
-            parts.pop("role", None)
-            parts["role"] = -(1 - config.agent) * candidate.score
+        terms, facts = candidate.terms, candidate.facts
+        if facts.project == project:
+            terms["project"] = config.project
+        elif not facts.role and "/memories/" in candidate.hit.uri:
+            terms["project"] = config.person
+        if facts.lasting is not None:
+            terms["lasting"] = config.lasting * facts.lasting
+        if facts.role == "assistant":
+            terms.pop("role", None)
+            terms["role"] = -(1 - config.agent) * candidate.score
 
 
 _FORMER = "/memories/former/"
@@ -444,7 +441,7 @@ _UNRELATED = frozenset(
 
 
 def best_first(found: Iterable[PassageCandidate]) -> list[PassageCandidate]:
-    """Return the candidates that have to do with a question, best first."""
+    """Return the relevant candidates, best first."""
     relevant = [
         (-sum(each.terms.values()), each.hit.id, each)  # its score
         for each in found
@@ -454,13 +451,13 @@ def best_first(found: Iterable[PassageCandidate]) -> list[PassageCandidate]:
 
 
 def distinct(ranked: Iterable[PassageCandidate]) -> Iterator[PassageCandidate]:
-    """Yield candidates in their order; what a node says twice is told once.
+    """Yield candidates in their order, the same text of one node once.
 
-    The same words in two sessions are two things that were said.
+    The same text in two sessions is two candidates.
     """
     seen: set[tuple[str, str]] = set()
     for candidate in ranked:
-        said = (candidate.hit.uri, candidate.hit.text)
-        if said not in seen:
-            seen.add(said)
+        text = (candidate.hit.uri, candidate.hit.text)
+        if text not in seen:
+            seen.add(text)
             yield candidate

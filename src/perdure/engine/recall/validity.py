@@ -1,4 +1,4 @@
-"""What holds comes first, and what was superseded comes after what superseded it."""
+"""The order of hits by validity: what holds first, a superseded hit after its successors."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
@@ -14,61 +14,62 @@ from perdure.engine.recall.score import RetrievalConfig
 if TYPE_CHECKING:
     from perdure.engine.recall.periods import TimeSpan
 
-Superseded = Callable[[Hit], Sequence[Hit]]
-"""Returns what superseded a hit, the newest first."""
+Successors = Callable[[Hit], Sequence[Hit]]
+"""Returns what superseded a hit, newest first."""
 
 
 def holds(hit: Hit, now: datetime) -> bool:
-    """Whether a hit holds. What was said in a session does, whatever the clock there showed."""
+    """Whether a hit holds. A message holds even if the clock of its session was ahead."""
     begun = hit.session_id or hit.valid_from is None or hit.valid_from <= now
     return bool(begun) and (hit.valid_until is None or now < hit.valid_until)
 
 
 class ValidityOrder:
-    """Puts the hits of one question into an order that prefers what holds.
+    """Orders the hits of one question so that those that hold come first.
 
-    What does not hold is told later, and never left out. What superseded it takes its place. If
-    the question is about the time when it held, it keeps its place, and what superseded it follows.
-    Only the first `most` that do not hold are asked what superseded them: no others can be told.
+    A hit that does not hold comes later, and is never left out. Its successors take its place. If
+    the question is about the time when it held, it keeps its place, and its successors follow.
+    Successors are looked up only for the first `most` hits that do not hold, because no others can
+    be among the results.
     """
 
     def __init__(
         self,
-        plan: ParsedQuestion,
+        asked: ParsedQuestion,
         now: datetime,
-        superseded: Superseded,
+        successors: Successors,
         *,
         most: int,
         config: RetrievalConfig,
     ) -> None:
-        self._plan = plan
+        self._asked = asked
         self._now = now
-        self._superseded = superseded
+        self._successors = successors
         self._most = most
         self._config = config
-        self._known: set[tuple[str, str]] = set()
-        """What was told, or waits to be."""
+        self._seen: set[tuple[str, str]] = set()
+        """What was yielded, or waits in the heap."""
         self._waiting: list[tuple[float, int, Hit]] = []
         self._numbers = count()
-        self._demoted = self._asked = 0
+        self._demoted = self._former = 0
 
     def ordered(self, hits: Iterable[Hit]) -> Iterator[Hit]:
-        """Yield hits that come best first; none is read before it is needed."""
+        """Yield hits, given best first; reads no more of them than needed."""
         for hit in hits:
             if self._waiting:
                 yield from self._due(hit.score)
-            if self._is_news(hit):
+            if self._is_new(hit):
                 yield from self._placed(hit)
         yield from self._due(float("-inf"))
 
     def steps(self) -> Iterator[TraceStep]:
-        if self._asked:
-            told = f"{self._asked} that do not hold now, {self._demoted} demoted"
-            yield TraceStep("validity", told)
+        if self._former:
+            text = f"{self._former} that do not hold now, {self._demoted} demoted"
+            yield TraceStep("validity", text)
 
-    # ------------------------------------------------------------ what does not hold
+    # ------------------------------------------------------------ hits that do not hold
     def _placed(self, hit: Hit) -> Iterator[Hit]:
-        """Yield a hit, or what takes its place while it waits."""
+        """Yield a hit, or its successors while it waits."""
         if holds(hit, self._now):
             yield hit
             return
@@ -77,54 +78,51 @@ class ValidityOrder:
             yield former
             yield from reversed(self._after(former, former.score))
             return
-        lapsed = self._lapsed(former)
-        for each in self._after(former, lapsed.score):
+        demoted = self._demote(former)
+        for each in self._after(former, demoted.score):
             if each.holds:
                 yield _scored(each, former.score)
             else:
                 self._wait(each)
-        self._wait(lapsed)
+        self._wait(demoted)
 
     def _after(self, hit: Hit, score: float) -> list[Hit]:
-        """Return what superseded a hit and is not known yet, with a score."""
-        self._asked += 1
-        if self._asked > self._most:
+        """Return the successors of a hit that are new, with a score."""
+        self._former += 1
+        if self._former > self._most:
             return []
-        found = [each for each in self._superseded(hit) if self._is_news(each)]
+        found = [each for each in self._successors(hit) if self._is_new(each)]
         return [_scored(replace(each, holds=holds(each, self._now)), score) for each in found]
 
-    def _lapsed(self, hit: Hit) -> Hit:
-        """Return a hit with less of its score; the more there were before, the less."""
+    def _demote(self, hit: Hit) -> Hit:
+        """Return a hit with a share of its score, which shrinks with each demoted hit."""
         self._demoted += 1
-        parts = {name: value for name, value in hit.score_terms.items() if name != "former"}
-        own = sum(parts.values())
-        parts["validity"] = -max(own, 0.0) * (1 - self._config.lapsed**self._demoted)
-        return replace(hit, score=sum(parts.values()), score_terms=parts)
+        terms = {name: value for name, value in hit.score_terms.items() if name != "former"}
+        own = sum(terms.values())
+        terms["validity"] = -max(own, 0.0) * (1 - self._config.lapsed**self._demoted)
+        return replace(hit, score=sum(terms.values()), score_terms=terms)
 
     def _is_wanted(self, hit: Hit) -> bool:
-        """Whether the question is about a time when a hit held, and that is not now."""
-        if (
-            self._plan.asks_for_past
-            and hit.valid_until is not None
-            and hit.valid_until <= self._now
-        ):
+        """Whether the question is about a time when a hit held, other than now."""
+        is_over = hit.valid_until is not None and hit.valid_until <= self._now
+        if self._asked.asks_for_past and is_over:
             return True
         return any(
-            _overlaps(hit, span) and not _contains(span, self._now) for span in self._plan.times
+            _overlaps(hit, span) and not _contains(span, self._now) for span in self._asked.times
         )
 
     # ------------------------------------------------------------ waiting
-    def _is_news(self, hit: Hit) -> bool:
+    def _is_new(self, hit: Hit) -> bool:
         key = hit.uri, hit.snippet
-        known = key in self._known
-        self._known.add(key)
-        return not known
+        is_seen = key in self._seen
+        self._seen.add(key)
+        return not is_seen
 
     def _wait(self, hit: Hit) -> None:
         heappush(self._waiting, (-hit.score, next(self._numbers), hit))
 
     def _due(self, score: float) -> Iterator[Hit]:
-        """Yield those that wait and are no worse than a score."""
+        """Yield the waiting hits whose score is at least this one."""
         while self._waiting and -self._waiting[0][0] >= score:
             yield heappop(self._waiting)[2]
 

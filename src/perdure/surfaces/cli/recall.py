@@ -26,8 +26,8 @@ _LAPSED = "does not hold"
 _MOST_LINES = 6
 _NARROWEST = 40
 _OF_A_HIT = (
-    "uri cid title date snippet score score_terms lines speaker? session_id? message_indexes category? "
-    "project? owner_space valid_from valid_until holds"
+    "uri cid title date snippet score score_terms lines speaker? session_id? message_indexes "
+    "category? project? owner_space valid_from valid_until holds"
 )
 
 
