@@ -15,18 +15,19 @@ from perdure.config import Config, EmbeddingSettings
 from perdure.context.reading import NodeReader, Stored
 from perdure.engine import past, present, sessions, summaries, upkeep
 from perdure.engine.edits import EditCheck
-from perdure.engine.indexing import follower, index_files, index_worker, indexes
-from perdure.engine.indexing.follower import (
-    IndexBatch,
-    IndexBuild,
-    Indexer,
-    IndexFollower,
-    IndexUpdate,
-    LogReader,
+from perdure.engine.indexing import (
+    feed,
+    follower,
+    index_files,
+    index_worker,
+    indexer,
+    indexes,
 )
+from perdure.engine.indexing.feed import LogReader
+from perdure.engine.indexing.follower import IndexBuild, IndexFollower, IndexUpdate
 from perdure.engine.indexing.index_worker import WorkCounts, Worker
+from perdure.engine.indexing.indexer import IndexBatch, Indexer
 from perdure.engine.indexing.indexes import CurrentIndex
-from perdure.engine.present import Answering
 from perdure.engine.recall import answer, question, score, token_budget, validity
 from perdure.engine.recall.answer import ConfirmedHits
 from perdure.engine.recall.question import Question
@@ -35,6 +36,7 @@ from perdure.engine.recall.retrieval import Retriever
 from perdure.engine.recall.score import PassageCandidate, PassageCandidates
 from perdure.engine.recall.token_budget import HitSection, PackedContext
 from perdure.engine.recall.validity import ValidityOrder
+from perdure.engine.services import Services
 from perdure.engine.upkeep import Upkeep
 from perdure.errors import PerdureError
 from perdure.index import memo, records
@@ -179,35 +181,33 @@ def says_nothing_of_a_missing_model(patch: Patch) -> None:
 
 
 def counts_what_waits_for_others(patch: Patch) -> None:
-    answer = Answering._answer
+    answer = present._answer
 
-    def counting(self: Answering, question: Question, ctx: RequestContext) -> RecallResult:
-        waiting = self._parts.outbox.list_unfinished(ctx.account_id)
-        return replace(answer(self, question, ctx), index_lag=len(waiting))
+    def counting(services: Services, question: Question, ctx: RequestContext) -> RecallResult:
+        waiting = services.outbox.list_unfinished(ctx.account_id)
+        return replace(answer(services, question, ctx), index_lag=len(waiting))
 
-    patch.setattr(Answering, "_answer", counting)
+    patch.setattr(present, "_answer", counting)
 
 
 def never_says_that_it_is_behind(patch: Patch) -> None:
-    answer = Answering._answer
-    patch.setattr(
-        Answering, "_answer", lambda self, q, ctx: replace(answer(self, q, ctx), index_lag=0)
-    )
+    answer = present._answer
+    patch.setattr(present, "_answer", lambda *asked: replace(answer(*asked), index_lag=0))
 
 
 def cites_what_history_has_not(patch: Patch) -> None:
     _edited_after_the_check(patch)
-    patch.setattr(Answering, "_unrecorded", lambda *_: set())
+    patch.setattr(present, "_unrecorded", lambda *_: set())
 
 
 def refuses_what_can_not_be_caught_up_with(patch: Patch) -> None:
     def catch_up(
-        self: Answering, present: CurrentIndex, account: str
+        services: Services, current: CurrentIndex, account: str
     ) -> tuple[int, list[Hint], index_worker.Unfinished]:
-        Worker(self._parts.outbox, present.follower).work(account)
+        Worker(services.outbox, current.follower).work(account)
         return 0, [], ()
 
-    patch.setattr(Answering, "_catch_up", catch_up)
+    patch.setattr(present, "catch_up", catch_up)
 
 
 def exceeds_the_budget(patch: Patch) -> None:
@@ -418,7 +418,7 @@ def knows_no_folders(patch: Patch) -> None:
 
 
 def looks_at_no_folder_above(patch: Patch) -> None:
-    patch.setattr(follower, "folders_of", lambda _: iter(()))
+    patch.setattr(feed, "folders_of", lambda _: iter(()))
     patch.setattr(index_worker, "folders_of", lambda _: iter(()))
 
 
@@ -462,7 +462,7 @@ def embeds_one_by_one(patch: Patch) -> None:
 
 
 def stops_at_odd_nodes(patch: Patch) -> None:
-    patch.setattr(follower, "InvalidValueError", ZeroDivisionError)
+    patch.setattr(indexer, "InvalidValueError", ZeroDivisionError)
 
 
 def keeps_leases(patch: Patch) -> None:
@@ -607,7 +607,7 @@ def takes_the_end_for_the_beginning(patch: Patch) -> None:
 def lets_events_wait(patch: Patch) -> None:
     patch.setattr(
         index_worker,
-        "build_behind",
+        "build_in_background",
         lambda wanted, account, _, goes_on, progress: wanted.build_on(account, goes_on, progress),
     )
 

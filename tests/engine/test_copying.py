@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from perdure.app import Context
 from perdure.artifacts import IndexState
 from perdure.engine import past
-from perdure.engine.indexing.follower import IndexBatch, Indexer
+from perdure.engine.indexing.indexer import IndexBatch, Indexer
 from perdure.engine.past import Copying, PastIndexFiles
 from perdure.errors import EmbeddingError
 from perdure.index.embedders.hashing import Hashing

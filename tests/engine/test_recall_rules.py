@@ -7,7 +7,8 @@ from types import MappingProxyType
 
 import pytest
 
-from perdure.engine.indexing.follower import FolderPayloads, IndexBatch, Indexer, IndexFollower
+from perdure.engine.indexing.follower import IndexFollower
+from perdure.engine.indexing.indexer import FolderPayloads, IndexBatch, Indexer
 from perdure.engine.lasting import KnownRecords
 from perdure.engine.summaries import Beginning
 from perdure.index.embedders.hashing import Hashing

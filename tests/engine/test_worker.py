@@ -15,8 +15,9 @@ import perdure
 from perdure.app import Context
 from perdure.context.outbox import MAX_RETRY
 from perdure.context.reading import Stored
-from perdure.engine.indexing.follower import IndexBatch, IndexUpdate
+from perdure.engine.indexing.follower import IndexUpdate
 from perdure.engine.indexing.index_worker import WorkCounts, Worker
+from perdure.engine.indexing.indexer import IndexBatch
 from perdure.errors import ConcurrentModificationError, EmbeddingError, NodeNotFoundError
 from perdure.index.embedders.hashing import Hashing
 from perdure.model import ContextNode, EventStatus, EventType, OutboxEvent, RelationEdge, Uri

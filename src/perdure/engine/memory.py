@@ -376,7 +376,7 @@ class Memory(ReadableMemory):
                 self._past(at).recall(question, self.caller), is_past=True
             )
         return self._without_forgotten(
-            engine.present.Answering(self._services).recall(question, self.caller)
+            engine.present.recall_now(self._services, question, self.caller)
         )
 
     def _without_forgotten(
@@ -816,7 +816,9 @@ class Memory(ReadableMemory):
         from perdure.engine.saving.saving import KnownNodes
 
         caller = replace(self.caller, session_id=session_id)
-        known = KnownNodes(self._services.nodes, engine.present.Answering(self._services).match)
+        known = KnownNodes(
+            self._services.nodes, partial(engine.present.match_words, self._services)
+        )
         quotes = (*(each.quote for each in statement.evidence), *decided)
         also = self._review.decide(*quotes) if quotes else lambda _draft: None
         by_user = by_user and statement.said_by == "user"

@@ -1,35 +1,38 @@
-"""Answers about now: of an index that was brought up to date, citing what history can prove."""
+"""Recall about the present: updates the index first, and cites only what history can prove."""
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from perdure.artifacts import CID
 from perdure.context.files import FILES
 from perdure.dataclass import dataclass, replace
 from perdure.engine.edits import notice_edits, unrecorded_hint
 from perdure.engine.indexing.index_worker import Unfinished, Worker
-from perdure.engine.indexing.indexes import CurrentIndex
 from perdure.engine.recall import answer
 from perdure.engine.recall.question import Question
 from perdure.engine.recall.result import Hint, HintKind, Hit, RecallResult, rebuilt_hint
-from perdure.engine.services import Services
 from perdure.errors import DamageError, EmbeddingError, StorageError
 from perdure.index.contract import Filters
 from perdure.model import EventStatus, RequestContext, Uri
 from perdure.model.record import ACCOUNT
 
-_ROUNDS = 3
-"""So often a question is asked again because somebody edits what would answer it."""
+if TYPE_CHECKING:
+    from perdure.engine.indexing.indexes import CurrentIndex
+    from perdure.engine.services import Services
+
+_MAX_ROUNDS = 3
+"""Ask again at most this often because the nodes of hits are being edited."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """The changes that failed to get into the index."""
+    """The changes that the index failed to take in."""
 
     retrying: int
     next_retry: datetime | None
     dead: int
-    """Those that failed too often, and wait for their owner."""
+    """Changes that failed too often and are not retried."""
 
 
 def lag_of(unfinished: Unfinished, caller: RequestContext) -> Lag:
@@ -39,104 +42,108 @@ def lag_of(unfinished: Unfinished, caller: RequestContext) -> Lag:
     return Lag(len(retrying), min(times, default=None), len(failed) - len(retrying))
 
 
-class Answering:
-    """Answers questions about now, whatever can't be written.
+def recall_now(services: "Services", question: Question, ctx: RequestContext) -> RecallResult:
+    """Return the answer about the present, even where nothing can be written.
 
-    What others edited by hand enters history before it is cited.
+    Edits made outside Perdure enter history before they are cited. A damaged index is rebuilt.
     """
+    try:
+        return _answer(services, question, ctx)
+    except DamageError as error:
+        rebuild_index(services, ctx.account_id)
+        result = _answer(services, question, ctx)
+        return replace(result, hints=(*result.hints, rebuilt_hint(error)))
 
-    def __init__(self, parts: Services) -> None:
-        self._parts = parts
 
-    def recall(self, question: Question, ctx: RequestContext) -> RecallResult:
-        """Return the answer; an index that turns out to be damaged is made anew first."""
-        try:
-            return self._answer(question, ctx)
-        except DamageError as error:
-            self.make_anew(ctx.account_id)
-            result = self._answer(question, ctx)
-            return replace(result, hints=(*result.hints, rebuilt_hint(error)))
+def match_words(
+    services: "Services", words: Sequence[str], filters: Filters, top_k: int
+) -> dict[str, float]:
+    """Return the score of each URI whose records have one of these words in the current index."""
+    account = str(filters[ACCOUNT])
+    try:
+        return services.current_index(account).follower.index.match(words, filters, top_k)
+    except DamageError:
+        rebuild_index(services, account)
+        return services.current_index(account).follower.index.match(words, filters, top_k)
 
-    def match(self, words: Sequence[str], filters: Filters, top_k: int) -> dict[str, float]:
-        """Return the URIs of what has one of these words, as the index of now has it."""
-        account = str(filters[ACCOUNT])
-        try:
-            return self._parts.current_index(account).follower.index.match(words, filters, top_k)
-        except DamageError:
-            self.make_anew(account)
-            return self._parts.current_index(account).follower.index.match(words, filters, top_k)
 
-    def make_anew(self, account: str) -> None:
-        """Throw the index of an account away, and build it from what it is derived from."""
-        present = self._parts.current_index(account)
-        present.follower.index.delete_account_data(account)
-        if not present.is_interim:
-            present.follower.build(account)
+def rebuild_index(services: "Services", account: str) -> None:
+    """Delete the current index of an account, and build it again unless a worker does."""
+    current = services.current_index(account)
+    current.follower.index.delete_account_data(account)
+    if not current.is_interim:
+        current.follower.build(account)
 
-    def _answer(self, question: Question, ctx: RequestContext) -> RecallResult:
-        """Record edits, bring the index up to date, ask it, and say how far it is behind."""
-        # The first look at a store may take as long as its first index, which is waited for too.
-        parts = self._parts
-        noticed = notice_edits(
-            parts, seconds=parts.check_seconds, first_waits=not parts.checks_in_background
-        )
-        present, behind, hints, failed = self._caught_up(ctx.account_id)
-        result = answer.recall(present.sources, question, ctx)
-        try:
-            for _ in range(_ROUNDS):
-                if not self._take_in(result, present, ctx.account_id):
-                    break
-                failed = parts.outbox.list_failed(ctx.account_id)
-                result = answer.recall(present.sources, question, ctx)
-        except StorageError as error:
-            hints.append(unrecorded_hint(error))
-        lag = lag_of(failed, ctx)
-        return replace(
-            result,
-            index_lag=max(result.index_lag, noticed.left) + behind + lag.retrying + lag.dead,
-            hints=tuple(dict.fromkeys((*result.hints, *present.hints(), *hints, *noticed.hints))),
-        )
 
-    def _caught_up(self, account: str) -> tuple[CurrentIndex, int, list[Hint], Unfinished]:
-        """Return who answers, how far they are behind and why, and what failed."""
-        present = self._parts.current_index(account)
-        try:
-            return present, *self._catch_up(present, account)
-        except EmbeddingError as error:
-            if present.fallback is None:
-                raise
-            behind, hints, failed = self._catch_up(present.fallback, account)
-            outage = Hint(HintKind.MODEL_FAILED, f"new vectors can't be made: {error}")
-            return present.fallback, behind, [*hints, outage], failed
+def _answer(services: "Services", question: Question, ctx: RequestContext) -> RecallResult:
+    """Record edits, update the index, search it, and report how far it is behind."""
+    # The first check of a store may take as long as its first index, which is waited for too.
+    noticed = notice_edits(
+        services, seconds=services.check_seconds, first_waits=not services.checks_in_background
+    )
+    current, behind, hints, failed = _updated_index(services, ctx.account_id)
+    result = answer.recall(current.sources, question, ctx)
+    try:
+        for _ in range(_MAX_ROUNDS):
+            if not _take_in_edits(services, result, current, ctx.account_id):
+                break
+            failed = services.outbox.list_failed(ctx.account_id)
+            result = answer.recall(current.sources, question, ctx)
+    except StorageError as error:
+        hints.append(unrecorded_hint(error))
+    lag = lag_of(failed, ctx)
+    return replace(
+        result,
+        index_lag=max(result.index_lag, noticed.left) + behind + lag.retrying + lag.dead,
+        hints=tuple(dict.fromkeys((*result.hints, *current.hints(), *hints, *noticed.hints))),
+    )
 
-    def _catch_up(self, present: CurrentIndex, account: str) -> tuple[int, list[Hint], Unfinished]:
-        """Bring the index up to date; return how many places it is behind, why, and what failed."""
-        worker = Worker(self._parts.outbox, present.follower)
-        try:
-            worker.work(account)
-        except StorageError as error:  # then it answers as it is
-            behind = len(present.follower.behind(account))
-            text = f"the index could not be brought up to date: {error}"
-            return behind, [Hint(HintKind.INDEX_BEHIND, text)], self._failed(worker, account)
-        return 0, [], self._failed(worker, account)
 
-    def _failed(self, worker: Worker, account: str) -> Unfinished:
-        return self._parts.outbox.list_failed(account) if worker.has_events else ()
+def _updated_index(
+    services: "Services", account: str
+) -> "tuple[CurrentIndex, int, list[Hint], Unfinished]":
+    """Return the index that answers, how many places it is behind, why, and the failed events."""
+    current = services.current_index(account)
+    try:
+        return current, *catch_up(services, current, account)
+    except EmbeddingError as error:
+        if current.fallback is None:
+            raise
+        behind, hints, failed = catch_up(services, current.fallback, account)
+        outage = Hint(HintKind.MODEL_FAILED, f"new vectors can't be computed: {error}")
+        return current.fallback, behind, [*hints, outage], failed
 
-    # ------------------------------------------------------------ edits by hand
-    def _take_in(self, result: RecallResult, present: CurrentIndex, account: str) -> bool:
-        """Let edits that nobody told of enter history and the index; say if there were any."""
-        edited = result.stale | self._unrecorded(result.hits)
-        file = self._parts.reader.file
-        files = [file(Uri.parse(uri), name) for uri in sorted(edited) for name in FILES]
-        noticed = self._parts.recorded.notice(files) if files else ()
-        if not noticed and not result.stale:
-            return False
-        Worker(self._parts.outbox, present.follower).index_places(
-            account, map(Uri.parse, result.stale)
-        )
-        return True
 
-    def _unrecorded(self, hits: Sequence[Hit]) -> set[str]:
-        known = self._parts.recorded.history.store.has_many([CID.parse(hit.cid) for hit in hits])
-        return {hit.uri for hit, is_known in zip(hits, known, strict=True) if not is_known}
+def catch_up(
+    services: "Services", current: "CurrentIndex", account: str
+) -> tuple[int, list[Hint], Unfinished]:
+    """Update an index; return how many places it is behind, why, and the failed events."""
+    worker = Worker(services.outbox, current.follower)
+    behind, hints = 0, list[Hint]()
+    try:
+        worker.work(account)
+    except StorageError as error:  # the index answers as it is
+        behind = len(current.follower.behind(account))
+        text = f"the index could not be brought up to date: {error}"
+        hints = [Hint(HintKind.INDEX_BEHIND, text)]
+    return behind, hints, services.outbox.list_failed(account) if worker.has_events else ()
+
+
+def _take_in_edits(
+    services: "Services", result: RecallResult, current: "CurrentIndex", account: str
+) -> bool:
+    """Record and index edits of the nodes of a result; return whether there were any."""
+    edited = result.stale | _unrecorded(services, result.hits)
+    file = services.reader.file
+    files = [file(Uri.parse(uri), name) for uri in sorted(edited) for name in FILES]
+    noticed = services.recorded.notice(files) if files else ()
+    if not noticed and not result.stale:
+        return False
+    worker = Worker(services.outbox, current.follower)
+    worker.index_places(account, map(Uri.parse, result.stale))
+    return True
+
+
+def _unrecorded(services: "Services", hits: Sequence[Hit]) -> set[str]:
+    known = services.recorded.history.store.has_many([CID.parse(hit.cid) for hit in hits])
+    return {hit.uri for hit, is_known in zip(hits, known, strict=True) if not is_known}

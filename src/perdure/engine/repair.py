@@ -11,7 +11,7 @@ from perdure.context.mending import Mending
 from perdure.context.nodes import Nodes
 from perdure.context.reading import Stored
 from perdure.dataclass import dataclass
-from perdure.engine.indexing.follower import LogReader
+from perdure.engine.indexing.feed import LogReader
 from perdure.engine.namespaces import TenantDeletion
 from perdure.errors import (
     AccessRefusedError,
@@ -34,7 +34,7 @@ class State(Enum):
     META_MISSING = "meta missing"
     """A content without a meta: a note that somebody made by hand, or a create that died."""
     LEFTOVER = "leftover"
-    """Services without a content and without a meta, or an empty folder."""
+    """Parts without a content and without a meta, or an empty folder."""
     PENDING_COMPLETE = "pending, complete"
     PENDING_INCOMPLETE = "pending, incomplete"
     META_UNREADABLE = "meta unreadable"

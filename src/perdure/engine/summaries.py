@@ -20,7 +20,7 @@ from perdure.model.values import JSON, MAX_ABSTRACT, MAX_OVERVIEW, shortened
 from perdure.storage import Locator
 
 if TYPE_CHECKING:
-    from perdure.engine.indexing.follower import Records
+    from perdure.engine.indexing.indexer import Records
 
 _LEAST = 2
 """What is alone in a folder says itself what is in it."""

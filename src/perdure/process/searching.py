@@ -89,7 +89,8 @@ def open_index(reading: Reading) -> tuple[SqliteIndex, Sources, str]:
 
 def _made(reader: NodeReader) -> tuple[SqliteIndex, str]:
     """Return an index in memory, if there is little to index, and else an empty one with why."""
-    from perdure.engine.indexing.follower import INLINE_LIMIT, Indexer  # noqa: PLC0415 - who has no index pays
+    from perdure.engine.indexing.follower import INLINE_LIMIT  # noqa: PLC0415 - who has no index pays
+    from perdure.engine.indexing.indexer import Indexer  # noqa: PLC0415 - who has no index pays
 
     index = SqliteIndex.in_memory()
     places = list(islice(reader.walk(Uri(ACCOUNT)), INLINE_LIMIT + 1))

@@ -9,7 +9,8 @@ from perdure.context.nodes import Nodes
 from perdure.context.outbox import Clock, Siblings, no_siblings, utc_now
 from perdure.context.reading import NodeReader
 from perdure.engine.indexing.feed import LogFeed
-from perdure.engine.indexing.follower import Indexer, IndexFollower
+from perdure.engine.indexing.follower import IndexFollower
+from perdure.engine.indexing.indexer import Indexer
 from perdure.engine.indexing.outbox_store import OutboxStore
 from perdure.files import Closing
 from perdure.index.account.failures import Answer

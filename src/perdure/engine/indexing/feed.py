@@ -1,18 +1,16 @@
-"""The feed: the log past the cursor of an index, as events.
+"""The feed: the log past the cursor of an index, read as changed places and as outbox events."""
 
-Each is derived from history, as of its commit, when it is listed.
-"""
-
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from hashlib import sha256
 from typing import NamedTuple
 
-from perdure.artifacts import IndexState
+from perdure.artifacts import CID, IndexState
+from perdure.context.files import FILES, META, OWNER, Files
 from perdure.context.outbox import described, edges_payload, from_micros
 from perdure.context.reading import NodeReader, Stored
 from perdure.dataclass import replace
-from perdure.engine.indexing.follower import LogReader
+from perdure.engine.indexing.indexer import IndexBatch
 from perdure.engine.summaries import Summaries
 from perdure.errors import PerdureError
 from perdure.index.account.failures import OF_LOG
@@ -22,8 +20,113 @@ from perdure.storage.history import MOVED_FROM, UNDONE, Event, History
 from perdure.storage.wrappers.view import View
 
 
+class LogReader:
+    """Reads from a history which places changed, and compares places with it."""
+
+    def __init__(self, history: History, reader: NodeReader, *, folders: bool = False) -> None:
+        self._history = history
+        self._reader = reader
+        self._folders = folders
+
+    def position(self) -> int:
+        return self._history.position()
+
+    def changed(self, account_id: str, after: int, until: int | None = None) -> list[Uri]:
+        """Return the nodes whose texts changed after a position; with folders, those above too.
+
+        With `until`, later changes are ignored. A new owner of a session changes all folders in it.
+        """
+        if until is None:
+            self._history.position()  # reads what other processes appended
+        below = self._below(account_id)
+        places: dict[Uri, None] = {}
+        named = self._history.store.catalogue.named_since(after, until)
+        keys = [key for key in named if key.startswith(below)]
+        folders: dict[Uri, None] = {}
+        for place in filter(None, map(Uri.of_key, dict.fromkeys(map(_folder, keys)))):
+            places[place] = None
+            if self._folders:
+                folders[place.parent] = None
+        for folder in folders:
+            places |= dict.fromkeys((folder, *folders_of(folder)) if len(folder.path) > 1 else ())
+        for key in keys if self._folders else ():
+            session = Uri.of_key(_folder(key)) if key.endswith(f"/{OWNER}") else None
+            for node in () if session is None else self._reader.walk(session):
+                places |= dict.fromkeys(folders_of(node))
+        return list(places)
+
+    def is_empty(self, account_id: str, position: int) -> bool:
+        """Whether an account had no text up to a position."""
+        return not self._history.store.catalogue.ever_named(self._below(account_id), position)
+
+    def absent(self, nodes: Iterable[Uri], position: int) -> set[Uri]:
+        """Return those of the nodes that did not exist at a position, as they had no meta."""
+        metas = {f"{place.key}/{META}": place for place in nodes}
+        contents = self._history.store.catalogue.contents(list(metas), position)
+        return {metas[key] for key, cid in contents.items() if cid is None}
+
+    def differing(self, read: Mapping[Uri, Files], position: int) -> set[str]:
+        """Return the places whose files, as they were read, differ from the log at a position."""
+        files = {
+            f"{place.key}/{name}": (place, content)
+            for place, of_place in read.items()
+            for name, content in of_place.items()
+        }
+        contents = self._history.store.catalogue.contents(list(files), position)
+        return {
+            str(place)
+            for key, (place, content) in files.items()
+            if contents[key] != (CID.of(content.encode()) if isinstance(content, str) else content)
+        }
+
+    def unlogged(self, batch: IndexBatch, position: int) -> set[str]:
+        """Return the places of a batch that failed, or differ from the log at a position."""
+        return self.differing(batch.files, position) | batch.failed.keys()
+
+    def missed(self, account_id: str, seen: Collection[Uri], position: int) -> Iterator[Uri]:
+        """Yield the places that have files of a node at a position, but were not seen."""
+        names = self._history.store.catalogue.names(self._below(account_id), position)
+        halves = (key.rpartition("/") for key in names)
+        folders = {folder for folder, _, name in halves if name in FILES}
+        for folder in folders - {place.key for place in seen}:
+            place = Uri.of_key(folder)
+            if place is not None and place.is_node:
+                yield place
+
+    def place_of(self, account_id: str, key: str) -> Uri | None:
+        """Return the place of a text; None if it is not in this account."""
+        return Uri.of_key(_folder(key)) if key.startswith(self._below(account_id)) else None
+
+    def _below(self, account_id: str) -> str:
+        return self._reader.folder(Uri(account_id)).key + "/"
+
+
+def _folder(key: str) -> str:
+    return key.rpartition("/")[0]
+
+
+def folders_of(place: Uri) -> Iterator[Uri]:
+    """Yield the folders above a node that have an owner, the nearest first."""
+    folder = place.parent
+    while len(folder.path) > 1:
+        yield folder
+        folder = folder.parent
+
+
+def with_folders(places: Iterable[Uri]) -> Iterator[Uri]:
+    """Yield places, and each of the folders above them once."""
+    folders: set[Uri] = set()
+    for place in places:
+        yield place
+        for folder in folders_of(place):
+            if folder not in folders:
+                folders.add(folder)
+                yield folder
+
+
+# ---------------------------------------------------------------- events
 class _Change(NamedTuple):
-    """What one commit did to the texts of one place."""
+    """The changes of one commit to the texts of one place."""
 
     commit: int
     place: Uri
@@ -31,21 +134,26 @@ class _Change(NamedTuple):
 
 
 class LogFeed:
-    """The log as events, for the index that answers about an account."""
+    """The log as outbox events, for the current index of an account.
+
+    An event is derived from the history as of its commit when it is listed.
+    """
 
     def __init__(
         self,
         history: History,
         reader: NodeReader,
         cursor: Callable[[str], int],
-        tells_folders: Callable[[str], bool] = lambda _: False,
+        indexes_folders: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._history = history
         self._reader = reader
+        self._log = LogReader(history, reader)
         self.cursor = cursor
-        self._tells_folders = tells_folders
+        self._indexes_folders = indexes_folders
 
     def times(self, account_id: str, position: int) -> Mapping[str, int]:
+        """Return the times of the events after a position, by their ids."""
         return {
             log_id(change.commit, str(change.place)): change.events[0].time
             for change in self._changes(account_id, position)
@@ -54,15 +162,16 @@ class LogFeed:
     def after(
         self, account_id: str, position: int, *, folders: bool = False
     ) -> Iterator[OutboxEvent]:
+        """Yield the events after a position; with `folders`, then one for each changed folder."""
         above: dict[str, OutboxEvent] = {}
-        tells_folders = folders and self._tells_folders(account_id)
+        adds_folders = folders and self._indexes_folders(account_id)
         for change in self._changes(account_id, position):
             event = self._event(change)
             if event is None:
                 continue
             yield event
             folder = change.place.parent
-            if tells_folders and len(folder.path) > 1:
+            if adds_folders and len(folder.path) > 1:
                 above[str(folder)] = replace(
                     event,
                     event_id=log_id(change.commit, str(folder)),
@@ -72,6 +181,7 @@ class LogFeed:
         yield from above.values()
 
     def with_payload(self, event: OutboxEvent, position: int) -> OutboxEvent:
+        """Return an event with the payload that a worker needs, as of a position."""
         place, reader = Uri.parse(event.uri), self._at(position)
         if event.event_type is EventType.UPSERT_DIRECTORY:
             return replace(event, payload=Summaries(reader).payload(place) or event.payload)
@@ -83,39 +193,38 @@ class LogFeed:
         return replace(event, payload={**event.payload, **described(stored.node)})
 
     def _changes(self, account_id: str, position: int) -> list[_Change]:
-        """Return what commits did to nodes, oldest first; nothing of what was undone.
+        """Return the changes of nodes after a position, oldest first, without undone ones.
 
-        For an index that was never made, it is what was last done to those that are left.
+        For an index that was never built, return only the last change of each remaining node.
         """
-        logged = LogReader(self._history, self._reader)
         found: dict[tuple[int, Uri], _Change] = {}
         moved: set[tuple[int, str]] = set()
         for event in self._history.changes(after=max(0, position)):
             source = event.circumstances.more.get(MOVED_FROM)
             if isinstance(source, str):
                 moved.add((event.commit, source))
-            place = logged.place_of(account_id, event.key)
+            place = self._log.place_of(account_id, event.key)
             if place is not None and place.is_node:
-                known = found.setdefault((event.commit, place), _Change(event.commit, place, []))
-                known.events.append(event)
-        kept: list[_Change] = []
+                change = found.setdefault((event.commit, place), _Change(event.commit, place, []))
+                change.events.append(event)
+        changes: list[_Change] = []
         undone: set[Uri] = set()
         for change in reversed(found.values()):
             if any((event.commit, event.key) in moved for event in change.events):
-                continue  # the event of the place that it was moved to says so
+                continue  # the event of the new place reports the move
             if any(event.origin == UNDONE for event in change.events):
                 undone.add(change.place)
-            elif change.place in undone:  # what was undone
+            elif change.place in undone:  # this is the undone change
                 undone.discard(change.place)
             else:
-                kept.append(change)
+                changes.append(change)
         if position == 0:
-            last = {change.place: change for change in reversed(kept)}.values()
-            kept = [each for each in reversed(last) if not all(e.unbound for e in each.events)]
-        return kept[::-1]
+            last = {change.place: change for change in reversed(changes)}.values()
+            changes = [each for each in reversed(last) if not all(e.unbound for e in each.events)]
+        return changes[::-1]
 
     def _event(self, change: _Change) -> OutboxEvent | None:
-        """Return what a commit did to a node; None if no node was there before or after."""
+        """Return the event of a change; None if no node was there before or after."""
         place, payload = change.place, dict[str, JSON]()
         before, after = (_load(self._at(at), place) for at in (change.commit - 1, change.commit))
         if after is None:
@@ -126,7 +235,7 @@ class LogFeed:
             kind = EventType.ARCHIVE_NODE
         elif before is None and (source := self._source(change)) is not None:
             kind, payload = EventType.MOVE_NODE, {"from_uri": source}
-        elif before is not None and _is_about_edges(before, after):
+        elif before is not None and _changed_only_edges(before, after):
             kind = EventType.UPSERT_RELATIONS
         else:
             kind = EventType.UPSERT_NODE
@@ -142,19 +251,16 @@ class LogFeed:
         )
 
     def _owner(self, stored: Stored | None, place: Uri) -> str:
-        said = "" if stored is None else stored.node.owner_space
-        return said or place.owner_space or self._reader.reach.session_owner(place) or ""
+        owner = "" if stored is None else stored.node.owner_space
+        return owner or place.owner_space or self._reader.reach.session_owner(place) or ""
 
     def _source(self, change: _Change) -> str | None:
-        """Return the node that was moved here."""
+        """Return the place that a node was moved from; None if it was not moved."""
         for event in change.events:
             key = event.circumstances.more.get(MOVED_FROM)
-            if isinstance(key, str) and (found := self._place(change.place.account, key)):
-                return str(found)
+            if isinstance(key, str) and (place := self._log.place_of(change.place.account, key)):
+                return str(place)
         return None
-
-    def _place(self, account_id: str, key: str) -> Uri | None:
-        return LogReader(self._history, self._reader).place_of(account_id, key)
 
     def _at(self, position: int) -> NodeReader:
         return NodeReader(View(self._history, IndexState(0, position)))
@@ -167,7 +273,7 @@ def _load(reader: NodeReader, place: Uri) -> Stored | None:
     return None
 
 
-def _is_about_edges(before: Stored, after: Stored) -> bool:
+def _changed_only_edges(before: Stored, after: Stored) -> bool:
     if before.meta.status is not after.meta.status:
         return False
     old, new = before.node, after.node

@@ -1,4 +1,4 @@
-"""Bring indexes up to date with what was written, for one account or for all."""
+"""The worker: brings indexes up to date with the log and the outbox, for one account or all."""
 
 import os
 import time
@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from perdure.dataclass import dataclass
 from perdure.engine.edits import notice_edits
+from perdure.engine.indexing.feed import folders_of
 from perdure.engine.indexing.follower import (
     IndexFollower,
     IndexUpdate,
     Progress,
     ShouldContinue,
     accounts_of,
-    folders_of,
 )
 from perdure.engine.indexing.outbox_store import OutboxStore, fail
 from perdure.errors import (
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from perdure.engine.services import Services
 
 BATCH = 500
-"""How many events are taken at once; their texts are embedded together."""
+"""Lease this many events at once; their texts are embedded together."""
 
 Leased = list[tuple[str, OutboxEvent]]
 Unfinished = Sequence[tuple[str, OutboxEvent]]
@@ -47,24 +47,24 @@ Unfinished = Sequence[tuple[str, OutboxEvent]]
 class WorkCounts:
     done: int = 0
     failed: int = 0
-    """To be tried again later."""
+    """Events that are retried later."""
     dead: int = 0
-    """Failed too often; an operator decides."""
+    """Events that failed too often and need an operator."""
     indexed: int = 0
-    """Places whose records were made, in an index that is finished."""
+    """Places that were indexed, in a finished index."""
 
     @classmethod
-    def of(cls, caught: IndexUpdate, known: Collection[str] = ()) -> "WorkCounts":
-        """Count what was indexed, unless the index is as unfinished as before.
+    def of(cls, update: IndexUpdate, known: Collection[str] = ()) -> "WorkCounts":
+        """Count the nodes of an update as events of the log, without those `known` as other events.
 
-        While the log is empty no index is ever finished, so files that lie there would be looked at
-        without an end. Nodes are events of the log, but for those that are `known` otherwise.
+        An unfinished index counts nothing: while the log is empty no index is ever finished, and a
+        worker would index the same files forever.
         """
-        if not caught.position:
+        if not update.position:
             return cls()
-        nodes = {str(place) for place in caught.places if place.is_node} - {*known}
-        failed = nodes & caught.failed.keys()
-        return cls(len(nodes - failed), len(failed), indexed=len(caught.places))
+        nodes = {str(place) for place in update.places if place.is_node} - {*known}
+        failed = nodes & update.failed.keys()
+        return cls(len(nodes - failed), len(failed), indexed=len(update.places))
 
     @property
     def events(self) -> int:
@@ -80,11 +80,11 @@ class WorkCounts:
 
 
 class Worker:
-    """Works on the events of an account, with others who do the same.
+    """Works on the events of an account. Several workers may do so at once.
 
-    The log tells where to look; an event that failed before, where to look again. Records are made
-    of what the nodes say when they are worked on, so it does not matter in which order events come,
-    nor how often. Events of the log need no lease: of several who index them, one moves the cursor.
+    The log names the places to index, and failed events name those to index again. Records are
+    built from the present content of the nodes, so the order and number of events do not matter.
+    Events of the log need no lease: of several workers that index them, one moves the cursor.
     """
 
     def __init__(
@@ -100,13 +100,13 @@ class Worker:
         self._clock = clock
         self.id = worker_id or f"{os.getpid()}-{os.urandom(6).hex()}"
         self.has_events = True
-        """Whether events failed or were registered when it last looked."""
+        """Whether the outbox had events of its own when it was last read."""
         self._since: int | None = None
         self._early: frozenset[str] | None = None
-        """Where the cursor was then, and what was indexed too early; both for one use."""
+        """The cursor at that time, and what was indexed too early; both are used once."""
 
     def drain(self, account_id: str) -> WorkCounts:
-        """Work until nothing waits any more that could be worked on now."""
+        """Work until no event is due."""
         total, pending = WorkCounts(), self._due(account_id)
         while pending:  # a long queue is listed once
             for begin in range(0, len(pending), BATCH):
@@ -115,14 +115,14 @@ class Worker:
         return total if total.events else self._work(account_id, [])
 
     def work(self, account_id: str) -> WorkCounts:
-        """Work on one batch of events, and on what the log has beyond them."""
+        """Work on one batch of events and on the log past the cursor."""
         pending = self._due(account_id)[:BATCH]
         if not pending and self._follower.is_settled(self._since or 0, self._early):
             return WorkCounts()
-        return self._work(account_id, pending)  # also without any: some was indexed too early
+        return self._work(account_id, pending)  # even without events, places may be early
 
     def _due(self, account_id: str) -> Leased:
-        """Return the events that failed, or that no commit tells of, and can be worked on now."""
+        """Return the due events that failed before or were registered without a commit."""
         self._since, self.has_events, self._early = self._follower.index_state(account_id)
         return self._outbox.list_due(account_id) if self.has_events else []
 
@@ -131,71 +131,71 @@ class Worker:
         try:
             return self._outcome(account_id, leased)
         except BaseException:
-            self._release(leased)  # what is done or failed is let go of with that
+            self._release(leased)  # releases of done or failed events do nothing
             raise
 
     def _outcome(self, account_id: str, leased: Leased) -> WorkCounts:
         try:
-            caught = self._caught_up(account_id, leased)
-        except EmbeddingError:  # there is no index yet, and none can be made: no event's fault
+            update = self._catch_up(account_id, leased)
+        except EmbeddingError:  # no index can be built now, which is not the fault of an event
             raise
         except PerdureError as error:
             outcome = self._fail(leased, str(error))
             if not leased:
                 raise
             return outcome
-        self._remember(account_id, caught, {event.uri for _, event in leased})
-        return self._settle(leased, caught)
+        self._register_failures(account_id, update, {event.uri for _, event in leased})
+        return self._settle(leased, update)
 
     def index_places(self, account_id: str, places: Iterable[Uri]) -> None:
-        """Index the given places, and what the log names."""
-        caught = self._follower.catch_up(account_id, also=places)
-        self._remember(account_id, caught, set())
+        """Index the given places and the log past the cursor."""
+        update = self._follower.catch_up(account_id, also=places)
+        self._register_failures(account_id, update, set())
 
-    def _remember(self, account_id: str, caught: IndexUpdate, known: set[str]) -> None:
-        """See to it that what failed is tried again, also if nobody registered it."""
+    def _register_failures(self, account_id: str, update: IndexUpdate, known: set[str]) -> None:
+        """Register an event for each failed place that has none, so that it is retried."""
         failed: dict[str, tuple[str, str]] = {}
-        for uri in sorted(caught.failed.keys() - known):
+        for uri in sorted(update.failed.keys() - known):
             with suppress(
                 BrokenNodeError, InvalidValueError, NodeNotFoundError
-            ):  # that is repair's
+            ):  # these are left to `repair`
                 stored = self._follower.indexer.reader.active(Uri.parse(uri))
-                failed[uri] = stored.node.owner_space, str(caught.failed[uri])
+                failed[uri] = stored.node.owner_space, str(update.failed[uri])
         if failed:
-            self._outbox.fail(failed, account_id, caught.position)
+            self._outbox.fail(failed, account_id, update.position)
 
-    def _caught_up(self, account_id: str, leased: Leased) -> IndexUpdate:
-        """Index what the log tells of; then what was indexed too early, and events that failed."""
+    def _catch_up(self, account_id: str, leased: Leased) -> IndexUpdate:
+        """Index the log past the cursor; then early places, and those of leased events."""
         (since, early), self._since, self._early = (self._since, self._early), None, None
-        caught = self._follower.catch_up(account_id, since=since)
-        self.has_events |= bool(caught.failed)
-        rest = dict.fromkeys(self._follower.places_indexed_early(account_id, early, caught))
-        failing = set(caught.failed)
+        update = self._follower.catch_up(account_id, since=since)
+        self.has_events |= bool(update.failed)
+        rest = dict.fromkeys(self._follower.places_indexed_early(account_id, early, update))
+        failing = set(update.failed)
         if rest:
             failing |= {event.uri for _, event in self._outbox.list_failed(account_id)}
         rest = {place: None for place in rest if str(place) not in failing}
         asked = dict.fromkeys(place for _, event in leased for place in _places(event))
-        rest |= {place: None for place in asked if place not in caught.places}
+        rest |= {place: None for place in asked if place not in update.places}
         if not rest:
-            return caught
-        told = {  # what was registered by others need not tell of the whole folder
+            return update
+        payloads = {  # a registered event need not describe the whole folder
             event.uri: event.payload
             for _, event in leased
             if event.event_id.startswith(OF_LOG) and "directory" in event.payload
         }
-        more = self._follower.catch_up(account_id, also=rest, folder_payloads=told)
+        more = self._follower.catch_up(account_id, also=rest, folder_payloads=payloads)
         return IndexUpdate(
-            more.position, caught.places | more.places, {**caught.failed, **more.failed}
+            more.position, update.places | more.places, {**update.failed, **more.failed}
         )
 
-    def _settle(self, leased: Leased, caught: IndexUpdate) -> WorkCounts:
-        outcome = WorkCounts.of(caught, {event.uri for _, event in leased})
+    def _settle(self, leased: Leased, update: IndexUpdate) -> WorkCounts:
+        outcome = WorkCounts.of(update, {event.uri for _, event in leased})
         for uri, event in leased:
-            error = caught.failed.get(event.uri)
+            error = update.failed.get(event.uri)
             if error is not None:
                 outcome += self._fail([(uri, event)], str(error))
             else:
-                with suppress(LeaseError):  # then another one does the same once more
+                with suppress(LeaseError):  # another worker has leased it by now
                     self._outbox.mark_done(event, uri, worker_id=self.id)
                     outcome += WorkCounts(done=1)
         return outcome
@@ -214,7 +214,7 @@ class Worker:
 
 
 def _places(event: OutboxEvent) -> Iterator[Uri]:
-    """Yield the places whose records an event makes wrong: a node's, and the folders above."""
+    """Yield the places whose records an event makes stale: its node, and the folders above."""
     for uri in (event.uri, event.payload.get("from_uri")):
         if isinstance(uri, str):
             place = Uri.parse(uri)
@@ -226,21 +226,21 @@ _PAUSE_SECONDS = 1.0
 _REPORT_SECONDS = 5.0
 """How often the progress of a build is reported."""
 _CHECK_SECONDS = 10.0
-"""A worker looks for edits as often, or for a tenth of its time where that takes long."""
+"""Check for edits this often, or less often so that checks take a tenth of the time."""
 _OUTAGE_SECONDS = 60.0
 
 
 class WorkKind(Enum):
     ACCOUNT_FAILED = "account failed"
-    """The account could not be worked on; the others were."""
+    """The account could not be worked on. Other accounts are not affected."""
     EVENTS_FAILED = "events failed"
-    """`counts` has the changes to be tried again, and those that failed too often."""
+    """`counts` has the events to be retried, and those that failed too often."""
     EMBEDDING = "embedding"
-    """`counts` has the places that the index of a new embedder has, and of how many."""
+    """`counts` has the places in the index of a new embedder, and all places."""
     INTERRUPTED = "interrupted"
-    """The next worker goes on building that index; `counts` as before."""
+    """The next worker continues to build that index; `counts` as for EMBEDDING."""
     FINISHED = "finished"
-    """That index answers from now on; `counts` as before."""
+    """That index answers from now on; `counts` as for EMBEDDING."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +249,7 @@ class WorkReport:
     account: str
     counts: tuple[int, int]
     errors: Mapping[str, str]
-    """What failed, by the URI of a node or of the account."""
+    """Error messages, by the URI of a node or of the account."""
 
 
 Report = Callable[[WorkReport], None]
@@ -269,7 +269,7 @@ def work(
     *,
     once: bool,
 ) -> WorkResult:
-    """Work until nothing waits, or on and on; in either case until `ending` is set."""
+    """Work until nothing is left (`once`), or repeatedly until `ending` is set."""
     caller.demand_governing("work for all accounts")
     loop = _WorkLoop(services, ending, report or (lambda _: None))
     total = loop.work()
@@ -284,26 +284,26 @@ class _WorkLoop:
         self._ending = ending
         self._report = report
         self._resting: dict[str, float] = {}
-        """Until when the new index of an account is not built, because its model failed."""
+        """By account, the time until which its new index is not built because the model failed."""
         self.failed: set[str] = set()
         self._next_check = 0.0
 
     def work(self) -> WorkCounts:
-        """Record edits, and work on all that waits, account by account."""
+        """Record edits, then work on every account."""
         self._notice_edits()
         total = WorkCounts()
         for account in accounts_of(self._services.reader):
             try:
                 while not self._ending.is_set() and (done := self._step(account)) != WorkCounts():
                     total += done
-            except PerdureError as error:  # the other accounts go on
+            except PerdureError as error:  # continue with the other accounts
                 self.failed.add(account)
                 errors = {str(Uri(account)): str(error)}
                 self._report(WorkReport(WorkKind.ACCOUNT_FAILED, account, (0, 0), errors))
         return total
 
     def _notice_edits(self) -> None:
-        """Record edits made outside Perdure, unless that was done lately."""
+        """Record edits made outside Perdure, unless that was done recently."""
         began = time.monotonic()
         if began >= self._next_check:
             notice_edits(self._services, seconds=None)
@@ -311,40 +311,42 @@ class _WorkLoop:
             self._next_check = began + max(_CHECK_SECONDS, took * _CHECK_SECONDS)
 
     def _step(self, account: str) -> WorkCounts:
-        """Work on what was written; if nothing is left, on the index of a new embedder."""
-        present = self._services.current_index(account)
-        if present.fallback is not None and self._rests(account):
-            present = present.fallback
-        if self._is_long(present, account):
-            return self._indexed(present.follower.build_on(account, self._goes_on, lambda _: None))
+        """Work on the current index; if it is up to date, on the index of a new embedder."""
+        current = self._services.current_index(account)
+        if current.fallback is not None and self._rests(account):
+            current = current.fallback
+        if self._is_long(current, account):
+            return self._indexed(
+                current.follower.build_on(account, self._should_continue, lambda _: None)
+            )
         with self._resting_after(account):
-            done = Worker(self._services.outbox, present.follower).work(account)
+            done = Worker(self._services.outbox, current.follower).work(account)
         if done.failed or done.dead:
             unfinished = self._services.outbox.list_failed(account)
             errors = {event.uri: event.last_error for _, event in unfinished if event.last_error}
             counts = done.failed, done.dead
             self._report(WorkReport(WorkKind.EVENTS_FAILED, account, counts, errors))
-        if done == WorkCounts() and present.is_interim:
+        if done == WorkCounts() and current.is_interim:
             return self._build(account)
         return done
 
-    def _is_long(self, present: "CurrentIndex", account: str) -> bool:
-        """Whether words are to be indexed first, and for so long that it may be interrupted."""
-        following = present.follower
-        words = present.is_interim or self._services.indexes.embedder is None
-        return words and not following.index.cursor(account) and not following.is_small(account)
+    def _is_long(self, current: "CurrentIndex", account: str) -> bool:
+        """Whether an index of words must be built first, and is too large to do at once."""
+        follower = current.follower
+        words = current.is_interim or self._services.indexes.embedder is None
+        return words and not follower.index.cursor(account) and not follower.is_small(account)
 
-    def _indexed(self, caught: IndexUpdate | None) -> WorkCounts:
-        """Count what was indexed, also in an index that is not finished."""
-        if caught is None:
+    def _indexed(self, update: IndexUpdate | None) -> WorkCounts:
+        """Count the places of an update; if work is ending, also those of an unfinished index."""
+        if update is None:
             return WorkCounts()
         return (
-            WorkCounts(indexed=len(caught.places))
+            WorkCounts(indexed=len(update.places))
             if self._ending.is_set()
-            else WorkCounts.of(caught)
+            else WorkCounts.of(update)
         )
 
-    def _goes_on(self) -> bool:
+    def _should_continue(self) -> bool:
         return not self._ending.is_set()
 
     def _build(self, account: str) -> WorkCounts:
@@ -358,14 +360,16 @@ class _WorkLoop:
                 self._report_build(WorkKind.EMBEDDING, account, {})
                 reported = time.monotonic()
 
-        wanted = self._services.indexes.upkeep.following
+        wanted = self._services.indexes.upkeep.follower
         answering = partial(self._answering, account)
         with self._resting_after(account):
-            caught = build_in_background(wanted, account, answering, self._goes_on, progress)
-        if caught is not None:
-            kind = WorkKind.FINISHED if caught.position else WorkKind.INTERRUPTED
-            self._report_build(kind, account, caught.failed)
-        return self._indexed(caught)
+            update = build_in_background(
+                wanted, account, answering, self._should_continue, progress
+            )
+        if update is not None:
+            kind = WorkKind.FINISHED if update.position else WorkKind.INTERRUPTED
+            self._report_build(kind, account, update.failed)
+        return self._indexed(update)
 
     def _report_build(
         self, kind: WorkKind, account: str, failed: Mapping[str, PerdureError]
@@ -386,27 +390,28 @@ class _WorkLoop:
 
     def _answering(self, account: str) -> Worker | None:
         """Return the worker for the index that answers until the new one is built."""
-        present = self._services.current_index(account)
-        return Worker(self._services.outbox, present.follower) if present.is_interim else None
+        current = self._services.current_index(account)
+        return Worker(self._services.outbox, current.follower) if current.is_interim else None
 
 
 def build_in_background(
-    wanted: IndexFollower,
+    configured: IndexFollower,
     account_id: str,
     answering: Callable[[], Worker | None],
-    goes_on: ShouldContinue,
+    should_continue: ShouldContinue,
     progress: Progress,
 ) -> IndexUpdate | None:
-    """Build the wanted index while another answers, as long as `goes_on`; None if others build it.
+    """Build the index of a new embedder while another answers; None if another process builds it.
 
-    What was written meanwhile is worked on after each step by the worker of the one that answers.
+    After each step, the worker of the answering index takes in what was written meanwhile. The
+    build stops if `should_continue` returns False.
     """
 
     def between() -> bool:
         worker = answering()
         if worker is not None:
-            with suppress(PerdureError):  # a recall reports it; this one is built all the same
+            with suppress(PerdureError):  # a recall reports it, and the build continues
                 worker.work(account_id)
-        return goes_on()
+        return should_continue()
 
-    return wanted.build_on(account_id, between, progress)
+    return configured.build_on(account_id, between, progress)

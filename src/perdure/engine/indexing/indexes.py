@@ -11,7 +11,7 @@ from perdure.context.contract import TenantData
 from perdure.context.links import ScannedLinks
 from perdure.context.reading import NodeReader
 from perdure.dataclass import dataclass, replace
-from perdure.engine.indexing.follower import INLINE_LIMIT, BuildLock, Indexer, IndexFollower
+from perdure.engine.indexing.follower import INLINE_LIMIT, BuildLock, IndexFollower
 from perdure.engine.indexing.index_files import (
     AbstractFiles,
     AbstractTenantData,
@@ -25,6 +25,7 @@ from perdure.engine.indexing.index_files import (
     stored_settings,
     suffix_of,
 )
+from perdure.engine.indexing.indexer import Indexer
 from perdure.engine.recall.result import (
     NO_MODEL,
     Hint,

@@ -1,7 +1,7 @@
-"""The outbox: the feed of the log, and the events that the index failed to take in.
+"""The outbox: the feed of the log, and a table of events that were claimed, failed or registered.
 
-A commit registers its events by being in the log, so nothing is written twice; what was claimed or
-failed is in the index's database.
+A commit registers its events by being in the log, so nothing is written twice. The table is in the
+database of the index.
 """
 
 import json
@@ -51,21 +51,21 @@ _encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def _passed(account_id: str, cursor: int) -> dict[str, str]:
-    """Return what tells the events that an index has passed from the others."""
+    """Return the SQL parameters that select the events which an index has passed."""
     return {"account": account_id, "passed": f"{OF_LOG}{cursor:012x}~"}
 
 
 class OutboxStore:
-    """What happened to nodes and is not in the index yet. Events survive a restart.
+    """The changes of nodes that are not in the index yet. Events survive a restart.
 
-    An event waits, is leased to one worker at a time, and goes when it is done. One that failed
-    waits until `next_retry_at`. One that failed too often is in the dead-letter queue until an
-    operator takes it out. A lease that was not extended in time lapses, and the event waits again.
-    A verb that is told a `worker_id` does nothing for an event that another worker has by now, and
-    says so with `LeaseError`.
+    An event waits, is leased to one worker at a time, and is removed when it is done. A failed
+    event waits until `next_retry_at`. One that failed too often stays in the dead-letter queue
+    until an operator removes it. A lease that is not extended in time lapses, and the event waits
+    again. A verb with a `worker_id` raises `LeaseError` and changes nothing if another worker has
+    leased the event.
 
-    Events are those of the log, and rows of a table in the database of an index. A power cut may
-    take the newest changes to the table; what is deleted of a tenant stays deleted.
+    Events come from the log and from a table in the database of an index. A power cut may lose the
+    newest changes to the table, but never brings back deleted events of a tenant.
     """
 
     def __init__(
@@ -82,13 +82,13 @@ class OutboxStore:
         self._siblings = siblings
 
     def register_write(self, node: ContextNode, ctx: RequestContext) -> OutboxEvent:
-        """Say that a node was written; after that succeeded."""
+        """Register that a node was written. Call it after the write succeeded."""
         return self._registered(of_write(node, ctx, self._time()))
 
     def register_writes(
         self, nodes: Iterable[ContextNode], ctx: RequestContext
     ) -> list[OutboxEvent]:
-        """Say it of many at once: all are registered, or none."""
+        """Register that several nodes were written: all, or none."""
         now = self._time()
         events = [of_write(node, ctx, now) for node in nodes]
         self._add(events)
@@ -97,7 +97,7 @@ class OutboxStore:
     def register_delete(
         self, uri: str, ctx: RequestContext, *, owner_space: str = ""
     ) -> OutboxEvent:
-        """Say that a node was deleted. `owner_space` is for places whose name doesn't tell."""
+        """Register that a node was deleted. `owner_space` is for a URI that does not contain it."""
         return self._registered(
             of_removal(EventType.DELETE_NODE, uri, owner_space, ctx, self._time())
         )
@@ -105,21 +105,21 @@ class OutboxStore:
     def register_archive(
         self, uri: str, ctx: RequestContext, *, owner_space: str = ""
     ) -> OutboxEvent:
-        """Say that a node was put away, so that no search finds it any more."""
+        """Register that a node was archived, so that no search finds it."""
         return self._registered(
             of_removal(EventType.ARCHIVE_NODE, uri, owner_space, ctx, self._time())
         )
 
     def register_move(self, from_uri: str, node: ContextNode, ctx: RequestContext) -> OutboxEvent:
-        """Say that a node has another name now; `node` is as it is there."""
+        """Register that a node was moved; `node` is the node at its new URI."""
         return self._registered(of_move(from_uri, node, ctx, self._time()))
 
     def register_relations(self, node: ContextNode, ctx: RequestContext) -> OutboxEvent:
-        """Say that the edges of a node changed, and nothing else of it."""
+        """Register that only the edges of a node changed."""
         return self._registered(of_relations(node, ctx, self._time()))
 
     def register_directory(self, node: ContextNode, ctx: RequestContext) -> OutboxEvent:
-        """Say that the folder of a node changed, with the abstracts of at most 20 in it."""
+        """Register that the folder of a node changed, with at most 20 abstracts of its nodes."""
         return self._registered(of_directory(node, self._siblings, ctx, self._time()))
 
     def _registered(self, event: OutboxEvent) -> OutboxEvent:
@@ -137,16 +137,16 @@ class OutboxStore:
 
     def _add(self, events: Sequence[OutboxEvent]) -> None:
         rows = [_row(event) for event in events]
-        for account in {event.account_id for event in events}:  # the caller's
+        for account in {event.account_id for event in events}:  # the one of the caller
             self._table(account).change_events(
                 account, lambda db: db.executemany(failures.ADD, rows)
             )
 
     # ------------------------------------------------------------ work
     def list_pending(self, account_id: str) -> Listed:
-        """Return what can be worked on now, oldest first, each with the URI of its node.
+        """Return the events that can be leased now, oldest first, each with the URI of its node.
 
-        Left out are events that are leased, dead, or to be tried later.
+        Events that are leased, dead, or to be retried later are left out.
         """
         cursor = self._cursor(check_id(account_id, "account"))
         waiting = [
@@ -164,18 +164,18 @@ class OutboxStore:
         return [*self.list_failed(account_id), *logged]
 
     def list_failed(self, account_id: str) -> Listed:
-        """Return the events that were claimed or failed, or that no commit tells of."""
+        """Return the events of the table: claimed, failed, or registered without a commit."""
         return self._rows(failures.UNFINISHED, account_id)
 
     def list_due(self, account_id: str) -> Listed:
-        """Return those of `list_failed` that can be worked on now, with what they tell."""
+        """Return those of `list_failed` that can be leased now, with their payloads."""
         due = self._rows(failures.PENDING, account_id)
         return [(uri, self._with_payload(event)) for uri, event in due]
 
     def _unclaimed(
         self, account_id: str, cursor: int, *, folders: bool = False
     ) -> Iterator[OutboxEvent]:
-        """Yield the events of the log that nobody has claimed."""
+        """Yield the events of the log that no worker has claimed."""
         known = self._claimed(account_id, cursor)
         events = self._feed.after(account_id, cursor, folders=folders) if self._feed else ()
         yield from (event for event in events if event.event_id not in known)
@@ -194,9 +194,9 @@ class OutboxStore:
         return self._feed.with_payload(event, position)
 
     def fail(self, failed: Mapping[str, tuple[str, str]], account_id: str, position: int) -> None:
-        """Note that places could not be indexed as of a position; each with its owner and error.
+        """Register that places could not be indexed as of a position, with their owner and error.
 
-        What is known to fail, whoever works on it, is left as it is.
+        A place that has an event in the table already is left as it is.
         """
         now = self._time()
         known = {uri for uri, _ in self.list_failed(account_id)}
@@ -218,9 +218,9 @@ class OutboxStore:
                 )
 
         def note(db: sqlite3.Connection) -> None:
-            for row, asked, later, error in rows:
+            for row, parameters, later, error in rows:
                 db.execute(failures.ADD, row)
-                db.execute(failures.RETRY, {**asked, "later": later, "error": error})
+                db.execute(failures.RETRY, {**parameters, "later": later, "error": error})
 
         if rows:
             self._table(account_id).change_events(account_id, note)
@@ -232,10 +232,10 @@ class OutboxStore:
         worker_id: str,
         timeout_seconds: int = LEASE_SECONDS,
     ) -> bool:
-        """Lease an event to a worker; of many who ask at once, one gets True.
+        """Lease an event to a worker; of several workers that ask at once, one gets True.
 
-        False also if the event is done, dead, or to be tried later. The same worker that asks
-        again has it still, and its time starts anew.
+        Returns False also if the event is done, dead, or to be retried later. For the worker that
+        holds the lease, it starts again.
         """
         return self._lease(failures.ACQUIRE, event, node_uri, worker_id, timeout_seconds)
 
@@ -246,19 +246,19 @@ class OutboxStore:
         worker_id: str,
         timeout_seconds: int = LEASE_SECONDS,
     ) -> bool:
-        """Let the lease of a worker last longer; False if it is not its own any more."""
+        """Extend the lease of a worker; False if the worker no longer holds it."""
         return self._lease(failures.EXTEND, event, node_uri, worker_id, timeout_seconds)
 
     def release(self, event: OutboxEvent, node_uri: str, *, worker_id: str | None = None) -> None:
-        """End a lease; the event waits for the next worker. None to end is no error."""
+        """End a lease, if there is one; the event waits for the next worker."""
         self._change(failures.RELEASE, event, node_uri, worker_id)
 
     def mark_processing(self, event: OutboxEvent, node_uri: str) -> None:
-        """Note that an event is being worked on."""
+        """Mark an event as being worked on."""
         self._lease(failures.MARK, event, node_uri, None, LEASE_SECONDS)
 
     def mark_done(self, event: OutboxEvent, node_uri: str, *, worker_id: str | None = None) -> None:
-        """Remove an event for good; one that is gone already is no error."""
+        """Remove an event; it is not an error if it is gone already."""
         self._change(failures.FINISH, event, node_uri, worker_id)
 
     def increment_retry(
@@ -270,15 +270,15 @@ class OutboxStore:
         worker_id: str | None = None,
         error: str = "",
     ) -> None:
-        """Count one more failure, end the lease, and let the event wait until a time, if told."""
+        """Count a failure and end the lease; the event waits until `next_retry_at`, if given."""
         later = None if next_retry_at is None else micros(moment(next_retry_at, "next attempt"))
-        told = {"later": later, "error": kept_error(error)}
-        self._change(failures.RETRY, event, node_uri, worker_id, **told)
+        failure = {"later": later, "error": kept_error(error)}
+        self._change(failures.RETRY, event, node_uri, worker_id, **failure)
 
     def move_to_dlq(
         self, event: OutboxEvent, node_uri: str, *, worker_id: str | None = None
     ) -> None:
-        """Put an event aside for an operator, and end its lease."""
+        """Move an event to the dead-letter queue, and end its lease."""
         self._change(failures.BURY, event, node_uri, worker_id)
 
     def _lease(
@@ -306,11 +306,11 @@ class OutboxStore:
         event: OutboxEvent,
         node_uri: str,
         worker_id: str | None,
-        **told: object,
+        **failure: object,
     ) -> None:
-        """Change an event, unless a worker asks and another has it."""
+        """Change an event; `LeaseError` if a `worker_id` is given and another worker leased it."""
         check_event_of(event, node_uri)
-        values = {**told, **_parameters(event, worker_id, self._now())}
+        values = {**failure, **_parameters(event, worker_id, self._now())}
 
         def change(db: sqlite3.Connection) -> None:
             self._add_row(db, event, cursor)
@@ -324,13 +324,13 @@ class OutboxStore:
         self._table(event.account_id).change_events(event.account_id, change)
 
     def _add_row(self, db: sqlite3.Connection, event: OutboxEvent, cursor: int) -> None:
-        """Give an event of the log a row, if the index has not passed it."""
+        """Add a row for an event of the log, if the index has not passed it."""
         position = position_of(event.event_id)
         if position is not None and position > cursor:
             db.execute(failures.ADD, _row(event))
 
     def count(self, account_id: str) -> tuple[int, int, datetime | None]:
-        """Return how many events are not done, how many of these are dead, and since when."""
+        """Return the numbers of unfinished and dead events, and the time of the oldest waiting."""
         cursor = self._cursor(check_id(account_id, "account"))
         claimed = self._claimed(account_id, cursor)
         logged = self._feed.times(account_id, cursor) if self._feed else {}
@@ -341,17 +341,17 @@ class OutboxStore:
         since = from_micros(min(times)) if times else None
         return len(times) + len(events) - len(waiting), len(events) - len(waiting), since
 
-    # ------------------------------------------------------------ the dead
+    # ------------------------------------------------------------ dead-letter queue
     def list_dead(self, account_id: str) -> Listed:
         """Return the dead-letter queue of an account, oldest first."""
         return self._rows(failures.BURIED, account_id)
 
     def requeue(self, account_id: str, event_ids: Iterable[str] | None = None) -> int:
-        """Let dead events wait again, with no failure counted; all, unless told which."""
+        """Let dead events, all or those with these ids, wait again with no failures counted."""
         return self._of_dead(failures.REQUEUE, account_id, event_ids)
 
     def purge(self, account_id: str, event_ids: Iterable[str] | None = None) -> int:
-        """Remove dead events for good; all, unless told which."""
+        """Remove dead events: all, or those with these ids."""
         return self._of_dead(failures.PURGE, account_id, event_ids)
 
     def _of_dead(self, statement: str, account_id: str, event_ids: Iterable[str] | None) -> int:
@@ -372,34 +372,34 @@ class OutboxStore:
 
     # ------------------------------------------------------------ tenants
     def delete_account_data(self, account_id: str) -> int:
-        """As promised; and no byte of it is left in a file, nor of what was done before."""
+        """As `TenantData` promises. No byte of the events is left in a file, done ones included."""
         account = check_id(account_id, "account")
         return self._forget(account, failures.DELETE_ACCOUNT, [{"account": account}])
 
     def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
-        """As promised; and no byte of it is left in a file, nor of what was done before."""
+        """As `TenantData` promises. No byte of the events is left in a file, done ones included."""
         account, owner = check_id(account_id, "account"), check_owner_space(owner_space)
         return self._forget(account, failures.DELETE_OWNER, [{"account": account, "owner": owner}])
 
     def forget_places(self, account_id: str, uris: Iterable[str]) -> int:
-        """Remove the events that are about these places or tell of them, down to the last byte."""
+        """Remove the events whose URI or payload names these places, down to the last byte."""
         account = check_id(account_id, "account")
-        asked = [{"account": account, "uri": uri} for uri in uris]
-        return self._forget(account, failures.DELETE_TELLING, asked)
+        parameters = [{"account": account, "uri": uri} for uri in uris]
+        return self._forget(account, failures.DELETE_TELLING, parameters)
 
-    def _forget(self, account: str, statement: str, asked: Sequence[Mapping[str, str]]) -> int:
+    def _forget(self, account: str, statement: str, parameters: Sequence[Mapping[str, str]]) -> int:
         table = self._table(account)
         if not table.look_at_events(account, lambda db: db.execute(failures.ANY).fetchone(), None):
             return 0
         deleted = table.change_events(
-            account, lambda db: db.executemany(statement, asked).rowcount, outlasts_power=True
+            account, lambda db: db.executemany(statement, parameters).rowcount, outlasts_power=True
         )
         table.wipe_events(account)
         return max(0, deleted)
 
     # ------------------------------------------------------------ rows
     def _rows(self, query: str, account_id: str) -> Listed:
-        """Return events; where one can't be understood, none: the index marks what it lacks."""
+        """Return events. If a row can't be parsed, delete all: the index marks what it lacks."""
         account = check_id(account_id, "account")
         values = {"account": account, "now": self._now(), "cursor": self._cursor(account)}
         table = self._table(account)
@@ -460,9 +460,9 @@ def fail(  # noqa: PLR0913, PLR0917 - what a worker has in its hands
     now: datetime,
     worker_id: str,
 ) -> bool:
-    """Note a failure: the event is retried later, or buried. Return whether it is dead."""
-    # Counted first, so that the dead-letter queue tells the last error and every failure. Until
-    # the second step nobody else can take it, for it is to be tried later.
+    """Count a failure: the event is retried later, or is dead. Return whether it is dead."""
+    # The failure is counted first, so that the dead-letter queue has the last error. Until the
+    # second step no worker can lease the event, because it is to be retried later.
     wait = backoff(event.retry_count)
     outbox.increment_retry(event, uri, now + wait, worker_id=worker_id, error=error)
     dies = event.retry_count + 1 > MAX_RETRY

@@ -437,7 +437,7 @@ _FORMER = "/memories/former/"
 _UNRELATED = frozenset(
     {"whole", "date", "speaker", "party", "role", "hotness", "former", "project", "lasting"}
 )
-"""Services that by themselves say nothing of what a passage has to do with a question."""
+"""Terms that do not make a passage relevant by themselves."""
 
 
 def best_first(found: Iterable[PassageCandidate]) -> list[PassageCandidate]:

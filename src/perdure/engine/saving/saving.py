@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from difflib import unified_diff
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, partial
 from heapq import nlargest
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -30,7 +30,7 @@ from perdure.engine.learn.evidence import (
 from perdure.engine.learn.extractors import EXTRACTORS, CandidateExtractor
 from perdure.engine.learn.prose import sentences
 from perdure.engine.learn.review import id_of
-from perdure.engine.present import Answering
+from perdure.engine.present import match_words
 from perdure.engine.recall.question import content_words
 from perdure.engine.services import Services
 from perdure.engine.sessions import (
@@ -620,5 +620,5 @@ _Learned = tuple[list[Planned], list[Change]]
 
 
 def saving_for(parts: Services, wishes: Wishes) -> Saving:
-    known = KnownNodes(parts.nodes, Answering(parts).match)
+    known = KnownNodes(parts.nodes, partial(match_words, parts))
     return Saving(parts.nodes, known, wishes=wishes)
