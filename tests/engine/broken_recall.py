@@ -37,7 +37,6 @@ from perdure.engine.recall.score import PassageCandidate, PassageCandidates
 from perdure.engine.recall.token_budget import HitSection, PackedContext
 from perdure.engine.recall.validity import ValidityOrder
 from perdure.engine.services import Services
-from perdure.engine.upkeep import Upkeep
 from perdure.errors import PerdureError
 from perdure.index import memo, records
 from perdure.index.contract import Embedder, KeptIndex
@@ -495,7 +494,7 @@ def builds_the_past_from_the_present(patch: Patch) -> None:
 
 
 def keeps_every_past(patch: Patch) -> None:
-    patch.setattr("perdure.engine.past.KEPT", 1_000)
+    patch.setattr("perdure.engine.past.RETAINED", 1_000)
 
 
 def shows_the_past_to_everybody(patch: Patch) -> None:
@@ -613,7 +612,7 @@ def lets_events_wait(patch: Patch) -> None:
 
 
 def removes_who_answers(patch: Patch) -> None:
-    patch.setattr(follower, "accounts_of", lambda _: iter(()))
+    patch.setattr(indexes, "accounts_of", lambda _: iter(()))
 
 
 def remembers_late(patch: Patch) -> None:
@@ -634,8 +633,8 @@ def sees_no_surplus(patch: Patch) -> None:
 
 
 def heals_nothing(patch: Patch) -> None:
-    verify = Upkeep.verify
-    patch.setattr(Upkeep, "verify", lambda self, account, **_: verify(self, account))
+    verify = upkeep.verify_index
+    patch.setattr(upkeep, "verify_index", lambda follower, account, **_: verify(follower, account))
 
 
 def heals_by_forgetting(patch: Patch) -> None:

@@ -55,7 +55,7 @@ def have_many(home: Path) -> None:
             **{f"n{number}": f"Number {number} is about a thing." for number in range(MANY)},
         )
         write(context, leaf=ANSWER)
-        context.indexes.upkeep.rebuild("local")
+        context.indexes.configured.follower.rebuild("local")
         context.outbox.delete_account_data("local")  # all is done
 
 
@@ -79,7 +79,7 @@ def go_on(
         present = context.indexes.current(account)
         return Worker(context.outbox, present.follower) if present.is_interim else None
 
-    wanted = context.indexes.upkeep.following
+    wanted = context.indexes.configured.follower
     return index_worker.build_in_background(wanted, account, answering, goes_on, lambda _: None)
 
 

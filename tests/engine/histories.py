@@ -112,7 +112,7 @@ def looking(rebuild: bool) -> Step:  # noqa: FBT001 - drawn
 
     def run(context: Context) -> None:
         if rebuild:
-            context.indexes.upkeep.rebuild("local")
+            context.indexes.configured.follower.rebuild("local")
         for who in WHO:
             of(context, who).recall(" ".join(WORDS))
 

@@ -14,6 +14,7 @@ import pytest
 
 from perdure.app import Context, open_context
 from perdure.config import EmbeddingSettings
+from perdure.engine import upkeep
 from perdure.engine.indexing import index_files
 from perdure.errors import ConcurrentModificationError, EmbeddingError
 from perdure.index.account.schema import FORMAT
@@ -128,7 +129,7 @@ def test_how_far_it_is_is_told(home: Path) -> None:
 
 def test_the_newest_that_is_finished_answers(home: Path) -> None:
     with opened(home, embedder=Hashing(128)) as context:
-        context.indexes.upkeep.rebuild("local")
+        context.indexes.configured.follower.rebuild("local")
         write(context, newer="Something newer.")
         of(context).settle()
         newest = context.indexes.name
@@ -291,11 +292,11 @@ def test_each_text_is_embedded_once_for_each_model(home: Path) -> None:
         assert new.asked["Number three, changed."] == 1
         assert new.asked["Something new."] == 1
         assert made_by(context) == new.asked.total() <= MOST
-        assert context.indexes.upkeep.verify("local").holds
+        assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
     old = Counting(OLD)
     with opened(home, embedder=old) as context:
         assert snippets(context, "three")[0] == "Number three, changed."
-        assert context.indexes.upkeep.verify("local").holds
+        assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
         assert old.asked["Number three, changed."] == 0  # it was embedded when it was written
 
 
@@ -323,16 +324,16 @@ def test_what_was_stopped_goes_on_and_embeds_nothing_twice(home: Path, steps: in
         go_on(context)
 
         assert not context.indexes.current("local").is_interim
-        assert context.indexes.upkeep.verify("local").holds
+        assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
     assert not {text for text, times in new.asked.items() if times > 1}
 
 
 def test_what_is_right_is_not_written_again(home: Path) -> None:
     with opened(home, embedder=Hashing(NEW)) as context:
         go_on(context, after(1))
-        before = context.indexes.upkeep.following.index.stamps("local")
+        before = context.indexes.configured.follower.index.stamps("local")
         written: list[int] = []
-        index = context.indexes.upkeep.following.index
+        index = context.indexes.configured.follower.index
         replace = index.replace
 
         def counted(account: str, nodes: dict[str, object], **more: object) -> None:
@@ -361,7 +362,7 @@ def test_nodes_may_change_while_it_is_made(home: Path, step: int) -> None:
         go_on(context, at_step(step, lambda: _everything_changes(context)))
 
         assert texts_of(of(context).recall("x")) == ()
-        assert context.indexes.upkeep.verify("local").holds
+        assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
 
 
 def test_what_comes_in_great_numbers_is_made_before_it_switches(home: Path) -> None:
@@ -375,16 +376,16 @@ def test_what_comes_in_great_numbers_is_made_before_it_switches(home: Path) -> N
 
         assert made > 2 * MANY
         assert made_by(context) == made
-        assert context.indexes.upkeep.verify("local").holds
+        assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
 
 
 def test_what_is_taken_out_meanwhile_is_put_back(home: Path) -> None:
     with opened(home, embedder=Hashing(NEW)) as context:
-        index = context.indexes.upkeep.following.index
+        index = context.indexes.configured.follower.index
 
         go_on(context, at_step(1, lambda: index.delete_account_data("local")))
 
-        assert context.indexes.upkeep.verify("local").holds
+        assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
 
 
 def test_events_that_arrive_meanwhile_are_worked_on(home: Path) -> None:
@@ -410,11 +411,11 @@ def test_two_do_not_embed_the_same(home: Path) -> None:
         with opened(home, embedder=new) as context:
             others.append(go_on(context))
             with pytest.raises(ConcurrentModificationError, match="another process makes"):
-                context.indexes.upkeep.rebuild("local")
+                context.indexes.configured.follower.rebuild("local")
 
     with opened(home, embedder=new) as context:
         go_on(context, at_step(1, try_too))
-        assert context.indexes.upkeep.verify("local").holds
+        assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
 
     assert others == [None]
     assert not {text for text, times in new.asked.items() if times > 1}
@@ -434,7 +435,7 @@ def test_a_model_that_is_out_of_order_takes_nobodys_place(home: Path) -> None:
         go_on(context)
 
         assert texts_of(of(context).recall(BY_MEANING)) == ()
-        assert context.indexes.upkeep.verify("local").holds
+        assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
     assert {each for text, each in new.asked.items() if text != BY_MEANING} <= {1, 2}
 
 
@@ -476,7 +477,7 @@ def test_one_that_answers_for_another_account_is_never_removed(home: Path) -> No
         used = context.indexes.name
     with opened(home, embedder=Hashing(OLD)) as context:
         write_elsewhere(context)
-        context.indexes.upkeep.rebuild("elsewhere")
+        context.indexes.configured.follower.rebuild("elsewhere")
         old = context.indexes.name
     with opened(home, embedder=Hashing(NEW)) as context:
         assert context.indexes.current("elsewhere").is_interim
@@ -657,5 +658,5 @@ def test_killed_at_any_point_it_loses_nothing_and_embeds_nothing_again(home: Pat
     assert embedded_again(home / "embedded") == []
     with opened(home, embedder=Hashing(NEW)) as context:
         assert texts_of(of(context).recall(BY_MEANING)) == ()
-        assert context.indexes.upkeep.verify("local").holds
+        assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
         assert made_by(context) == 0

@@ -53,7 +53,7 @@ def test_an_edit_by_hand_is_in_history_when_it_is_cited(context: Context, tmp_pa
     versions = memory.history(TABS)
     assert [version.origin for version in versions] == ["save", "external"]
     assert str(versions[-1].cid) == hit.cid
-    assert context.indexes.upkeep.following.behind("local") == []
+    assert context.indexes.configured.follower.behind("local") == []
 
 
 def test_an_edit_that_the_index_knows_already_is_in_history_too(
@@ -62,7 +62,7 @@ def test_an_edit_that_the_index_knows_already_is_in_history_too(
     memory = of(context)
     save_all(memory)
     edit(tmp_path, "tabs over spaces", "spaces over tabs")
-    context.indexes.upkeep.rebuild("local")
+    context.indexes.configured.follower.rebuild("local")
 
     hit = memory.recall("tabs or spaces").hits[0]
 
@@ -185,7 +185,7 @@ def test_a_past_that_can_not_be_kept_is_made_all_the_same(
         assert uris_of(result) == uris_of(kept)
         assert result.semantic is semantic
         (note,) = set(texts_of(result)) - set(texts_of(kept))
-        assert note.startswith("the index of that moment could not be kept: ")
+        assert note.startswith("the index of that state could not be stored: ")
         assert str(tmp_path) in note
         assert "Fix: " in note
 
@@ -201,7 +201,7 @@ def test_a_damaged_past_that_can_not_be_made_anew_answers_all_the_same(tmp_path:
         result = of(context).recall("tabs or spaces", at=then)
 
     assert uris_of(result) == uris_of(before)
-    assert any("the index of that moment could not be kept: " in note for note in texts_of(result))
+    assert any("the index of that state could not be stored: " in note for note in texts_of(result))
 
 
 def test_when_the_disk_can_be_written_again_the_same_memory_goes_on(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from perdure.app import Context
 from perdure.artifacts import IndexState
 from perdure.engine import past
 from perdure.engine.indexing.indexer import IndexBatch, Indexer
-from perdure.engine.past import Copying, PastIndexFiles
+from perdure.engine.past import PastIndexFiles
 from perdure.errors import EmbeddingError
 from perdure.index.embedders.hashing import Hashing
 from perdure.index.filters import root
@@ -59,7 +59,7 @@ def forget(context: Context) -> None:
 def always() -> Iterator[None]:
     """Let moments be copied however much differs."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(past, "_MUCH", inf)
+        patch.setattr(past, "_REMOVAL_RATIO", inf)
         yield
 
 
@@ -67,7 +67,7 @@ def always() -> Iterator[None]:
 def never() -> Iterator[None]:
     """Let moments be made of nothing."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Copying, "make", lambda *_: None)
+        patch.setattr(past, "copy_nearby", lambda *_: None)
         yield
 
 

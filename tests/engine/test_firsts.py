@@ -7,7 +7,7 @@ import pytest
 
 from perdure.app import Context
 from perdure.context.reading import NodeReader
-from perdure.engine import summaries
+from perdure.engine import summaries, upkeep
 from perdure.engine.summaries import MOST
 from perdure.model import ContextNode, Level, Uri
 from perdure.model.record import record_id
@@ -64,7 +64,7 @@ def test_a_large_folder_is_not_listed_for_each_that_is_added(
 
     assert str(FOLDER) not in listings
     assert told(context).startswith("event: aardvark, m00, m01, m02, m03, m04, m05, m05a, m06")
-    assert context.indexes.upkeep.verify("local").holds
+    assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
 
 
 def test_a_small_folder_is_listed_each_time(context: Context, listings: list[str]) -> None:
@@ -154,9 +154,9 @@ def test_whatever_happens_in_it_is_told_as_if_it_were_listed(
             of(another).settle()
     save(context, "zoo")
 
-    assert context.indexes.upkeep.verify("local").holds
+    assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
     save(context, "abc")
-    assert context.indexes.upkeep.verify("local").holds
+    assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
 
 
 def test_who_was_overtaken_does_not_trust_what_was_known(
@@ -184,4 +184,4 @@ def test_folders_beside_the_one_that_changed_are_not_listed_again(
         of(another).save("Likes cake.", category="preference", slug="cake")
 
     assert str(FOLDER) not in listings
-    assert context.indexes.upkeep.verify("local").holds
+    assert upkeep.verify_index(context.indexes.configured.follower, "local").holds

@@ -14,6 +14,7 @@ import perdure
 from perdure import Memory
 from perdure.app import Context
 from perdure.artifacts import IndexState
+from perdure.engine import upkeep
 from perdure.engine.briefing import Briefing, Scope, brief
 from perdure.engine.past import RETAINED
 from perdure.index.embedders.hashing import Hashing
@@ -78,7 +79,7 @@ def test_a_briefing_as_of_a_state_is_that_of_a_memory_built_to_it(
         with TemporaryDirectory() as other:
             copied(context, state, Path(other))
             with opened(Path(other), semantic=False) as fresh:
-                moment = of(context).at(state)._past._stored.time
+                moment = of(context).at(state)._past._time
                 built = [briefed(of(fresh, who), moment) for who in (ANA, BOB)]
 
     assert then == built
@@ -135,7 +136,7 @@ def test_every_derived_thing_can_be_thrown_away(
         thrown_away(home)
         with opened(home, semantic=semantic) as context:
             after = answers(lambda q, who: of(context, who).recall(q).hits)
-            assert context.indexes.upkeep.verify("local").holds
+            assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
 
     assert after == before
 

@@ -10,6 +10,7 @@ import pytest
 
 import perdure
 from perdure.app import Context
+from perdure.engine import upkeep
 from perdure.engine.recall.token_budget import tokens_in
 from perdure.errors import InvalidValueError
 from perdure.index.embedders.hashing import Hashing
@@ -329,7 +330,7 @@ def test_a_model_that_fails_leaves_the_words(tmp_path: Path) -> None:
 
     assert result.hits[0].uri == TABS
     assert not result.semantic
-    assert any("new vectors can't be made: out of order" in note for note in texts_of(result))
+    assert any("new vectors can't be computed: out of order" in note for note in texts_of(result))
 
 
 def test_a_question_that_can_not_be_embedded_is_answered_by_words(
@@ -419,7 +420,7 @@ def test_a_damaged_memo_is_thrown_away_and_made_again(tmp_path: Path) -> None:
 
     with opened(tmp_path) as context:
         result = of(context).recall("tabs")
-        assert context.indexes.upkeep.verify("local").failed == ()
+        assert upkeep.verify_index(context.indexes.configured.follower, "local").failed == ()
 
     assert result.hits == before
 
@@ -476,7 +477,7 @@ def test_derived_things_may_vanish_while_they_are_open(tmp_path: Path) -> None:
 
             assert of(context).recall(f"without {name}").hits[0].snippet == f"Without {name}."
 
-        assert context.indexes.upkeep.verify("local").holds
+        assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
 
 
 def test_what_can_not_be_asked_or_kept_is_refused_in_words(context: Context) -> None:

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 import pytest
 
+from perdure.engine import upkeep
 from perdure.engine.indexing.follower import IndexFollower
 from perdure.engine.indexing.indexer import FolderPayloads, IndexBatch, Indexer
 from perdure.engine.lasting import KnownRecords
@@ -130,10 +131,10 @@ def test_who_is_named_is_heard_first(tmp_path: Path) -> None:
 def test_a_record_that_is_filed_under_the_wrong_owner_is_not_told(tmp_path: Path) -> None:
     with opened(tmp_path) as context:
         of(context).commit_session(TALK, session_id="s1", extract=False)
-        upkeep = context.indexes.upkeep
-        records = upkeep.following.indexer.batch([Uri.parse(MESSAGES)]).records[MESSAGES]
+        follower = context.indexes.configured.follower
+        records = follower.indexer.batch([Uri.parse(MESSAGES)]).records[MESSAGES]
         wrong = [replace(r, filters={**r.filters, "owner_space": "user:bob"}) for r in records]
-        upkeep.following.index.replace("local", {MESSAGES: wrong})
+        follower.index.replace("local", {MESSAGES: wrong})
 
         assert of(context, BOB).recall("which instrument, the oboe").hits == ()
 
@@ -156,28 +157,28 @@ def test_who_read_before_somebody_else_wrote_looks_again(tmp_path: Path) -> None
         context.nodes.write_node(node, ANA)
 
         class Slow(Indexer):
-            """Is overtaken by somebody else, once."""
+            """Is overtaken by another writer, once."""
 
             overtaken = False
 
-            def make(
+            def batch(
                 self,
                 places: Iterable[Uri],
                 beginning: Beginning | None = None,
                 known: KnownRecords | None = None,
-                told: FolderPayloads = MappingProxyType({}),
+                folder_payloads: FolderPayloads = MappingProxyType({}),
             ) -> IndexBatch:
-                made = super().batch(places, beginning, known, told)
+                batch = super().batch(places, beginning, known, folder_payloads)
                 if not self.overtaken:
                     self.overtaken = True
                     of(context).save("Likes giraffes.", category="preference", slug="zebra")
-                return made
+                return batch
 
         slow = Slow(context.reader, None)
         IndexFollower(context.recorded.history, following.index, slow).catch_up("local")
 
         assert slow.overtaken
-        assert context.indexes.upkeep.verify("local").holds
+        assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
         assert of(context).recall("giraffes").hits[0].uri == node.uri
 
 

@@ -93,7 +93,7 @@ class TestQuickVerify:
 
     def test_only_the_full_check_finds_a_record_that_is_gone(self, context: Context) -> None:
         context.memory.recall("tabs")
-        context.indexes.upkeep.following.index.replace("local", {TABS: []})
+        context.indexes.configured.follower.index.replace("local", {TABS: []})
 
         assert context.memory.index.verify(quick=True).holds
         (difference,) = context.memory.index.verify().differences
@@ -101,7 +101,7 @@ class TestQuickVerify:
 
     def test_an_index_that_was_thrown_away_does_not_hold_unseen(self, context: Context) -> None:
         context.memory.recall("tabs")
-        context.indexes.upkeep.following.index.delete_account_data("local")
+        context.indexes.configured.follower.index.delete_account_data("local")
 
         assert context.memory.index.verify(quick=True).places == 3
 
@@ -181,7 +181,7 @@ class TestCopies:
         with Machine(tmp_path / "here", "device-local").opened() as context:
             context.memory.save("Prefers tabs.", category="preference", slug="tabs")
             context.memory.recall("tabs")
-            index = context.indexes.upkeep.following.index
+            index = context.indexes.configured.follower.index
             assert isinstance(index, SqliteIndex)
             with index.duplicate("local", str(tmp_path / "copy")) as copy:
                 assert copy.stamps("local") == index.stamps("local")

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from perdure.app import Context
 from perdure.artifacts import IndexState
+from perdure.engine import upkeep
 from perdure.model import Uri
 from perdure.model.uri import segment_of
 from perdure.surfaces.cli import cli
@@ -95,9 +96,9 @@ def test_it_is_put_aside_and_everything_is_found(
         of(context).save("Reads on trains.", category="preference", slug="reading")
         assert asked(context, state)[1] == before[1]
         assert of(context).recall("reads on trains").hits[0].uri.endswith("/reading")
-        assert context.indexes.upkeep.verify("local").holds
-        context.indexes.upkeep.rebuild("local")
-        assert context.indexes.upkeep.verify("local").holds
+        assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
+        context.indexes.configured.follower.rebuild("local")
+        assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
 
     (aside,) = asides(path)
     assert path.is_dir()
@@ -156,7 +157,7 @@ def test_in_the_place_of_a_derived_file_too(
     path = taken(tmp_path, place, other)
 
     with opened(tmp_path) as context:
-        context.indexes.upkeep.rebuild("local")
+        context.indexes.configured.follower.rebuild("local")
         context.indexes.leading_to(COFFEE)
         asked(context, state)
 

@@ -15,6 +15,7 @@ import perdure
 from perdure.app import Context
 from perdure.context.outbox import MAX_RETRY
 from perdure.context.reading import Stored
+from perdure.engine import upkeep
 from perdure.engine.indexing.follower import IndexUpdate
 from perdure.engine.indexing.index_worker import WorkCounts, Worker
 from perdure.engine.indexing.indexer import IndexBatch
@@ -164,15 +165,15 @@ def test_after_an_outage_all_vectors_are_made(context: Context, embedder: Moving
     save_all(of(context))
     result = of(context).recall("tabs")
     assert result.hits[0].snippet.startswith("Prefers tabs")
-    assert any("new vectors can't be made" in note for note in texts_of(result))
+    assert any("new vectors can't be computed" in note for note in texts_of(result))
     with pytest.raises(EmbeddingError):
-        context.indexes.upkeep.verify("local")
+        upkeep.verify_index(context.indexes.configured.follower, "local")
 
     embedder.down = False
     worker(context).drain("local")
 
     assert context.outbox.list_unfinished("local") == []
-    assert context.indexes.upkeep.verify("local").holds
+    assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
     assert texts_of(of(context).recall("tabs")) == ()
 
 
@@ -190,7 +191,7 @@ def test_what_was_edited_during_an_outage_is_embedded_after_it(
     context.outbox._clock = lambda: datetime.now(UTC) + timedelta(hours=1)
     worker(context).drain("local")
 
-    assert context.indexes.upkeep.verify("local").holds
+    assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
 
 
 def test_an_index_is_not_thrown_away_while_no_other_can_be_made(
@@ -199,10 +200,10 @@ def test_an_index_is_not_thrown_away_while_no_other_can_be_made(
     save_all(of(context))
     embedder.down = True
     with pytest.raises(EmbeddingError):
-        context.indexes.upkeep.rebuild("local")
+        context.indexes.configured.follower.rebuild("local")
 
     embedder.down = False
-    assert context.indexes.upkeep.verify("local").holds
+    assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
 
 
 @requirement("003-outbox-release-always")
@@ -361,7 +362,7 @@ def test_a_worker_killed_at_any_step_loses_and_doubles_nothing(tmp_path: Path) -
             Worker(context.outbox, context.indexes.current("local").follower).drain("local")
             assert indexed(context) == {"one", "two"}
             assert context.outbox.list_unfinished("local") == []
-            assert context.indexes.upkeep.verify("local").holds
+            assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
             assert len(uris(of(context), "one text")) == 2
         ended += done.returncode == 0
         if ended:

@@ -45,7 +45,7 @@ def index_file(memory: Path) -> Path:
 def without(uri: str) -> None:
     """Take something out of the index, as a fault would."""
     with open_context(os.environ) as context:
-        context.indexes.upkeep.following.index.replace("local", {uri: []})
+        context.indexes.configured.follower.index.replace("local", {uri: []})
 
 
 def listed_indexes() -> list[dict[str, object]]:
@@ -285,7 +285,7 @@ def test_it_is_for_those_who_govern(tabs: Path, verb: str) -> None:
     refused = refusal("index", verb, "--as-role", "member")
 
     assert isinstance(refused, AccessDeniedError)
-    assert "may not look after its index" in str(refused)
+    assert "may not maintain its index" in str(refused)
 
 
 def test_another_account_is_named(tabs: Path) -> None:

@@ -35,7 +35,7 @@ def server(memory: Path) -> Iterator[Server]:
         ]
         leaf = ContextNode(uri=f"{MEMORIES}/event/leaf", content="Photosynthesis.")
         context.nodes.write_nodes([*nodes, leaf], context.request)
-        context.indexes.upkeep.rebuild("local")
+        context.indexes.configured.follower.rebuild("local")
         context.outbox.delete_account_data("local")
     with serving() as server:
         Path(os.environ["HOME"], ".perdure", "config.toml").write_text(

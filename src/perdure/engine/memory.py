@@ -1143,7 +1143,7 @@ class Memory(ReadableMemory):
         """
         if not apply:
             parts = self._services
-            logged = parts.indexes.upkeep.following.log
+            logged = parts.indexes.configured.follower.log
             edits = engine.edits.look_for_edits(
                 parts.recorded.inner, parts.recorded.history, parts.seen
             )

@@ -1,10 +1,10 @@
-"""Upkeep of a memory: its health, the indexes, and the events that wait for them."""
+"""Upkeep of a memory: its health, its indexes and derived tiers, and its outbox."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
 from perdure.dataclass import dataclass, replace
@@ -13,15 +13,16 @@ from perdure.engine.indexing.feed import with_folders
 from perdure.engine.indexing.follower import IndexFollower, IndexUpdate, Progress, accounts_of
 from perdure.engine.indexing.indexer import BATCH, Records, batched
 from perdure.engine.recall.result import Hint
-from perdure.engine.services import Services
 from perdure.errors import DamageError, NodeNotFoundError, StorageError
-from perdure.index.contract import KeptIndex
 from perdure.index.filters import root, stamp
 from perdure.model import IndexRecord, OutboxEvent, RequestContext, Uri
 from perdure.model.values import JSON
 from perdure.storage import DerivedMaintenance, Locator, StoragePreview, Tier
 from perdure.storage.contract import Layout
 from perdure.storage.seen import settle
+
+if TYPE_CHECKING:
+    from perdure.engine.services import Services
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +38,9 @@ class StatusSection:
 class Severity(Enum):
     OK = "ok"
     NOTE = "note"
-    """All is well, and could be better."""
+    """Nothing is wrong, but something could be improved."""
     WARN = "warn"
-    """It works, but somebody should look."""
+    """It works, but needs attention."""
     FAIL = "FAIL"
 
 
@@ -48,14 +49,14 @@ class Check:
     name: str
     level: Severity
     message: str
-    """What was found; unless all is well, with the fix."""
+    """What was found, with the fix if something is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkup:
     storage: StoragePreview
     checks: tuple[Check, ...]
-    """All, but for the storage."""
+    """All checks except that of the storage."""
 
     @property
     def ok(self) -> bool:
@@ -63,25 +64,25 @@ class Checkup:
 
 
 Counting = Callable[[int, int], None]
-"""Is called with how many were done, and of how many."""
+"""Is called with the number done, and the total."""
 
 
 class DifferenceKind(Enum):
     MISSING = "missing"
-    """Canonical state has it, and the index has not."""
+    """Canonical state has it, but the index does not."""
     SURPLUS = "surplus"
-    """The index has it, and canonical state has not."""
+    """The index has it, but canonical state does not."""
     DIFFERENT = "different"
     DAMAGED = "damaged"
-    """Its records are not what was put."""
+    """Its records are not those that were written."""
     BEHIND = "behind"
-    """It changed after the index was brought up to date."""
+    """It changed after the position of the index."""
 
 
 NOT_COMPARED = (
     "what the records say, what the texts say, and whether the file of the index is whole"
 )
-"""What a quick check leaves out."""
+"""What a quick check does not compare."""
 
 
 class Difference(NamedTuple):
@@ -91,15 +92,15 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class IndexProof:
-    """What was found when an index was compared with canonical state."""
+    """The result of comparing an index with canonical state."""
 
     root: str
-    """One digest of all that the index should hold; the same wherever the nodes are the same."""
+    """A digest of all records that the index should have; equal nodes give equal digests."""
     places: int
     records: int
     differences: tuple[Difference, ...] = ()
     failed: tuple[tuple[str, str], ...] = ()
-    """Nodes that can't be read or embedded, and why."""
+    """Nodes that can't be read or embedded, each with its error."""
     damage: str = ""
     """Why the index could not be read at all."""
     notes: tuple[str, ...] = ()
@@ -119,7 +120,7 @@ class ListedIndex:
     name: str
     places: int
     position: int
-    """Up to where it is right; 0 if it is not finished."""
+    """The position up to which it is correct; 0 if it is not finished."""
     size: int
     answers: bool
 
@@ -143,91 +144,86 @@ class IndexStatus:
     dead: int
     indexes: tuple[ListedIndex, ...]
     hints: tuple[Hint, ...]
-    """Why another index answers meanwhile; empty if it does not."""
+    """Why another index answers in the interim; empty if none does."""
 
 
-class Upkeep:
-    def __init__(self, following: IndexFollower) -> None:
-        self.following = following
+def verify_index(
+    follower: IndexFollower,
+    account_id: str,
+    *,
+    heal: bool = False,
+    progress: Progress = lambda _: None,
+) -> IndexProof:
+    """Compare every record with canonical state; with `heal`, replace those that differ.
 
-    @property
-    def _index(self) -> KeptIndex:
-        return self.following.index
-
-    def verify(
-        self, account_id: str, *, heal: bool = False, progress: Progress = lambda _: None
-    ) -> IndexProof:
-        """Compare every record with what canonical state gives; make right what is not, if told.
-
-        To look takes as long as there is memory; to heal, as long as there are differences.
-        """
-        try:
-            damaged = set(self._index.check(account_id))
-            held = self._index.stamps(account_id)
-        except DamageError as error:
-            if not heal:
-                return IndexProof("", 0, 0, damage=str(error))
-            self.rebuild(account_id, progress)
-            return replace(self.verify(account_id), damage=str(error))
-        found = _IndexComparison(held, damaged)
-        for batch in batched(self.following.places(account_id), BATCH):
-            made = self.following.indexer.batch(batch)
-            if made.outage is not None:
-                raise made.outage  # nobody can tell what the vectors should be
-            wrong = found.compare(made.records)
-            found.failed += [(uri, str(error)) for uri, error in made.failed.items()]
-            if heal and wrong:
-                unlogged = self.following.log.unlogged(made, self._index.cursor(account_id))
-                self._index.replace(account_id, wrong, unlogged=unlogged & wrong.keys())
-            progress(len(batch))
-        surplus = found.surplus()
-        if heal and surplus:
-            self._index.replace(account_id, surplus, unlogged=surplus)
-        return found.proof()
-
-    def rebuild(self, account_id: str, progress: Progress = lambda _: None) -> IndexUpdate:
-        return self.following.rebuild(account_id, progress)
+    The comparison takes time in proportion to the memory, and healing to the differences.
+    """
+    index = follower.index
+    try:
+        damaged = set(index.check(account_id))
+        stamps = index.stamps(account_id)
+    except DamageError as error:
+        if not heal:
+            return IndexProof("", 0, 0, damage=str(error))
+        follower.rebuild(account_id, progress)
+        return replace(verify_index(follower, account_id), damage=str(error))
+    comparison = _IndexComparison(stamps, damaged)
+    for places in batched(follower.places(account_id), BATCH):
+        batch = follower.indexer.batch(places)
+        if batch.outage is not None:
+            raise batch.outage  # the correct vectors are unknown
+        wrong = comparison.compare(batch.records)
+        comparison.failed += [(uri, str(error)) for uri, error in batch.failed.items()]
+        if heal and wrong:
+            unlogged = follower.log.unlogged(batch, index.cursor(account_id))
+            index.replace(account_id, wrong, unlogged=unlogged & wrong.keys())
+        progress(len(places))
+    surplus = comparison.surplus()
+    if heal and surplus:
+        index.replace(account_id, surplus, unlogged=surplus)
+    return comparison.proof()
 
 
 class _IndexComparison:
-    def __init__(self, held: dict[str, str], damaged: set[str]) -> None:
-        self._unseen = dict(held)
-        self._held = held
+    def __init__(self, stamps: dict[str, str], damaged: set[str]) -> None:
+        self._unseen = dict(stamps)
+        self._stamps = stamps
         self._damaged = damaged
         self._expected: dict[str, str] = {}
         self._differences: list[Difference] = []
         self.failed: list[tuple[str, str]] = []
         self._places = self._records = 0
 
-    def compare(self, records: Records) -> Records:
+    def compare(self, expected: Records) -> Records:
+        """Return those of the expected records that the index does not have."""
         wrong: Records = {}
-        for uri, made in records.items():
+        for uri, records in expected.items():
             self._places += 1
-            self._records += len(made)
+            self._records += len(records)
             self._unseen.pop(uri, None)
-            kind = self._kind(uri, made)
+            kind = self._kind(uri, records)
             if kind is not None:
                 self._differences.append(Difference(uri, kind))
-                wrong[uri] = made
+                wrong[uri] = records
         return wrong
 
-    def _kind(self, uri: str, made: list[IndexRecord]) -> DifferenceKind | None:
-        expected = stamp(made) if made else None
-        held = self._held.get(uri)
+    def _kind(self, uri: str, records: list[IndexRecord]) -> DifferenceKind | None:
+        expected = stamp(records) if records else None
+        indexed = self._stamps.get(uri)
         if expected is not None:
             self._expected[uri] = expected
         if uri in self._damaged:
             return DifferenceKind.DAMAGED
-        if expected == held:
+        if expected == indexed:
             return None
-        if held is None:
+        if indexed is None:
             return DifferenceKind.MISSING
         return DifferenceKind.SURPLUS if expected is None else DifferenceKind.DIFFERENT
 
     def surplus(self) -> Records:
-        self._differences += [
-            Difference(uri, DifferenceKind.SURPLUS) for uri in sorted(self._unseen)
-        ]
+        """Return the places that only the index has, each without records."""
+        unseen = sorted(self._unseen)
+        self._differences += [Difference(uri, DifferenceKind.SURPLUS) for uri in unseen]
         return {uri: [] for uri in self._unseen}
 
     def proof(self) -> IndexProof:
@@ -238,17 +234,19 @@ class _IndexComparison:
 class IndexUpkeep:
     """The index of one account, for a caller who governs it."""
 
-    def __init__(self, parts: Services, caller: RequestContext, settle: Callable[[], None]) -> None:
-        caller.demand_governing("look after its index")
+    def __init__(
+        self, services: "Services", caller: RequestContext, settle: Callable[[], None]
+    ) -> None:
+        caller.demand_governing("maintain its index")
         self._settle = settle
-        self._services = parts
+        self._services = services
         self._caller = caller
         self._account = caller.account_id
 
     def status(self) -> IndexStatus:
-        """Return what the index is made of, and how far it is behind."""
+        """Return what the index contains, and how far it is behind."""
         indexes, account, recorded = self._services.indexes, self._account, self._services.recorded
-        following = indexes.upkeep.following
+        following = indexes.configured.follower
         waiting, dead, _ = self._services.outbox.count(account)
         present = self._services.current_index(account)
         return IndexStatus(
@@ -269,7 +267,7 @@ class IndexUpkeep:
         )
 
     def _unrecorded(self) -> int:
-        """Return how many texts others wrote; what was compared now is not read again."""
+        """Return how many texts were edited outside Perdure and are not recorded yet."""
         recorded, seen = self._services.recorded, self._services.seen
         edits = look_for_edits(recorded.inner, recorded.history, seen)
         if not edits.found:
@@ -279,7 +277,7 @@ class IndexUpkeep:
 
     @property
     def is_built(self) -> bool:
-        return self._services.indexes.upkeep.following.index.cursor(self._account) > 0
+        return self._services.indexes.configured.follower.index.cursor(self._account) > 0
 
     def rebuild(self, *, progress: Counting | None = None) -> IndexUpdate:
         """Delete the index and build it again. Vectors that are known are not computed again.
@@ -288,23 +286,25 @@ class IndexUpkeep:
         """
         recorded = self._services.recorded
         look_for_edits(recorded.inner, recorded.history, self._services.seen)
-        return self._services.indexes.upkeep.rebuild(self._account, self._counted(progress))
+        return self._services.indexes.configured.follower.rebuild(
+            self._account, self._counted(progress)
+        )
 
     def verify(
         self, *, heal: bool = False, quick: bool = False, progress: Counting | None = None
     ) -> IndexProof:
-        """Compare every record with canonical state; with `heal`, replace what differs.
+        """Compare every record with canonical state; with `heal`, replace those that differ.
 
-        What is only behind is brought up to date first. With `quick`, no record and no text is
-        read: the index is compared with the log by its cursor, and texts with the log by their
-        stamps. The proof says what was not compared.
+        A lagging index is brought up to date first. With `quick`, no record and no text is read:
+        the index is compared with the log by its cursor, and texts by their stamps;
+        `not_compared` lists what was skipped.
         """
-        with suppress(DamageError):  # which is found below
+        with suppress(DamageError):  # reported below
             self._settle()
         if quick:
             return self._verify_quickly()
-        upkeep = self._services.indexes.upkeep
-        proof = upkeep.verify(self._account, heal=heal, progress=self._counted(progress))
+        follower, count = self._services.indexes.configured.follower, self._counted(progress)
+        proof = verify_index(follower, self._account, heal=heal, progress=count)
         notes = self._services.repair.notes(self._caller)
         return replace(proof, notes=tuple(note.uri for note in notes))
 
@@ -313,7 +313,7 @@ class IndexUpkeep:
             found = self.status()
         except DamageError as error:
             return IndexProof("", 0, 0, damage=str(error), not_compared=NOT_COMPARED)
-        following = self._services.indexes.upkeep.following
+        following = self._services.indexes.configured.follower
         behind = following.behind(self._account) if found.behind and found.built else ()
         return IndexProof(
             "",
@@ -326,9 +326,9 @@ class IndexUpkeep:
         )
 
     def prune(self) -> tuple[tuple[str, int], ...]:
-        """Remove the indexes of earlier embedders that answer no more, of all accounts.
+        """Remove the indexes of earlier embedders that answer for no account.
 
-        Return their names and bytes. Vectors stay, so that nothing is computed twice.
+        Return their names and bytes. Vectors stay, so that none is computed twice.
         """
         return tuple((unquote(name), size) for name, size in self._services.indexes.prune())
 
@@ -336,7 +336,7 @@ class IndexUpkeep:
         if progress is None:
             return lambda _: None
         whole, done = (
-            sum(1 for _ in self._services.indexes.upkeep.following.places(self._account)),
+            sum(1 for _ in self._services.indexes.configured.follower.places(self._account)),
             0,
         )
 
@@ -351,9 +351,9 @@ class IndexUpkeep:
 class OutboxUpkeep:
     """The events of one account that the index does not have yet, for a caller who governs it."""
 
-    def __init__(self, parts: Services, caller: RequestContext) -> None:
-        caller.demand_governing("look after its outbox")
-        self._services = parts
+    def __init__(self, services: "Services", caller: RequestContext) -> None:
+        caller.demand_governing("maintain its outbox")
+        self._services = services
         self._account = caller.account_id
 
     def list(self) -> tuple[OutboxEvent, ...]:
@@ -363,7 +363,7 @@ class OutboxUpkeep:
     def dead(self, ids: Sequence[str] = ()) -> tuple[OutboxEvent, ...]:
         """Return the events that failed too often: all, or those with these ids.
 
-        `NodeNotFoundError` if an id is not one of a dead event.
+        `NodeNotFoundError` if an id is not that of a dead event.
         """
         dead = {
             event.event_id: event for _, event in self._services.outbox.list_dead(self._account)
@@ -386,7 +386,9 @@ class OutboxUpkeep:
 
 @dataclass(frozen=True, slots=True)
 class DerivedTiers(DerivedMaintenance):
-    services: Services
+    """The derived tiers of a memory: how to rebuild them, and which texts are newer."""
+
+    services: "Services"
 
     def reindex(self, tier: Tier) -> None:
         if not tier.derived:
@@ -394,23 +396,23 @@ class DerivedTiers(DerivedMaintenance):
         reader, indexes = self.services.reader, self.services.indexes
         for account in accounts_of(reader):
             if tier is Tier.LOCAL_INDEX:
-                indexes.upkeep.rebuild(account)
+                indexes.configured.follower.rebuild(account)
                 continue
             for place in with_folders(reader.walk(Uri(account))):
                 if not place.is_node:
                     indexes.summaries.records(place)
 
     def changed_since(self, mtime: float) -> list[Locator]:
-        """As promised, from the table of what was seen of each text, which is brought up to date.
+        """As `DerivedMaintenance` promises, from the table of seen texts, after a check for edits.
 
         `TextsGoneError` if so many are gone that nothing is recorded.
         """
-        parts, backend = self.services, self.services.recorded.inner
+        services, backend = self.services, self.services.recorded.inner
         began = time.time()
-        checked = look_for_edits(backend, parts.recorded.history, parts.seen)
-        record(parts, checked)
-        settle(parts.seen, checked, began)
+        checked = look_for_edits(backend, services.recorded.history, services.seen)
+        record(services, checked)
+        settle(services.seen, checked, began)
         if not isinstance(backend, Layout):
-            return sorted(map(Locator, parts.seen.newer(mtime, backend)))
-        texts = backend.logical(parts.seen.newer(mtime, backend.inner))
+            return sorted(map(Locator, services.seen.newer(mtime, backend)))
+        texts = backend.logical(services.seen.newer(mtime, backend.inner))
         return sorted(text for text in texts if backend.exists(text))

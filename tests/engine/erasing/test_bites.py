@@ -33,7 +33,7 @@ def _no_events(*_args: object, **_kwargs: object) -> int:
 
 def _forgets_only_the_past(self: Indexes, account_id: str) -> None:
     del account_id
-    self._forget_past()
+    self._close_past_states()
 
 
 def _keeps_undone(events: Any, erasure: str) -> dict[str, int]:  # noqa: ANN401 - as given

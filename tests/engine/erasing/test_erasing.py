@@ -334,7 +334,7 @@ def test_nothing_of_what_stays_is_embedded_again(home: Path) -> None:
         memo = context.indexes.memo
         assert memo is not None
         made = memo.made
-        context.indexes.upkeep.rebuild("local")
+        context.indexes.configured.follower.rebuild("local")
         assert memo.made == made
         assert uris(root(context), "tabs") == [f"{FOLDER}/indentation"]
     assert leaks(home) == {}

@@ -360,11 +360,11 @@ class _WorkLoop:
                 self._report_build(WorkKind.EMBEDDING, account, {})
                 reported = time.monotonic()
 
-        wanted = self._services.indexes.upkeep.follower
+        configured = self._services.indexes.configured.follower
         answering = partial(self._answering, account)
         with self._resting_after(account):
             update = build_in_background(
-                wanted, account, answering, self._should_continue, progress
+                configured, account, answering, self._should_continue, progress
             )
         if update is not None:
             kind = WorkKind.FINISHED if update.position else WorkKind.INTERRUPTED
