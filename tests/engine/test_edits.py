@@ -225,7 +225,7 @@ class TestWatcher:
     @pytest.fixture
     def watched(self, context: Context) -> Context:
         for _ in range(2):
-            context.start_watcher(lambda: edits.folders(context.recorded.inner))
+            context.start_watcher(lambda: edits.checked_folders(context.recorded.inner))
         assert context.watcher is not None
         return context
 
@@ -310,6 +310,6 @@ class TestWatcher:
     def test_too_many_folders_are_not_watched(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(file_watch, "MOST_FOLDERS", 1)
+        monkeypatch.setattr(file_watch, "MAX_FOLDERS", 1)
 
         assert file_watch.change_watcher(str(tmp_path), lambda: ["", ""]) is None

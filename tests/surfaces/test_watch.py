@@ -166,7 +166,7 @@ def test_where_the_system_does_not_tell_all_files_are_looked_at(
 ) -> None:
     told("recall", "tabs")
     monkeypatch.setattr(file_watch, "change_watcher", lambda *_: None)
-    monkeypatch.setattr(file_watch, "_UNTOLD_SECONDS", 0.05)
+    monkeypatch.setattr(file_watch, "_POLL_SECONDS", 0.05)
     ending = Event()
     with open_context(os.environ) as context:
         reports = context.memory.watch(ending)

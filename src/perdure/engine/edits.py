@@ -1,4 +1,4 @@
-"""Edits that were made outside Perdure, recorded before anything is answered."""
+"""Edits made outside Perdure: found by a check of all texts, and recorded as versions."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,30 +22,29 @@ if TYPE_CHECKING:
     from perdure.storage.joint import Discrepancy
 
 NODES = Locator("accounts")
-"""Where all texts of nodes are, in the layout `agfs`."""
+"""The directory of all nodes in the layout `agfs`."""
 WORTH_WATCHING = 0.0002
-"""Seconds of a check, above which a process that asks again has a watcher instead."""
+"""Seconds. If a check takes longer, a watcher replaces the following ones in this process."""
 INLINE_TEXTS = 2_000
-"""So many texts are looked at while an agent waits, which takes 8 ms; more, in the background."""
+"""Check at most this many texts while an agent waits, which takes 8 ms; more, in the background."""
 _OTHER_HASH = b"-"
 
 
 class EditCheck(NamedTuple):
     recorded: int = 0
-    """How many texts others had written, which are versions now."""
+    """How many edited texts were recorded as versions."""
     left: int = 0
-    """How many texts may have been edited without anybody having looked."""
+    """How many texts were not checked and may have been edited."""
     hints: tuple[Hint, ...] = ()
 
 
 def notice_edits(
     services: "Services", *, seconds: float | None, first_waits: bool = False
 ) -> EditCheck:
-    """Record what others wrote to nodes since the last check, as far as the time allows.
+    """Record edits of nodes since the last check, within a time limit.
 
-    With `first_waits`, the first look at a store takes the time that it takes. A text that says
-    something and is not a node yet becomes one. Where a watcher knows that nothing changed, nothing
-    is looked at.
+    With `first_waits`, the first check of a store has no limit. A text that is not empty and not a
+    node yet becomes one. If a watcher reports no change, nothing is checked.
     """
     if seconds is not None and (unchecked := _unchecked(services, seconds)):
         return EditCheck(0, 1, (unchecked,))
@@ -68,7 +67,7 @@ def notice_edits(
     except StorageError as error:
         return EditCheck(0, 1, (unrecorded_hint(error),))
     if watcher is None and time.monotonic() - began > WORTH_WATCHING:
-        services.start_watcher(lambda: folders(files.inner))
+        services.start_watcher(lambda: checked_folders(files.inner))
     with suppress(StorageError):  # then the next check looks at the same texts again
         settle(services.seen, checked, now if seconds is None else None)
     if not checked.left and not checked.closed:
@@ -76,11 +75,11 @@ def notice_edits(
             watcher.settle(changes)
         return EditCheck(recorded)
     text = (
-        f"{checked.closed:,} folder{'s' * (checked.closed > 1)} may not be read, such as "
-        f"{checked.unreadable[0]!a}. Fix: let this user read it, or name it in ignore of [vault]"
+        f"{checked.closed:,} folder{'s' * (checked.closed > 1)} can't be read, such as "
+        f"{checked.unreadable[0]!a}. Fix: let this user read it, or add it to ignore in [vault]"
         if checked.closed
-        else f"{checked.left:,} texts were not looked at for edits within {seconds:g} s. "
-        "Fix: ask again, which goes on there; or run `perdure worker --once`"
+        else f"{checked.left:,} texts were not checked for edits within {seconds:g} s. "
+        "Fix: ask again, which continues there; or run `perdure worker --once`"
     )
     return EditCheck(
         recorded, checked.left + checked.closed, (Hint(HintKind.EDITS_UNCHECKED, text),)
@@ -88,9 +87,9 @@ def notice_edits(
 
 
 def _unchecked(services: "Services", seconds: float) -> Hint | None:
-    """Return why edits are not looked for before this answer; None if they are."""
+    """Return why there is no check for edits before this answer; None if there is one."""
     if seconds == 0:
-        why = "edits were not looked for. Fix: set check_seconds in [index] of the config file"
+        why = "there was no check for edits. Fix: set check_seconds in [index] of the config file"
         return Hint(HintKind.EDITS_UNCHECKED, why)
     return (
         background_hint(services.seen)
@@ -102,15 +101,13 @@ def _unchecked(services: "Services", seconds: float) -> Hint | None:
 def background_hint(seen: Seen) -> Hint:
     looked = seen.looked
     since = f" since {datetime.fromtimestamp(looked, UTC):%Y-%m-%d %H:%M} UTC" if looked else ""
-    what = f"edits made outside Perdure{since} are being looked for"
-    return Hint(
-        HintKind.EDITS_UNCHECKED, f"{what}. Fix: none needed; a moment later they are known"
-    )
+    text = f"a background process checks for edits made outside Perdure{since}"
+    return Hint(HintKind.EDITS_UNCHECKED, f"{text}. Fix: none needed; ask again after a moment")
 
 
 def has_many(services: "Services") -> bool:
-    """Whether there are more texts than are looked at while an agent waits; none is read for it."""
-    with suppress(StorageError):  # as where the disk can't be written
+    """Whether there are more texts than `INLINE_TEXTS`; reads none of them."""
+    with suppress(StorageError):  # the disk may not be writable
         known = services.seen.size(INLINE_TEXTS + 1) or services.recorded.history.position()
         return known > INLINE_TEXTS
     return False
@@ -122,7 +119,7 @@ def unrecorded_hint(error: StorageError) -> Hint:
 
 
 def forget_gone(services: "Services") -> None:
-    """Let no later check ask about the texts that are gone: their owner accepted that."""
+    """Accept that texts are gone, so that no later check reports them."""
     backend, history, now = services.recorded.inner, services.recorded.history, time.time()
     settle(
         services.seen, look_for_edits(backend, history, services.seen, accept_removals=True), now
@@ -138,7 +135,7 @@ def look_for_edits(  # noqa: PLR0913 - what is compared with what, and within wh
     *,
     accept_removals: bool = False,
 ) -> Checked:
-    """Return what others wrote to nodes since the last check; nothing is recorded."""
+    """Return the edits of nodes since the last check; records nothing."""
     if isinstance(backend, Layout):
         return look_at_notes(backend, seen, deadline, known, accept_removals=accept_removals)
 
@@ -150,10 +147,10 @@ def look_for_edits(  # noqa: PLR0913 - what is compared with what, and within wh
         }
 
     known = seen.stamps() if known is None else known
-    if not any(known.values()):  # so that texts are missed that went before it was made
+    if not any(known.values()):  # a new table must miss the texts that are gone already
         names = history.store.catalogue.names(f"{NODES.key}/", history.position())
         digests = written([key for key in names if not _is_hidden(key.rpartition("/")[0])])
-        with suppress(StorageError):  # as where the disk can't be written
+        with suppress(StorageError):  # the disk may not be writable
             seen.put(Row(key, UNKNOWN, digest) for key, digest in digests.items() if digest)
         known = None
     return check(
@@ -168,8 +165,8 @@ def look_for_edits(  # noqa: PLR0913 - what is compared with what, and within wh
     )
 
 
-def folders(backend: StorageBackend) -> Iterator[str]:
-    """Yield the keys of the folders whose texts are looked at for edits."""
+def checked_folders(backend: StorageBackend) -> Iterator[str]:
+    """Yield the keys of the folders whose texts are checked for edits."""
     if isinstance(backend, Layout):
         found = backend.inner.scan(skip=backend.skips)
     else:
@@ -185,7 +182,7 @@ def look_at_notes(
     *,
     accept_removals: bool = False,
 ) -> Checked:
-    """As `look_for_edits`, where a layout tells what was last written."""
+    """As `look_for_edits`, where a layout knows what was last written."""
     known = seen.stamps() if known is None else known
     if not any(known.values()):
         with suppress(StorageError):  # as above
@@ -212,12 +209,12 @@ def _is_hidden(directory: str) -> bool:
 
 
 def record(services: "Services", checked: Checked) -> "tuple[list[Discrepancy], list[Uri]]":
-    """Let edits become versions; return them, and where texts without a meta were to be nodes."""
+    """Record edits as versions; return them, and the places of texts that became nodes."""
     noticed: list[Discrepancy] = []
     layout = services.recorded.inner
     laid_out = layout if isinstance(layout, Layout) else None
     if copies := [path for path in checked.found if copied_name(path.rpartition("/")[2])]:
-        from perdure.engine.conflicts import unite  # noqa: PLC0415 - who has such copies pays
+        from perdure.engine.conflicts import unite  # noqa: PLC0415 - few have such copies
 
         unite(services.recorded, copies)
     paths = (*checked.found, *checked.unreadable[checked.closed :])
@@ -234,7 +231,7 @@ def record(services: "Services", checked: Checked) -> "tuple[list[Discrepancy], 
 
 
 def _index_again(services: "Services", texts: Iterable[Locator]) -> None:
-    """Index nodes whose file has another name: the index may have read them between the two."""
+    """Index nodes whose file was renamed: the index may have read them during the rename."""
     places: dict[str, set[Uri]] = {}
     for text in texts:
         place = Uri.of_key(text.parent.key) if text.name == CONTENT else None
@@ -245,7 +242,7 @@ def _index_again(services: "Services", texts: Iterable[Locator]) -> None:
 
 
 def make_nodes(services: "Services", contents: Iterable[str]) -> list[Uri]:
-    """Make nodes of contents that have no meta and are not empty; return their places."""
+    """Make nodes of the contents that have no meta and are not empty; return their places."""
     places = list[Uri]()
     for key in contents:
         place = Uri.of_key(key.rpartition("/")[0])
@@ -254,6 +251,6 @@ def make_nodes(services: "Services", contents: Iterable[str]) -> list[Uri]:
             if isinstance(text, str) and text.strip():
                 places.append(place)
     for place in places:
-        somebody = RequestContext(place.account, "worker", role=Role.ADMIN)
-        services.repair.make_nodes([place], somebody)
+        caller = RequestContext(place.account, "worker", role=Role.ADMIN)
+        services.repair.make_nodes([place], caller)
     return places

@@ -1,4 +1,4 @@
-"""Edits of the files of a memory, taken in while they are made."""
+"""A watch on the files of a memory: whether any changed, and recording edits as they happen."""
 
 import ctypes
 import errno
@@ -17,27 +17,22 @@ from typing import TYPE_CHECKING
 
 from perdure.context.files import CONTENT, META
 from perdure.dataclass import dataclass, replace
-from perdure.engine.edits import folders, look_for_edits, make_nodes, record
+from perdure.engine.edits import checked_folders, look_for_edits, make_nodes, record
 from perdure.engine.indexing.follower import accounts_of
-from perdure.engine.repair import State
-from perdure.errors import (
-    BrokenNodeError,
-    StorageSelectionError,
-    TextsGoneError,
-)
+from perdure.errors import BrokenNodeError, StorageSelectionError, TextsGoneError
 from perdure.files import Closing
 from perdure.model import RequestContext, Uri
 from perdure.storage import StorageBackend
 from perdure.storage.confined import system_library
-from perdure.storage.joint import Discrepancy
 from perdure.storage.seen import settle
 
 if TYPE_CHECKING:
     from perdure.engine.services import Services
+    from perdure.storage.joint import Discrepancy
 
-MOST_FOLDERS = 4_096
+MAX_FOLDERS = 4_096
 _TRUSTED_SECONDS = 10.0
-"""For so long files are not looked at: an edit through a hard link elsewhere is not told of."""
+"""Scan files at least this often: an edit through a hard link elsewhere causes no event."""
 _LOCAL_DISKS = frozenset(
     {"bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "tmpfs", "xfs", "zfs"}
 )
@@ -50,7 +45,7 @@ _OTHER_FOLDERS = _OVERFLOW | _IS_FOLDER
 
 
 class ChangeWatcher(Closing):
-    """Tells whether anything in some folders changed, so that they need not be looked at again.
+    """Reports whether anything in some folders changed, so that they need not be scanned again.
 
     The kernel queues an event before the call that changes a file returns. So if the queue is
     empty, nothing changed.
@@ -74,7 +69,7 @@ class ChangeWatcher(Closing):
             raise
 
     def changes(self) -> int | None:
-        """Return a count that grows with every change so far; None if nobody can tell."""
+        """Return a count that grows with changes; None if the watch was lost."""
         with self._lock:
             if self._queue is None or self._pid != os.getpid():
                 return None
@@ -90,12 +85,12 @@ class ChangeWatcher(Closing):
             return self._changes
 
     def is_settled(self, changes: int | None) -> bool:
-        """Whether everything was looked at as of a count, and not too long ago."""
+        """Whether everything was scanned as of a count, and recently."""
         settled, until = self._settled
         return changes == settled and time.monotonic() < until
 
     def settle(self, changes: int) -> None:
-        """Remember that everything was looked at after this count was returned."""
+        """Note that everything was scanned after this count was returned."""
         self._settled = changes, time.monotonic() + _TRUSTED_SECONDS
 
     def close(self) -> None:
@@ -105,7 +100,7 @@ class ChangeWatcher(Closing):
             self._queue = None
 
     def _read(self) -> int:
-        """Return what the events in the queue are of, all in one; 0 if there is none."""
+        """Return the masks of the events in the queue, combined; 0 if there is none."""
         found = 0
         while True:
             try:
@@ -119,10 +114,10 @@ class ChangeWatcher(Closing):
                 at += _EVENT.size + length
 
     def _watch(self) -> None:
-        """Watch every folder; one that is watched already stays so."""
-        folders = list(islice(self._folders(), MOST_FOLDERS + 1))
-        if len(folders) > MOST_FOLDERS:
-            raise OSError(errno.ENOSPC, "there are too many folders to be watched")
+        """Watch every folder; one that is watched already stays watched."""
+        folders = list(islice(self._folders(), MAX_FOLDERS + 1))
+        if len(folders) > MAX_FOLDERS:
+            raise OSError(errno.ENOSPC, "too many folders to watch")
         for folder in folders:
             path = os.fsencode(Path(self._root, folder))
             wanted = _WANTED | _ONLY_FOLDER | _NO_LINK
@@ -141,10 +136,10 @@ def _identity(path: str) -> tuple[int, int]:
 
 
 def change_watcher(root: str, folders: Callable[[], Iterable[str]]) -> ChangeWatcher | None:
-    """Return who watches folders below a root; None if nobody can.
+    """Return a watcher of folders below a root; None if the system can't watch them.
 
-    That is so on another system than Linux, on a disk that is not local (of what other machines
-    write there, the system does not tell), and if there are too many folders or watchers.
+    That is so on other systems than Linux, on a disk that is not local (the system does not report
+    what other machines write), and with too many folders or watchers.
     """
     if _disk_of(root) not in _LOCAL_DISKS:
         return None
@@ -155,7 +150,7 @@ def change_watcher(root: str, folders: Callable[[], Iterable[str]]) -> ChangeWat
 
 
 def _disk_of(path: str) -> str:
-    """Return the kind of file system that a folder is on; empty if the system does not tell."""
+    """Return the type of the file system of a folder; empty if it is unknown."""
     try:
         mounts = Path("/proc/self/mounts").read_text("utf-8", "surrogateescape").splitlines()
     except OSError:
@@ -170,11 +165,11 @@ def _disk_of(path: str) -> str:
 
 
 _QUIET_SECONDS = 0.1
-_MOST_BUSY = 5
-"""So often it is waited for an editor to finish, before its files are looked at."""
-_UNTOLD_SECONDS = 2.0
-_UNTOLD_SHARE = 20
-"""Where the system tells of no changes, so small a share of the time is spent on looking."""
+_MAX_BUSY = 5
+"""Wait at most this often for an editor to finish before files are scanned."""
+_POLL_SECONDS = 2.0
+_POLL_SHARE = 20
+"""Without a watcher, scans take at most one part in this many of the time."""
 
 
 class WatchKind(Enum):
@@ -186,7 +181,7 @@ class WatchKind(Enum):
     LEFT_OUT = "left out"
     """It could not be indexed."""
     LEFT_ALONE = "left alone"
-    """No node can be made of it. Each is reported once."""
+    """It can't become a node. Each is reported once."""
     UNREADABLE = "can't be read"
     OLDER_COUNTS = "can't be read as it is, so what was there before counts"
 
@@ -195,9 +190,9 @@ class WatchKind(Enum):
 class WatchReport:
     kind: WatchKind
     names: tuple[str, ...]
-    """URIs of nodes; of what is not a node, its path."""
+    """URIs of nodes; paths of what is not a node."""
     reason: str = ""
-    """Why, with the fix; of an edit that was taken in, empty."""
+    """The reason, with the fix; empty for a recorded edit."""
 
 
 def watch(
@@ -208,12 +203,12 @@ def watch(
     root = Path(services.recorded.identity)
     if not root.is_dir():
         raise StorageSelectionError(
-            f"{str(root)!a} is no folder, so there is nothing to watch. "
-            "Fix: write something first, or choose a backend that keeps files."
+            f"{str(root)!a} is not a folder, so there is nothing to watch. "
+            "Fix: write something first, or choose a backend that stores files."
         )
     watcher = _EditWatch(services, caller, root)
     for number, _ in enumerate(_changes(services.recorded.inner, root, ending)):
-        if number == 0:  # nothing is missed from now on; earlier edits are searched for
+        if number == 0:  # later edits are not missed from now on; earlier ones are recorded
             record_edits()
             yield WatchReport(WatchKind.WATCHING, (str(root),))
             watcher.begin()
@@ -225,9 +220,9 @@ def watch(
 def _changes(backend: StorageBackend, root: Path, ending: Event) -> Iterator[None]:
     """Yield at once, and soon after each change, until `ending` is set.
 
-    Where the system does not tell of changes, all files are to be looked at now and then.
+    If the system can't watch the folders, yield at intervals.
     """
-    watcher = change_watcher(str(root), lambda: ("", *folders(backend)))
+    watcher = change_watcher(str(root), lambda: ("", *checked_folders(backend)))
     with watcher or nullcontext():
         known, pause, busy = watcher and watcher.changes(), _QUIET_SECONDS, 0
         yield
@@ -236,8 +231,8 @@ def _changes(backend: StorageBackend, root: Path, ending: Event) -> Iterator[Non
             if known is None:
                 began = time.monotonic()
                 yield
-                pause = max(_UNTOLD_SECONDS, _UNTOLD_SHARE * (time.monotonic() - began))
-            elif known != before and busy < _MOST_BUSY:
+                pause = max(_POLL_SECONDS, _POLL_SHARE * (time.monotonic() - began))
+            elif known != before and busy < _MAX_BUSY:
                 busy += 1
             elif busy:
                 yield
@@ -245,10 +240,10 @@ def _changes(backend: StorageBackend, root: Path, ending: Event) -> Iterator[Non
 
 
 class _EditWatch:
-    """Takes in what changes below a folder. What it leaves alone it reports once."""
+    """Records what changes below a folder. What can't be recorded is reported once."""
 
-    def __init__(self, parts: "Services", caller: RequestContext, root: Path) -> None:
-        self._services = parts
+    def __init__(self, services: "Services", caller: RequestContext, root: Path) -> None:
+        self._services = services
         self._caller = caller
         self._root = root
         self._reports: list[WatchReport] = []
@@ -270,14 +265,14 @@ class _EditWatch:
 
     def take_in(self) -> None:
         """Record edits as versions, make nodes of notes, and bring the index up to date."""
-        parts, inner = self._services, self._services.recorded.inner
+        services, inner = self._services, self._services.recorded.inner
         try:
-            checked = look_for_edits(inner, parts.recorded.history, parts.seen)
-            edits, begun = record(parts, checked)
+            checked = look_for_edits(inner, services.recorded.history, services.seen)
+            edits, begun = record(services, checked)
         except TextsGoneError as error:
             self._leave(str(self._root), str(error))
             return
-        settle(parts.seen, checked)
+        settle(services.seen, checked)
         of_place: dict[Uri, list[Discrepancy]] = {place: [] for place in begun}
         for edit in edits:
             place = Uri.of_key(edit.locator.parent.key)
@@ -290,16 +285,16 @@ class _EditWatch:
             self._settle(account, changed, frozenset(begun))
 
     def _settle(
-        self, account: str, edits: Mapping[Uri, Sequence[Discrepancy]], begun: frozenset[Uri]
+        self, account: str, edits: "Mapping[Uri, Sequence[Discrepancy]]", begun: frozenset[Uri]
     ) -> None:
-        made = self._make_nodes(begun & edits.keys(), self._as(account))
-        if made or any(edits.values()):
-            following = self._services.current_index(account).follower
-            for uri, error in following.catch_up(account).failed.items():
+        created = self._make_nodes(begun & edits.keys(), self._as(account))
+        if created or any(edits.values()):
+            follower = self._services.current_index(account).follower
+            for uri, error in follower.catch_up(account).failed.items():
                 self._report(WatchKind.LEFT_OUT, uri, reason=error)
         kinds: dict[WatchKind, list[Uri]] = defaultdict(list)
         for place, of_it in edits.items():
-            kind = WatchKind.NEW if place in made else self._kind(place, of_it)
+            kind = WatchKind.NEW if place in created else self._kind(place, of_it)
             if kind is not None:
                 kinds[kind].append(place)
         for kind in filter(kinds.get, WatchKind):
@@ -310,14 +305,16 @@ class _EditWatch:
 
     # ------------------------------------------------------------ nodes
     def _make_nodes(self, begun: Collection[Uri], ctx: RequestContext) -> set[Uri]:
-        """Make nodes of notes; return those that are nodes now, and report why others are none."""
+        """Make nodes of notes; return those that are nodes now, and report why others are not."""
+        from perdure.engine.repair import State  # noqa: PLC0415 - a recall loads this module too
+
         for finding in self._services.repair.make_nodes(begun, ctx):
             if finding.state is State.BROKEN:
                 self._leave(finding.uri, finding.detail)
         return set(filter(self._services.reader.is_active, begun))
 
-    def _kind(self, place: Uri, edits: Sequence[Discrepancy]) -> WatchKind | None:
-        """Return what others did to a node; None if there was none, or it can't be read."""
+    def _kind(self, place: Uri, edits: "Sequence[Discrepancy]") -> WatchKind | None:
+        """Return the kind of an edit; None if there was none, or the node can't be read."""
         if not edits:
             return None
         meta = next((edit for edit in edits if edit.locator.name == META), None)

@@ -1,4 +1,4 @@
-"""The parts of one open memory."""
+"""The services of one open memory, such as its nodes, indexes and outbox."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
     from perdure.proofs.keys import SigningKey
     from perdure.storage.seen import Seen
 
-_LOOKS_BEFORE_WATCHING = 2
-"""So often a process looks at all files before a watcher tells it whether some changed."""
+_SCANS_BEFORE_WATCHING = 2
+"""Start a watcher at this scan of all files, so that a short process has none."""
 
 
 class Services(Closing, ABC):
-    """The parts of one open memory. Each is made when it is first used.
+    """The services of one open memory. Each is created when it is first used.
 
-    A caller that only reads needs no outbox, and a damaged one does not stop it. The composition
-    root gives what depends on installed packages, and what is reported without a memory too.
+    So a damaged outbox does not affect a caller that only reads. A subclass in `app` supplies what
+    depends on installed packages, and the reports that work without a memory.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Services(Closing, ABC):
     ) -> None:
         self.recorded = recorded
         self.request = request
-        """The caller, if none is named."""
+        """The default caller."""
         self.config = config
         self._folder = folder
         self._unfinished = ""
@@ -62,10 +62,10 @@ class Services(Closing, ABC):
         self._memories = 0
         self._is_closed = False
         self.checks_in_background = False
-        """Whether a person waits, so that many texts are looked at for edits in the background."""
+        """Whether many texts are checked for edits in the background, because a person waits."""
         self.watcher: ChangeWatcher | None = None
-        """What tells whether files changed; None if every recall looks at them."""
-        self._looks = 0
+        """Reports whether files changed; None if every recall scans them."""
+        self._scans = 0
         self._closing = ExitStack()
         self._closing.callback(recorded.close)
 
@@ -78,10 +78,10 @@ class Services(Closing, ABC):
         return self.config.agents
 
     def start_watcher(self, folders: Callable[[], Iterable[str]]) -> None:
-        """Let a watcher tell of changes in folders, from the second call on and if one can."""
+        """Watch folders for changes from the second call on, if the system can do that."""
         with self._lock:
-            self._looks += 1
-            if self._looks != _LOOKS_BEFORE_WATCHING or self._is_closed:
+            self._scans += 1
+            if self._scans != _SCANS_BEFORE_WATCHING or self._is_closed:
                 return
             from perdure.engine.file_watch import change_watcher
 
@@ -89,7 +89,7 @@ class Services(Closing, ABC):
 
     @property
     def check_seconds(self) -> float:
-        """For how long edits made outside Perdure are looked for before an answer."""
+        """The time limit of a check for edits made outside Perdure before an answer."""
         return self.config.check_seconds
 
     @cached_property
@@ -127,12 +127,12 @@ class Services(Closing, ABC):
         from perdure.engine.indexing.feed import LogFeed
         from perdure.engine.indexing.outbox_store import OutboxStore
 
-        history, present = self.recorded.history, self.indexes.current
+        current = self.indexes.current
         feed = LogFeed(
-            history,
+            self.recorded.history,
             self.reader,
-            lambda account: present(account).follower.index.cursor(account),
-            lambda account: present(account).follower.indexer.indexes_folders,
+            lambda account: current(account).follower.index.cursor(account),
+            lambda account: current(account).follower.indexer.indexes_folders,
         )
         return OutboxStore(self.indexes.events, feed, siblings=self.reader.siblings)
 
@@ -141,7 +141,7 @@ class Services(Closing, ABC):
         return self.namespaces_on(self.recorded)
 
     def namespaces_on(self, backend: Recorded) -> "NamespaceManager":
-        """Return who deletes tenants, under the circumstances that a backend knows."""
+        """Return a namespace manager whose changes are recorded through a backend."""
         from perdure.context.tenants import NodeData
         from perdure.engine.namespaces import NamespaceManager
 
@@ -154,7 +154,7 @@ class Services(Closing, ABC):
 
     @cached_property
     def erasing(self) -> "Erasing":
-        """Return the erasing of this memory; it finishes what was begun and not ended."""
+        """The erasure of nodes and owners, which can resume an interrupted one."""
         from perdure.engine.erasing.derived import Derived
         from perdure.engine.erasing.erasing import Erasing
 
@@ -162,7 +162,7 @@ class Services(Closing, ABC):
         return Erasing(self.nodes, derived, self.signing_key, self.namespaces_on)
 
     def log(self, actor: str) -> "Log":
-        """Return the log of all accounts; `actor` is named in what is restored."""
+        """Return the log of all accounts; `actor` is recorded with what is restored."""
         from perdure.engine.versions import Log
 
         return Log(self._folder, actor=actor, signing_key=self.signing_key, recorded=self.recorded)
@@ -175,9 +175,9 @@ class Services(Closing, ABC):
 
     def warnings(self) -> str:
         """Return, once, what was quarantined or could not be finished; empty if nothing was."""
-        aside = self.indexes.quarantine.report() if "indexes" in vars(self) else ""
+        quarantined = self.indexes.quarantine.report() if "indexes" in vars(self) else ""
         unfinished, self._unfinished = self._unfinished, ""
-        return "; ".join(filter(None, (aside, unfinished)))
+        return "; ".join(filter(None, (quarantined, unfinished)))
 
     @cached_property
     def indexes(self) -> "Indexes":
@@ -202,12 +202,12 @@ class Services(Closing, ABC):
         return self.indexes.past_states(account_id)
 
     def retain(self) -> None:
-        """Count one more open memory on these parts."""
+        """Count one more open memory on these services."""
         with self._lock:
             self._memories += 1
 
     def release(self) -> None:
-        """Count one less; the last one closes the parts."""
+        """Count one less; the last one closes the services."""
         with self._lock:
             self._memories -= 1
             is_last = self._memories == 0
@@ -215,14 +215,14 @@ class Services(Closing, ABC):
             self.close()
 
     def finish_erasing(self) -> None:
-        """Finish an erasure that was interrupted, if that can be done now."""
+        """Resume an interrupted erasure, if that can be done now."""
         if (self._folder / "erasing").is_dir():
             try:
                 self.erasing.resume(self.request)
             except LockTimeout:
-                return  # another process is at it
+                return  # another process erases
             except (PerdureError, OSError) as error:
-                self._unfinished = f"what was to be erased is not erased yet: {error}"
+                self._unfinished = f"an erasure is not finished: {error}"
 
     def close(self) -> None:
         with self._lock:
@@ -231,10 +231,10 @@ class Services(Closing, ABC):
             self.watcher.close()
         self._closing.close()
 
-    # ------------------------------------------------------------ given by the composition root
+    # ------------------------------------------------------------ supplied by `app`
     @abstractmethod
     def signing_key(self) -> "SigningKey":
-        """Return the key that this user signs with; the first call makes it."""
+        """Return the signing key of this user; the first call creates it."""
 
     @abstractmethod
     def _embedders(self) -> "Embedders": ...

@@ -117,7 +117,7 @@ def test_what_can_not_be_ended_is_told_of_and_ended_later(
         patch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric", None)
         with opened(tmp_path, semantic=False) as context:
             assert root(context).recall("tabs").hits
-            assert "not erased yet" in context.warnings()
+            assert "is not finished" in context.warnings()
             assert context.warnings() == ""
             assert receipts(tmp_path) == []
     with opened(tmp_path, semantic=False) as context:
