@@ -103,7 +103,7 @@ class TestList:
         note.parent.mkdir()
         note.write_text("# Mine\n")
 
-        assert "no node; `perdure repair` says why" in told("list", "preference")
+        assert "not a node; `perdure repair` gives the reason" in told("list", "preference")
         (tabs.parents[1] / "mine" / ".meta.json").write_text("{}")
         assert "has a meta that says nothing" in told("tree")
         mine = next(each for each in objects("tree") if str(each["uri"]).endswith("/mine"))

@@ -1,4 +1,4 @@
-"""Accounts, and the users and agents in them: who is there, and how all of one goes."""
+"""Accounts, and the users and agents in them: create, list, and delete with all their data."""
 
 import json
 from collections import Counter
@@ -31,21 +31,22 @@ class TenantDeletion:
 
 
 class NamespaceManager:
-    """Makes, lists and deletes accounts, users and agents.
+    """Creates, lists and deletes accounts, users and agents.
 
-    ROOT does all of it everywhere, ADMIN does it for users and agents of its own account, and a
-    MEMBER sees what is within its reach. While something is deleted, nothing new is written there.
-    A deletion that was interrupted is finished by `resume`, or by deleting again.
+    ROOT may do so everywhere, ADMIN for users and agents of its own account; a MEMBER may list
+    what is within its reach. During a deletion, nothing new is written there. An interrupted
+    deletion is finished by `resume`, or by deleting again.
     """
 
-    def __init__(self, backend: TransactionalBackend, holders: Mapping[str, TenantData]) -> None:
+    def __init__(self, backend: TransactionalBackend, stores: Mapping[str, TenantData]) -> None:
         self._backend = backend
-        self._holders = holders
+        self._stores = stores
+        """Everything that has data of tenants, by name."""
         self._deletions = Deletions(backend)
 
     # ------------------------------------------------------------ accounts
     def create_account(self, account_id: str, ctx: RequestContext) -> None:
-        _demand(ctx.role is Role.ROOT, ctx, "make accounts")
+        _demand(ctx.role is Role.ROOT, ctx, "create accounts")
         self._create(Uri(account_id))
 
     def list_accounts(self, ctx: RequestContext) -> list[str]:
@@ -76,7 +77,7 @@ class NamespaceManager:
         return self._delete_owner(Uri(account_id, ("agents", agent_id)), ctx)
 
     def _create_owner(self, owner: Uri, ctx: RequestContext) -> None:
-        _demand(_governs(ctx, owner.account), ctx, f"make users and agents of {owner.account!a}")
+        _demand(_governs(ctx, owner.account), ctx, f"create users and agents of {owner.account!a}")
         self._create(owner)
 
     def _list_owners(self, place: Uri, ctx: RequestContext) -> list[str]:
@@ -95,7 +96,7 @@ class NamespaceManager:
         _demand(ctx.role is Role.ROOT, ctx, "finish deletions")
         return [self._finish(account, space) for account, space in self._deletions.begun()]
 
-    # ------------------------------------------------------------ the files
+    # ------------------------------------------------------------ files
     def _create(self, place: Uri) -> None:
         self._deletions.refuse(place.account, place.owner_space)
         record = {"created_at": datetime.now(UTC).isoformat()}
@@ -104,7 +105,7 @@ class NamespaceManager:
             self._backend.write(locator, json.dumps(record) + "\n", expect=ABSENT)
         except ConcurrentModificationError:
             raise NodeExistsError(
-                f"{str(place)!a} is there already. Fix: use it, or choose another id."
+                f"{str(place)!a} exists already. Fix: use it, or choose another id."
             ) from None
 
     def _delete(self, place: Uri, owner_space: str) -> TenantDeletion:
@@ -114,33 +115,33 @@ class NamespaceManager:
         deleted = self._finish(place.account, owner_space)
         if not known and not any(deleted.counts.values()):
             raise NodeNotFoundError(
-                f"nothing is at {str(place)!a}. Fix: list what there is, and name one of them."
+                f"{str(place)!a} does not exist. Fix: list them, and name one that exists."
             )
         return deleted
 
     def _finish(self, account_id: str, owner_space: str) -> TenantDeletion:
-        """Let every holder forget, until none has anything left; then it is no more under way.
+        """Delete from every store until none has data left, then end the deletion.
 
-        Each may be asked again after a crash. Who was about to write when this began may come in
-        between, so all are asked once more.
+        It may be repeated after a crash. A write that was under way when the deletion began may
+        add data, so all stores are asked again.
         """
-        counts = Counter(dict.fromkeys(self._holders, 0))
-        while any((forgotten := self._forget(account_id, owner_space)).values()):
-            counts.update(forgotten)
+        counts = Counter(dict.fromkeys(self._stores, 0))
+        while any((deleted := self._delete_data(account_id, owner_space)).values()):
+            counts.update(deleted)
         self._deletions.end(account_id, owner_space)
         return TenantDeletion(account_id, owner_space, dict(counts))
 
-    def _forget(self, account_id: str, owner_space: str) -> dict[str, int]:
-        forgotten = {}
-        for name, holder in self._holders.items():
+    def _delete_data(self, account_id: str, owner_space: str) -> dict[str, int]:
+        deleted = {}
+        for name, store in self._stores.items():
             if not self._deletions.is_begun(account_id, owner_space):
-                break  # another one finished it; what is there by now is somebody's anew
-            forgotten[name] = (
-                holder.delete_by_owner_space(account_id, owner_space)
+                break  # another process finished it; data that is there now is new
+            deleted[name] = (
+                store.delete_by_owner_space(account_id, owner_space)
                 if owner_space
-                else holder.delete_account_data(account_id)
+                else store.delete_account_data(account_id)
             )
-        return forgotten
+        return deleted
 
     def _names(self, folder: Locator) -> list[str]:
         folders = (
@@ -169,17 +170,17 @@ class Tenants:
     def create(self, kind: TenantKind, name: str) -> str:
         """Create a tenant; return its URI. `NodeExistsError` if it exists."""
         uri = self.uri(kind, name)
-        self._called("create", kind, name)
+        self._call("create", kind, name)
         return uri
 
     def list(self, kind: TenantKind) -> "list[str]":
-        return cast("list[str]", self._called("list", f"{kind}s"))
+        return cast("list[str]", self._call("list", f"{kind}s"))
 
     def delete(self, kind: TenantKind, name: str) -> TenantDeletion:
-        """Remove a tenant with all that belongs to it; return what that was."""
-        return cast("TenantDeletion", self._called("delete", kind, name))
+        """Delete a tenant with all its data; return the counts of what was deleted."""
+        return cast("TenantDeletion", self._call("delete", kind, name))
 
-    def _called(self, verb: str, kind: str, *names: str) -> object:
+    def _call(self, verb: str, kind: str, *names: str) -> object:
         account = () if kind.startswith("account") else (self._caller.account_id,)
         return getattr(self._namespaces(), f"{verb}_{kind}")(*account, *names, self._caller)
 
@@ -192,5 +193,5 @@ def _demand(allowed: bool, ctx: RequestContext, what: str) -> None:  # noqa: FBT
     if not allowed:
         raise AccessDeniedError(
             f"{ctx.user_id[:80]!a} of account {ctx.account_id[:80]!a} is {ctx.role.value} and may "
-            f"not {what}. Fix: ask somebody who may."
+            f"not {what}. Fix: ask a caller who governs it."
         )

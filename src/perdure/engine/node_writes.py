@@ -1,4 +1,4 @@
-"""Save, write, edit and relate nodes by name."""
+"""Writes to nodes: save, write, edit and relate them by name."""
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -38,18 +38,18 @@ _RENAME = "choose another name."
 
 
 class SaveResult(str):
-    """The URI of a saved memory, with what saving did."""
+    """The URI of a saved memory, with the effects of saving it."""
 
     __slots__ = ("changed", "created", "lifted", "masked", "version", "written")
     version: int
     written: bool
-    """False if the memory had just this text already."""
+    """False if the memory had this text already."""
     created: bool
     changed: bool
-    """Whether the stored text differs from the given one, because that could do harm."""
+    """Whether the stored text differs from the given one, which was not safe."""
     masked: tuple[Note, ...]
     lifted: int
-    """How many things that say so were forgotten before, and are not any more."""
+    """How many forgotten entries that say the same are no longer forgotten."""
 
     @classmethod
     def of(cls, node: ContextNode, *, written: bool, given: str, masked: tuple[Note, ...]) -> Self:
@@ -75,10 +75,10 @@ def save(  # noqa: PLR0913 - as `Memory.save`
     mask: bool,
     replace_learned: bool,
 ) -> SaveResult:
-    """Save a text at its place; another writer of the same place is waited out.
+    """Save a text at its place; retry if another writer is faster.
 
-    A slug that another project's memory has taken gets the name of this one at its end, unless
-    the metadata name a project: then the memory is given to that one.
+    If a memory of another project has the slug, the name of this project is appended to it, unless
+    the metadata name a project: then the memory is moved to that one.
     """
     if not encodable(content, "content").strip():
         raise InvalidValueError("the text is empty. Fix: give a text.")
@@ -97,7 +97,7 @@ def save(  # noqa: PLR0913 - as `Memory.save`
             if place == taken:
                 raise NodeExistsError(
                     f"{str(place)!a} belongs to another project. Nothing was written. "
-                    "Fix: take another slug."
+                    "Fix: choose another slug."
                 )
             continue
         before, node = found
@@ -109,8 +109,8 @@ def save(  # noqa: PLR0913 - as `Memory.save`
             stored = nodes.load(place)
             if stored is not None and stored.meta.status is NodeStatus.ARCHIVED:
                 raise NodeExistsError(
-                    f"{str(place)!a} was forgotten before, and is archived. Nothing was written. "
-                    "Fix: take another slug, or run `perdure unarchive`."
+                    f"{str(place)!a} was forgotten, and is archived. Nothing was written. "
+                    "Fix: choose another slug, or run `perdure unarchive`."
                 ) from error
             if not attempts:
                 raise
@@ -133,9 +133,9 @@ def _next(  # noqa: PLR0913 - who, where and what
     *,
     replace_learned: bool,
 ) -> tuple[ContextNode | None, ContextNode] | None:
-    """Return the node as it is, if it is there, and as it is to be; both are one if unchanged.
+    """Return the node as it is, if it exists, and its next version; the same one if unchanged.
 
-    None if the node belongs to another project.
+    Return None if the node belongs to another project.
     """
     try:
         before = nodes.read_node(str(place), caller)
@@ -155,7 +155,7 @@ def _next(  # noqa: PLR0913 - who, where and what
 
 
 def _place(caller: RequestContext, category: str, slug: str, content: str) -> Uri:
-    """Return the place of a text; one without a slug gets its own."""
+    """Return the place of a text; without a slug, its name is derived from the text."""
     place = Uri(caller.account_id, ("users", caller.user_id, "memories", category))
     if not place.is_node:
         digest = sha256(content.encode(errors="replace")).hexdigest()[:8]
@@ -176,7 +176,7 @@ class WriteResult:
     uri: str
     version: int
     written: bool
-    """False if the node was like that already."""
+    """False if the node was the same already."""
     created: bool
     masked: tuple[Note, ...] = ()
     cut: tuple[str, ...] = ()
@@ -201,9 +201,9 @@ class Fields:
         """Return the next version of a node; None if it would be the same."""
         changed = {**node.metadata, **(self.metadata or {})}
         revised = node.revised(metadata=changed, **self._texts())
-        kept = {name: value for name, value in revised.metadata.items() if value is not None}
+        metadata = {name: value for name, value in revised.metadata.items() if value is not None}
         same = all(getattr(revised, name) == getattr(node, name) for name in self._texts())
-        return None if same and kept == node.metadata else revised
+        return None if same and metadata == node.metadata else revised
 
     def cut_in(self, node: ContextNode) -> tuple[str, ...]:
         return tuple(name for name, text in self._texts().items() if getattr(node, name) != text)
@@ -219,7 +219,7 @@ class Fields:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """When a write may replace what is there, and which secrets it may keep."""
+    """When a write may replace a node, and whether it masks or keeps secrets."""
 
     version: int | None = None
     replace: bool = False
@@ -252,15 +252,16 @@ def write(  # noqa: PLR0913 - what, where, and under which conditions
     writing, attempts = nodes.because(reason), _ATTEMPTS
     while True:
         before = browser.node_or_none(place)
-        after = fields.new(place) if before is None else fields.revised(before)
-        if after is None and before is not None:
+        if before is None:
+            after = fields.new(place)
+        elif (revised := fields.revised(before)) is None:
             return WriteResult(before.uri, before.version, written=False, created=False)
+        else:
+            after = revised
         _refuse_unless_allowed(place, before, conditions)
-        if after is None:
-            raise AssertionError
         try:
             writing.write_node(after, caller)
-        except (NodeExistsError, VersionMismatchError):  # another writer was first
+        except (NodeExistsError, VersionMismatchError):  # another writer was faster
             attempts -= 1
             if not attempts or not nodes.exists(str(place), caller):
                 raise
@@ -314,44 +315,32 @@ def refuse_broken(node: ContextNode) -> None:
 
 
 # ---------------------------------------------------------------- editing
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A node as an editor shows it: its frontmatter, if its owner wrote any, and its content.
+def editor_text(node: ContextNode) -> str:
+    """Return a node as an editor shows it: its frontmatter, if its owner wrote any, and content.
 
     It ends with a line break, because editors add one; that is not a change of the node.
     """
+    text = frontmatter.join(node.frontmatter or "", node.content)
+    return f"{text}\n" if text and not text.endswith("\n") else text
 
-    node: ContextNode
 
-    @property
-    def text(self) -> str:
-        return f"{self._whole}\n" if self._is_unended else self._whole
-
-    @property
-    def _whole(self) -> str:
-        return frontmatter.join(self.node.frontmatter or "", self.node.content)
-
-    @property
-    def _is_unended(self) -> bool:
-        return bool(self._whole) and not self._whole.endswith("\n")
-
-    def revised(self, text: str) -> ContextNode | None:
-        """Return the next version of the node; None if it would be the same."""
-        if text == self.text:
-            return None
-        if not text.strip():
-            raise InvalidValueError(
-                f"{self.node.uri!a} would be empty. Nothing was written. "
-                "Fix: `perdure delete` removes a node."
-            )
-        text = text.removesuffix("\n") if self._is_unended else text
-        if frontmatter.has_no_end(text):
-            raise InvalidValueError(frontmatter.NO_END)
-        lines, content = frontmatter.split(text)
-        same = lines == (self.node.frontmatter or "")
-        return self.node.revised(
-            content=content, frontmatter=self.node.frontmatter if same else lines
+def revised_from(node: ContextNode, text: str) -> ContextNode | None:
+    """Return the next version of a node from its edited text; None if that is unchanged."""
+    before = editor_text(node)
+    if text == before:
+        return None
+    if not text.strip():
+        raise InvalidValueError(
+            f"{node.uri!a} would be empty. Nothing was written. "
+            "Fix: `perdure delete` removes a node."
         )
+    if before != frontmatter.join(node.frontmatter or "", node.content):
+        text = text.removesuffix("\n")
+    if frontmatter.has_no_end(text):
+        raise InvalidValueError(frontmatter.NO_END)
+    lines, content = frontmatter.split(text)
+    same = lines == (node.frontmatter or "")
+    return node.revised(content=content, frontmatter=node.frontmatter if same else lines)
 
 
 def edit(  # noqa: PLR0913 - as `write`
@@ -364,25 +353,25 @@ def edit(  # noqa: PLR0913 - as `write`
     reason: str = "",
     as_is: bool = False,
 ) -> WriteResult:
-    """Write what `change` makes of a node's text, frontmatter included, as its next version."""
+    """Write what `change` returns for a node's text, frontmatter included, as its next version."""
     if not as_is:
         _refuse_new_secrets(reason, "", "reason")
     before = browser.node(browser.node_place(name))
     refuse_broken(before)
     nodes.reach.changed(before.uri, caller)
-    page = Page(before)
-    text = change(page.text)
-    after = page.revised(text)
+    shown = editor_text(before)
+    text = change(shown)
+    after = revised_from(before, text)
     if after is None:
         return WriteResult(before.uri, before.version, written=False, created=False)
     if not as_is:
-        _refuse_new_secrets(text, page.text, "text")
+        _refuse_new_secrets(text, shown, "text")
     try:
         nodes.because(reason).write_node(after, caller)
     except VersionMismatchError:
         raise VersionMismatchError(
             f"{after.uri!a} changed while it was being edited. Nothing was written. "
-            "Fix: edit it again, and take over your text."
+            "Fix: edit it again, and copy your text into it."
         ) from None
     return WriteResult(after.uri, after.version, written=True, created=False)
 

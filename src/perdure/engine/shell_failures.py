@@ -1,6 +1,6 @@
-"""Failures of shell commands: by what they are known again, and what worked after them.
+"""Failures of shell commands: a signature that recognises them, and the command that fixed them.
 
-Whether a command failed is told by its exit status, never by its words.
+The exit status decides whether a command failed, never its output.
 """
 
 import re
@@ -11,13 +11,13 @@ from perdure.dataclass import dataclass
 from perdure.engine.commands import Command, canonical, commands_in
 from perdure.patterns import later
 
-MOST_OUTPUT = 100_000
-"""Characters of an output that are looked at: half of them at its start, half at its end."""
-_MOST_LINES = 3
+MAX_OUTPUT = 100_000
+"""Characters of an output that are read: half of them at its start, half at its end."""
+_MAX_LINES = 3
 _LONGEST_LINE = 300
 _FEWEST_WORDS = 2
 _SIGNALLED = 128
-"""From this exit status on a signal ended the command: an interrupt, or a time limit."""
+"""From this exit status on, a signal ended the command: an interrupt, or a time limit."""
 
 _ANSI = later(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|\r(?!\n)")
 _TELLING = later(
@@ -27,9 +27,9 @@ _TELLING = later(
     re.IGNORECASE,
 )
 _HEADER = later(r"(?:Error: )?Exit [cC]ode:? \d+\s*$|\s*(?:at|File) \S+.*:\d+|\s*\^+\s*$|\s*\d+ \|")
-"""Lines that say nothing of what went wrong: the status, a frame, a mark below a line."""
+"""Lines without the cause of an error: the status, a stack frame, a mark below a line."""
 _LABEL = later(r"\s*(?:Output|Stdout|Stderr): ")
-"""What some agents put before an output."""
+"""Some agents put it before an output."""
 _MASKS = (
     (later(r"\b[a-z][a-z0-9+.-]*://[^\s'\"<>)]+", re.IGNORECASE), "URL"),
     (later(r"(?:\b[A-Za-z]:)?(?:[\w.@~+-]*[/\\])+[\w.@~+-]*(?::\d+)*"), "PATH"),
@@ -41,12 +41,12 @@ _MASKS = (
 
 
 def signature(output: str) -> str:
-    """Return the name of a failure, the same wherever and whenever it happens; empty if none.
+    """Return a digest that identifies a failure on any machine at any time; empty if none can.
 
-    Paths, numbers, times and hashes count for nothing. It tells no word of the output.
+    Paths, numbers, times and hashes are ignored. The digest reveals no word of the output.
     """
-    half = MOST_OUTPUT // 2
-    text = output if len(output) <= MOST_OUTPUT else f"{output[:half]}\n{output[-half:]}"
+    half = MAX_OUTPUT // 2
+    text = output if len(output) <= MAX_OUTPUT else f"{output[:half]}\n{output[-half:]}"
     lines = [_masked(line) for line in _error_lines(_ANSI.sub("", text))]
     words = [word for line in lines for word in re.findall(r"[^\W\d_]{3,}", line)]
     if len(set(words) - {"url", "path", "time", "hex", "temp"}) < _FEWEST_WORDS:
@@ -55,10 +55,10 @@ def signature(output: str) -> str:
 
 
 def _error_lines(text: str) -> list[str]:
-    """Return the lines that say what went wrong; if none does, how the output ends."""
+    """Return the lines that name an error; if none does, the last lines."""
     lines = [line for line in text.splitlines() if line.strip() and not _HEADER.match(line)]
     found = [line for line in lines if _TELLING.search(line[:_LONGEST_LINE])]
-    return found[:_MOST_LINES] if found else lines[-2:]
+    return found[:_MAX_LINES] if found else lines[-2:]
 
 
 def _masked(line: str) -> str:
@@ -69,12 +69,12 @@ def _masked(line: str) -> str:
 
 
 def is_failure(status: int) -> bool:
-    """Whether an exit status is that of a command that failed by itself."""
+    """Whether an exit status is that of a command that failed, and was not ended by a signal."""
     return 0 < status < _SIGNALLED
 
 
 def fix_name(signature: str) -> str:
-    """Return the name by which an index finds what fixed a failure."""
+    """Return the name under which an index has what fixed a failure."""
     return f"!{signature}"
 
 
@@ -82,12 +82,12 @@ def fix_name(signature: str) -> str:
 _OUTCOME = later(r"\[(?:failed sig=(?P<sig>[0-9a-f]{8})|worked)\] \$ (?P<command>[^\n]+)")
 FAILED_MARK = "[failed sig="
 _FOLLOWED = 12
-"""So many commands after a failure may be what fixed it."""
+"""Look for the fix of a failure in this many commands after it."""
 CUT = "…"
 
 
 def failed_mark(output: str, command: str) -> str:
-    """Return how a session notes that a command failed, before a part of its output; or empty."""
+    """Return the mark of a failed command in a session, which precedes its output; or empty."""
     name = signature(output)
     return f"{FAILED_MARK}{name}] $ {command}\n" if name and command else ""
 
@@ -98,7 +98,7 @@ def worked_mark(command: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CommandOutcome:
-    """What became of a command of a session; a message of the user is one without a command."""
+    """The outcome of a command in a session; a message of the user has no command."""
 
     message: int
     command: str = ""
@@ -108,7 +108,7 @@ class CommandOutcome:
 
 @dataclass(frozen=True, slots=True)
 class FailureFix:
-    """A failure, and the command that followed it and worked."""
+    """A failure, and a later command that worked."""
 
     signature: str
     failed: str
@@ -118,24 +118,24 @@ class FailureFix:
 
 
 def outcome_in(content: str) -> tuple[str, str] | None:
-    """Return signature and command of a message that notes an outcome; None for any other."""
+    """Return the signature and command of a message that begins with a mark; else None."""
     found = _OUTCOME.match(content)
     return (found["sig"] or "", found["command"]) if found else None
 
 
 def fix_text(command: str) -> str:
-    """Return what an agent is shown of a command that worked after the same failure."""
+    """Return the text that shows an agent the command that worked after the same failure."""
     return f"this failed the same way; what worked then: `{command}`."
 
 
 def fixes_in(contents: Iterable[str]) -> Iterator[str]:
-    """Yield what could be shown of the commands that worked in a session."""
+    """Yield the texts that could be shown of the commands that worked in a session."""
     found = filter(None, map(outcome_in, contents))
     return (fix_text(command) for failed, command in found if not failed)
 
 
 def pairs_in(outcomes: Sequence[CommandOutcome]) -> Iterator[FailureFix]:
-    """Yield what fixed the failures of a session, as far as that is certain."""
+    """Yield the failures of a session whose fix is certain."""
     for at, failed in enumerate(outcomes):
         if not failed.signature:
             continue
@@ -152,7 +152,7 @@ def pairs_in(outcomes: Sequence[CommandOutcome]) -> Iterator[FailureFix]:
 
 
 def _fix_of(command: str, worked: Sequence[CommandOutcome]) -> CommandOutcome | None:
-    """Return what made a command work: what came before it worked, or another form of it."""
+    """Return the outcome that fixed a command: the last change before it worked, or a variant."""
     again = next((at for at, each in enumerate(worked) if each.command == command), None)
     if again is not None:
         changing = [each for each in worked[:again] if may_fix(each.command)]
@@ -162,7 +162,7 @@ def _fix_of(command: str, worked: Sequence[CommandOutcome]) -> CommandOutcome | 
 
 
 def _kinds(command: str) -> set[tuple[str, str]]:
-    """Return what a command line does, roughly: programs that change something, and subcommands."""
+    """Return the programs of a command line that change something, with their subcommands."""
     return {
         (canonical(each.program), each.words[0] if each.words else "")
         for each in commands_in(command)
@@ -171,12 +171,12 @@ def _kinds(command: str) -> set[tuple[str, str]]:
 
 
 def may_fix(command: str) -> bool:
-    """Whether a command may have fixed something: it does more than look."""
+    """Whether a command may have fixed something: it does more than read."""
     return any(each.program and not each.is_reading for each in commands_in(command))
 
 
 def program_of(command: str) -> str:
-    """Return the program that a command line is about: the first that is not only a look."""
+    """Return the main program of a command line: the first that does more than read."""
     found = [each for each in commands_in(command) if each.program]
     changing = [each for each in found if not each.is_reading]
     return canonical((changing or found)[0].program) if found else ""
@@ -198,7 +198,7 @@ _DESTROYING_GIT = frozenset({"reset", "clean", "restore", "checkout"})
 
 
 def may_suggest(command: str) -> bool:
-    """Whether a command that worked before may be shown: it is whole, and destroys nothing."""
+    """Whether a command that worked may be shown: it is not truncated, and destroys nothing."""
     if CUT in command or _DESTROYING.search(command):
         return False
     return not any(map(_destroys, commands_in(command)))

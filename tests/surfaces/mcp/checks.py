@@ -159,7 +159,7 @@ def check_what_is_forgotten_is_not_found(agent: Agent, topic: str) -> None:
     assert put_away["uri"] == tabs
     assert "unarchive" in agent.refusal("read", uri=tabs)
     refused = agent.refusal("remember", text="x", category=topic, slug="indentation")
-    assert "Fix: take another slug" in refused
+    assert "Fix: choose another slug" in refused
 
 
 def check_deleting_is_only_done_if_asked_for(agent: Agent, topic: str) -> None:

@@ -1,4 +1,4 @@
-"""The folders of what is derived: indexes of each embedder and of the past, and abstracts."""
+"""The files of derived data: indexes of each embedder and of past states, and abstracts."""
 
 import json
 import os
@@ -23,15 +23,15 @@ from perdure.storage import Locator
 from perdure.storage.backends.device_local import DeviceLocalBackend
 
 FILE = "embedder.json"
-_MOST = 10_000
+_MAX_BYTES = 10_000
 _TEXTS = ("provider", "base_url", "model")
 _OTHERS = 0o077
 
 
 def store_settings(folder: Path, settings: EmbeddingSettings) -> None:
-    """Write down the settings, whole or not at all, for nobody else to read; and that it is now."""
-    told = {name: getattr(settings, name) for name in (*_TEXTS, "dimension")}
-    content = f"{json.dumps(told, indent=2)}\n".encode()
+    """Store settings atomically, readable only by this user, with the present as their time."""
+    fields = {name: getattr(settings, name) for name in (*_TEXTS, "dimension")}
+    content = f"{json.dumps(fields, indent=2)}\n".encode()
     path = folder / FILE
     if _content(path) == content:
         os.utime(path)
@@ -40,7 +40,7 @@ def store_settings(folder: Path, settings: EmbeddingSettings) -> None:
 
 
 def last_used(folder: Path) -> float:
-    """Return when somebody last had these settings; 0 if nobody knows."""
+    """Return when these settings were last in use; 0 if that is unknown."""
     try:
         return (folder / FILE).lstat().st_mtime
     except OSError:
@@ -48,21 +48,21 @@ def last_used(folder: Path) -> float:
 
 
 def stored_settings(folder: Path) -> EmbeddingSettings:
-    """Return the settings that were written down; `DamageError` if there are none to trust."""
+    """Return the stored settings; `DamageError` if there are none that can be trusted."""
     content = _content(folder / FILE)
     if content is None:
-        raise DamageError(f"they have no {FILE} of their own. Fix: make new vectors.")
+        raise DamageError(f"they have no {FILE}. Fix: compute new vectors.")
     with suppress(ValueError, RecursionError):
         match json.loads(content):
-            case {"dimension": int() | None, **texts} as told if set(texts) == set(_TEXTS):
-                is_number = not isinstance(told["dimension"], bool)
+            case {"dimension": int() | None, **texts} as fields if set(texts) == set(_TEXTS):
+                is_number = not isinstance(fields["dimension"], bool)
                 if is_number and all(isinstance(text, str) for text in texts.values()):
-                    return EmbeddingSettings(**told)
-    raise DamageError(f"their {FILE} can't be understood. Fix: make new vectors.")
+                    return EmbeddingSettings(**fields)
+    raise DamageError(f"their {FILE} can't be parsed. Fix: compute new vectors.")
 
 
 def _content(path: Path) -> bytes | None:
-    """Return what a plain file of ours says that nobody else could change or read; else None."""
+    """Return the content of a regular file that only this user can read or write; else None."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -70,9 +70,9 @@ def _content(path: Path) -> bytes | None:
     try:
         found = os.fstat(descriptor)
         plain = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
-        if not plain or found.st_mode & _OTHERS or found.st_size > _MOST:
+        if not plain or found.st_mode & _OTHERS or found.st_size > _MAX_BYTES:
             return None
-        return os.read(descriptor, _MOST)
+        return os.read(descriptor, _MAX_BYTES)
     except OSError:
         return None
     finally:
@@ -96,7 +96,7 @@ def open_index(folder: Path, quarantine: Way | None = None) -> "OpenIndex":
     provider = name_of(segment) or segment
     if provider not in offered(Group.INDEX):
         raise PluginError(
-            f"{folder} was made by the index {provider!a}, which is not installed any more. "
+            f"{folder} was built by the index {provider!a}, which is no longer installed. "
             "Fix: install its package again, or remove the folder with `perdure index prune`."
         )
     return open_installed(provider, folder)
@@ -111,28 +111,28 @@ def open_installed(provider: str, folder: Path) -> "OpenIndex":
 
 
 class OpenIndex(KeptIndex, EventTable, Protocol):
-    """What a memory asks of its index besides the contract."""
+    """What a memory needs of its index besides the contract."""
 
     def making(self, account_id: str, *, wait: bool) -> AbstractContextManager[bool]:
-        """Let one process or thread at a time make the index; say whether it is this one."""
+        """Let one process or thread at a time build the index; yield whether it is this one."""
 
     def places(self, account_id: str) -> int:
         """Return how many URIs have records."""
 
     def size(self, account_id: str) -> int:
-        """Return how many bytes are kept for an account."""
+        """Return how many bytes are stored for an account."""
 
     def vectors(self, account_id: str, owner_space: str) -> list[tuple[IndexRecord, bytes]]:
-        """Return the records of an owner with their vectors, as far as they can be had."""
+        """Return the records of an owner with their vectors; empty if the index can't list them."""
 
     def scrub(self, account_id: str) -> None:
         """Leave no byte of records that were removed."""
 
 
 class _InstalledIndex:
-    """An index of an installed package; what the contract lacks is answered by its verbs.
+    """An index of an installed package, with what `OpenIndex` adds to the contract.
 
-    What it fails to take in is noted in a built-in one, with no records in it.
+    Its table of events is in a built-in index that has no records.
     """
 
     def __init__(self, index: KeptIndex, folder: Path) -> None:
@@ -168,7 +168,7 @@ class _InstalledIndex:
 
 
 class IndexFolder:
-    """Opens each index once, and knows which ones there are."""
+    """The folder of all indexes of a memory; opens each index once."""
 
     def __init__(self, folder: Path, quarantine: Way) -> None:
         self.folder = folder
@@ -185,7 +185,7 @@ class IndexFolder:
             index.close()
 
     def names(self) -> list[str]:
-        """Return the names of the indexes that there are by now, whoever made them."""
+        """Return the names of the indexes on disk, those of other processes too."""
         return sorted(path.name for path in self.folder.glob("*") if path.is_dir())
 
     def all(self) -> list[OpenIndex]:
@@ -201,14 +201,14 @@ class IndexFolder:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder with all that can be removed in it."""
-    from shutil import rmtree  # 2 ms that who only reads needs not
+    """Remove a folder and its contents; errors are ignored."""
+    from shutil import rmtree  # 2 ms, which a reader does not need
 
     rmtree(folder, ignore_errors=True)
 
 
 def remove_folder(folder: Path) -> int:
-    """Remove a folder, so that nobody finds half of it; return how many bytes it had."""
+    """Remove a folder, renamed first so that no process opens half of it; return its bytes."""
     size = _size(folder)
     away = folder.with_name(f"{folder.name}{_GONE}")
     folder.rename(away)
@@ -224,9 +224,9 @@ _FLAGS = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os,
 
 
 class AbstractFiles:
-    """The tier beside the index. Nothing of it is held open, and what is in its way put aside.
+    """The files of folder abstracts. None is held open; foreign files are quarantined.
 
-    To look takes next to nothing, for it is done with every save; to write, as long as elsewhere.
+    Reading is fast, because every save does it.
     """
 
     def __init__(self, folder: Path, home: str, quarantine: Way) -> None:
@@ -244,7 +244,9 @@ class AbstractFiles:
         except FileNotFoundError:
             raise
         except (OSError, UnicodeDecodeError) as error:
-            raise NotTextError(f"{locator.key!a} is no text. Fix: none, it is replaced.") from error
+            raise NotTextError(
+                f"{locator.key!a} is not a text. Fix: none needed, it is replaced."
+            ) from error
 
     def write_all(self, changes: Mapping[Locator, str | None]) -> None:
         for text in changes:
@@ -253,20 +255,21 @@ class AbstractFiles:
 
 
 class IndexTenantData:
-    """The indexes of all embedders; those that are there when somebody is to be forgotten."""
+    """The data of a tenant in the indexes of all embedders."""
 
-    def __init__(self, every: Callable[[], Sequence[KeptIndex]]) -> None:
-        self._every = every
+    def __init__(self, indexes: Callable[[], Sequence[KeptIndex]]) -> None:
+        self._indexes = indexes
 
     def delete_account_data(self, account_id: str) -> int:
-        return sum(index.delete_account_data(account_id) for index in self._every())
+        return sum(index.delete_account_data(account_id) for index in self._indexes())
 
     def delete_by_owner_space(self, account_id: str, owner_space: str) -> int:
-        return sum(index.delete_by_owner_space(account_id, owner_space) for index in self._every())
+        indexes = self._indexes()
+        return sum(index.delete_by_owner_space(account_id, owner_space) for index in indexes)
 
 
 class AbstractTenantData:
-    """What was written down of folders. A session's goes when nobody has the session any more."""
+    """The abstracts of a tenant's folders, and of sessions that have no other owner."""
 
     def __init__(self, folder: Path, reach: Reach) -> None:
         self._folder = folder
@@ -291,15 +294,15 @@ class AbstractTenantData:
 
 
 class PastTenantData:
-    """The indexes of the past, which go wholly when somebody is to be forgotten."""
+    """The indexes of past states, which are all deleted with any tenant."""
 
-    def __init__(self, folder: Path, let_go: Callable[[], None]) -> None:
+    def __init__(self, folder: Path, close: Callable[[], None]) -> None:
         self._folder = folder
-        self._let_go = let_go
+        self._close = close
 
-    def _forget(self, *_: str) -> int:
-        self._let_go()
+    def _delete_all(self, *_: str) -> int:
+        self._close()
         remove_tree(self._folder)
         return 0
 
-    delete_account_data = delete_by_owner_space = _forget
+    delete_account_data = delete_by_owner_space = _delete_all

@@ -1,7 +1,7 @@
-"""When a question is about: the times that it names, as stretches of the calendar, in UTC.
+"""The times that a question names, as periods of the calendar in UTC.
 
-A date that the calendar does not have raises `ValueError` or `OverflowError` inside, and is not a
-time. Every repetition in a pattern is bounded, so that looking for words takes linear time.
+A date that does not exist raises `ValueError` or `OverflowError` inside, and is ignored. Every
+repetition in a pattern is bounded, so that matching takes linear time.
 """
 
 import re
@@ -24,7 +24,7 @@ _DAY = timedelta(days=1)
 # ---------------------------------------------------------------- the calendar
 @dataclass(frozen=True, slots=True)
 class Period:
-    """From `start` on, up to but without `end`."""
+    """From `start` up to, but not including, `end`."""
 
     start: datetime
     end: datetime
@@ -32,16 +32,16 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """What comes again: a month, a day of the year, a day of the week.
+    """A recurring period: a month, a day of the year, a day of the week.
 
-    `at` gives the one that begins in a year or a week, `index` the number of that of a moment.
+    `at` returns the period of a numbered year or week; `index` returns that number for a time.
     """
 
     at: Callable[[int], Period]
     index: Callable[[datetime], int]
 
     def latest(self, now: datetime) -> Period:
-        """Return the one that began last; it may still go on."""
+        """Return the one that began last; it may not be over."""
         this = self.at(self.index(now))
         return this if this.start <= now else self.at(self.index(now) - 1)
 
@@ -51,12 +51,12 @@ class Cycle:
         return latest if latest.end <= now else self.at(self.index(latest.start) - 1)
 
     def this(self, now: datetime) -> Period:
-        """Return the one that goes on, or else that of this year or week."""
+        """Return the one that is not over, or that of this year or week."""
         latest = self.latest(now)
         return latest if now < latest.end else self.at(self.index(now))
 
     def next(self, now: datetime) -> Period:
-        """Return the first that is still to begin."""
+        """Return the next one that has not begun."""
         this = self.at(self.index(now))
         return this if this.start > now else self.at(self.index(now) + 1)
 
@@ -86,7 +86,7 @@ def _months_of(year: int, month: int, count: int = 1) -> Period:
 
 
 def _shifted(moment: datetime, unit: str, count: int) -> datetime:
-    """Return the moment so many units later; the day is cut to the length of its month."""
+    """Return the time `count` units later; the day is limited to the length of its month."""
     if unit in _DAYS_IN:
         return moment + timedelta(days=_DAYS_IN[unit] * count)
     year, month = divmod(moment.year * 12 + moment.month - 1 + _MONTHS_IN[unit] * count, 12)
@@ -95,7 +95,7 @@ def _shifted(moment: datetime, unit: str, count: int) -> datetime:
 
 
 def _around(unit: str, moment: datetime) -> Period:
-    """Return the whole day, week (from Monday), weekend of the week, month … of a moment."""
+    """Return the whole day, week (from Monday), weekend, month … that contains a time."""
     midnight = _day_at(moment).start
     monday = midnight - min(midnight.weekday(), midnight.toordinal() - 1) * _DAY
     if unit == "weekend":
@@ -116,7 +116,7 @@ def _ago(now: datetime, unit: str, fewest: int, most: int) -> Period:
 
 
 def _rolling(now: datetime, unit: str, count: int) -> Period:
-    """Return so many units up to the end of today; from today on if there are fewer than none."""
+    """Return `count` units up to the end of today; from today on if `count` is negative."""
     today = _day_at(now)
     if count < 0:
         return Period(today.start, _shifted(today.end, unit, -count))
@@ -143,10 +143,10 @@ _COUNTS |= {"a": (1, 1), "an": (1, 1), "couple": (1, 3), "few": (2, 6), "several
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """Words that name a time, where they stand, and what they mean as seen from a moment.
+    """Words that name a time, their position in the text, and their meaning as seen from a time.
 
-    Words that may name something else say what they need before them to be a time: `needs` is a
-    key of the section `supports` of `times.txt`, or empty.
+    Ambiguous words need certain words before them to be a time: `needs` is a key of the section
+    `supports` of `times.txt`, or empty.
     """
 
     start: int
@@ -156,7 +156,7 @@ class Anchor:
 
 
 def anchors_in(text: str) -> list[Anchor]:
-    """Return the anchors in the order of the text; of those that overlap the first and longest."""
+    """Return the anchors in text order; of overlapping ones, the first and longest."""
     found = [anchor for kind, words in _PATTERNS.items() for anchor in _found(text, kind, words)]
     chosen: list[Anchor] = []
     for anchor in sorted(found, key=lambda anchor: (anchor.start, -anchor.end)):
@@ -239,7 +239,7 @@ def _counted(words: str) -> tuple[int, int]:
 
 
 def _in_year(at: Callable[[int], Period], match: re.Match[str]) -> Meaning:
-    """Return what comes every year, or the one of the year that the words go on to name."""
+    """Return a yearly cycle, or the period of the year that the words name."""
     if match["year"]:
         return lambda _now: at(_year(match["year"]))
     if match["which"]:
@@ -259,7 +259,7 @@ def _month(match: re.Match[str]) -> int:
 
 
 def _is_verb(match: re.Match[str]) -> bool:
-    """Return whether "may" or "march" stands where the verb would: small, and words follow."""
+    """Whether "may" or "march" is likely a verb: in lower case, and followed by words."""
     return match["month"] in {"may", "march"} and not _LONELY.match(match.string, match.end())
 
 
@@ -293,10 +293,10 @@ _SUPPORTS = {
 
 @dataclass(frozen=True, slots=True)
 class TimeSpan:
-    """A time that a question names: from `start` on, up to but without `end`, in UTC.
+    """A time that a question names: from `start` up to, but not including, `end`, in UTC.
 
-    `recurring` says that no year was named: the span is the nearest before now, and another year's
-    may be meant. `question[position.start : position.stop]` is `text`.
+    If no year was named, it is `recurring`: the span is the nearest before now, and that of
+    another year may be meant. `question[position.start : position.stop]` is `text`.
     """
 
     start: datetime
@@ -307,10 +307,10 @@ class TimeSpan:
 
 
 def times_in(question: str, now: datetime) -> tuple[TimeSpan, ...]:
-    """Return the times that a question names, in its order, as seen from `now`.
+    """Return the times that a question names, in text order, as seen from `now`.
 
-    Words that may be no time are none, unless the words around them say so. A `now` without a
-    time zone is in UTC.
+    Ambiguous words count only if the words around them support it. A `now` without a time zone is
+    in UTC.
     """
     return tuple(_spans(question, _utc(now)))
 
@@ -333,7 +333,7 @@ def _spans(question: str, now: datetime) -> Iterator[TimeSpan]:
 
 
 def _span(text: str, anchor: Anchor, now: datetime) -> TimeSpan | None:
-    """Return the anchor with the words before it that choose one of many; None if it is no time."""
+    """Return the span of an anchor with the words before it; None if it is not a time."""
     meaning, needs, begin = anchor.meaning, anchor.needs, anchor.start
     is_weekday, is_chosen = needs.endswith("weekday"), False
     if not isinstance(meaning, Cycle):
