@@ -651,8 +651,8 @@ def leaves_summaries_behind(patch: Patch) -> None:
 
 
 def forgets_the_indexes_of_yesterday(patch: Patch) -> None:
-    def once(self: index_files.IndexTenantData, every: Any) -> None:  # noqa: ANN401 - who lists them
-        known = every()
+    def once(self: index_files.IndexTenantData, indexes: Any) -> None:  # noqa: ANN401 - a callable
+        known = indexes()
         self._indexes = lambda: known
 
     patch.setattr(index_files.IndexTenantData, "__init__", once)

@@ -83,7 +83,7 @@ Searched = Literal["own", "all"]
 
 
 class ReadableMemory:
-    """The verbs that only read, of the present or of a state in the past.
+    """The verbs that only read, of the present or of a past state.
 
     A node or folder is named by its URI or by its short name (`preference/indentation`).
     """
@@ -99,10 +99,10 @@ class ReadableMemory:
         raise NotImplementedError
 
     def _notice_files(self) -> None:
-        """Take in which notes are new, renamed or gone."""
+        """Record which notes are new, renamed or gone."""
 
     def uri(self, name: str) -> str:
-        """Return the URI that a short name stands for."""
+        """Return the URI of a short name."""
         return str(self._browser.place(name))
 
     def name(self, uri: str) -> str:
@@ -135,11 +135,11 @@ class ReadableMemory:
         project: str | None = None,
         projects: Searched = "all",
     ) -> "tuple[Entry, ...]":
-        """Return what is in a folder; without one, in the caller's memories.
+        """Return the entries of a folder; without one, of the caller's memories.
 
-        With `archived`, the archived nodes below it instead; with `project`, only nodes of that
-        project, "" for none, those in folders below too. With `projects="own"`, without what
-        belongs to other projects than the memory's.
+        With `archived`, return the archived nodes below it instead. With `project`, return only
+        nodes of that project ("" for no project), those in folders below too. `projects="own"`
+        leaves out what belongs to other projects than the memory's.
         """
         self._notice_files()
         found = self._browser.entries(folder, archived=archived)[1]
@@ -165,7 +165,7 @@ class ReadableMemory:
         return self._aliases.project(slug) if slug else ""
 
     def _names(self, project: str, aliases: Aliases | None = None) -> tuple[str, ...]:
-        """Return all names that what belongs to a project may have: stale writers use old ones."""
+        """Return all names of a project; a writer with old settings may still use an old one."""
         return (project, *(aliases or self._aliases).names(project)) if project else ("",)
 
     def _question(  # noqa: PLR0913, PLR0917 - as `recall`
@@ -199,7 +199,7 @@ class ReadableMemory:
         )
 
     def tree(self, folder: str = "", *, project: str | None = None) -> "Entry":
-        """Return a folder with all that is below it, or of a project; `/` is the whole account."""
+        """Return a folder with everything below it, or only a project's; `/` is the account."""
         self._notice_files()
         place, below = self._browser.entries(folder)
         if project is not None:
@@ -208,7 +208,7 @@ class ReadableMemory:
         return engine.browse.Entry(str(place), self._browser.name(place), None, "", below)
 
     def has_resources(self) -> bool:
-        """Whether there are resources that the caller may see, such as notes of a vault."""
+        """Whether the caller may see any resources, such as notes of a vault."""
         folder = Uri(self.caller.account_id, ("resources",))
         return bool(self._browser.reader.list_children(str(folder), self.caller))
 
@@ -216,7 +216,7 @@ class ReadableMemory:
         return tuple(engine.sessions.list_sessions(self._browser.reader, self.caller))
 
     def relations(self, uri: str) -> "Edges":
-        """Return the relations that start and end at a node; links in texts are among them."""
+        """Return the relations that start and end at a node, links in texts included."""
         place = self._browser.node_place(uri)
         ReadableMemory.read(self, uri)
         return self._browser.edges(place)
@@ -262,12 +262,12 @@ class Memory(ReadableMemory):
 
     @property
     def projects(self) -> "Projects":
-        """The caller's projects: which there are, and naming, merging, splitting, moving them."""
+        """The caller's projects: list, name, merge, split and move them."""
         from perdure.harness.projects import identity_at
 
-        parts = self._services
+        services = self._services
         return engine.projects.Projects(
-            parts.reader, lambda: parts.nodes, self.caller, identity_at, self.settle
+            services.reader, lambda: services.nodes, self.caller, identity_at, self.settle
         )
 
     def for_caller(
@@ -278,10 +278,11 @@ class Memory(ReadableMemory):
         agent: str | None = None,
         project: str | None = None,
     ) -> "Memory":
-        """Return a memory on the same store for another caller; each is closed by itself.
+        """Return a memory on the same store for another caller; each must be closed.
 
-        With `user`, it is a member of this account, who reaches only what is theirs or shared. Only
-        a caller who governs an account acts for others in it; only ROOT, in another account.
+        With `user`, the caller is a member of this account, who reaches only what is theirs or
+        shared. Only a caller who governs an account may act for others in it, and only ROOT may
+        act in another account.
         """
         if caller is None:
             caller = self.caller
@@ -307,10 +308,10 @@ class Memory(ReadableMemory):
             )
 
     def close(self) -> None:
-        """Release the store; the last memory on it closes it. Closing twice is closing once."""
-        parts, self._open_services = self._open_services, None
-        if parts is not None:
-            parts.release()
+        """Release the store; the last memory on it closes it. A second call does nothing."""
+        services, self._open_services = self._open_services, None
+        if services is not None:
+            services.release()
 
     def __enter__(self) -> Self:
         return self
@@ -325,7 +326,7 @@ class Memory(ReadableMemory):
 
     def _notice_files(self) -> None:
         if not isinstance(self._services.recorded.inner, Layout):
-            return  # then a node is where its files are
+            return  # the path of a node is fixed in this layout
         noticed = engine.edits.notice_edits(self._services, seconds=self._services.check_seconds)
         self._behind = "; ".join(hint.text for hint in noticed.hints)
 
@@ -361,13 +362,13 @@ class Memory(ReadableMemory):
         project: str | None = None,
         projects: Searched | None = None,
     ) -> "RecallResult":
-        """Return what memory has to say to a question, now or as of a state.
+        """Return the memories that answer a question, now or as of a state.
 
-        `at` asks what was known then; `valid_at`, what held then. In a project, its memories come
-        first, then those of no project; those of other projects are found with `projects="all"`,
-        each with its `project`. Without a project, all are searched, unless `projects="own"`. With
-        a budget, `context` is Markdown for a prompt: the caller's profile, then what is of the
-        project, then the rest.
+        `at` asks what was known at a state; `valid_at`, what held at a time. In a project, its
+        memories rank first, then those of no project; `projects="all"` also finds those of other
+        projects, each with its `project`. Without a project, all are searched, unless
+        `projects="own"`. With a budget, `context` is Markdown for a prompt: the caller's profile,
+        the project's memories, then the rest.
         """
         limits = top_k, budget_tokens
         question = self._question(query, limits, valid_at, filters, project, projects)
@@ -390,7 +391,7 @@ class Memory(ReadableMemory):
 
     @property
     def _has_forgotten(self) -> bool:
-        """Whether the user ever forgot something; else nothing is read of a list."""
+        """Whether the user has ever forgotten something, so that there is a list to read."""
         reader, caller = self._services.reader, self.caller
         file = user_file(caller.account_id, caller.user_id, FORGOTTEN)
         return found_at(file, reader.backend) is not None
@@ -402,8 +403,8 @@ class Memory(ReadableMemory):
     def read(self, uri: str) -> ContextNode:
         """Return an active node; `NodeNotFoundError` if there is none.
 
-        A short id of a briefing may name a message; then the content is that one, with those
-        around it.
+        A short id of a briefing may name a message; then the content is that message with its
+        neighbours.
         """
         node, message = self._node_and_message(uri)
         return (
@@ -417,14 +418,14 @@ class Memory(ReadableMemory):
         return super().read(uri), int(message) if message else None
 
     def uri(self, name: str) -> str:
-        """Return the URI that a short name or an id stands for; of a message, `URI#index`."""
+        """Return the URI of a short name or an id; for a message, `URI#index`."""
         if not name.startswith("~"):
             return name if MESSAGE.fullmatch(name) else super().uri(name)
         index = self._services.current_index(self.caller.account_id).follower.index
         found = engine.briefing.named(name, index, self.caller)
         if len(found) == 1:
             return found.pop()
-        ids = f"name one: {', '.join(sorted(found))}" if found else "take one of `perdure briefing`"
+        ids = f"name one: {', '.join(sorted(found))}" if found else "use one of `perdure briefing`"
         what = f"{name[:80]!a} names {'several things' if found else 'nothing'}"
         raise NodeNotFoundError(f"{what}. Fix: {ids}, or use recall.")
 
@@ -439,13 +440,13 @@ class Memory(ReadableMemory):
     ) -> "Briefing":
         """Return what an agent should know when a session starts, rules first; or as of a state.
 
-        Only what belongs to the project or the person. What `known` says already, such as the
-        text of the project's CLAUDE.md, is left out; of instruction files, a line that was
-        contradicted since is named. So is what was shown in many sessions and used in none,
-        unless it is pinned or recent: a recall finds it. In a checkout, so is what holds on
-        another branch, and what names only what is gone; a line says what changed since. What is
-        not checked within `seconds` is shown as it is. `kinds` limits it to some kinds, as `rule`
-        and `rejected`.
+        It contains only what belongs to the project or the person. It leaves out what `known`
+        already says, such as the text of the project's CLAUDE.md; a line of an instruction file
+        that was contradicted since is reported. It also leaves out what was shown in many sessions
+        and used in none, unless it is pinned or recent; and, in a checkout, what holds on another
+        branch or names only what is gone. A note states what changed since. What is not checked
+        within `seconds` is shown as it is. `kinds` limits it to some kinds, such as `rule` and
+        `rejected`.
         """
         if at is not None:
             return self.at(at).briefing(budget_tokens=budget_tokens, known=known)
@@ -469,7 +470,8 @@ class Memory(ReadableMemory):
         """Return whether statements hold in the folder that the memory was opened in.
 
         A line is the URI of a memory, or of a session with the index of a message, and the text of
-        the statement. What is not reached in that time, and all without a checkout, is unknown.
+        the statement. The verdict is unknown for what is not checked within `seconds`, and for
+        everything without a checkout.
         """
         return self._scope.checked(lines, seconds=seconds)
 
@@ -502,11 +504,11 @@ class Memory(ReadableMemory):
         project: str | None = None,
         last: bool = False,
     ) -> "tuple[ShownEmission, ...]":
-        """Return what agents were shown, oldest first, in the words that they got.
+        """Return what agents were shown, oldest first, verbatim.
 
-        The words are read as of then. What was forgotten or erased since has none, and says so.
-        `session` is the agent's id of one or the name under which it is kept; `last` is the newest
-        emission only. A caller who does not govern the account sees those of their own.
+        The texts are read as of that time. What was forgotten or erased since has no text, but a
+        state. `session` is the agent's id of a session, or its name here; `last` returns only the
+        newest emission. A caller who does not govern the account sees only their own.
         """
         chosen = engine.recomposition.selected(
             self.home,
@@ -522,17 +524,17 @@ class Memory(ReadableMemory):
 
     @property
     def position(self) -> int:
-        """The position of the log that a recall or a briefing answers from; 0 without an index."""
+        """The log position of the index that answers; 0 if it is not finished."""
         account = self.caller.account_id
         return self._services.current_index(account).follower.index.cursor(account)
 
     def reminders(self, action: "Action", *, known: Container[str] = ()) -> "tuple[Reminder, ...]":
-        """Return the sentences of the project about what a tool call is about to use, best first.
+        """Return the statements of the project about what a tool call is about to use, best first.
 
-        Those are rules, prohibitions, rejected approaches and known-good commands that name a
-        file, a program or a package of it. A call that follows one is not reminded of it, nor of
-        what ended, is doubted or was forgotten. What is `known`, by its text, is left out unless
-        the user enforces it. So is what does not hold in the checkout any more.
+        These are rules, prohibitions, rejected approaches and known-good commands that name a
+        file, a program or a package of the call. Left out are those that the call follows, those
+        that ended, are doubted or were forgotten, and those that no longer hold in the checkout.
+        What is `known`, by its text, is left out unless the user enforces it.
         """
         found = engine.reminding.reminders(self._scope, action, known=known)
         if not found:
@@ -547,27 +549,27 @@ class Memory(ReadableMemory):
     def repeated(
         self, occasion: "Action | str", *, session: str = ""
     ) -> "tuple[BriefingItem, ...]":
-        """Return the sentences of the project that a prompt or a tool call is an occasion for.
+        """Return the statements of the project that apply to a prompt or a tool call, newest first.
 
-        Those say themselves when they hold, or use the words of the call; the newest come first.
-        What was stated in the `session` itself, or does not hold any more, is left out.
+        These name their own occasion, or use the words of the call. What was stated in the
+        `session` itself, or no longer holds, is left out.
         """
         return self._scope.repeated(occasion, session=session)
 
     def fix_for(self, command: str, output: str) -> "Fix | None":
         """Return the command that worked after a command failed in the same way in this project.
 
-        Failures are the same if their outputs are, but for numbers, paths and times. Whether a
-        command failed or worked is told by exit status. What holds a secret or destroys something
-        is never returned.
+        Failures are the same if their outputs differ only in numbers, paths and times. The exit
+        status decides whether a command failed. A command that contains a secret or destroys
+        something is never returned.
         """
         return engine.reminding.fix_for(self._scope, command, output)
 
     def enforce(self, uri: str, *, text: str = "", enforced: bool = True) -> "Enforced":
-        """Let hooks refuse tool calls that break the statements of a memory; or no longer.
+        """Let hooks refuse tool calls that break the statements of a memory, or stop doing so.
 
-        With `text`, only that statement of it. A statement that names nothing that is not to be
-        used can't be broken by a call: `can_block` says whether one does.
+        With `text`, only that statement. A call can break a statement only if that names something
+        not to be used; `can_block` reports whether one does.
         """
         text = encodable(text, "text")
         node, message = self._node_and_message(uri)
@@ -582,7 +584,7 @@ class Memory(ReadableMemory):
         return done
 
     def at(self, when: "When") -> "PastMemory":
-        """Return a read-only memory as of a date, a time or a position of the log."""
+        """Return a read-only memory as of a date, a time or a log position."""
         forgotten = self._forgotten if self._has_forgotten else None
         return PastMemory(self._past(when), self.caller, str(when), self._identity, forgotten)
 
@@ -590,7 +592,7 @@ class Memory(ReadableMemory):
         return self._past_states.at(self._state(when))
 
     def _state(self, when: "When") -> IndexState:
-        """Return the state that `when` means, with the edits of files that belong to it recorded.
+        """Return the state of `when`; if it is the newest, record edits of files first.
 
         An edit is recorded with the present time, so only the newest state can gain one.
         """
@@ -618,12 +620,12 @@ class Memory(ReadableMemory):
     ) -> "SaveResult":
         """Save a text as a memory of the caller, or as its next version; return its URI.
 
-        It belongs to `project`, by default to the memory's own, but for profile and preferences,
-        which belong to the person; so does everything with `project=""`.
+        It belongs to `project`, by default to the memory's own. Profile and preferences belong to
+        the person; so does everything with `project=""`.
 
-        The same text twice is the same version. HTML and instructions in it are made harmless. A
-        secret in it is refused (`SecretRefusedError`), unless it may be masked. A node that was
-        learned from sessions is not replaced (`NodeExistsError`), unless `replace_learned`.
+        Saving the same text twice creates one version. HTML and instructions in it are made
+        harmless. A secret in it is refused (`SecretRefusedError`) unless `mask_secrets`. A node
+        that was learned from sessions is not replaced (`NodeExistsError`) unless `replace_learned`.
         """
         saved = engine.node_writes.save(
             self._services.nodes,
@@ -643,7 +645,7 @@ class Memory(ReadableMemory):
         return saved
 
     def _lift(self, text: str) -> int:
-        """Take off the list of what was forgotten what the user says again; return how much."""
+        """Remove what the user says again from the list of forgotten things; return how many."""
         if not self._has_forgotten or not self._forgotten.says(text):
             return 0
         count = 0
@@ -660,7 +662,7 @@ class Memory(ReadableMemory):
         return count
 
     def _project_of(self, project: str | None) -> str:
-        """Return the project of what is written: the one that is named, or the memory's own."""
+        """Return the project of what is written: the named one, or the memory's own."""
         if project is not None:
             return self._named(project)
         if self._identity.is_on_disk:
@@ -682,19 +684,18 @@ class Memory(ReadableMemory):
         foreign: Mapping[str, str] | None = None,
         origin: "Origin | None" = None,
     ) -> "SessionCommit":
-        """Keep the messages of a session, and what can be learned from them.
+        """Store the messages of a session, and learn statements from them.
 
-        Messages are as SDKs have them: dicts or objects of OpenAI and Anthropic, or any mapping
-        with role and content. What can't be kept of them is in `left_out`; secrets are masked.
-        The same twice changes nothing; so does what was begun before and stopped anywhere. With
-        more messages, it goes on with those. A last answer that differs is replaced, and history
-        keeps the old one; any other difference is `NodeExistsError`. `extract=False` keeps and
-        indexes the messages only; a dry run writes nothing, and returns what would be done. `again`
-        learns from all messages once more: what could not be kept before, or was not found.
-        What is private (`<private>`, `/private on`) is left out. `foreign` has sentences of the
-        user whose words stem from others, by the ids that `candidates` gives them, and where from;
-        nothing is learned from these.
-        `origin` is where the session worked: what its statements name is looked up there.
+        Messages are dicts or objects of the OpenAI and Anthropic SDKs, or any mapping with role
+        and content. What can't be stored of them is in `left_out`; secrets are masked, and what is
+        private (`<private>`, `/private on`) is left out. The same call twice changes nothing, and
+        completes one that was interrupted. Further messages are added. A last answer that differs
+        is replaced, and history keeps the old one; any other difference is `NodeExistsError`.
+        `extract=False` only stores and indexes the messages. A dry run writes nothing, and returns
+        what would be done. `again` learns from all messages once more. `foreign` has sentences of
+        the user that quote others, by the ids of `candidates`, with their sources; nothing is
+        learned from these. `origin` is the checkout of the session, in which the names in its
+        statements are looked up.
         """
         from perdure.engine.saving.saving import LEAST_CONFIDENCE, Wishes
 
@@ -713,7 +714,7 @@ class Memory(ReadableMemory):
     def _anchoring(
         self, origin: "Origin | None"
     ) -> "Callable[[str, datetime | None], Anchors | None]":
-        """Return what finds out what statements name; without an origin, of no branch."""
+        """Return a function that finds what a statement names in the checkout of `origin`."""
         from perdure.model.anchors import Origin
 
         known = origin or Origin(self._identity.folder)
@@ -737,15 +738,14 @@ class Memory(ReadableMemory):
         after: "SessionEnd | None" = None,
         origin: "Origin | None" = None,
     ) -> "SessionCommit":
-        """Add messages to a session, which is made if it is not there; learn from the new ones.
+        """Add messages to a session, created if it does not exist; learn from the new ones.
 
-        Given messages that the session ends with are not added again, so the same call twice is
-        one. An answer that comes right after an answer replaces it; `replace_last=False` adds it
-        in any case. `replace_last=True` replaces the whole last answer, tool calls too, or the
-        last question with its answer if the messages begin with a user's. History keeps what is
-        replaced. With `after` they are added right behind that end, without reading the rest of
-        the session; if it ends elsewhere: `VersionMismatchError`. `origin` is as for
-        `commit_session`.
+        Messages that the session already ends with are not added again, so the same call twice has
+        one effect. An answer right after an answer replaces it; `replace_last=False` always adds
+        it. `replace_last=True` replaces the whole last answer, tool calls too, or the last
+        question with its answer if the messages begin with a user's. History keeps what is
+        replaced. With `after`, messages are added behind that end without reading the rest of the
+        session; if it ends elsewhere, `VersionMismatchError`. `origin` is as for `commit_session`.
         """
         from perdure.engine.saving.saving import Wishes
 
@@ -779,15 +779,15 @@ class Memory(ReadableMemory):
         speaker: str = "user",
         session_id: str = "",
     ) -> "Remembered":
-        """Keep one statement, and return what it merged with or replaced.
+        """Remember one statement; return what it merged with or replaced.
 
         `kind` is rule, decision, rejected, preference, fact, command, task, or person for what is
         about the user. It belongs to `project`, by default to the memory's own; preferences and
-        what is about the person belong to the user. A statement that says the same is one with
-        it. What it `replaces`, by URI or words, or contradicts, ends; where that is not certain,
-        both are kept, and the older says since when it may be outdated. In a checkout, what it
-        names there is kept with it, so that a later change is noticed. What the user forgot
-        before, and says again, is not forgotten any more; of an agent that is `ForgottenError`.
+        statements about the person belong to the user. It merges with a statement that says the
+        same. What it `replaces`, by URI or words, or contradicts, ends; where that is not certain,
+        both stay, and the older one is marked as possibly outdated. In a checkout, what it names
+        there is stored with it, so that a later change is noticed. What the user forgot and states
+        again is no longer forgotten; from an agent it raises `ForgottenError`.
         """
         from perdure.engine.learn.remember import NewStatement
 
@@ -824,7 +824,7 @@ class Memory(ReadableMemory):
         by_user = by_user and statement.said_by == "user"
         if not by_user and any(map(self._forgotten.says, (statement.text, *decided))):
             raise ForgottenError(
-                "the user forgot this, so only the user can say it again. Nothing was kept. "
+                "the user forgot this, so only the user can state it again. Nothing was stored. "
                 "Fix: ask the user."
             )
         done = remember(known, statement, caller, also)
@@ -841,9 +841,9 @@ class Memory(ReadableMemory):
     def propose(
         self, text: str, *, origins: Iterable[str], project: str | None = None
     ) -> "Pending":
-        """Leave a statement to the user's decision, because its words may stem from others.
+        """Submit a statement for the user's decision, because it may quote others.
 
-        `origins` says from where: web, mcp, pasted. `candidates` lists it; nothing else finds it
+        `origins` are its sources: web, mcp, pasted. `candidates` lists it; nothing else finds it
         until the user accepts it. A secret in it is refused (`SecretRefusedError`).
         """
         from perdure.safety.secrets import SecretPolicy
@@ -853,10 +853,10 @@ class Memory(ReadableMemory):
         return self._review.propose(clean, self._project_of(project), tuple(origins))
 
     def candidates(self, *, limit: int = 20) -> "tuple[Pending, ...]":
-        """Return sentences that may be worth keeping and wait for a decision, the likeliest first.
+        """Return sentences that may be worth remembering and need a decision, the likeliest first.
 
-        In a project, only those of its sessions; before them come statements with a `reason` to
-        remove them: their branch is gone, and was never merged.
+        In a project, only those of its sessions. Before them come statements with a `reason` to
+        remove them: their branch is gone and was never merged.
         """
         offered = self._abandoned()
         return (*offered[:limit], *self._review.pending(limit - len(offered[:limit]), self.project))
@@ -870,7 +870,7 @@ class Memory(ReadableMemory):
         return list(abandoned(checkout, engine.briefing.learned(self._scope)))
 
     def accept(self, candidate: str, *, text: str = "", kind: str = "") -> "Remembered":
-        """Keep a candidate as a statement, by its id; `text` is another wording of it.
+        """Remember a candidate as a statement, by its id; `text` is another wording of it.
 
         A statement that was offered for removal holds here from now on.
         """
@@ -915,12 +915,12 @@ class Memory(ReadableMemory):
     def judge_candidates(
         self, *, limit: int = 20, before: datetime | None = None, ended: Iterable[str] = ()
     ) -> "Judged":
-        """Ask the configured language model which candidates to keep, in one request.
+        """Ask the configured language model which candidates to remember, in one request.
 
-        What it keeps becomes statements that rest on the user's sentences. The rest stays in
+        The accepted ones become statements that rest on the user's sentences. The rest stays in
         review, and is not asked about again. With `before`, only sessions count whose last message
-        is older, or which are named in `ended`. One process of a home asks at a time: `LockTimeout`
-        if another does. `OverBudgetError` if today's runs or tokens are used up.
+        is older, or which are in `ended`. One process of a home asks at a time: `LockTimeout` if
+        another does. `OverBudgetError` if today's runs or tokens are used up.
         """
         from perdure.engine.learn.candidates import Judged, judge
 
@@ -945,16 +945,16 @@ class Memory(ReadableMemory):
         return self._remember(named, found.session_id, found.text, by_user=False)
 
     def _session_anchors(self, session: str, text: str) -> "Anchors | None":
-        """Return what a statement names of where its session worked.
+        """Return what a statement names in the checkout of its session.
 
-        No hashes are among it: nobody knows what the files were then.
+        It has no hashes, because the content of the files at that time is unknown.
         """
         from perdure.model.anchors import FIRST_NODE, Origin
 
         place = Uri(self.caller.account_id, ("sessions", session, FIRST_NODE))
         node = self._browser.node_or_none(place)
-        told = {} if node is None else node.metadata
-        names = (told.get(name) for name in ("cwd", "branch", "commit"))
+        metadata = {} if node is None else node.metadata
+        names = (metadata.get(name) for name in ("cwd", "branch", "commit"))
         origin = Origin(*(each if isinstance(each, str) else "" for each in names))
         return (
             self._anchoring(origin)(text, datetime.fromtimestamp(0, UTC)) if origin.folder else None
@@ -969,10 +969,10 @@ class Memory(ReadableMemory):
         return Shown.of(found, messages, result.hits)
 
     def unmerge(self, uri: str, statement: str = "") -> "Unmerged":
-        """Undo the last merge of a node, or the last one of a statement of it.
+        """Undo the last merge of a node, or the last merge of one of its statements.
 
-        The node is again what it was before; what was merged is a memory of its own from then on,
-        and the two are not merged again. What was superseded holds again.
+        The node is restored to what it was before; what was merged becomes a memory of its own, and
+        the two are not merged again. What was superseded holds again.
         """
         unmerging = engine.restore.Unmerging(self._services.nodes, self._services.recorded.history)
         done = unmerging.unmerge(self.read(uri).uri, self.caller, statement)
@@ -980,10 +980,10 @@ class Memory(ReadableMemory):
         return done
 
     def settle(self) -> None:
-        """Bring the index up to date with all that was written, if that can be done now.
+        """Bring the index up to date, if that can be done now.
 
-        What was written is there in any case. A recall returns how far its index is behind, and
-        rebuilds one that is damaged.
+        What was written is durable in any case. A recall reports how far its index is behind, and
+        rebuilds a damaged one.
         """
         from perdure.engine.indexing.index_worker import Worker
 
@@ -1006,10 +1006,10 @@ class Memory(ReadableMemory):
         as_is: bool = False,
         reason: str = "",
     ) -> "WriteResult":
-        """Write a node to the letter, or the next version of one.
+        """Write a node verbatim, or its next version.
 
-        An existing node is written only with the `version` that it has, or with `replace`. What is
-        None stays as it is; a metadata value of None removes its key. A secret is refused
+        An existing node is written only with the `version` that it has, or with `replace`. A field
+        that is None does not change; a metadata value of None removes its key. A secret is refused
         (`SecretRefusedError`) unless `mask_secrets` masks it or `as_is` keeps it.
         """
         self._notice_files()
@@ -1050,16 +1050,16 @@ class Memory(ReadableMemory):
         return browser.node(new)
 
     def archive(self, uri: str, *, reason: str = "") -> str:
-        """Take a node out of use: nothing finds it, until `unarchive`. Return its URI."""
+        """Archive a node, so that nothing finds it until `unarchive`. Return its URI."""
         place = self._browser.node_place(uri)
         self._browser.node(place)
         self._services.nodes.because(reason).archive_node(str(place), self.caller)
         return str(place)
 
     def unarchive(self, uri: str, *, reason: str = "") -> str:
-        """Take an archived node back into use; return its URI.
+        """Make an archived node active again; return its URI.
 
-        If it was forgotten, it is not any more, and what history has of it is shown again.
+        If it was forgotten, it no longer is, and its history is shown again.
         """
         from perdure.engine.erasing.hiding import plan_lift
 
@@ -1076,7 +1076,7 @@ class Memory(ReadableMemory):
         return found.uri
 
     def deletable(self, uri: str) -> "Entry":
-        """Return a node, readable or not, that the caller may delete."""
+        """Return the entry of a node, readable or not, that the caller may delete."""
         browser = self._browser
         place = browser.node_place(uri)
         self._services.nodes.reach.changed(str(place), self.caller)
@@ -1087,7 +1087,7 @@ class Memory(ReadableMemory):
     def relate(
         self, uri: str, to: str, relation_type: str, *, weight: float = 1.0, reason: str = ""
     ) -> "RelationEdge":
-        """Relate a node to another; return the edge. The same relation twice is one."""
+        """Relate a node to another; return the edge. An existing relation is not added again."""
         self._find(uri, to)
         where = self._services.relations, self._browser, self.caller
         return engine.node_writes.relate(*where, (uri, to), relation_type, weight, reason)
@@ -1106,7 +1106,7 @@ class Memory(ReadableMemory):
         )
 
     def lint(self, folder: str | None = None) -> "Linted":
-        """Return what is wrong with notes by their own words, in a folder or the whole account."""
+        """Return the problems of notes in a folder, or in the whole account."""
         reader = self._services.reader
         place = None if folder is None else reader.reach.seen(self.uri(folder), self.caller)
         return engine.lint.Lint(reader, self.caller).run(place)
@@ -1126,7 +1126,7 @@ class Memory(ReadableMemory):
     def settle_conflict(self, path: str, keep: str) -> "Conflict":
         """Keep `mine`, `theirs` or a `merge` of both in the file, and remove the copy.
 
-        Nothing is lost: the text of the copy is a version of the file before it is removed.
+        Nothing is lost: the text of the copy is recorded as a version before it is removed.
         """
         from perdure.storage.sweep import record_edits
 
@@ -1138,16 +1138,14 @@ class Memory(ReadableMemory):
         """Find what is wrong with nodes and, with `apply`, repair it.
 
         An edit made by hand becomes the next version; a note in a folder of nodes becomes a node;
-        what a crash left unfinished is finished, or removed. That many files are gone at once is
-        recorded only with `accept_removals`.
+        what a crash left unfinished is finished, or removed. If many files are gone at once, that
+        is recorded only with `accept_removals`.
         """
         if not apply:
-            parts = self._services
-            logged = parts.indexes.configured.follower.log
-            edits = engine.edits.look_for_edits(
-                parts.recorded.inner, parts.recorded.history, parts.seen
-            )
-            found = parts.repair.examine_changed(self.caller, edits, parts.seen, logged)
+            services, recorded = self._services, self._services.recorded
+            log = services.indexes.configured.follower.log
+            edits = engine.edits.look_for_edits(recorded.inner, recorded.history, services.seen)
+            found = services.repair.examine_changed(self.caller, edits, services.seen, log)
             return engine.repair.Repaired((), tuple(found))
         self.record_edits(accept_removals=accept_removals)
         may_resume = self.caller.role is Role.ROOT
@@ -1157,25 +1155,24 @@ class Memory(ReadableMemory):
     def forget(
         self, uri: str, *, erase: bool = False, dry_run: bool = False, reason: str = ""
     ) -> "Forgotten":
-        """Archive a node, or all nodes in a folder; or erase it, so that nothing of it is left.
+        """Archive a node or all nodes in a folder; or erase them, so that nothing is left.
 
-        A short id of a briefing, or a message, means what that states; a text that is not a name,
-        all that says so. These are hidden, as below; `NodeNotFoundError` if nothing says so.
-        What is archived is found by no one, and `unarchive` brings it back. Its words are hidden
-        in the user's sessions, and in those that come later; they are not learned again, until
-        the user says them again (`remember`, `save`). What is erased is gone
-        from its files, from every state of history and from all that was derived; a signed receipt
-        lists it. That is only for ROOT, because all accounts share one history. A user or an agent
-        (`ctx://account/users/id`) goes with their sessions. Twice is once; a dry run changes
-        nothing, and returns what would be done. If it is interrupted, opening this memory again
-        finishes it.
+        A short id of a briefing, or a message, names its statement; a text that is not a name,
+        every statement that says the same (`NodeNotFoundError` if there is none). What is archived
+        is found by nothing, and `unarchive` restores it. Its words are hidden in the user's present
+        and later sessions, and not learned again until the user states them again (`remember`,
+        `save`). What is erased is removed from its files, from every state of history and from all
+        derived data; a signed receipt lists it. Only ROOT may erase, because all accounts share one
+        history. A user or an agent (`ctx://account/users/id`) is erased with their sessions. A
+        second call changes nothing. A dry run changes nothing, and returns what would be done. An
+        interrupted erasure is finished when this memory is opened again.
         """
         from perdure.engine.erasing.erasing import Forgetting
 
         forgetting = Forgetting(self._services.nodes, lambda: self._services.erasing, self.caller)
         what = self.forget_target(uri)
         if erase and len(what.split()) > 1:
-            raise InvalidValueError("words can't be erased. Fix: erase what says them, by its id.")
+            raise InvalidValueError("words can't be erased. Fix: erase a memory, by its id.")
         if erase:
             return forgetting.erase(what, reason, dry_run=dry_run)
         done = forgetting.archive(what, reason, dry_run=dry_run)
@@ -1184,14 +1181,14 @@ class Memory(ReadableMemory):
         return done
 
     def forget_target(self, what: str) -> str:
-        """Return what `forget` takes a text for: a URI, that of a message, or the words."""
+        """Return what `forget` would act on: the URI of a node or message, or the words."""
         if len(what.split()) > 1:
             with suppress(InvalidUriError):
                 return self.uri(what)
             return what
         try:
             return self.uri(what)
-        except NodeNotFoundError:  # an id of what is archived is in no index
+        except NodeNotFoundError:  # the id of an archived node is in no index
             archived = (each.uri for each in self.list(archived=True))
             if found := next(
                 (uri for uri in archived if engine.briefing.short_id(uri, None) == what), ""
@@ -1200,10 +1197,10 @@ class Memory(ReadableMemory):
             raise
 
     def verify_receipt(self, text: str, key: str | None = None) -> "Checked":
-        """Verify the receipt of an erasure, and that it still holds here.
+        """Verify the receipt of an erasure, and that nothing of it is here.
 
-        `key` is the public key of its signer; without one, this user's. `ProofError` if the owner
-        of the key did not sign it.
+        `key` is the public key of its signer, by default this user's. `ProofError` if the owner of
+        the key did not sign it.
         """
         from perdure.engine.erasing.receipts import check
         from perdure.proofs.keys import PublicKey
@@ -1249,7 +1246,7 @@ class Memory(ReadableMemory):
         """Return where a node comes from: evidence, versions, merges, edges, what it superseded.
 
         Evidence is looked up each time, and so is the code that a statement names, in the folder
-        that the memory was opened in. What the caller may not see is counted, or left out.
+        in which the memory was opened. What the caller may not see is counted or left out.
         """
         from perdure.engine.uses import sessions_unused
 
@@ -1263,11 +1260,12 @@ class Memory(ReadableMemory):
         return replace(asking.why(node, message), unused_sessions=unused)
 
     def restore(self, uri: str, version: "CID | When") -> ContextNode:
-        """Restore a node to what it was at a moment, or with a content; return it.
+        """Restore a node to its state at a time, or to the version with a CID; return it.
 
-        That is its next version, and nothing is lost; a node that was deleted comes back. If it is
-        so already, nothing changes. The caller must be allowed to see it then and now, and to
-        change it. `NodeNotFoundError` if there was none.
+        The restored text becomes its next version, and nothing is lost; a deleted node is created
+        again. If the node is the same already, nothing changes. The caller must have been allowed
+        to see it then, and be allowed to see and change it now. `NodeNotFoundError` if there was
+        none.
         """
         self.record_edits()
         place = str(self._browser.node_place(uri))
@@ -1279,11 +1277,11 @@ class Memory(ReadableMemory):
         return self.read(place)
 
     def rewind(self, when: "When", folder: str = "", *, dry_run: bool = False) -> "Rewound":
-        """Restore all memories in a folder to what they were at a moment; return the changes.
+        """Restore all memories in a folder to their state at a time; return the changes.
 
-        Without a folder, it is all that the caller remembers. In one commit, what changed gets its
-        old text again, what was deleted comes back, and what was not there goes; history keeps all
-        of it, so a rewind can be rewound. Sessions stay. A dry run changes nothing.
+        Without a folder, all memories of the caller. In one commit, changed memories get their old
+        text, deleted ones are created again, and new ones are removed; history keeps everything,
+        so a rewind can be rewound. Sessions do not change. A dry run changes nothing.
         """
         self.record_edits()
         own = Uri(self.caller.account_id, ("users", self.caller.user_id))
@@ -1300,7 +1298,7 @@ class Memory(ReadableMemory):
         )
 
     def _unforget(self, uris: Iterable[str]) -> None:
-        """Let nodes that are in use again not be forgotten any more."""
+        """Remove nodes that are active again from the list of forgotten things."""
         if self._has_forgotten:
             from perdure.engine.erasing.hiding import plan_lift
 
@@ -1318,11 +1316,11 @@ class Memory(ReadableMemory):
     ) -> "Exported":
         """Write all that the caller reaches in this account into a folder, with its history.
 
-        With `everything`, which is only for ROOT, it is all that there is in all accounts.
+        With `everything`, which only ROOT may use, write all accounts.
 
-        Memories are there as Markdown for people, and as one archive that `perdure import` takes
-        in on another machine. The folder is empty, or an earlier export, of which only what
-        changed is written. If it is interrupted, do it again.
+        The folder gets Markdown files for people, and one archive that `perdure import` reads on
+        another machine. The folder must be empty, or an earlier export; then only changes are
+        written. An interrupted export can be repeated.
         """
         recorded, seen = self._services.recorded, self._services.seen
         if everything:
@@ -1348,33 +1346,33 @@ class Memory(ReadableMemory):
         dry_run: bool = False,
         progress: Callable[[int, int], None] | None = None,
     ) -> "Imported":
-        """Import what another program remembers; what is there already is passed over.
+        """Import the memories of another program; items that exist already are skipped.
 
-        The format is detected unless it is named. Documents go `into` a folder of resources, and
-        `archive_gone` archives those whose files are gone; `of` takes only one user's memories;
+        The format is detected unless it is given. Documents go `into` a folder of resources, and
+        `archive_gone` archives those whose files are gone. `of` imports only one user's memories.
         `learn` learns from conversations. Items with a secret are refused unless `mask_secrets`. A
         dry run writes nothing, and returns what would be done. What is private in a session is left
-        out; from a folder, so are sessions that may not contribute (`[agents]` in the config).
+        out; from a folder, so are sessions that `[agents]` in the config excludes.
         """
         from perdure.engine.importing.importing import Importing, Wishes, import_from
 
-        self._notice_files()  # so that notes that are memory in place are known
+        self._notice_files()  # so that notes in place are known
         agents = self._services.agents
         wishes = Wishes(dry_run, into, of, archive_gone, learn, mask_secrets, agents)
         importing = Importing(self, self._services.nodes, self._services.relations, wishes)
         done = import_from(importing, Path(path), format, progress)
-        if not dry_run:  # so that the next recall need not look at each of the new files
+        if not dry_run:  # so that the next recall need not check each of the new files
             engine.edits.notice_edits(self._services, seconds=None)
         return done
 
     # ------------------------------------------------------------ upkeep
     @property
     def home(self) -> Path:
-        """The folder of the config, the history and all that is derived."""
+        """The folder of the config, the history and all derived data."""
         return self._services.home
 
     def lag(self) -> "Lag":
-        """Return the changes that failed to get into the index, as far as the caller may see."""
+        """Return the changes that the index failed to take in and the caller may see."""
         return engine.present.lag_of(
             self._services.outbox.list_failed(self.caller.account_id), self.caller
         )
@@ -1393,7 +1391,7 @@ class Memory(ReadableMemory):
     def cost(self, by: str = "day", *, since: datetime | None = None) -> "tuple[Cost, ...]":
         """Return how many tokens language models have used, by `day` or `model`.
 
-        It is that of all accounts and memories of this home; only for callers who govern theirs.
+        The figures are those of all accounts of this home, for a caller who governs one.
         """
         self.caller.demand_governing("see what language models cost")
         from perdure.llm.ledger import costs
@@ -1407,7 +1405,7 @@ class Memory(ReadableMemory):
 
     @property
     def outbox(self) -> "OutboxUpkeep":
-        """The events that wait for the index; `AccessDeniedError` as for `index`."""
+        """The events that the index does not have yet; `AccessDeniedError` as for `index`."""
         return engine.upkeep.OutboxUpkeep(self._services, self.caller)
 
     def work(
@@ -1419,17 +1417,17 @@ class Memory(ReadableMemory):
     ) -> "WorkResult":
         """Bring the indexes of all accounts up to date, and build that of a new model.
 
-        It works until nothing waits or, if not `once`, until `ending` is set; then the step that
-        was begun is finished. `report` is called with what happens meanwhile.
+        It returns when nothing is left or, if not `once`, when `ending` is set, after the current
+        step. `report` is called with each event meanwhile.
         """
         from perdure.engine.indexing.index_worker import work
 
         return work(self._services, self.caller, ending or threading.Event(), report, once=once)
 
     def watch(self, ending: threading.Event) -> "Iterator[WatchReport]":
-        """Take in edits of files as soon as they are saved, until `ending` is set.
+        """Record edits of files as soon as they are saved, until `ending` is set.
 
-        An edit becomes a version, and a new note a node, in every account.
+        In every account, an edit becomes a version, and a new note becomes a node.
         """
         return engine.file_watch.watch(self._services, self.caller, ending, self.record_edits)
 
@@ -1441,7 +1439,7 @@ class Memory(ReadableMemory):
 
 
 class PastMemory(ReadableMemory):
-    """A memory as of a state; it can be read and searched, and not changed."""
+    """A memory as of a past state, which can be read and searched, but not changed."""
 
     def __init__(
         self,
@@ -1475,7 +1473,7 @@ class PastMemory(ReadableMemory):
         project: str | None = None,
         projects: Searched | None = None,
     ) -> "RecallResult":
-        """Return what memory had to say to a question then; all else is as in the present."""
+        """Return the memories that answered a question at the state; else as `Memory.recall`."""
         limits = top_k, budget_tokens
         question = self._question(query, limits, valid_at, filters, project, projects)
         return self._past.recall(question, self.caller)
@@ -1483,7 +1481,7 @@ class PastMemory(ReadableMemory):
     def briefing(
         self, *, budget_tokens: int = 294, known: "str | Sequence[InstructionFile]" = ""
     ) -> "Briefing":
-        """Return what an agent that started a session then should have known.
+        """Return what an agent that started a session at the state should have known.
 
         What was forgotten since is left out; what was shown and never used is not.
         """

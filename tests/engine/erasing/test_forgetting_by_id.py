@@ -318,7 +318,7 @@ def test_an_interrupted_erasure_of_a_message_is_ended_by_the_next_to_open(
 
 
 def test_words_alone_are_not_erased(memory: Memory) -> None:
-    with pytest.raises(InvalidValueError, match="Fix: erase what says them"):
+    with pytest.raises(InvalidValueError, match="Fix: erase a memory"):
         memory.forget(SALARY, erase=True)
 
     assert SALARY in content(memory)
