@@ -87,13 +87,13 @@ CHECK = (
     "tests/artifacts/test_remember.py::test_more_than_a_query_can_ask_for_are_found",
     "tests/engine/importing/test_importing.py::test_half_characters_and_huge_messages_go_in",
     "tests/engine/learn/test_statements.py::test_a_page_is_read_in_a_time_like_its_length",
-    "tests/engine/test_holding.py::test_who_asks_for_what_was_finds_it_first",
+    "tests/engine/test_validity.py::test_who_asks_for_what_was_finds_it_first",
     "tests/safety/test_validation.py::TestValidation::test_any_text_is_clean_soon",
     "tests/surfaces/test_commit.py::TestFaults::test_a_message_may_be_very_long",
     "tests/index/test_minilm.py::test_vectors_are_those_of_the_published_weights",
     # one model after another, one moment after another
     "tests/engine/test_another_model.py",
-    "tests/engine/test_copying.py",
+    "tests/engine/test_past_copies.py",
     # every call of a protocol fails in turn
     "tests/context/test_crash.py",
     "tests/context/test_tenancy.py::test_nothing_out_of_reach_is_told_or_touched_on_disk",

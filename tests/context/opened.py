@@ -12,7 +12,7 @@ from perdure.context.contract import TenantData
 from perdure.context.nodes import Nodes
 from perdure.context.relations import Relations
 from perdure.context.tenants import NodeData
-from perdure.engine.indexing.feed import LogReader
+from perdure.engine.indexing.follower import LogReader
 from perdure.engine.namespaces import NamespaceManager
 from perdure.engine.repair import Repair
 from perdure.errors import BrokenNodeError, NodeNotFoundError

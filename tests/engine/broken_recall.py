@@ -16,15 +16,13 @@ from perdure.context.reading import NodeReader, Stored
 from perdure.engine import past, present, sessions, summaries, upkeep
 from perdure.engine.edits import EditCheck
 from perdure.engine.indexing import (
-    feed,
     follower,
     index_files,
     index_worker,
     indexer,
     indexes,
 )
-from perdure.engine.indexing.feed import LogReader
-from perdure.engine.indexing.follower import IndexBuild, IndexFollower, IndexUpdate
+from perdure.engine.indexing.follower import IndexBuild, IndexFollower, IndexUpdate, LogReader
 from perdure.engine.indexing.index_worker import WorkCounts, Worker
 from perdure.engine.indexing.indexer import IndexBatch, Indexer
 from perdure.engine.indexing.indexes import CurrentIndex
@@ -417,7 +415,7 @@ def knows_no_folders(patch: Patch) -> None:
 
 
 def looks_at_no_folder_above(patch: Patch) -> None:
-    patch.setattr(feed, "folders_of", lambda _: iter(()))
+    patch.setattr(follower, "folders_of", lambda _: iter(()))
     patch.setattr(index_worker, "folders_of", lambda _: iter(()))
 
 

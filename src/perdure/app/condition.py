@@ -29,7 +29,8 @@ from perdure.config import Config, load_config
 from perdure.context.reading import NodeReader
 from perdure.dataclass import fields
 from perdure.engine.edits import look_for_edits
-from perdure.engine.indexing.feed import LogFeed, LogReader
+from perdure.engine.indexing.feed import LogFeed
+from perdure.engine.indexing.follower import LogReader
 from perdure.engine.indexing.index_files import open_index
 from perdure.engine.indexing.indexes import index_name
 from perdure.engine.indexing.outbox_store import OutboxStore

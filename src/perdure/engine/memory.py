@@ -699,7 +699,7 @@ class Memory(ReadableMemory):
         """
         from perdure.engine.saving.saving import LEAST_CONFIDENCE, Wishes
 
-        wishes = Wishes(
+        options = Wishes(
             LEAST_CONFIDENCE if min_confidence is None else min_confidence,
             extract=extract,
             dry_run=dry_run,
@@ -709,7 +709,7 @@ class Memory(ReadableMemory):
             foreign=foreign or {},
             anchored=self._anchoring(origin),
         )
-        return self._save_session(messages, session_id, wishes)
+        return self._save_session(messages, session_id, options)
 
     def _anchoring(
         self, origin: "Origin | None"
@@ -756,15 +756,15 @@ class Memory(ReadableMemory):
             project=self._project_of(project),
             after=after,
         )
-        wishes = Wishes(extract=extract, addition=addition, anchored=self._anchoring(origin))
-        return self._save_session(messages, session_id, wishes)
+        options = Wishes(extract=extract, addition=addition, anchored=self._anchoring(origin))
+        return self._save_session(messages, session_id, options)
 
     def _save_session(
-        self, messages: Iterable[object], session_id: str, wishes: "Wishes"
+        self, messages: Iterable[object], session_id: str, options: "Wishes"
     ) -> "SessionCommit":
         from perdure.engine.saving.saving import saving_for
 
-        saving = saving_for(self._services, wishes)
+        saving = saving_for(self._services, options)
         return saving.commit(messages, session_id, self.caller, settle=self.settle)
 
     # ------------------------------------------------------------ statements
@@ -1358,8 +1358,8 @@ class Memory(ReadableMemory):
 
         self._notice_files()  # so that notes in place are known
         agents = self._services.agents
-        wishes = Wishes(dry_run, into, of, archive_gone, learn, mask_secrets, agents)
-        importing = Importing(self, self._services.nodes, self._services.relations, wishes)
+        options = Wishes(dry_run, into, of, archive_gone, learn, mask_secrets, agents)
+        importing = Importing(self, self._services.nodes, self._services.relations, options)
         done = import_from(importing, Path(path), format, progress)
         if not dry_run:  # so that the next recall need not check each of the new files
             engine.edits.notice_edits(self._services, seconds=None)

@@ -15,8 +15,7 @@ from perdure.context.links import ScannedLinks
 from perdure.context.reading import NodeReader
 from perdure.context.relations import RelationReader
 from perdure.dataclass import dataclass, field, replace
-from perdure.engine.indexing.feed import with_folders
-from perdure.engine.indexing.follower import IndexFollower
+from perdure.engine.indexing.follower import IndexFollower, with_folders
 from perdure.engine.indexing.index_files import open_installed, remove_tree
 from perdure.engine.indexing.indexer import BATCH, Indexer, batched
 from perdure.engine.recall import answer

@@ -11,7 +11,7 @@ from perdure.context.mending import Mending
 from perdure.context.nodes import Nodes
 from perdure.context.reading import Stored
 from perdure.dataclass import dataclass
-from perdure.engine.indexing.feed import LogReader
+from perdure.engine.indexing.follower import LogReader
 from perdure.engine.namespaces import TenantDeletion
 from perdure.errors import (
     AccessRefusedError,

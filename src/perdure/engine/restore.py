@@ -11,7 +11,7 @@ from perdure.context.files import CONTENT, META, Meta
 from perdure.context.nodes import Nodes
 from perdure.context.reading import NodeReader
 from perdure.dataclass import dataclass, replace
-from perdure.engine.indexing.feed import LogReader
+from perdure.engine.indexing.follower import LogReader
 from perdure.engine.learn import statements
 from perdure.engine.learn.evidence import (
     Merge,

@@ -9,8 +9,13 @@ from urllib.parse import unquote
 
 from perdure.dataclass import dataclass, replace
 from perdure.engine.edits import look_for_edits, record
-from perdure.engine.indexing.feed import with_folders
-from perdure.engine.indexing.follower import IndexFollower, IndexUpdate, Progress, accounts_of
+from perdure.engine.indexing.follower import (
+    IndexFollower,
+    IndexUpdate,
+    Progress,
+    accounts_of,
+    with_folders,
+)
 from perdure.engine.indexing.indexer import BATCH, Records, batched
 from perdure.engine.recall.result import Hint
 from perdure.errors import DamageError, NodeNotFoundError, StorageError

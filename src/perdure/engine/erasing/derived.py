@@ -8,7 +8,7 @@ from shutil import rmtree
 from perdure.artifacts import CID, ArtifactStore
 from perdure.context.files import ABSTRACT, OVERVIEW
 from perdure.context.layouts.notes import NotesLayout
-from perdure.engine.indexing.feed import folders_of
+from perdure.engine.indexing.follower import folders_of
 from perdure.engine.indexing.indexes import Indexes
 from perdure.engine.indexing.outbox_store import OutboxStore
 from perdure.errors import PerdureError

@@ -8,9 +8,10 @@ from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
+from perdure.artifacts import CID
+from perdure.context.files import FILES, META, OWNER, Files
 from perdure.context.links import ScannedLinks, names_for
 from perdure.context.reading import NodeReader
-from perdure.engine.indexing.feed import LogReader, with_folders
 from perdure.engine.indexing.indexer import (
     BATCH,
     FolderPayloads,
@@ -80,6 +81,110 @@ def accounts_of(reader: NodeReader) -> Iterator[str]:
         account = name_of(folder.name)
         if account is not None:
             yield account
+
+
+class LogReader:
+    """Reads from a history which places changed, and compares places with it."""
+
+    def __init__(self, history: History, reader: NodeReader, *, folders: bool = False) -> None:
+        self._history = history
+        self._reader = reader
+        self._folders = folders
+
+    def position(self) -> int:
+        return self._history.position()
+
+    def changed(self, account_id: str, after: int, until: int | None = None) -> list[Uri]:
+        """Return the nodes whose texts changed after a position; with folders, those above too.
+
+        With `until`, later changes are ignored. A new owner of a session changes all folders in it.
+        """
+        if until is None:
+            self._history.position()  # reads what other processes appended
+        below = self._below(account_id)
+        places: dict[Uri, None] = {}
+        named = self._history.store.catalogue.named_since(after, until)
+        keys = [key for key in named if key.startswith(below)]
+        folders: dict[Uri, None] = {}
+        for place in filter(None, map(Uri.of_key, dict.fromkeys(map(_folder, keys)))):
+            places[place] = None
+            if self._folders:
+                folders[place.parent] = None
+        for folder in folders:
+            places |= dict.fromkeys((folder, *folders_of(folder)) if len(folder.path) > 1 else ())
+        for key in keys if self._folders else ():
+            session = Uri.of_key(_folder(key)) if key.endswith(f"/{OWNER}") else None
+            for node in () if session is None else self._reader.walk(session):
+                places |= dict.fromkeys(folders_of(node))
+        return list(places)
+
+    def is_empty(self, account_id: str, position: int) -> bool:
+        """Whether an account had no text up to a position."""
+        return not self._history.store.catalogue.ever_named(self._below(account_id), position)
+
+    def absent(self, nodes: Iterable[Uri], position: int) -> set[Uri]:
+        """Return those of the nodes that did not exist at a position, as they had no meta."""
+        metas = {f"{place.key}/{META}": place for place in nodes}
+        contents = self._history.store.catalogue.contents(list(metas), position)
+        return {metas[key] for key, cid in contents.items() if cid is None}
+
+    def differing(self, read: Mapping[Uri, Files], position: int) -> set[str]:
+        """Return the places whose files, as they were read, differ from the log at a position."""
+        files = {
+            f"{place.key}/{name}": (place, content)
+            for place, of_place in read.items()
+            for name, content in of_place.items()
+        }
+        contents = self._history.store.catalogue.contents(list(files), position)
+        return {
+            str(place)
+            for key, (place, content) in files.items()
+            if contents[key] != (CID.of(content.encode()) if isinstance(content, str) else content)
+        }
+
+    def unlogged(self, batch: IndexBatch, position: int) -> set[str]:
+        """Return the places of a batch that failed, or differ from the log at a position."""
+        return self.differing(batch.files, position) | batch.failed.keys()
+
+    def missed(self, account_id: str, seen: Collection[Uri], position: int) -> Iterator[Uri]:
+        """Yield the places that have files of a node at a position, but were not seen."""
+        names = self._history.store.catalogue.names(self._below(account_id), position)
+        halves = (key.rpartition("/") for key in names)
+        folders = {folder for folder, _, name in halves if name in FILES}
+        for folder in folders - {place.key for place in seen}:
+            place = Uri.of_key(folder)
+            if place is not None and place.is_node:
+                yield place
+
+    def place_of(self, account_id: str, key: str) -> Uri | None:
+        """Return the place of a text; None if it is not in this account."""
+        return Uri.of_key(_folder(key)) if key.startswith(self._below(account_id)) else None
+
+    def _below(self, account_id: str) -> str:
+        return self._reader.folder(Uri(account_id)).key + "/"
+
+
+def _folder(key: str) -> str:
+    return key.rpartition("/")[0]
+
+
+def folders_of(place: Uri) -> Iterator[Uri]:
+    """Yield the folders above a node that have an owner, the nearest first."""
+    folder = place.parent
+    while len(folder.path) > 1:
+        yield folder
+        folder = folder.parent
+
+
+def with_folders(places: Iterable[Uri]) -> Iterator[Uri]:
+    """Yield places, and each of the folders above them once."""
+    folders: set[Uri] = set()
+    for place in places:
+        yield place
+        for folder in folders_of(place):
+            if folder not in folders:
+                folders.add(folder)
+                yield folder
 
 
 class IndexBuild:

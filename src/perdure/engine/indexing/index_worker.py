@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from perdure.dataclass import dataclass
 from perdure.engine.edits import notice_edits
-from perdure.engine.indexing.feed import folders_of
 from perdure.engine.indexing.follower import (
     IndexFollower,
     IndexUpdate,
     Progress,
     ShouldContinue,
     accounts_of,
+    folders_of,
 )
 from perdure.engine.indexing.outbox_store import OutboxStore, fail
 from perdure.errors import (
@@ -279,8 +279,8 @@ def work(
 
 
 class _WorkLoop:
-    def __init__(self, parts: "Services", ending: Event, report: Report) -> None:
-        self._services = parts
+    def __init__(self, services: "Services", ending: Event, report: Report) -> None:
+        self._services = services
         self._ending = ending
         self._report = report
         self._resting: dict[str, float] = {}

@@ -7,7 +7,7 @@ from hypothesis import given
 
 from perdure.engine.recall.periods import times_in
 from perdure.engine.recall.question import parse_question
-from tests.engine.test_times import EXAMPLES, TEXTS
+from tests.engine.test_periods import EXAMPLES, TEXTS
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
 
