@@ -16,7 +16,7 @@ from perdure.engine.recall.result import (
     hit_of,
 )
 from perdure.engine.recall.retrieval import CandidatePool, Retriever
-from perdure.engine.recall.score import PassageCandidate, RetrievalConfig
+from perdure.engine.recall.score import PassageCandidate
 from perdure.engine.recall.token_budget import HitSection, PackedContext, pack_hits
 from perdure.engine.recall.validity import ValidityOrder
 from perdure.errors import PerdureError
@@ -35,10 +35,10 @@ _MAX_SUCCESSORS = 50
 
 def recall(sources: Sources, question: Question, ctx: RequestContext) -> RecallResult:
     """Return the best hits that the caller may see, each as canonical state has it now."""
-    now, config, project = sources.clock(), RetrievalConfig(), question.project
+    now, project = sources.clock(), question.project
     asked = parse_question(question.text, now)
     embedder = _QuestionEmbedder(sources.embedder, sources.why_words)
-    retriever = Retriever(sources.index, sources.reader, config)
+    retriever = Retriever(sources.index, sources.reader)
 
     def gather() -> tuple[Filters, Sequence[SeedHit], CandidatePool | None]:
         filters = _filters(sources.index, question, ctx)
@@ -65,7 +65,6 @@ def recall(sources: Sources, question: Question, ctx: RequestContext) -> RecallR
         now,
         lambda hit: confirmation.superseded(hit, passage),
         most=question.top_k,
-        config=config,
     )
     confirmed = confirmation.hits(candidates)
     ordered = order.ordered(confirmed) if question.valid_at is None else confirmed

@@ -11,7 +11,7 @@ from perdure.engine.recall import score
 from perdure.engine.recall.confirmation import Confirmation
 from perdure.engine.recall.question import ParsedQuestion, content_words
 from perdure.engine.recall.result import TraceStep
-from perdure.engine.recall.score import PassageCandidate, PassageCandidates, RetrievalConfig
+from perdure.engine.recall.score import CONFIG, PassageCandidate, PassageCandidates
 from perdure.index.contract import Filters, KeptIndex
 from perdure.index.words import stems
 from perdure.model import Level, SeedHit
@@ -39,10 +39,9 @@ class CandidatePool(NamedTuple):
 class Retriever:
     """Finds and ranks the passages of an index for a question. They are not confirmed yet."""
 
-    def __init__(self, index: KeptIndex, reader: NodeReader, config: RetrievalConfig) -> None:
+    def __init__(self, index: KeptIndex, reader: NodeReader) -> None:
         self._index = index
         self._reader = reader
-        self._config = config
 
     def gather(
         self,
@@ -53,8 +52,8 @@ class Retriever:
         project: str,
     ) -> CandidatePool:
         """Return the candidates with their relevance and that of their neighbours."""
-        config, found, steps = self._config, PassageCandidates(), list[TraceStep]()
-        most = config.candidates_in_project if project else config.candidates
+        found, steps = PassageCandidates(), list[TraceStep]()
+        most = CONFIG.candidates_in_project if project else CONFIG.candidates
         found.add_by_words(by_words)
         every = found.all  # a view, which has later additions too
         steps.append(
@@ -63,17 +62,17 @@ class Retriever:
         vector = embed(lambda: _in_first_person(asked.text, every))
         parents = self._by_meaning(found, vector, filters, most, steps) if vector else {}
         trusted = self._trust(every, asked, filters) if vector else 1.0
-        best = score.by_relevance(every, trusted, config)
-        lenders = config.lenders_in_project if project else config.lenders
+        best = score.by_relevance(every, trusted)
+        lenders = CONFIG.lenders_in_project if project else CONFIG.lenders
 
         def around() -> dict[str, float]:
             self._add_neighbours(found, filters, lenders)
             return self._wholes(asked, every, filters) if trusted else {}
 
         wholes = self._index.at_once(str(filters[ACCOUNT]), around)
-        score.by_neighbours(every, config)
+        score.by_neighbours(every)
         if trusted:
-            score.by_whole(every, wholes, best / trusted, config)
+            score.by_whole(every, wholes, best / trusted)
         if parents:
             self._by_parents(every, parents)
         return CandidatePool(found, len(wholes), steps)
@@ -90,17 +89,17 @@ class Retriever:
 
         Memories of `project` rank before equally good ones that do not belong to it.
         """
-        config, found = self._config, pool.found
+        found = pool.found
         every = found.all
         if asked.times:
-            score.by_date(every, asked.times, config)
-        score.by_speaker(every, asked, config)
-        score.by_role(every, asked, config)
-        score.by_hotness(every, config)
+            score.by_date(every, asked.times)
+        score.by_speaker(every, asked)
+        score.by_role(every, asked)
+        score.by_hotness(every)
         if asked.asks_for_past or asked.times:
-            score.by_former(every, config)
+            score.by_former(every)
         if project:
-            score.by_project(every, project, config)
+            score.by_project(every, project)
         ranked = self._by_relations(found, filters, nodes)
         text = f"{len(every)} candidates, {pool.wholes} nodes as a whole"
         pool.steps.append(TraceStep("ranking", text))
@@ -121,7 +120,7 @@ class Retriever:
         self, asked: ParsedQuestion, filters: Filters, *, project: str = ""
     ) -> list[SeedHit]:
         """Return the passages that contain one of the words."""
-        most = self._config.candidates_in_project if project else self._config.candidates
+        most = CONFIG.candidates_in_project if project else CONFIG.candidates
         return self._index.search_by_text(asked.words, {**filters, **_PASSAGES}, most)
 
     def _wholes(
@@ -145,8 +144,8 @@ class Retriever:
         account = str(filters[ACCOUNT])
         ceiling = self._index.ceiling(account, asked.timeless) or best.words
         covered = max(best.words, self._index.ceiling(account, held)) / ceiling
-        more = 0.0 if best.facts.role else self._config.cover_of_note
-        return score.trust(covered - more, len(held), asked, self._config)
+        more = 0.0 if best.facts.role else CONFIG.cover_of_note
+        return score.trust(covered - more, len(held), asked)
 
     # ------------------------------------------------------------ meaning
     def _by_meaning(
@@ -158,10 +157,10 @@ class Retriever:
         steps: list[TraceStep],
     ) -> dict[str, float]:
         """Add the nearest passages and those below the nearest summaries; return the summaries."""
-        search, config = self._index.search_by_vector, self._config
+        search = self._index.search_by_vector
         found.add_by_vector(search(vector, {**filters, **_PASSAGES}, most))
-        nearest = search(vector, {**filters, **_SUMMARIES}, config.expanded)
-        parents = {hit.uri: score.nearness(hit.score, config) for hit in nearest}
+        nearest = search(vector, {**filters, **_SUMMARIES}, CONFIG.expanded)
+        parents = {hit.uri: score.nearness(hit.score) for hit in nearest}
         for hit in self._below(nearest, vector, filters):
             found.add_by_vector([hit])
         steps.append(TraceStep("meaning", f"{len(found.all)} passages with the nearest in meaning"))
@@ -178,7 +177,7 @@ class Retriever:
             if uri in seen:
                 continue
             seen.add(uri)
-            children = self._index.search_children(uri, vector, filters, self._config.children)
+            children = self._index.search_children(uri, vector, filters, CONFIG.children)
             for hit in children:
                 if hit.level is Level.CONTENT:
                     yield hit
@@ -193,7 +192,7 @@ class Retriever:
             uri = candidate.hit.uri
             near = max(parents.get(uri, 0.0), parents.get(uri.rpartition("/")[0], 0.0))
             if near:
-                candidate.terms["parent"] = self._config.parent * near
+                candidate.terms["parent"] = CONFIG.parent * near
 
     # ------------------------------------------------------------ around
     def _add_neighbours(self, found: PassageCandidates, filters: Filters, lenders: int) -> None:
@@ -217,14 +216,14 @@ class Retriever:
         ranked, are_related = score.best_first(found.all), False
         for candidate in ranked:
             by_uri[candidate.hit.uri].append(candidate)
-        best = list(by_uri.items())[: self._config.related]
+        best = list(by_uri.items())[: CONFIG.related]
         nodes.read(uri for uri, _ in best)
         for uri, candidates in best:
             stored = nodes.nodes[uri]
             if stored is None or not (stored.node.relations or "[" in stored.node.content):
                 continue
             for edge in heaviest(edges_of(stored.node, self._reader, nodes.ctx)):
-                share = self._config.relation * edge.weight * candidates[0].score
+                share = CONFIG.relation * edge.weight * candidates[0].score
                 for each in by_uri.get(edge.to_uri) or self._first(edge.to_uri, found, filters):
                     each.terms["relation"] = max(each.terms.get("relation", 0.0), share)
                     are_related = True

@@ -115,6 +115,8 @@ class RetrievalConfig:
     """The gain, in a project, of a message that certainly states something lasting."""
 
 
+CONFIG = RetrievalConfig()
+
 Key = tuple[str, int]
 """A session and the number of a message, or a node and the number of a passage."""
 
@@ -243,39 +245,37 @@ class PassageCandidates:
 _DAY = timedelta(days=1)
 
 
-def nearness(cosine: float, config: RetrievalConfig) -> float:
+def nearness(cosine: float) -> float:
     """Return how near two texts are, from 0 for unrelated ones to 1 for two that say the same."""
-    span = config.cosine_one - config.cosine_floor
-    return min(1.0, max(0.0, (cosine - config.cosine_floor) / span))
+    span = CONFIG.cosine_one - CONFIG.cosine_floor
+    return min(1.0, max(0.0, (cosine - CONFIG.cosine_floor) / span))
 
 
-def trust(covered: float, held: int, asked: ParsedQuestion, config: RetrievalConfig) -> float:
+def trust(covered: float, held: int, asked: ParsedQuestion) -> float:
     """Return how far the words of a question can be trusted to find the answer, from 0 to 1.
 
     The best match decides: the share of the question that it covers, and whether it has more than
     one word of several.
     """
     if held <= 1 < len(asked.words):
-        covered *= config.one_word
-    span = config.cover_most - config.cover_least
-    return min(1.0, max(0.0, (covered - config.cover_least) / span))
+        covered *= CONFIG.one_word
+    span = CONFIG.cover_most - CONFIG.cover_least
+    return min(1.0, max(0.0, (covered - CONFIG.cover_least) / span))
 
 
-def by_relevance(
-    found: Collection[PassageCandidate], trusted: float, config: RetrievalConfig
-) -> float:
+def by_relevance(found: Collection[PassageCandidate], trusted: float) -> float:
     """Score candidates by their own text; return the best match by words, which counts 1.
 
     A weak arm leaves its weight to the other, and both together never count more than 1. Words
     always count a little, because a text may have no vector.
     """
     best = max((candidate.words for candidate in found), default=0.0) or 1.0
-    weight = config.vector + (1 - config.vector) * (1 - trusted)
+    weight = CONFIG.vector + (1 - CONFIG.vector) * (1 - trusted)
     for candidate in found:
-        words = max(trusted, config.least_trust) * candidate.words / best
+        words = max(trusted, CONFIG.least_trust) * candidate.words / best
         if words:
             candidate.terms["words"] = words
-        near = nearness(candidate.cosine, config) if candidate.cosine is not None else 0.0
+        near = nearness(candidate.cosine) if candidate.cosine is not None else 0.0
         if near:
             candidate.terms["meaning"] = (1 - words) * weight * near
     return best
@@ -287,26 +287,21 @@ def lent(candidate: PassageCandidate) -> float:
     return (terms.get("words", 0.0) + terms.get("meaning", 0.0)) * candidate.facts.short
 
 
-def by_neighbours(found: Collection[PassageCandidate], config: RetrievalConfig) -> None:
+def by_neighbours(found: Collection[PassageCandidate]) -> None:
     """Let a message borrow from its neighbours: an answer follows its question."""
     lending = {each.key: (lent(each), each.facts.asks) for each in found if each.terms}
     nothing = (0.0, False)
     for candidate in found:
         node, number = candidate.key
         before, asked = lending.get((node, number - 1), nothing)
-        borrowed = before * (config.answer if asked else config.before)
-        borrowed += config.after * lending.get((node, number + 1), nothing)[0]
-        borrowed += config.second_before * lending.get((node, number - 2), nothing)[0]
+        borrowed = before * (CONFIG.answer if asked else CONFIG.before)
+        borrowed += CONFIG.after * lending.get((node, number + 1), nothing)[0]
+        borrowed += CONFIG.second_before * lending.get((node, number - 2), nothing)[0]
         if borrowed:
             candidate.terms["neighbours"] = borrowed * candidate.facts.short
 
 
-def by_whole(
-    found: Collection[PassageCandidate],
-    wholes: Mapping[str, float],
-    unit: float,
-    config: RetrievalConfig,
-) -> None:
+def by_whole(found: Collection[PassageCandidate], wholes: Mapping[str, float], unit: float) -> None:
     """Score candidates by the match of their whole node; a note of one passage is its own whole.
 
     `unit` is the match that counts 1.
@@ -317,34 +312,32 @@ def by_whole(
     for candidate in found:
         whole = wholes.get(candidate.hit.uri, 0.0) or own[candidate.hit.uri]
         if whole:
-            candidate.terms["whole"] = config.whole * whole / unit
+            candidate.terms["whole"] = CONFIG.whole * whole / unit
 
 
-def by_date(
-    found: Collection[PassageCandidate], times: Sequence["TimeSpan"], config: RetrievalConfig
-) -> None:
+def by_date(found: Collection[PassageCandidate], times: Sequence["TimeSpan"]) -> None:
     """Score candidates that are from a time that the question names."""
     for candidate in found:
         date = candidate.facts.date
         if date is not None:
-            fit = max(_fits(date, span, config) for span in times)
+            fit = max(_fits(date, span) for span in times)
             if fit > _LEAST:
-                candidate.terms["date"] = config.date * fit
+                candidate.terms["date"] = CONFIG.date * fit
 
 
 _LEAST = 0.001
 
 
-def _fits(date: datetime, span: "TimeSpan", config: RetrievalConfig) -> float:
+def _fits(date: datetime, span: "TimeSpan") -> float:
     """Return how well a date fits: 1 within the span, less outside, little if the span is vague."""
     start, end = _in_the_year_of(date, span) if span.recurring else (span.start, span.end)
     gap = max((start - date) / _DAY, (date - end) / _DAY, 0.0)
     days = (end - start) / _DAY
-    if days > config.vague_days:
-        return config.vague if gap == 0 else 0.0
-    if days > config.exact_days:
+    if days > CONFIG.vague_days:
+        return CONFIG.vague if gap == 0 else 0.0
+    if days > CONFIG.exact_days:
         return 1.0 if gap == 0 else 0.0
-    return math.exp(-gap / config.near_days)
+    return math.exp(-gap / CONFIG.near_days)
 
 
 def _in_the_year_of(date: datetime, span: "TimeSpan") -> tuple[datetime, datetime]:
@@ -356,9 +349,7 @@ def _in_the_year_of(date: datetime, span: "TimeSpan") -> tuple[datetime, datetim
         return span.start, span.end
 
 
-def by_speaker(
-    found: Collection[PassageCandidate], asked: ParsedQuestion, config: RetrievalConfig
-) -> None:
+def by_speaker(found: Collection[PassageCandidate], asked: ParsedQuestion) -> None:
     """Score messages by speakers whom the question names, and sessions where they take part."""
     parties = {candidate.facts.party for candidate in found}
     names = {name for party in parties for name in party}
@@ -370,18 +361,16 @@ def by_speaker(
     for candidate in found:
         facts = candidate.facts
         if facts.speaker in named:
-            candidate.terms["speaker"] = config.speaker
+            candidate.terms["speaker"] = CONFIG.speaker
         if there[facts.party]:
-            candidate.terms["party"] = config.party * there[facts.party] / most
+            candidate.terms["party"] = CONFIG.party * there[facts.party] / most
 
 
 def _names(question: str, name: str) -> bool:
     return bool(re.search(rf"\b{re.escape(name)}\b", question, re.IGNORECASE))
 
 
-def by_role(
-    found: Collection[PassageCandidate], asked: ParsedQuestion, config: RetrievalConfig
-) -> None:
+def by_role(found: Collection[PassageCandidate], asked: ParsedQuestion) -> None:
     """Demote an assistant's messages, unless the question addresses it.
 
     An assistant that has a name of its own counts as a speaker.
@@ -390,10 +379,10 @@ def by_role(
         return
     for candidate in found:
         if candidate.facts.role == "assistant" == candidate.facts.speaker:
-            candidate.terms["role"] = -config.assistant
+            candidate.terms["role"] = -CONFIG.assistant
 
 
-def by_hotness(found: Collection[PassageCandidate], config: RetrievalConfig) -> None:
+def by_hotness(found: Collection[PassageCandidate]) -> None:
     """Promote the newest note a little, and older ones less. Messages are not affected."""
     notes = [candidate for candidate in found if not candidate.facts.role]
     dates = {candidate.key: candidate.facts.date for candidate in notes}
@@ -401,21 +390,21 @@ def by_hotness(found: Collection[PassageCandidate], config: RetrievalConfig) -> 
     for candidate in notes:
         date = dates[candidate.key]
         if newest is not None and date is not None:
-            halvings = (newest - date) / _DAY / config.half_life_days
-            candidate.terms["hotness"] = config.hotness * 0.5**halvings
+            halvings = (newest - date) / _DAY / CONFIG.half_life_days
+            candidate.terms["hotness"] = CONFIG.hotness * 0.5**halvings
 
 
-def by_former(found: Collection[PassageCandidate], config: RetrievalConfig) -> None:
+def by_former(found: Collection[PassageCandidate]) -> None:
     """Promote former statements, for a question about another time.
 
     `ValidityOrder` removes the term from a hit that is not of that time.
     """
     for candidate in found:
         if _FORMER in candidate.hit.uri:
-            candidate.terms["former"] = config.former
+            candidate.terms["former"] = CONFIG.former
 
 
-def by_project(found: Collection[PassageCandidate], project: str, config: RetrievalConfig) -> None:
+def by_project(found: Collection[PassageCandidate], project: str) -> None:
     """Promote memories of the project of the question, and less those of the person.
 
     Messages of an agent are demoted, and those that state something lasting are promoted.
@@ -423,14 +412,14 @@ def by_project(found: Collection[PassageCandidate], project: str, config: Retrie
     for candidate in found:
         terms, facts = candidate.terms, candidate.facts
         if facts.project == project:
-            terms["project"] = config.project
+            terms["project"] = CONFIG.project
         elif not facts.role and "/memories/" in candidate.hit.uri:
-            terms["project"] = config.person
+            terms["project"] = CONFIG.person
         if facts.lasting is not None:
-            terms["lasting"] = config.lasting * facts.lasting
+            terms["lasting"] = CONFIG.lasting * facts.lasting
         if facts.role == "assistant":
             terms.pop("role", None)
-            terms["role"] = -(1 - config.agent) * candidate.score
+            terms["role"] = -(1 - CONFIG.agent) * candidate.score
 
 
 _FORMER = "/memories/former/"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from perdure.dataclass import replace
 from perdure.engine.recall.question import ParsedQuestion
 from perdure.engine.recall.result import Hit, TraceStep
-from perdure.engine.recall.score import RetrievalConfig
+from perdure.engine.recall.score import CONFIG
 
 if TYPE_CHECKING:
     from perdure.engine.recall.periods import TimeSpan
@@ -40,13 +40,11 @@ class ValidityOrder:
         successors: Successors,
         *,
         most: int,
-        config: RetrievalConfig,
     ) -> None:
         self._asked = asked
         self._now = now
         self._successors = successors
         self._most = most
-        self._config = config
         self._seen: set[tuple[str, str]] = set()
         """What was yielded, or waits in the heap."""
         self._waiting: list[tuple[float, int, Hit]] = []
@@ -99,7 +97,7 @@ class ValidityOrder:
         self._demoted += 1
         terms = {name: value for name, value in hit.score_terms.items() if name != "former"}
         own = sum(terms.values())
-        terms["validity"] = -max(own, 0.0) * (1 - self._config.lapsed**self._demoted)
+        terms["validity"] = -max(own, 0.0) * (1 - CONFIG.lapsed**self._demoted)
         return replace(hit, score=sum(terms.values()), score_terms=terms)
 
     def _is_wanted(self, hit: Hit) -> bool:
