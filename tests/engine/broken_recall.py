@@ -290,7 +290,7 @@ def hides_what_lapsed(patch: Patch) -> None:
     patch.setattr(ValidityOrder, "_wait", _nothing)
 
 
-def doubts_what_was_said(patch: Patch) -> None:
+def doubts_messages_of_the_future(patch: Patch) -> None:
     holds = validity.holds
     patch.setattr(validity, "holds", lambda hit, now: holds(replace(hit, session_id=""), now))
 
@@ -392,9 +392,9 @@ def compares_no_cursor(patch: Patch) -> None:
         **_: object,
     ) -> IndexUpdate:
         now = span[1]
-        made = self.indexer.batch(places)
-        self.index.replace(account, made.records, cursor=now)
-        return IndexUpdate(now, frozenset(places), made.failed)
+        batch = self.indexer.batch(places)
+        self.index.replace(account, batch.records, cursor=now)
+        return IndexUpdate(now, frozenset(places), batch.failed)
 
     patch.setattr(IndexFollower, "update", update)
 
@@ -420,18 +420,18 @@ def looks_at_no_folder_above(patch: Patch) -> None:
 
 
 def indexes_what_is_archived(patch: Patch) -> None:
-    def made(self: Indexer, place: Uri, *_: object) -> list[IndexRecord]:
+    def batch(self: Indexer, place: Uri, *_: object) -> list[IndexRecord]:
         if not place.is_node:
             return self._summaries.records(place)
         stored = self.reader.load(place)
         return [] if stored is None else records.records_of(stored.node, str(stored.cid))
 
-    patch.setattr(Indexer, "_records", made)
+    patch.setattr(Indexer, "_records", batch)
 
 
 def lets_poison_stop_the_rest(patch: Patch) -> None:
-    def embed_each(_: object, made: IndexBatch, __: object, why: PerdureError) -> None:
-        made.failed |= dict.fromkeys(made.records, why)
+    def embed_each(_: object, batch: IndexBatch, __: object, why: PerdureError) -> None:
+        batch.failed |= dict.fromkeys(batch.records, why)
 
     patch.setattr(Indexer, "_embed_each", embed_each)
 
@@ -444,16 +444,16 @@ def drops_what_has_no_vector(patch: Patch) -> None:
     make = Indexer.batch
 
     def strictly(self: Indexer, places: Iterable[Uri], *more: Any) -> IndexBatch:  # noqa: ANN401 - as given
-        made = make(self, places, *more)
-        made.records |= {uri: [] for uri in made.failed}
-        return made
+        batch = make(self, places, *more)
+        batch.records |= {uri: [] for uri in batch.failed}
+        return batch
 
     patch.setattr(Indexer, "batch", strictly)
 
 
 def embeds_one_by_one(patch: Patch) -> None:
-    def embed(self: Indexer, made: IndexBatch, vectors: memo.VectorMemo) -> None:
-        self._embed_each(made, vectors, PerdureError("never"))
+    def embed(self: Indexer, batch: IndexBatch, vectors: memo.VectorMemo) -> None:
+        self._embed_each(batch, vectors, PerdureError("never"))
 
     patch.setattr(Indexer, "_embed", embed)
 
@@ -576,9 +576,9 @@ def switches_without_vectors(patch: Patch) -> None:
     steps = Indexer.steps
 
     def run(self: Indexer, places: Iterable[Uri]) -> Iterator[IndexBatch]:
-        for made in steps(self, places):
-            made.outage = None
-            yield made
+        for batch in steps(self, places):
+            batch.outage = None
+            yield batch
 
     patch.setattr(Indexer, "steps", run)
 
@@ -638,8 +638,8 @@ def heals_nothing(patch: Patch) -> None:
 def heals_by_forgetting(patch: Patch) -> None:
     compare = upkeep._IndexComparison.compare
 
-    def forgetting(self: upkeep._IndexComparison, made: dict[str, Any]) -> dict[str, Any]:
-        return {uri: [] for uri in compare(self, made)}
+    def forgetting(self: upkeep._IndexComparison, batch: dict[str, Any]) -> dict[str, Any]:
+        return {uri: [] for uri in compare(self, batch)}
 
     patch.setattr(upkeep._IndexComparison, "compare", forgetting)
 
@@ -657,29 +657,29 @@ def forgets_the_indexes_of_yesterday(patch: Patch) -> None:
 
 
 # ---------------------------------------------------------------- records, sessions, folders
-def _told_of_passages(patch: Patch, **told: object) -> None:
+def _with_payload(patch: Patch, **payload: object) -> None:
     passage = records._passage
 
     def changed(*args: Any) -> dict[str, Any]:  # noqa: ANN401 - as it has it
-        return {**passage(*args), **told}
+        return {**passage(*args), **payload}
 
     patch.setattr(records, "_passage", changed)
 
 
 def miscounts_lines(patch: Patch) -> None:
-    _told_of_passages(patch, lines=(1, 1))
+    _with_payload(patch, lines=(1, 1))
 
 
 def knows_no_neighbours(patch: Patch) -> None:
-    _told_of_passages(patch, near=(-1, -1, -1))
+    _with_payload(patch, near=(-1, -1, -1))
 
 
 def hears_questions_everywhere(patch: Patch) -> None:
-    _told_of_passages(patch, asks=True)
+    _with_payload(patch, asks=True)
 
 
 def knows_no_party(patch: Patch) -> None:
-    _told_of_passages(patch, party=())
+    _with_payload(patch, party=())
 
 
 def numbers_no_passages(patch: Patch) -> None:
@@ -724,7 +724,7 @@ def sums_up_what_is_alone(patch: Patch) -> None:
     patch.setattr(summaries, "_LEAST", 1)
 
 
-def overwrites_what_was_said(patch: Patch) -> None:
+def overwrites_earlier_messages(patch: Patch) -> None:
     patch.setattr(sessions, "said_in", lambda _: [])
 
 

@@ -64,7 +64,7 @@ def have_a_copy(home: Path, many: Path) -> None:
     copytree(many, home, symlinks=True, dirs_exist_ok=True)
 
 
-def made_by(context: Context) -> int:
+def embedded_by(context: Context) -> int:
     """Return how many vectors the embedder of a memory had to make."""
     assert context.indexes.memo is not None
     return context.indexes.memo.made

@@ -68,8 +68,8 @@ def superseding(who: int, slug: str, text: str, until: str) -> Step:
     edge = RelationEdge(f"{memories}/former/{slug}", f"{memories}/preference/{slug}", SUPERSEDED_BY)
 
     def run(context: Context) -> None:
-        told = {"valid_until": until or datetime.now(UTC).isoformat()}
-        of(context, WHO[who]).save(text, category="former", slug=slug, metadata=told)
+        metadata = {"valid_until": until or datetime.now(UTC).isoformat()}
+        of(context, WHO[who]).save(text, category="former", slug=slug, metadata=metadata)
         context.relations.upsert_edges([edge], WHO[who])
 
     return run

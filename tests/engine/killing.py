@@ -49,8 +49,8 @@ def killed(action: Callable[[], object], after: int) -> int:
             os._exit(code)
     os.close(write)
     with os.fdopen(read) as file:
-        told = file.read()
+        output = file.read()
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
-    assert code == (0 if told else KILLED), code
-    return int(told or 0)
+    assert code == (0 if output else KILLED), code
+    return int(output or 0)

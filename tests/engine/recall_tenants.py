@@ -112,10 +112,12 @@ def _say(world: World, account: str, owner: str, pick: int) -> None:
     who = RequestContext(account, name if kind == "user" else "cem")
     uri = f"ctx://{account}/sessions/s{pick % 2}/messages"
     known = world.nodes.get(uri)
-    said = [*(known.texts[-1].split("\n") if known else ()), f"{world.secret()} {COMMON}?"]
-    messages = [{"role": "user", "name": f"N{at % 2}", "content": c} for at, c in enumerate(said)]
+    contents = [*(known.texts[-1].split("\n") if known else ()), f"{world.secret()} {COMMON}?"]
+    messages = [
+        {"role": "user", "name": f"N{at % 2}", "content": c} for at, c in enumerate(contents)
+    ]
     of(world.context, who).commit_session(messages, session_id=f"s{pick % 2}", extract=False)
-    world.nodes[uri] = Known(account, f"user:{who.user_id}", ("\n".join(said),))
+    world.nodes[uri] = Known(account, f"user:{who.user_id}", ("\n".join(contents),))
 
 
 def _relate(world: World, account: str, owner: str, pick: int) -> None:
@@ -133,13 +135,13 @@ def _edit(world: World, account: str, owner: str, pick: int) -> None:
     if uri is None or "/sessions/" in uri:
         return
     file = world.context.nodes.file(Uri.parse(uri), CONTENT)
-    text, told = f"{world.secret()} {COMMON} by hand", pick % 2 == 0
+    text, is_certain = f"{world.secret()} {COMMON} by hand", pick % 2 == 0
     Path(world.context.recorded.identity, file.key).write_text(text)
-    if told:
+    if is_certain:
         world.context.recorded.notice([file])
     known = world.nodes[uri]
-    texts = (text,) if told else (*known.texts, text)
-    world.nodes[uri] = replace(known, texts=texts, certain=told)
+    texts = (text,) if is_certain else (*known.texts, text)
+    world.nodes[uri] = replace(known, texts=texts, certain=is_certain)
 
 
 def _change(verb: str, world: World, account: str, owner: str, pick: int) -> None:
@@ -224,11 +226,11 @@ def check(world: World, who: RequestContext, nodes: Everything, at: IndexState |
     question = " ".join((*sorted(every), COMMON))
     result = _ask(world, who, question, at)
     mine = {uri: known for uri, known in nodes.items() if known.in_use and known.seen_by(who)}
-    found, told = {hit.uri for hit in result.hits}, _told(result, question)
+    found, is_certain = {hit.uri for hit in result.hits}, _text_of(result, question)
 
     own = " ".join(f"{uri} {known.abstract} {' '.join(known.texts)}" for uri, known in mine.items())
-    assert words([told]) <= words([own])
-    assert all(name in own for name in _NAMED.findall(told))
+    assert words([is_certain]) <= words([own])
+    assert all(name in own for name in _NAMED.findall(is_certain))
     assert found <= set(mine)
     for uri, known in mine.items():
         assert uri in found or not known.certain or _finds(world, who, (uri, known), at), uri
@@ -250,11 +252,11 @@ def attack(world: World, who: RequestContext, pick: int) -> None:
     result, nothing = (_ask(world, who, asked, None) for asked in (word, NOBODYS))
     assert result.trace[1].text.startswith("0 passages ")
     assert not any(hit.score_terms.get("words") for hit in result.hits)
-    assert word not in _told(result, word)
+    assert word not in _text_of(result, word)
     assert result.index_lag == nothing.index_lag
     if not result.semantic:
         assert (result.hits, result.context) == ((), "")
-        assert _told(result, word) == _told(nothing, NOBODYS)
+        assert _text_of(result, word) == _text_of(nothing, NOBODYS)
 
 
 def _finds(
@@ -269,7 +271,7 @@ def _ask(world: World, who: RequestContext, question: str, at: IndexState | None
     return of(world.context, who).recall(question, top_k=200, budget_tokens=20_000, at=at)
 
 
-def _told(result: RecallResult, question: str) -> str:
+def _text_of(result: RecallResult, question: str) -> str:
     """Return all that a result says, without the question that it repeats."""
     asked = ", ".join(parse_question(question, NOW).words)
     steps = [step.text.replace(asked, "") for step in result.trace]

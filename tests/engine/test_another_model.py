@@ -31,10 +31,10 @@ from tests.engine.changing_models import (
     Counting,
     after,
     at_step,
+    embedded_by,
     go_on,
     have_a_copy,
     have_many,
-    made_by,
     rewrite,
     write,
 )
@@ -72,7 +72,7 @@ def folder_of(home: Path, dimension: int) -> Path:
 
 
 # ---------------------------------------------------------------- who answers meanwhile
-def test_old_vectors_answer_until_the_new_ones_are_made(home: Path) -> None:
+def test_old_vectors_answer_until_the_new_ones_are_computed(home: Path) -> None:
     with opened(home, embedder=Hashing(NEW)) as context:
         result = of(context).recall(BY_MEANING)
 
@@ -82,7 +82,7 @@ def test_old_vectors_answer_until_the_new_ones_are_made(home: Path) -> None:
         assert "the vectors of hashing-" in note
         assert "0 of 212 places are embedded" in note
         assert "`perdure worker` or `perdure index rebuild`" in note
-        assert made_by(context) == 0  # nobody asked for it
+        assert embedded_by(context) == 0  # nobody asked for it
 
 
 def test_words_would_not_have_found_it(home: Path) -> None:
@@ -96,7 +96,7 @@ def test_what_is_written_meanwhile_is_found_at_once(home: Path) -> None:
 
         assert snippets(context, "chlorophyll")[0] == "Chlorophyllous."
         assert of(context).recall("chlorophyll").index_lag == 0
-        assert made_by(context) == 0
+        assert embedded_by(context) == 0
 
 
 def test_an_edit_by_hand_is_found_meanwhile(home: Path) -> None:
@@ -117,10 +117,10 @@ def test_an_open_memory_switches_by_itself(home: Path) -> None:
 
         assert (texts_of(result), result.hits[0].snippet) == ((), ANSWER)
         assert not asking.indexes.current("local").is_interim
-        assert made_by(asking) == 0
+        assert embedded_by(asking) == 0
 
 
-def test_how_far_it_is_is_told(home: Path) -> None:
+def test_the_progress_is_reported(home: Path) -> None:
     with opened(home, embedder=Hashing(NEW)) as context:
         go_on(context, after(1))
 
@@ -147,7 +147,7 @@ def test_the_past_is_answered_by_who_answers_now(home: Path) -> None:
 
         assert then.semantic
         assert [hit.snippet for hit in then.hits] == [hit.snippet for hit in now.hits]
-        assert made_by(context) == 0
+        assert embedded_by(context) == 0
 
 
 def test_old_vectors_that_are_far_behind_are_not_brought_up(home: Path) -> None:
@@ -160,7 +160,7 @@ def test_old_vectors_that_are_far_behind_are_not_brought_up(home: Path) -> None:
         assert not result.semantic
         assert "places behind" in texts_of(result)[1]
         with opened(home, embedder=Counting(OLD)) as old:
-            assert made_by(old) == 0
+            assert embedded_by(old) == 0
 
 
 def test_old_vectors_that_prove_damaged_leave_the_words(home: Path) -> None:
@@ -172,7 +172,7 @@ def test_old_vectors_that_prove_damaged_leave_the_words(home: Path) -> None:
 
         assert [result.hits[0].snippet for result in results] == [ANSWER] * 2
         assert not results[1].semantic
-        assert made_by(context) == 0
+        assert embedded_by(context) == 0
 
 
 # ---------------------------------------------------------------- which embedder it was
@@ -188,8 +188,8 @@ def test_the_settings_are_beside_the_index_and_nobody_elses_to_read(home: Path) 
     }
 
 
-def _json(**told: object) -> Callable[[Path], None]:
-    whole = {"provider": "hashing", "base_url": "", "model": "", "dimension": OLD, **told}
+def _json(**fields: object) -> Callable[[Path], None]:
+    whole = {"provider": "hashing", "base_url": "", "model": "", "dimension": OLD, **fields}
     return lambda file: _write(file, json.dumps(whole).encode())
 
 
@@ -291,7 +291,7 @@ def test_each_text_is_embedded_once_for_each_model(home: Path) -> None:
         assert not {text for text, times in new.asked.items() if times > 1}
         assert new.asked["Number three, changed."] == 1
         assert new.asked["Something new."] == 1
-        assert made_by(context) == new.asked.total() <= MOST
+        assert embedded_by(context) == new.asked.total() <= MOST
         assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
     old = Counting(OLD)
     with opened(home, embedder=old) as context:
@@ -308,7 +308,7 @@ def test_who_goes_back_embeds_nothing(home: Path) -> None:
         assert of(context).recall(BY_MEANING).semantic  # by the vectors of the other
         go_on(context)
 
-        assert made_by(context) == 0
+        assert embedded_by(context) == 0
         assert texts_of(of(context).recall(BY_MEANING)) == ()
         assert snippets(context, BY_MEANING)[0] == ANSWER
 
@@ -357,7 +357,7 @@ def _everything_changes(context: Context) -> None:
 
 
 @pytest.mark.parametrize("step", [1, 2])
-def test_nodes_may_change_while_it_is_made(home: Path, step: int) -> None:
+def test_nodes_may_change_during_a_build(home: Path, step: int) -> None:
     with opened(home, embedder=Hashing(NEW)) as context:
         go_on(context, at_step(step, lambda: _everything_changes(context)))
 
@@ -365,17 +365,17 @@ def test_nodes_may_change_while_it_is_made(home: Path, step: int) -> None:
         assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
 
 
-def test_what_comes_in_great_numbers_is_made_before_it_switches(home: Path) -> None:
+def test_many_new_nodes_are_indexed_before_it_switches(home: Path) -> None:
     def more() -> None:
         write(context, **{f"more{number}": f"More {number}." for number in range(MANY)})
 
     with opened(home, embedder=Counting(NEW)) as context:
         go_on(context, at_step(1, more))
-        made = made_by(context)
+        embedded = embedded_by(context)
         of(context).recall("x")
 
-        assert made > 2 * MANY
-        assert made_by(context) == made
+        assert embedded > 2 * MANY
+        assert embedded_by(context) == embedded
         assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
 
 
@@ -518,11 +518,11 @@ def test_from_a_hashing_one_to_minilm_and_on_to_an_endpoint(home: Path) -> None:
     with configured(home, 'provider = "minilm"') as context:
         of(context).save("Lies awake after coffee.", category="preference", slug="awake")
         assert of(context).recall(BY_MEANING).hits[0].snippet == ANSWER
-        assert made_by(context) == 0
+        assert embedded_by(context) == 0
 
         go_on(context)
 
-        assert made_by(context) <= MOST
+        assert embedded_by(context) <= MOST
         assert snippets(context, asleep)[0] == "Lies awake after coffee."
     with serving() as server, configured(home, endpoint(server, "one")) as context:
         result = of(context).recall(asleep)
@@ -554,9 +554,9 @@ def test_an_endpoint_is_asked_as_long_as_the_config_names_it(home: Path) -> None
     with serving() as server:
         with configured(home, endpoint(server, "one")) as context:
             go_on(context)
-        told = b"".join(path.read_bytes() for path in home.rglob(index_files.FILE))
-        assert server.base_url.encode() in told
-        assert b"sesame" not in told
+        settings_text = b"".join(path.read_bytes() for path in home.rglob(index_files.FILE))
+        assert server.base_url.encode() in settings_text
+        assert b"sesame" not in settings_text
         with configured(home, endpoint(server, "two")) as context:
             assert "the vectors of one-" in texts_of(of(context).recall(BY_MEANING))[0]
             assert (server.asked[-1]["model"], server.asked[-1]["input"]) == ("one", [BY_MEANING])
@@ -659,4 +659,4 @@ def test_killed_at_any_point_it_loses_nothing_and_embeds_nothing_again(home: Pat
     with opened(home, embedder=Hashing(NEW)) as context:
         assert texts_of(of(context).recall(BY_MEANING)) == ()
         assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
-        assert made_by(context) == 0
+        assert embedded_by(context) == 0

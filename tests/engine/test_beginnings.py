@@ -195,11 +195,11 @@ class World:
     memory: Memory
     all: list[Repository] = field(default_factory=list)
     gone: list[Repository] = field(default_factory=list)
-    made: int = 0
+    count: int = 0
 
     def next(self) -> int:
-        self.made += 1
-        return self.made
+        self.count += 1
+        return self.count
 
     def path(self, number: int) -> Path:
         """Return a free path: one that another had, if there is one."""

@@ -159,7 +159,7 @@ def test_out_of_time_the_answer_says_so_and_a_later_one_finds_it(
     assert [hit.uri for hit in results[-1].hits] == [TABS]
 
 
-def test_a_check_that_is_switched_off_is_said(
+def test_a_check_that_is_switched_off_gives_a_hint(
     context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(type(context), "check_seconds", 0.0)
@@ -194,13 +194,13 @@ def test_status_doctor_and_index_count_what_is_not_recorded(
 ) -> None:
     memory = context.memory
     memory.recall("tabs")
-    parts = {part.name: part for part in memory.status()}
-    assert parts["edits"].facts == {"unrecorded": 0, "unchecked": 0, "unit": "text"}
+    sections = {section.name: section for section in memory.status()}
+    assert sections["edits"].facts == {"unrecorded": 0, "unchecked": 0, "unit": "text"}
     file = memories / "preference" / "indentation" / "content.md"
     file.write_text(file.read_text() + "\nZebras are allowed.\n")
 
-    parts = {part.name: part for part in memory.status()}
-    assert parts["edits"].facts["unrecorded"] == 1
+    sections = {section.name: section for section in memory.status()}
+    assert sections["edits"].facts["unrecorded"] == 1
     assert memory.index.status().unrecorded == 1
     (check,) = (check for check in memory.doctor().checks if check.name == "edits")
     assert check.message.startswith("1 text")
@@ -288,7 +288,7 @@ class TestWatcher:
         found(context, "tabs")
         assert context.watcher is not None
 
-    def test_a_child_does_not_take_what_its_parent_is_told(self, watched: Context) -> None:
+    def test_a_child_process_does_not_read_its_parents_events(self, watched: Context) -> None:
         telling = watched.watcher
         assert telling is not None
         telling._pid += 1

@@ -61,7 +61,7 @@ def on_branch(folder: Path, memory: Memory, text: str, kind: str = "decision") -
     git(folder, "checkout", "-q", "main")
 
 
-def test_what_a_statement_names_is_kept_with_it(memory: Memory) -> None:
+def test_what_a_statement_names_is_stored_with_it(memory: Memory) -> None:
     node = memory.read(memory.remember(TEXT).uri)
     [support] = support_of(node).values()
     [anchors] = support.all_anchors
@@ -71,7 +71,7 @@ def test_what_a_statement_names_is_kept_with_it(memory: Memory) -> None:
     assert (span.path, span.symbol, span.line) == ("src/a.py", "parse", 1)
 
 
-def test_a_change_is_said_at_every_moment(memory: Memory, folder: Path) -> None:
+def test_a_change_is_reported_wherever_a_statement_is_shown(memory: Memory, folder: Path) -> None:
     uri = memory.remember(TEXT).uri
     assert brief(memory).items[0].verdict.state == "fresh"
     (folder / "src" / "a.py").write_text(CODE.replace("split", "lower"))
@@ -185,8 +185,8 @@ def test_the_last_session_is_that_of_the_branch(memory: Memory, folder: Path) ->
     for branch, text in (("main", "Rename the parser."), ("feature", "Rename the trie.")):
         git(folder, "checkout", "-q", "-B", branch)
         save(folder)
-        said = [{"role": "user", "content": text}]
-        memory.commit_session(said, session_id=branch, extract=False)
+        messages = [{"role": "user", "content": text}]
+        memory.commit_session(messages, session_id=branch, extract=False)
         at = {"branch": branch, "commit": git(folder, "rev-parse", "HEAD")}
         memory.write(f"ctx://local/sessions/{branch}/messages", metadata=at, replace=True)
     memory.settle()

@@ -125,7 +125,7 @@ def test_a_node_comes_back_from_history(memory: Memory) -> None:
     assert "Graz" in memory.read("profile").content
 
 
-def test_the_evidence_of_a_statement_is_kept(memory: Memory) -> None:
+def test_the_evidence_of_a_statement_is_stored(memory: Memory) -> None:
     (claim,) = memory.why(RULE).claims
 
     assert "Always use ruff, never black." in repr(claim)
@@ -164,7 +164,7 @@ def test_an_export_is_taken_in_by_another_layout(
         assert there.edits() == ()
 
 
-def test_an_index_that_is_lost_is_made_again(memory: Memory) -> None:
+def test_a_lost_index_is_rebuilt(memory: Memory) -> None:
     before = [hit.uri for hit in memory.recall("ruff tabs postgres").hits]
     memory.index.rebuild()
 

@@ -163,7 +163,7 @@ def test_only_root_finishes_deletions(role: Role, memory: Opened) -> None:
         memory.namespaces.resume(ctx_of("own", role=role))
 
 
-def test_what_was_made_is_listed_and_not_made_twice(memory: Opened) -> None:
+def test_what_was_created_is_listed_and_not_created_twice(memory: Opened) -> None:
     namespaces = memory.namespaces
     namespaces.create_account("new", ROOT)
     namespaces.create_user("new", "eve", ROOT)
@@ -181,7 +181,7 @@ def test_what_was_made_is_listed_and_not_made_twice(memory: Opened) -> None:
             again(ROOT)
 
 
-def test_a_file_that_somebody_put_there_is_no_account(memory: Opened) -> None:
+def test_a_foreign_file_is_not_an_account(memory: Opened) -> None:
     memory.backend.write(Locator("accounts/readme.md"), "by hand")
     memory.backend.write(Locator("accounts/own/users/list"), "by hand")
 
@@ -226,8 +226,8 @@ def test_an_owner_goes_with_its_sessions_and_all_else_stays(
     deleted = delete("own", "ana", ctx_of("own"))
 
     assert deleted == TenantDeletion("own", f"{kind}:ana", {"nodes": nodes, "events": len(going)})
-    kept = before.keys() - below(before, *gone).keys()
-    assert ground.all_texts() == {key: before[key] for key in kept}
+    left = before.keys() - below(before, *gone).keys()
+    assert ground.all_texts() == {key: before[key] for key in left}
     assert memory.events("own") == [event for event in events if event not in going]
 
 
@@ -295,7 +295,7 @@ def test_what_is_not_there_is_not_deleted(ground: Ground, memory: Opened) -> Non
         assert ground.all_texts() == before
 
 
-def test_who_was_deleted_can_be_made_anew_and_deleted_again(memory: Opened) -> None:
+def test_a_deleted_tenant_can_be_created_and_deleted_again(memory: Opened) -> None:
     for _ in range(2):
         memory.namespaces.create_account("own", ROOT)
         fill(memory, "own")
@@ -464,8 +464,8 @@ class Failing:
 def test_who_fails_to_forget_is_asked_again(what: str, first: bool, ground: Ground) -> None:  # noqa: FBT001 - a parameter of the test
     failing = Failing(2)
 
-    def order(kept: Mapping[str, TenantData]) -> Mapping[str, TenantData]:
-        return {"failing": failing, **kept} if first else {**kept, "failing": failing}
+    def order(left: Mapping[str, TenantData]) -> Mapping[str, TenantData]:
+        return {"failing": failing, **left} if first else {**left, "failing": failing}
 
     with opened(ground, holders=order, logged=False) as memory:
         fill(memory, "own")
@@ -488,11 +488,13 @@ def texts_of_ana(ground: Ground) -> dict[str, bytes]:
     return below(ground.all_texts(), "ctx://own/users/ana", "ctx://own/sessions/of%20ana")
 
 
-@pytest.mark.parametrize("said", ["", "{}", "[]", "[" * 100_000, '{"account_id": 1}', "\u00e9"])
-def test_a_note_that_says_nothing_is_told_and_the_fix_works(said: str, memory: Opened) -> None:
+@pytest.mark.parametrize("content", ["", "{}", "[]", "[" * 100_000, '{"account_id": 1}', "\u00e9"])
+def test_an_invalid_note_of_a_deletion_is_reported_and_the_fix_works(
+    content: str, memory: Opened
+) -> None:
     fill(memory, "own")
     note = NOTES.child("0" * 32 + ".json")
-    memory.backend.write(note, said)
+    memory.backend.write(note, content)
 
     with pytest.raises(InvalidValueError, match="Fix: remove it"):
         memory.namespaces.resume(ROOT)
@@ -502,8 +504,8 @@ def test_a_note_that_says_nothing_is_told_and_the_fix_works(said: str, memory: O
 
 def test_a_note_under_another_name_deletes_nothing(ground: Ground, memory: Opened) -> None:
     fill(memory, "own")
-    said = json.dumps({"account_id": "own", "owner_space": ""})
-    memory.backend.write(NOTES.child("note.json"), said)
+    content = json.dumps({"account_id": "own", "owner_space": ""})
+    memory.backend.write(NOTES.child("note.json"), content)
     before = ground.all_texts()
 
     with pytest.raises(InvalidValueError):
@@ -548,9 +550,9 @@ def test_who_comes_in_between_leaves_nothing_half(
     for place in ("first", "middle", "last"):
         writing = Writing(write, 2)
 
-        def order(kept: Mapping[str, TenantData], place: str = place) -> Mapping[str, TenantData]:
+        def order(left: Mapping[str, TenantData], place: str = place) -> Mapping[str, TenantData]:
             names = {"first": ["late", "nodes", "events"], "middle": ["nodes", "late", "events"]}
-            every: Mapping[str, TenantData] = {**kept, "late": writing}  # noqa: B023 - it is called before the next turn
+            every: Mapping[str, TenantData] = {**left, "late": writing}  # noqa: B023 - it is called before the next turn
             return {name: every[name] for name in names.get(place, ["nodes", "events", "late"])}
 
         with opened(ground, holders=order, logged=False) as memory:
@@ -567,7 +569,7 @@ def test_who_comes_in_between_leaves_nothing_half(
                 memory.namespaces.delete_account("own", ROOT)
 
 
-def test_what_is_made_anew_is_let_be_by_who_deletes_late(ground: Ground) -> None:
+def test_a_late_deletion_leaves_what_was_created_again(ground: Ground) -> None:
     """Two delete the same at once; when the first is done, the second stops."""
 
     def make_anew() -> None:
@@ -575,8 +577,8 @@ def test_what_is_made_anew_is_let_be_by_who_deletes_late(ground: Ground) -> None
             Deletions(other.backend).end("own", "")
             fill(other, "own")
 
-    def order(kept: Mapping[str, TenantData]) -> Mapping[str, TenantData]:
-        return {"late": Writing(make_anew, 1), **kept}
+    def order(left: Mapping[str, TenantData]) -> Mapping[str, TenantData]:
+        return {"late": Writing(make_anew, 1), **left}
 
     with opened(ground, holders=order, logged=False) as memory:
         memory.namespaces.create_account("own", ROOT)

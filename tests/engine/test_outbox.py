@@ -35,7 +35,7 @@ def write(context: Context, uri: str, content: str, version: int = 1) -> None:
     context.nodes.write_node(node, ANA)
 
 
-def test_an_event_tells_what_the_node_said_at_its_commit(context: Context) -> None:
+def test_an_event_has_the_content_of_its_commit(context: Context) -> None:
     write(context, TEA, "Green.")
     write(context, TEA, "White.", 2)
     pending = [event for uri, event in context.outbox.list_pending("local") if uri == TEA]

@@ -87,10 +87,10 @@ def test_a_briefing_as_of_a_state_is_that_of_a_memory_built_to_it(
 
 def briefed(memory: Memory, now: datetime) -> Briefing:
     """Return the briefing of a memory as if it was then."""
-    parts, account = memory._services, memory.caller.account_id
+    services, account = memory._services, memory.caller.account_id
     memory.recall("anything")
-    index, names = parts.current_index(account).follower.index, memory._names(memory.project)
-    return brief(Scope(parts.reader, index, memory.caller, names), budget=2_000, now=now)
+    index, names = services.current_index(account).follower.index, memory._names(memory.project)
+    return brief(Scope(services.reader, index, memory.caller, names), budget=2_000, now=now)
 
 
 def test_a_briefing_as_of_a_state_knows_nothing_that_came_later(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_nothing_is_embedded_again_for_the_past(tmp_path: Path, embedder: Counti
         assert embedder.asked == asked + 2  # the two questions
 
 
-def test_only_a_few_moments_are_kept_at_hand(tmp_path: Path) -> None:
+def test_only_a_few_past_states_stay_open(tmp_path: Path) -> None:
     with opened(tmp_path) as context:
         states = []
         for number in range(RETAINED + 3):

@@ -42,7 +42,7 @@ from tests.support.hints import texts_of
 from tests.tiers import searched
 
 
-def told(context: Context, state: IndexState) -> tuple[object, ...]:
+def state_answers(context: Context, state: IndexState) -> tuple[object, ...]:
     """Return what a moment answers, and what its index holds."""
     found = answers(lambda q, who: of(context, who).recall(q, at=state).hits)
     index = context.indexes.past_states("local").at(state).index
@@ -90,10 +90,10 @@ def test_what_is_copied_and_mended_is_what_would_be_built(
             return
         asked = data.draw(st.lists(st.sampled_from(states), min_size=1, max_size=3, unique=True))
         with always():
-            copied = [told(context, state) for state in asked]
+            copied = [state_answers(context, state) for state in asked]
         forget(context)
         with never():
-            built = [told(context, state) for state in asked]
+            built = [state_answers(context, state) for state in asked]
 
     assert copied == built
 
@@ -101,10 +101,10 @@ def test_what_is_copied_and_mended_is_what_would_be_built(
 def compare(context: Context, *states: IndexState) -> None:
     """Ask about moments that are copied, and again when they are built."""
     with always():
-        copied = [told(context, state) for state in states]
+        copied = [state_answers(context, state) for state in states]
     forget(context)
     with never():
-        assert copied == [told(context, state) for state in states]
+        assert copied == [state_answers(context, state) for state in states]
 
 
 ONE, TWO = saving(0, "one", "tabs coffee"), saving(0, "two", "cat soup")
@@ -140,7 +140,7 @@ def test_what_nobody_noticed_is_not_in_the_past(tmp_path: Path, later: list[Step
         pytest.param([ONE, saying(0, "s", ["cat", "soup"]), forgetting(0)], id="a user deleted"),
     ],
 )
-def test_each_moment_is_made_out_of_any_other(tmp_path: Path, steps: list[Step]) -> None:
+def test_each_past_index_can_be_copied_from_any_other(tmp_path: Path, steps: list[Step]) -> None:
     with opened(tmp_path) as context:
         states = done(steps, context)
         for asked in (states, states[::-1]):
@@ -207,17 +207,19 @@ def counted(patch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def test_only_what_differs_is_made(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_what_differs_is_indexed(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     first = changed(context)
     second = changed(context)
-    made = counted(monkeypatch)
+    counts = counted(monkeypatch)
 
     assert len(of(context).recall("tabs", at=second, top_k=50).hits) == 19
     assert len(of(context).recall("tabs", at=first, top_k=50).hits) == 20
-    assert sum(made) < 20
+    assert sum(counts) < 20
 
 
-def test_where_most_differs_all_is_made(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_most_differs_everything_is_indexed(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
     state = IndexState(0, context.recorded.history.position())
     for number in range(20):
         of(context).save(f"coffee {number}", category="event", slug=f"n{number}")
@@ -251,7 +253,7 @@ def test_a_copy_that_was_cut_off_is_never_taken_for_one(
     assert len(of(context).recall("tabs", at=state, top_k=50).hits) == 20
 
 
-def test_out_of_a_damaged_index_nothing_is_made(context: Context, tmp_path: Path) -> None:
+def test_a_damaged_index_is_not_copied(context: Context, tmp_path: Path) -> None:
     state = changed(context)
     of(context).recall("tabs")
     with closing(sqlite3.connect(next(tmp_path.rglob("index/*/local.sqlite")))) as db:
@@ -261,9 +263,7 @@ def test_out_of_a_damaged_index_nothing_is_made(context: Context, tmp_path: Path
     assert len(of(context).recall("tabs", at=state, top_k=50).hits) == 20
 
 
-def test_a_moment_that_turns_out_to_be_damaged_is_made_anew(
-    context: Context, tmp_path: Path
-) -> None:
+def test_a_damaged_past_index_is_rebuilt(context: Context, tmp_path: Path) -> None:
     state = changed(context)
     of(context).recall("tabs", at=state)
     with closing(sqlite3.connect(next(tmp_path.rglob("past/*/*/local.sqlite")))) as db:
@@ -276,7 +276,7 @@ def test_a_moment_that_turns_out_to_be_damaged_is_made_anew(
     assert any("built again" in note for note in texts_of(result))
 
 
-def test_who_comes_second_leaves_what_the_first_made(context: Context, tmp_path: Path) -> None:
+def test_the_second_builder_leaves_the_index_of_the_first(context: Context, tmp_path: Path) -> None:
     state = changed(context)
     of(context).recall("tabs", at=state)
     (file,) = tmp_path.rglob("past/*/*/local.sqlite")

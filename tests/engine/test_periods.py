@@ -162,7 +162,7 @@ TEXTS = st.lists(st.sampled_from(WORDS.split()) | st.text(max_size=6), max_size=
 NOWS = st.datetimes(timezones=st.none() | st.just(UTC) | st.timezones())
 
 
-def said(span: TimeSpan) -> str:
+def day_of(span: TimeSpan) -> str:
     start, end = (f"{side:%Y-%m-%d}" for side in (span.start, span.end))
     return f"{span.text} = {start} .. {end}{', any year' if span.recurring else ''}"
 
@@ -171,7 +171,7 @@ def said(span: TimeSpan) -> str:
 def test_the_times_of_a_question_are_found(
     question: str, now: datetime, expected: list[str]
 ) -> None:
-    assert [said(span) for span in times_in(question, now)] == expected
+    assert [day_of(span) for span in times_in(question, now)] == expected
 
 
 @given(TEXTS, NOWS)

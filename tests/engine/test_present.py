@@ -137,7 +137,7 @@ def test_without_an_index_it_says_why_there_is_nothing(tmp_path: Path) -> None:
     assert any("the index could not be brought up to date: " in note for note in texts_of(result))
 
 
-def test_an_edit_that_can_not_be_recorded_is_told_of(tmp_path: Path) -> None:
+def test_an_edit_that_can_not_be_recorded_gives_a_hint(tmp_path: Path) -> None:
     with opened(tmp_path) as context:
         save_all(of(context))
     edit(tmp_path, "tabs over spaces", "spaces over tabs")
@@ -167,7 +167,7 @@ def test_the_past_is_found_there_too(tmp_path: Path, number: int, semantic: bool
 
 @pytest.mark.parametrize("number", FULL)
 @pytest.mark.parametrize("semantic", [True, False])
-def test_a_past_that_can_not_be_kept_is_made_all_the_same(
+def test_a_past_index_that_can_not_be_stored_is_built_in_memory(
     tmp_path: Path,
     number: int,
     semantic: bool,  # noqa: FBT001 - a parameter
@@ -179,18 +179,18 @@ def test_a_past_that_can_not_be_kept_is_made_all_the_same(
         results = [of(context).recall("tabs or spaces", at=then) for _ in range(2)]
     assert not list(tmp_path.rglob("past/*/*"))
     with opened(tmp_path, semantic=semantic) as context:
-        kept = of(context).recall("tabs or spaces", at=then)
+        stored = of(context).recall("tabs or spaces", at=then)
 
     for result in results:
-        assert uris_of(result) == uris_of(kept)
+        assert uris_of(result) == uris_of(stored)
         assert result.semantic is semantic
-        (note,) = set(texts_of(result)) - set(texts_of(kept))
+        (note,) = set(texts_of(result)) - set(texts_of(stored))
         assert note.startswith("the index of that state could not be stored: ")
         assert str(tmp_path) in note
         assert "Fix: " in note
 
 
-def test_a_damaged_past_that_can_not_be_made_anew_answers_all_the_same(tmp_path: Path) -> None:
+def test_a_damaged_past_index_that_can_not_be_rebuilt_is_built_in_memory(tmp_path: Path) -> None:
     with opened(tmp_path) as context:
         then = two_moments(context)
         before = of(context).recall("tabs or spaces", at=then)

@@ -112,9 +112,9 @@ def test_recall_says_so_once(tmp_path: Path, state: IndexState, place: str) -> N
     with opened(tmp_path) as context:
         ask = [texts_of(of(context).recall("tabs", at=state)) for _ in range(2)]
 
-    told = [note for notes in ask for note in notes if str(path) in note]
-    assert len(told) == 1
-    assert f"It is '{asides(path)[0].name}' now" in told[0]
+    reports = [note for notes in ask for note in notes if str(path) in note]
+    assert len(reports) == 1
+    assert f"It is '{asides(path)[0].name}' now" in reports[0]
     assert asides(path)[0].read_text() == "of somebody"
 
 

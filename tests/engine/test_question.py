@@ -46,7 +46,7 @@ def test_the_words_of_a_time_are_not_expected_in_a_text() -> None:
         ("What was your recipe?", True),
     ],
 )
-def test_it_is_told_whom_a_question_speaks_to(question: str, *, to_assistant: bool) -> None:
+def test_a_question_to_the_assistant_is_recognised(question: str, *, to_assistant: bool) -> None:
     assert parse_question(question, NOW).to_assistant is to_assistant
 
 

@@ -66,8 +66,8 @@ def test_a_hit_can_be_cited(context: Context) -> None:
 
 def test_a_message_is_found_with_speaker_session_and_index(context: Context) -> None:
     memory = of(context)
-    said = [{**SAID[0], "time": "2026-03-02T10:00:00Z"}, *SAID[1:]]
-    memory.commit_session(said, session_id="s1", extract=False)
+    messages = [{**SAID[0], "time": "2026-03-02T10:00:00Z"}, *SAID[1:]]
+    memory.commit_session(messages, session_id="s1", extract=False)
 
     hit = memory.recall("What is the cat called?").hits[0]
 
@@ -135,8 +135,8 @@ def test_an_edit_by_hand_is_found_as_it_is_now(context: Context, tmp_path: Path)
 
 def test_only_what_held_then_is_found_if_asked_for(context: Context) -> None:
     memory = of(context)
-    told = {"valid_from": "2024-01-01", "valid_until": "2025-01-01"}
-    memory.save("Lives in Lisbon.", category="event", slug="lisbon", metadata=told)
+    validity = {"valid_from": "2024-01-01", "valid_until": "2025-01-01"}
+    memory.save("Lives in Lisbon.", category="event", slug="lisbon", metadata=validity)
     memory.save(
         "Lives in Porto.", category="event", slug="porto", metadata={"valid_from": "2025-01-01"}
     )
@@ -157,8 +157,8 @@ def test_a_date_asks_what_held_on_any_part_of_its_day(context: Context) -> None:
         ("hotel", "2025-01-01T10:00:00Z", "2025-01-01T18:00:00Z"),
         ("porto", "2025-01-01T18:00:00Z", "2026-01-01"),
     ):
-        told = {"valid_from": begun, "valid_until": ended}
-        memory.save(f"Lives in {name}.", category="event", slug=name, metadata=told)
+        validity = {"valid_from": begun, "valid_until": ended}
+        memory.save(f"Lives in {name}.", category="event", slug=name, metadata=validity)
 
     def found(when: date | str) -> list[str]:
         hits = memory.recall("where does she live, lives in", valid_at=when).hits
@@ -227,9 +227,7 @@ class TestBudget:
             for hit in result.hits:
                 assert hit.snippet in result.context
 
-    def test_a_note_that_is_called_by_how_it_begins_is_not_told_twice(
-        self, context: Context
-    ) -> None:
+    def test_a_title_that_begins_the_snippet_is_not_repeated(self, context: Context) -> None:
         memory = of(context)
         memory.save("Coffee is black.", category="preference", slug="coffee")
         memory.save("# Tea\n\nTea is green.", category="preference", slug="tea")
@@ -246,8 +244,8 @@ class TestBudget:
         memory = of(context)
         memory.save("Ana, an engineer.", category="profile")
         memory.save("Coffee is served at ten.", category="event", slug="other")
-        told = {"project": "beans"}
-        memory.save("Coffee is roasted here.", category="event", slug="own", metadata=told)
+        metadata = {"project": "beans"}
+        memory.save("Coffee is roasted here.", category="event", slug="own", metadata=metadata)
 
         result = memory.recall("coffee served", budget_tokens=500, project="beans")
 
@@ -274,8 +272,8 @@ class TestBudget:
             content=f"# Tea {bad}\n\ntea\t{bad}\r!\u2028\r\r\nin a cup",
         )
         context.nodes.write_node(by_hand, ANA)
-        said = [{"role": "user", "content": f"tea {bad}", "name": f"Bo{bad}"}]
-        memory.commit_session(said, session_id=f"s{bad}", extract=False)
+        messages = [{"role": "user", "content": f"tea {bad}", "name": f"Bo{bad}"}]
+        memory.commit_session(messages, session_id=f"s{bad}", extract=False)
 
         result = memory.recall("tea", budget_tokens=2000)
 
@@ -296,7 +294,7 @@ def test_without_a_model_it_says_so(tmp_path: Path) -> None:
     assert "perdure models install" in texts_of(result)[0]
 
 
-def test_who_chose_words_is_told_nothing(tmp_path: Path) -> None:
+def test_words_by_choice_give_no_hint(tmp_path: Path) -> None:
     (tmp_path / ".perdure").mkdir()
     (tmp_path / ".perdure" / "config.toml").write_text('[embedding]\nprovider = "none"\n')
     with opened(tmp_path, semantic=False) as context:
@@ -359,8 +357,8 @@ def test_a_passage_is_found_through_the_summary_above_it(tmp_path: Path) -> None
         save_all(of(context))
         result = of(context).recall("preference: coffee, indentation, travel")
 
-    told = {step.name: step.text for step in result.trace}
-    assert "ctx://local/users/ana/memories" in told["summaries"]
+    steps = {step.name: step.text for step in result.trace}
+    assert "ctx://local/users/ana/memories" in steps["summaries"]
     assert any("parent" in hit.score_terms for hit in result.hits)
 
 
@@ -407,7 +405,7 @@ def test_a_snippet_is_what_the_content_says(context: Context) -> None:
     assert hit.snippet == "Prefers tabs over spaces in every language."
 
 
-def test_a_damaged_memo_is_thrown_away_and_made_again(tmp_path: Path) -> None:
+def test_a_damaged_memo_is_rebuilt(tmp_path: Path) -> None:
     with opened(tmp_path) as context:
         save_all(of(context))
         before = of(context).recall("tabs").hits
@@ -458,7 +456,7 @@ def test_the_only_note_with_the_word_is_found_first(tmp_path: Path) -> None:
         assert memory.recall("xylophone").hits[0].uri.endswith("/deep")
 
 
-def test_hits_that_do_not_fit_are_told_of(context: Context) -> None:
+def test_hits_that_do_not_fit_are_counted(context: Context) -> None:
     save_all(of(context))
 
     result = of(context).recall("tabs", budget_tokens=5)
@@ -480,7 +478,7 @@ def test_derived_things_may_vanish_while_they_are_open(tmp_path: Path) -> None:
         assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
 
 
-def test_what_can_not_be_asked_or_kept_is_refused_in_words(context: Context) -> None:
+def test_invalid_questions_and_texts_are_refused_with_a_fix(context: Context) -> None:
     memory = of(context)
     refused: list[Callable[[], object]] = [
         lambda: memory.save(None, category="event"),  # type: ignore[arg-type]

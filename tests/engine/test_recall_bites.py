@@ -64,7 +64,7 @@ class Bite:
 
 THEIRS = "test_on_a_busy_day_everybody_finds_what_is_theirs"
 POISON = "test_a_poisoned_text_goes_to_the_dead_and_the_rest_goes_on"
-OLD_ANSWERS = "test_old_vectors_answer_until_the_new_ones_are_made"
+OLD_ANSWERS = "test_old_vectors_answer_until_the_new_ones_are_computed"
 HOSTILE = "test_settings_that_are_damaged_or_hostile_are_passed_over"
 HEALED = "test_every_difference_is_named_and_healed"
 ABOVE = "test_every_folder_above_a_node_is_summed_up"
@@ -80,12 +80,12 @@ BITES = (
     Bite(
         broken.asks_nobody_for_reach,
         test_recall_rules,
-        "test_a_record_that_is_filed_under_the_wrong_owner_is_not_told",
+        "test_a_record_under_the_wrong_owner_is_not_returned",
     ),
     Bite(
         broken.reads_every_session,
         test_recall_rules,
-        "test_a_record_that_is_filed_under_the_wrong_owner_is_not_told",
+        "test_a_record_under_the_wrong_owner_is_not_returned",
     ),
     Bite(broken.leaves_the_owners_out, test_recall_tenancy, THEIRS, given=ON),
     Bite(broken.leaves_the_owners_out, test_recall_tenancy, THEIRS, given=OFF),
@@ -137,9 +137,9 @@ BITES = (
         semantic=False,
     ),
     Bite(
-        broken.doubts_what_was_said,
+        broken.doubts_messages_of_the_future,
         test_validity,
-        "test_what_was_said_holds_whatever_its_clock_showed",
+        "test_a_message_holds_even_if_its_clock_was_ahead",
     ),
     Bite(
         broken.follows_one_edge,
@@ -150,7 +150,7 @@ BITES = (
     Bite(
         broken.follows_edges_out_of_reach,
         test_validity,
-        "test_an_edge_to_what_is_somebody_elses_leads_nowhere",
+        "test_an_edge_to_another_users_node_is_ignored",
     ),
     Bite(
         broken.follows_edges_past_filters,
@@ -160,7 +160,7 @@ BITES = (
     Bite(
         broken.tells_how_a_page_begins,
         test_validity,
-        "test_the_passage_that_superseded_it_is_told_of_a_long_page",
+        "test_of_a_long_page_the_superseding_passage_is_returned",
     ),
     Bite(
         broken.demotes_all_alike,
@@ -217,7 +217,7 @@ BITES = (
     Bite(
         broken.counts_what_waits_for_others,
         test_recall_tenancy,
-        "test_a_poisoned_text_of_somebody_else_does_not_hold_up_recall",
+        "test_a_poisoned_text_of_another_user_does_not_hold_up_recall",
     ),
     Bite(broken.never_says_that_it_is_behind, test_worker, POISON),
     Bite(
@@ -293,7 +293,7 @@ BITES = (
     Bite(
         broken.compares_no_cursor,
         test_recall_rules,
-        "test_who_read_before_somebody_else_wrote_looks_again",
+        "test_a_reader_that_was_overtaken_by_a_writer_looks_again",
         SILENT,
     ),
     Bite(
@@ -322,7 +322,7 @@ BITES = (
     Bite(
         broken.takes_poison_for_an_outage,
         test_recall_tenancy,
-        "test_a_poisoned_text_of_somebody_else_does_not_hold_up_recall",
+        "test_a_poisoned_text_of_another_user_does_not_hold_up_recall",
     ),
     Bite(broken.drops_what_has_no_vector, test_worker, POISON),
     Bite(broken.takes_failed_for_done, test_worker, POISON),
@@ -331,11 +331,15 @@ BITES = (
         test_worker,
         "test_what_was_edited_during_an_outage_is_embedded_after_it",
     ),
-    Bite(broken.switches_without_vectors, test_worker, "test_after_an_outage_all_vectors_are_made"),
+    Bite(
+        broken.switches_without_vectors,
+        test_worker,
+        "test_after_an_outage_all_vectors_are_computed",
+    ),
     Bite(
         broken.throws_away_first,
         test_worker,
-        "test_an_index_is_not_thrown_away_while_no_other_can_be_made",
+        "test_an_index_is_not_deleted_while_no_other_can_be_built",
     ),
     Bite(broken.tries_for_ever, test_worker, POISON),
     Bite(broken.embeds_one_by_one, test_worker, "test_all_texts_of_a_round_are_embedded_together"),
@@ -357,7 +361,7 @@ BITES = (
         test_past,
         "test_what_was_known_then_is_found_as_it_was",
     ),
-    Bite(broken.keeps_every_past, test_past, "test_only_a_few_moments_are_kept_at_hand"),
+    Bite(broken.keeps_every_past, test_past, "test_only_a_few_past_states_stay_open"),
     Bite(
         broken.shows_the_past_to_everybody,
         test_past,
@@ -402,7 +406,7 @@ BITES = (
         test_another_model,
         "test_what_is_taken_out_meanwhile_is_put_back",
     ),
-    Bite(broken.stops_for_nobody, test_another_model, "test_how_far_it_is_is_told", SILENT),
+    Bite(broken.stops_for_nobody, test_another_model, "test_the_progress_is_reported", SILENT),
     Bite(
         broken.switches_without_vectors,
         test_another_model,
@@ -411,7 +415,7 @@ BITES = (
     Bite(
         broken.takes_the_end_for_the_beginning,
         test_another_model,
-        "test_nodes_may_change_while_it_is_made",
+        "test_nodes_may_change_during_a_build",
         given={"step": 2},
     ),
     Bite(
@@ -476,7 +480,7 @@ BITES = (
         broken.takes_any_text_for_a_time,
         test_passages_of_records,
         "TestNotes.test_what_is_no_time_holds_always",
-        given={"said": "soon"},
+        given={"given": "soon"},
     ),
     Bite(
         broken.sums_up_all_users,
@@ -491,7 +495,7 @@ BITES = (
         "TestSummaries.test_what_is_alone_needs_no_summary",
     ),
     Bite(
-        broken.overwrites_what_was_said,
+        broken.overwrites_earlier_messages,
         test_sessions,
         "test_other_messages_under_the_same_id_are_refused",
     ),
@@ -555,11 +559,11 @@ def test_the_healthy_pass(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_every_broken_recall_is_caught() -> None:
-    made = {
+    defined = {
         each
         for name, each in inspect.getmembers(broken, inspect.isfunction)
         if each.__module__ == broken.__name__ and not name.startswith("_")
     }
 
-    assert {bite.broken for bite in BITES} == made
-    assert len(made) >= 30
+    assert {bite.broken for bite in BITES} == defined
+    assert len(defined) >= 30

@@ -90,8 +90,8 @@ def test_where_words_say_little_meaning_decides(tmp_path: Path) -> None:
 def test_what_is_from_the_time_that_was_named_comes_first(tmp_path: Path) -> None:
     with opened(tmp_path, semantic=False) as context:
         for month in ("01", "05", "09"):
-            told = {"date": f"2024-{month}-10"}
-            of(context).save(f"Had soup, {month}.", category="event", slug=month, metadata=told)
+            metadata = {"date": f"2024-{month}-10"}
+            of(context).save(f"Had soup, {month}.", category="event", slug=month, metadata=metadata)
 
         found = [uris(of(context), f"soup in {month} 2024")[0] for month in ("January", "May")]
 
@@ -99,12 +99,12 @@ def test_what_is_from_the_time_that_was_named_comes_first(tmp_path: Path) -> Non
 
 
 def test_a_user_is_heard_before_an_assistant(tmp_path: Path) -> None:
-    said = [
+    messages = [
         {"role": "assistant", "content": "An oboe is an instrument."},
         {"role": "user", "content": "An oboe is an instrument!", "name": "Ana"},
     ]
     with opened(tmp_path, semantic=False) as context:
-        of(context).commit_session(said, session_id="s1", extract=False)
+        of(context).commit_session(messages, session_id="s1", extract=False)
 
         first = of(context).recall("oboe instrument").hits[0]
 
@@ -112,11 +112,11 @@ def test_a_user_is_heard_before_an_assistant(tmp_path: Path) -> None:
 
 
 def test_who_is_named_is_heard_first(tmp_path: Path) -> None:
-    said = [
+    messages = [
         {"role": "user", "content": "I love the oboe.", "name": name} for name in ("Bo", "Cy", "Di")
     ]
     with opened(tmp_path, semantic=False) as context:
-        of(context).commit_session(said, session_id="s1", extract=False)
+        of(context).commit_session(messages, session_id="s1", extract=False)
 
         first = [of(context).recall(f"Does {name} love the oboe?").hits[0] for name in ("Cy", "Di")]
 
@@ -128,7 +128,7 @@ def test_who_is_named_is_heard_first(tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------- what an index is trusted with
-def test_a_record_that_is_filed_under_the_wrong_owner_is_not_told(tmp_path: Path) -> None:
+def test_a_record_under_the_wrong_owner_is_not_returned(tmp_path: Path) -> None:
     with opened(tmp_path) as context:
         of(context).commit_session(TALK, session_id="s1", extract=False)
         follower = context.indexes.configured.follower
@@ -149,7 +149,7 @@ def test_what_a_dead_writer_did_not_register_is_indexed_by_the_log(tmp_path: Pat
         assert uris(of(context), "zebras")[0] == node.uri
 
 
-def test_who_read_before_somebody_else_wrote_looks_again(tmp_path: Path) -> None:
+def test_a_reader_that_was_overtaken_by_a_writer_looks_again(tmp_path: Path) -> None:
     with opened(tmp_path, semantic=False) as context:
         save_all(of(context))
         following = context.indexes.current("local").follower

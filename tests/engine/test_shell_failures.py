@@ -66,7 +66,7 @@ def test_a_note_of_an_outcome_is_read_again() -> None:
 SIG = "ab12cd34"
 
 
-def told(*commands: str) -> list[CommandOutcome]:
+def outcomes(*commands: str) -> list[CommandOutcome]:
     """Return outcomes: `! x` failed, an empty one is a message of the user."""
     return [
         CommandOutcome(at, each.removeprefix("! "), SIG if each.startswith("! ") else "")
@@ -85,8 +85,10 @@ class TestPairs:
             (("! make", "! make", "make -B"), "make -B"),
         ],
     )
-    def test_what_made_it_work_is_the_fix(self, commands: tuple[str, ...], fix: str) -> None:
-        assert {each.fix for each in pairs_in(told(*commands))} == {fix}
+    def test_the_command_that_made_it_work_is_the_fix(
+        self, commands: tuple[str, ...], fix: str
+    ) -> None:
+        assert {each.fix for each in pairs_in(outcomes(*commands))} == {fix}
 
     @pytest.mark.parametrize(
         "commands",
@@ -103,7 +105,7 @@ class TestPairs:
         ],
     )
     def test_without_certainty_there_is_none(self, commands: tuple[str, ...]) -> None:
-        assert list(pairs_in(told(*commands))) == []
+        assert list(pairs_in(outcomes(*commands))) == []
 
 
 @pytest.mark.parametrize(

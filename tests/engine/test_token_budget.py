@@ -26,10 +26,10 @@ def packed(*hits: Hit, budget: int = 2000) -> str:
 def test_orders_in_what_was_remembered_are_marked_as_quoted() -> None:
     mail = hit(f"The mail says:\n\n{ORDER}\n", title=ORDER)
 
-    told = packed(mail)
+    markdown = packed(mail)
 
-    assert told.count(INLINE_LABEL + ORDER) == 2
-    assert LABEL + ORDER in told
+    assert markdown.count(INLINE_LABEL + ORDER) == 2
+    assert LABEL + ORDER in markdown
     assert mail.snippet == f"The mail says:\n\n{ORDER}\n"
 
 
@@ -41,11 +41,11 @@ def test_what_is_marked_already_is_not_marked_again() -> None:
 
 
 def test_html_does_nothing_and_secrets_are_masked() -> None:
-    told = packed(hit(f"<script>run()</script> with {TOKEN}"))
+    markdown = packed(hit(f"<script>run()</script> with {TOKEN}"))
 
-    assert "<script" not in told
-    assert TOKEN not in told
-    assert "[secret: " in told
+    assert "<script" not in markdown
+    assert TOKEN not in markdown
+    assert "[secret: " in markdown
 
 
 @pytest.mark.parametrize(
@@ -91,16 +91,16 @@ def test_only_what_may_fit_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_names_and_titles_are_lines_that_do_nothing() -> None:
     secret = token("github/packing")
-    said = replace(hit("Likes tea.", title=f"{secret}\n<script>"), speaker=ORDER)
+    quoted = replace(hit("Likes tea.", title=f"{secret}\n<script>"), speaker=ORDER)
 
-    told = packed(said)
+    markdown = packed(quoted)
 
-    assert secret not in told
-    assert "[secret: GitHub token] &lt;script>" in told
-    assert f" \u00b7 {INLINE_LABEL}{ORDER}\nLikes tea." in told
+    assert secret not in markdown
+    assert "[secret: GitHub token] &lt;script>" in markdown
+    assert f" \u00b7 {INLINE_LABEL}{ORDER}\nLikes tea." in markdown
 
 
 def test_what_is_marked_is_not_marked_again() -> None:
-    told = packed(hit(f"- {LABEL}{ORDER}\n", title=f"{INLINE_LABEL}{ORDER}"))
+    markdown = packed(hit(f"- {LABEL}{ORDER}\n", title=f"{INLINE_LABEL}{ORDER}"))
 
-    assert told.count(INLINE_LABEL) == 2
+    assert markdown.count(INLINE_LABEL) == 2

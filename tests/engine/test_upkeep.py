@@ -79,11 +79,11 @@ def test_every_difference_is_named_and_healed(context: Context, kind: Difference
     elif kind is DifferenceKind.DIFFERENT:
         index.replace("local", {TABS: [replace(records[0], text="other")]})
     else:
-        made = of(context).save("Not for long.", category="preference", slug="stranger")
+        uri = of(context).save("Not for long.", category="preference", slug="stranger")
         extra = context.indexes.configured.follower.indexer.batch(
-            [of(context).read(made).place]
-        ).records[made]
-        context.nodes.delete_node(made, ANA)
+            [of(context).read(uri).place]
+        ).records[uri]
+        context.nodes.delete_node(uri, ANA)
         of(context).settle()
         index.replace("local", {stranger: extra})
 
@@ -96,7 +96,7 @@ def test_every_difference_is_named_and_healed(context: Context, kind: Difference
 
 
 @pytest.mark.parametrize("harm", ["deleted", "truncated", "flipped", "garbage", "emptied"])
-def test_a_damaged_file_is_noticed_and_made_anew(tmp_path: Path, harm: str) -> None:
+def test_a_damaged_file_is_noticed_and_rebuilt(tmp_path: Path, harm: str) -> None:
     with opened(tmp_path) as context:
         save_all(of(context))
         before = of(context).recall(QUESTION).hits
@@ -162,7 +162,7 @@ class TestTiers:
     def tiers(self, context: Context) -> DerivedTiers:
         return DerivedTiers(context)
 
-    def test_a_lost_tier_is_made_again(self, context: Context, tmp_path: Path) -> None:
+    def test_a_lost_tier_is_rebuilt(self, context: Context, tmp_path: Path) -> None:
         before = of(context).recall(QUESTION).hits
         abstracts = list(tmp_path.rglob("abstracts/**/.abstract.md"))
         assert abstracts
@@ -177,7 +177,7 @@ class TestTiers:
         assert {path: path.read_text() for path in abstracts} == texts
         assert of(context).recall(QUESTION).hits == before
 
-    def test_the_source_can_not_be_made_again(self, context: Context) -> None:
+    def test_the_source_can_not_be_rebuilt(self, context: Context) -> None:
         with pytest.raises(ValueError, match="source"):
             self.tiers(context).reindex(Tier.SOURCE)
 

@@ -42,7 +42,7 @@ def test_what_superseded_it_has_the_place_that_it_would_have_had(context: Contex
     assert found(context, "Does Ana live in Lisbon?") == [PORTO, LISBON, "Lisbon is large"]
 
 
-def test_scores_fall_and_are_the_sum_of_their_parts(context: Context) -> None:
+def test_scores_fall_and_are_the_sum_of_their_terms(context: Context) -> None:
     moved_to_porto(context)
     save_all(of(context))
 
@@ -94,7 +94,7 @@ def test_former_statements_do_not_crowd_out_what_holds(context: Context) -> None
     assert len(found(context, "Does Ana drink coffee?", top_k=20)) == 11
 
 
-def test_the_passage_that_superseded_it_is_told_of_a_long_page(context: Context) -> None:
+def test_of_a_long_page_the_superseding_passage_is_returned(context: Context) -> None:
     sections = [f"## Part {number}\n\nNothing of note, {number}.\n\n" for number in range(5)]
     page = "".join(sections) + "## Home\n\nAna lives in Porto.\n"
     of(context).save(page, category="profile")
@@ -105,8 +105,8 @@ def test_the_passage_that_superseded_it_is_told_of_a_long_page(context: Context)
 
 def test_what_does_not_hold_yet_comes_later(context: Context) -> None:
     memory = of(context)
-    told = {"valid_from": "2999-01-01"}
-    memory.save("The office is in Basel.", category="event", slug="basel", metadata=told)
+    validity = {"valid_from": "2999-01-01"}
+    memory.save("The office is in Basel.", category="event", slug="basel", metadata=validity)
     memory.save("The office is in Bern.", category="event", slug="bern")
 
     bern, basel = memory.recall("Where is the office, in Basel?").hits
@@ -115,13 +115,13 @@ def test_what_does_not_hold_yet_comes_later(context: Context) -> None:
     assert basel.uri.endswith("basel")
 
 
-def test_what_was_said_holds_whatever_its_clock_showed(context: Context) -> None:
-    said = [{"role": "user", "content": "Zebras are fine.", "time": "2999-01-01T10:00:00Z"}]
-    of(context).commit_session(said, session_id="s", extract=False)
+def test_a_message_holds_even_if_its_clock_was_ahead(context: Context) -> None:
+    messages = [{"role": "user", "content": "Zebras are fine.", "time": "2999-01-01T10:00:00Z"}]
+    of(context).commit_session(messages, session_id="s", extract=False)
 
     node = of(context).read("ctx://local/sessions/s/messages")
-    told = {**node.metadata, "valid_from": "2999-01-01"}
-    context.nodes.write_node(replace(node, version=node.version + 1, metadata=told), ANA)
+    metadata = {**node.metadata, "valid_from": "2999-01-01"}
+    context.nodes.write_node(replace(node, version=node.version + 1, metadata=metadata), ANA)
 
     (hit,) = of(context).recall("zebras").hits
 
@@ -241,10 +241,10 @@ def test_a_hit_says_when_it_holds(context: Context) -> None:
 def test_a_prompt_says_until_when_it_held(context: Context) -> None:
     moved_to_porto(context)
 
-    told = of(context).recall("Does Ana live in Lisbon?", budget_tokens=500).context
+    text = of(context).recall("Does Ana live in Lisbon?", budget_tokens=500).context
 
-    assert told.index("since 2026-03-02") < told.index(PORTO) < told.index(LISBON)
-    assert "until 2026-03-02\nAna lives in Lisbon." in told
+    assert text.index("since 2026-03-02") < text.index(PORTO) < text.index(LISBON)
+    assert "until 2026-03-02\nAna lives in Lisbon." in text
 
 
 def test_the_trace_says_what_does_not_hold(context: Context) -> None:
@@ -257,7 +257,7 @@ def test_the_trace_says_what_does_not_hold(context: Context) -> None:
 
 
 # ---------------------------------------------------------------- others, and the past
-def test_an_edge_to_what_is_somebody_elses_leads_nowhere(context: Context) -> None:
+def test_an_edge_to_another_users_node_is_ignored(context: Context) -> None:
     of(context).save("Ana lives in Porto.", category="preference", slug="home")
     lisbon = former(context, "Somebody lives in Lisbon.", who=BOB)
     context.relations.upsert_edges([RelationEdge(lisbon, HOME, "superseded_by")], ADMIN)

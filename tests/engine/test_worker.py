@@ -66,8 +66,8 @@ def context(tmp_path: Path, embedder: Moving) -> Iterator[Context]:
 
 
 def worker(context: Context, clock: Clock | None = None) -> Worker:
-    following = context.indexes.current("local").follower
-    return Worker(context.outbox, following, clock=clock or Clock())
+    follower = context.indexes.current("local").follower
+    return Worker(context.outbox, follower, clock=clock or Clock())
 
 
 def write(context: Context, *slugs: str) -> None:
@@ -160,7 +160,7 @@ def test_a_poisoned_text_goes_to_the_dead_and_the_rest_goes_on(context: Context)
     assert of(context).recall("poison").index_lag == 1
 
 
-def test_after_an_outage_all_vectors_are_made(context: Context, embedder: Moving) -> None:
+def test_after_an_outage_all_vectors_are_computed(context: Context, embedder: Moving) -> None:
     embedder.down = True
     save_all(of(context))
     result = of(context).recall("tabs")
@@ -194,7 +194,7 @@ def test_what_was_edited_during_an_outage_is_embedded_after_it(
     assert upkeep.verify_index(context.indexes.configured.follower, "local").holds
 
 
-def test_an_index_is_not_thrown_away_while_no_other_can_be_made(
+def test_an_index_is_not_deleted_while_no_other_can_be_built(
     context: Context, embedder: Moving
 ) -> None:
     save_all(of(context))
@@ -291,16 +291,16 @@ def test_what_a_dead_worker_leased_is_done_by_the_next(context: Context) -> None
 
 
 def test_two_who_index_at_once_do_not_undo_each_other(context: Context) -> None:
-    following = context.indexes.current("local").follower
+    follower = context.indexes.current("local").follower
     write(context, "one")
     worker(context).drain("local")
     write(context, "two")
-    cursor, index = following.index.cursor("local"), following.index
-    made = following.indexer.batch([following.log.changed("local", cursor)[0]])
-    following.catch_up("local")
+    cursor, index = follower.index.cursor("local"), follower.index
+    batch = follower.indexer.batch([follower.log.changed("local", cursor)[0]])
+    follower.catch_up("local")
 
     with pytest.raises(ConcurrentModificationError):
-        index.replace("local", made.records, cursor=cursor, expect=cursor)
+        index.replace("local", batch.records, cursor=cursor, expect=cursor)
 
     assert indexed(context) == {"one", "two"}
 
@@ -333,7 +333,7 @@ dying(sqlite.SqliteIndex, "replace")
 for name in ("try_acquire", "mark_done", "release"):
     dying(OutboxStore, name)
 with opened(Path(sys.argv[1])) as context:
-    Worker(context.outbox, context.indexes.present("local").following).drain("local")
+    Worker(context.outbox, context.indexes.present("local").follower).drain("local")
 print(seen)
 """
 
@@ -394,7 +394,7 @@ def test_a_node_that_is_written_between_two_looks_is_indexed(
         assert indexer.batch([place]).records[str(place)]
 
 
-class Turn:
+class SlowLock:
     """A lock that tells when it is asked for."""
 
     def __init__(self) -> None:
@@ -412,24 +412,24 @@ def test_who_waits_while_others_index_makes_no_records_again(
 ) -> None:
     write(context, "a")
     worker(context).drain("local")
-    following = context.indexes.current("local").follower
-    before = following.index.cursor("local")
+    follower = context.indexes.current("local").follower
+    before = follower.index.cursor("local")
     write(context, "b")
-    made: list[list[str]] = []
-    make = following.indexer.batch
+    batches: list[list[str]] = []
+    make = follower.indexer.batch
 
     def noting(places: Sequence[Uri], *rest: object) -> IndexBatch:
-        made.append([str(place) for place in places])
+        batches.append([str(place) for place in places])
         return make(places, *rest)  # type: ignore[arg-type] # as it takes them
 
-    monkeypatch.setattr(following.indexer, "batch", noting)
-    turn = Turn()
-    monkeypatch.setattr(following, "_lock", turn)
-    waiting = threading.Thread(target=following.catch_up, args=("local",), kwargs={"since": before})
-    with turn.lock:
+    monkeypatch.setattr(follower.indexer, "batch", noting)
+    slow_lock = SlowLock()
+    monkeypatch.setattr(follower, "_lock", slow_lock)
+    waiting = threading.Thread(target=follower.catch_up, args=("local",), kwargs={"since": before})
+    with slow_lock.lock:
         waiting.start()
-        assert turn.asked.wait(60)
-        following._catch_up("local", (), {}, before)
+        assert slow_lock.asked.wait(60)
+        follower._catch_up("local", (), {}, before)
     waiting.join()
 
-    assert sum(f"{FOLDER}/b" in each for each in made) == 1
+    assert sum(f"{FOLDER}/b" in each for each in batches) == 1
