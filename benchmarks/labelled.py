@@ -80,7 +80,7 @@ def new_home(models: Path | None) -> Iterator[Path]:
 def briefing_then(memory: Memory, names: Sequence[str], now: datetime, known: str = "") -> Briefing:
     """Return a briefing as of a time: what is kept counts as old as it was then."""
     parts = memory._services  # noqa: SLF001 - no verb takes another time
-    index = parts.current_index(memory.caller.account_id).follower.index
+    index = parts.indexes.current(memory.caller.account_id).follower.index
     return brief(Scope(parts.reader, index, memory.caller, names), known=known, now=now)
 
 

@@ -142,9 +142,9 @@ def test_what_may_last_is_the_same_whether_it_was_known_or_is_found_out(memory: 
     with memory:
         memory.append("s", said[:2], project="ours", extract=False)
         memory.append("s", said[2:], project="ours", extract=False)  # two of them are known
-        grown = memory._services.current_index("local").follower.index.stamps("local")
+        grown = memory._services.indexes.current("local").follower.index.stamps("local")
         memory.index.rebuild()
-        assert memory._services.current_index("local").follower.index.stamps("local") == grown
+        assert memory._services.indexes.current("local").follower.index.stamps("local") == grown
 
 
 def test_a_text_that_changed_is_judged_again(memory: Memory) -> None:

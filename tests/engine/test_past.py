@@ -89,7 +89,7 @@ def briefed(memory: Memory, now: datetime) -> Briefing:
     """Return the briefing of a memory as if it was then."""
     services, account = memory._services, memory.caller.account_id
     memory.recall("anything")
-    index, names = services.current_index(account).follower.index, memory._names(memory.project)
+    index, names = services.indexes.current(account).follower.index, memory._names(memory.project)
     return brief(Scope(services.reader, index, memory.caller, names), budget=2_000, now=now)
 
 

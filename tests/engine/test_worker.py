@@ -381,7 +381,7 @@ def test_a_node_that_is_written_between_two_looks_is_indexed(
 ) -> None:
     with perdure.open(home=tmp_path / "home") as memory:
         place = Uri.parse(memory.save("Prefers tea.", category="preference", slug="tea"))
-        indexer = memory._services.current_index(place.account).follower.indexer
+        indexer = memory._services.indexes.current(place.account).follower.indexer
         healthy, looks = indexer.reader.active, iter([True, False])
 
         def active(at: Uri, _: object = None) -> Stored:

@@ -238,7 +238,7 @@ def _index_again(services: "Services", texts: Iterable[Locator]) -> None:
         if place is not None and place.is_node and services.reader.is_active(place):
             places.setdefault(place.account, set()).add(place)
     for account, renamed in places.items():
-        services.current_index(account).follower.catch_up(account, also=renamed)
+        services.indexes.current(account).follower.catch_up(account, also=renamed)
 
 
 def make_nodes(services: "Services", contents: Iterable[str]) -> list[Uri]:

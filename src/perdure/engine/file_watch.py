@@ -289,7 +289,7 @@ class _EditWatch:
     ) -> None:
         created = self._make_nodes(begun & edits.keys(), self._as(account))
         if created or any(edits.values()):
-            follower = self._services.current_index(account).follower
+            follower = self._services.indexes.current(account).follower
             for uri, error in follower.catch_up(account).failed.items():
                 self._report(WatchKind.LEFT_OUT, uri, reason=error)
         kinds: dict[WatchKind, list[Uri]] = defaultdict(list)

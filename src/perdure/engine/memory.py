@@ -421,7 +421,7 @@ class Memory(ReadableMemory):
         """Return the URI of a short name or an id; for a message, `URI#index`."""
         if not name.startswith("~"):
             return name if MESSAGE.fullmatch(name) else super().uri(name)
-        index = self._services.current_index(self.caller.account_id).follower.index
+        index = self._services.indexes.current(self.caller.account_id).follower.index
         found = engine.briefing.named(name, index, self.caller)
         if len(found) == 1:
             return found.pop()
@@ -477,7 +477,7 @@ class Memory(ReadableMemory):
 
     @property
     def _scope(self) -> "Scope":
-        index = self._services.current_index(self.caller.account_id).follower.index
+        index = self._services.indexes.current(self.caller.account_id).follower.index
         names = self._names(self.project)
         return engine.briefing.Scope(
             self._services.reader, index, self.caller, names, self._checkout
@@ -526,7 +526,7 @@ class Memory(ReadableMemory):
     def position(self) -> int:
         """The log position of the index that answers; 0 if it is not finished."""
         account = self.caller.account_id
-        return self._services.current_index(account).follower.index.cursor(account)
+        return self._services.indexes.current(account).follower.index.cursor(account)
 
     def reminders(self, action: "Action", *, known: Container[str] = ()) -> "tuple[Reminder, ...]":
         """Return the statements of the project about what a tool call is about to use, best first.
@@ -604,7 +604,7 @@ class Memory(ReadableMemory):
 
     @property
     def _past_states(self) -> "PastStates":
-        return self._services.past_states(self.caller.account_id)
+        return self._services.indexes.past_states(self.caller.account_id)
 
     # ------------------------------------------------------------ save and learn
     def save(  # noqa: PLR0913 - the public verb, with a name for each
@@ -988,7 +988,7 @@ class Memory(ReadableMemory):
         from perdure.engine.indexing.index_worker import Worker
 
         with suppress(EmbeddingError, StorageError, DamageError):
-            following = self._services.current_index(self.caller.account_id).follower
+            following = self._services.indexes.current(self.caller.account_id).follower
             Worker(self._services.outbox, following).drain(self.caller.account_id)
 
     # ------------------------------------------------------------ nodes

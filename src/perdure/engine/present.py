@@ -61,15 +61,15 @@ def match_words(
     """Return the score of each URI whose records have one of these words in the current index."""
     account = str(filters[ACCOUNT])
     try:
-        return services.current_index(account).follower.index.match(words, filters, top_k)
+        return services.indexes.current(account).follower.index.match(words, filters, top_k)
     except DamageError:
         rebuild_index(services, account)
-        return services.current_index(account).follower.index.match(words, filters, top_k)
+        return services.indexes.current(account).follower.index.match(words, filters, top_k)
 
 
 def rebuild_index(services: "Services", account: str) -> None:
     """Delete the current index of an account, and build it again unless a worker does."""
-    current = services.current_index(account)
+    current = services.indexes.current(account)
     current.follower.index.delete_account_data(account)
     if not current.is_interim:
         current.follower.build(account)
@@ -103,7 +103,7 @@ def _updated_index(
     services: "Services", account: str
 ) -> "tuple[CurrentIndex, int, list[Hint], Unfinished]":
     """Return the index that answers, how many places it is behind, why, and the failed events."""
-    current = services.current_index(account)
+    current = services.indexes.current(account)
     try:
         return current, *catch_up(services, current, account)
     except EmbeddingError as error:

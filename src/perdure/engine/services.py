@@ -21,10 +21,9 @@ if TYPE_CHECKING:
     from perdure.context.relations import RelationReader, Relations
     from perdure.engine.erasing.erasing import Erasing
     from perdure.engine.file_watch import ChangeWatcher
-    from perdure.engine.indexing.indexes import CurrentIndex, Embedders, Indexes
+    from perdure.engine.indexing.indexes import Embedders, Indexes
     from perdure.engine.indexing.outbox_store import OutboxStore
     from perdure.engine.namespaces import NamespaceManager
-    from perdure.engine.past import PastStates
     from perdure.engine.repair import Repair
     from perdure.engine.upkeep import Checkup, StatusSection
     from perdure.engine.versions import Log
@@ -194,12 +193,6 @@ class Services(Closing, ABC):
             return None
         self._closing.callback(model[1].close)
         return model[0]
-
-    def current_index(self, account_id: str) -> "CurrentIndex":
-        return self.indexes.current(account_id)
-
-    def past_states(self, account_id: str) -> "PastStates":
-        return self.indexes.past_states(account_id)
 
     def retain(self) -> None:
         """Count one more open memory on these services."""

@@ -253,7 +253,7 @@ class IndexUpkeep:
         indexes, account, recorded = self._services.indexes, self._account, self._services.recorded
         following = indexes.configured.follower
         waiting, dead, _ = self._services.outbox.count(account)
-        present = self._services.current_index(account)
+        present = self._services.indexes.current(account)
         return IndexStatus(
             index=unquote(indexes.name),
             semantic=indexes.embedder is not None,

@@ -312,7 +312,7 @@ class _WorkLoop:
 
     def _step(self, account: str) -> WorkCounts:
         """Work on the current index; if it is up to date, on the index of a new embedder."""
-        current = self._services.current_index(account)
+        current = self._services.indexes.current(account)
         if current.fallback is not None and self._rests(account):
             current = current.fallback
         if self._is_long(current, account):
@@ -390,7 +390,7 @@ class _WorkLoop:
 
     def _answering(self, account: str) -> Worker | None:
         """Return the worker for the index that answers until the new one is built."""
-        current = self._services.current_index(account)
+        current = self._services.indexes.current(account)
         return Worker(self._services.outbox, current.follower) if current.is_interim else None
 
 

@@ -126,10 +126,10 @@ def _rolling(now: datetime, unit: str, count: int) -> Period:
 # ---------------------------------------------------------------- words that name a time
 Meaning = Cycle | Callable[[datetime], Period]
 _Reading = tuple[Meaning, str] | None
-_WORDS = table(__file__, "times.txt")
+_WORDS = table(__file__, "periods.txt")
 _PATTERNS = {
     kind: later(rf"(?<!\w)(?<!\d[.,])(?:{pattern})(?!\w)", re.IGNORECASE | re.ASCII)
-    for kind, pattern in table(__file__, "times.txt", "anchors").items()
+    for kind, pattern in table(__file__, "periods.txt", "anchors").items()
 }
 _LONELY = later(_WORDS["LONELY"])
 _SURE_MONTH = later(r"january|february|july|(?:sept|nov|dec)ember|october", re.IGNORECASE)
@@ -146,7 +146,7 @@ class Anchor:
     """Words that name a time, their position in the text, and their meaning as seen from a time.
 
     Ambiguous words need certain words before them to be a time: `needs` is a key of the section
-    `supports` of `times.txt`, or empty.
+    `supports` of `periods.txt`, or empty.
     """
 
     start: int
@@ -287,7 +287,7 @@ _REACH = 48
 """How many characters before an anchor may change its meaning."""
 _WHICH = _before(_WORDS["WHICH"])
 _SUPPORTS = {
-    name: _before(words) for name, words in table(__file__, "times.txt", "supports").items()
+    name: _before(words) for name, words in table(__file__, "periods.txt", "supports").items()
 }
 
 
