@@ -171,7 +171,7 @@ def gives_more_than_was_asked_for(patch: Patch) -> None:
     patch.setattr(answer, "islice", lambda hits, _most: hits)
 
 
-# ---------------------------------------------------------------- what is told
+# ---------------------------------------------------------------- results
 def says_nothing_of_a_missing_model(patch: Patch) -> None:
     recall = answer.recall
     patch.setattr(answer, "recall", lambda of, q, ctx: replace(recall(of, q, ctx), hints=()))
@@ -729,7 +729,7 @@ def overwrites_earlier_messages(patch: Patch) -> None:
 
 
 def reads_every_session(patch: Patch) -> None:
-    """Let a session be read by whoever asks, as far as recall confirms it."""
+    """Let any caller read a session, as far as recall confirms it."""
     read = ConfirmedHits.read
 
     def openly(self: ConfirmedHits, uris: Iterable[str]) -> None:

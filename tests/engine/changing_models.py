@@ -1,4 +1,4 @@
-"""A memory that is too large to be embedded while somebody waits, and what changes its model."""
+"""A memory that is too large to be embedded inline, and helpers that change its model."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -16,14 +16,14 @@ from tests.engine.remembering import ANA, opened
 FOLDER = "ctx://local/users/ana/memories/preference"
 MANY = 210
 BY_MEANING = "photosynthetic"
-"""A question that shares no stem with its answer, and is near to it all the same."""
+"""A question that is similar to its answer, but shares no stem with it."""
 ANSWER = "Photosynthesis."
 OLD, NEW = 256, 512
 """Dimensions, by which two hashing embedders differ."""
 
 
 class Counting(Hashing):
-    """Knows which texts it was asked for, and is out of order when told to be."""
+    """Counts the texts that it embeds, and fails on request."""
 
     def __init__(self, dimension: int) -> None:
         super().__init__(dimension)
@@ -73,7 +73,7 @@ def embedded_by(context: Context) -> int:
 def go_on(
     context: Context, goes_on: Callable[[], bool] = lambda: True, account: str = "local"
 ) -> IndexUpdate | None:
-    """Do what `perdure worker` does of an index that is not made yet."""
+    """Do what `perdure worker` does for an index that is not built yet."""
 
     def answering() -> Worker | None:
         present = context.indexes.current(account)
@@ -84,7 +84,7 @@ def go_on(
 
 
 def after(steps: int, action: Callable[[], object] = lambda: None) -> Callable[[], bool]:
-    """Go on for so many steps; then do something, and stop."""
+    """Continue for some steps; then call something, and stop."""
     seen = Counter[str]()
 
     def goes_on() -> bool:
@@ -97,7 +97,7 @@ def after(steps: int, action: Callable[[], object] = lambda: None) -> Callable[[
 
 
 def at_step(step: int, action: Callable[[], object]) -> Callable[[], bool]:
-    """Do something after a step, and go on to the end."""
+    """Call something after a step, and continue to the end."""
     seen = Counter[str]()
 
     def goes_on() -> bool:

@@ -54,9 +54,9 @@ class Known:
     texts: tuple[str, ...] = ()
     in_use: bool = True
     certain: bool = True
-    """Whether everybody has been told what it says."""
+    """Whether its present text was recorded."""
     abstract: str = ""
-    """It stays when somebody edits the text by hand."""
+    """It stays when the text is edited by hand."""
 
     def seen_by(self, who: RequestContext) -> bool:
         if who.account_id != self.account:
@@ -94,7 +94,7 @@ def words(texts: Iterable[str]) -> set[str]:
 
 # ---------------------------------------------------------------- what may happen
 def _write(world: World, account: str, owner: str, pick: int) -> None:
-    """Write a new node; every third plants a link to one that may be anybody's."""
+    """Write a new node; every third has a link to a node of any owner."""
     secret, names = world.secret(), sorted(world.nodes)
     uri = f"{_folder(account, owner)}/note-{secret}"
     link = f"[[{names[pick % len(names)]}]]" if names and pick % 3 == 0 else ""
@@ -130,7 +130,7 @@ def _relate(world: World, account: str, owner: str, pick: int) -> None:
 
 
 def _edit(world: World, account: str, owner: str, pick: int) -> None:
-    """Edit a note by hand; every second time somebody tells of it."""
+    """Edit a note by hand; every second edit is recorded."""
     uri = world.picked(account, owner, pick)
     if uri is None or "/sessions/" in uri:
         return
@@ -241,7 +241,7 @@ def check(world: World, who: RequestContext, nodes: Everything, at: IndexState |
 
 
 def attack(world: World, who: RequestContext, pick: int) -> None:
-    """Ask for the one word of something out of reach: it is as if nobody had ever said it."""
+    """Ask for the one word of a text out of reach: the result is that of an unknown word."""
     spread: dict[bool, set[str]] = {True: set(), False: set()}
     for uri, known in world.nodes.items():
         spread[known.seen_by(who)] |= words((uri, known.abstract, *known.texts))

@@ -82,7 +82,7 @@ def test_old_vectors_answer_until_the_new_ones_are_computed(home: Path) -> None:
         assert "the vectors of hashing-" in note
         assert "0 of 212 places are embedded" in note
         assert "`perdure worker` or `perdure index rebuild`" in note
-        assert embedded_by(context) == 0  # nobody asked for it
+        assert embedded_by(context) == 0  # it was not needed
 
 
 def test_words_would_not_have_found_it(home: Path) -> None:
@@ -648,7 +648,7 @@ def embedded_again(log: Path) -> list[str]:
 def test_killed_at_any_point_it_loses_nothing_and_embeds_nothing_again(home: Path) -> None:
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     deaths = 0
-    for step in (1, 2, 3, 4, 3, 5, 0):  # each goes on where the last one died
+    for step in (1, 2, 3, 4, 3, 5, 0):  # each continues where the last one died
         command = [sys.executable, "-c", _WORK, str(home), str(step)]
         done = subprocess.run(command, env=environ, capture_output=True, check=False, timeout=60)
         assert done.returncode in (0, -signal.SIGKILL), done.stderr.decode()

@@ -1,4 +1,4 @@
-"""What others write to the files of a memory is found by the next recall, or the answer says so."""
+"""Edits made outside Perdure are found by the next recall, or a hint says that they may not be."""
 
 import shutil
 from collections.abc import Iterator
@@ -244,7 +244,7 @@ class TestWatcher:
         before = len(looks)
         for _ in range(5):
             found(watched, "tabs")
-        assert len(looks) - before <= 1  # what was young or made by the first look is looked at
+        assert len(looks) - before <= 1  # young files and those of the first scan are checked
 
         file = memories / "preference" / "indentation" / "content.md"
         for number in range(5):

@@ -1,4 +1,4 @@
-"""What holds of every `Memory`: callers, closing, threads, asyncio, edits made by hand."""
+"""Properties of every `Memory`: callers, closing, threads, asyncio, edits made by hand."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor

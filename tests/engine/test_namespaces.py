@@ -58,7 +58,7 @@ def ctx_of(account: str, user: str = "ana", role: Role = Role.ADMIN) -> RequestC
 
 
 def fill(memory: Opened, account: str, *, user: str = "ana", talks: int = 1) -> None:
-    """Give an account nodes of a user, an agent and all, in use and put away, and a session."""
+    """Create active and archived nodes of a user, an agent and all, and a session."""
     ctx = replace(ctx_of(account, user), session_id=f"of {user}")
     uris = [
         *(Uri(account, ("users", user, "memories", "preference", s)) for s in ("one", "two")),
@@ -518,7 +518,7 @@ def test_a_note_under_another_name_deletes_nothing(ground: Ground, memory: Opene
 
 
 class Writing:
-    """Holds nothing; while it is asked, somebody who was about to write does so."""
+    """Has no data; during a deletion, a write that was under way is done."""
 
     def __init__(self, write: Callable[[], object], times: int) -> None:
         self.write, self.times = write, times
@@ -610,7 +610,7 @@ def test_writers_in_another_account_are_not_disturbed(tmp_path: Path) -> None:
 
 
 def test_deleting_while_others_write_there_leaves_whole_nodes_only(tmp_path: Path) -> None:
-    """Whoever still writes is refused, or comes after all is gone."""
+    """A writer is refused, or comes after everything is deleted."""
     ground = FolderGround(tmp_path / "ground")
 
     def write(user: str) -> None:

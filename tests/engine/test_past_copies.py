@@ -1,4 +1,4 @@
-"""The index of a moment, made out of one that is near, is what it would be if made of nothing."""
+"""The index of a past state, copied from a nearby one, equals one that was built whole."""
 
 import shutil
 import sqlite3
@@ -57,7 +57,7 @@ def forget(context: Context) -> None:
 
 @contextmanager
 def always() -> Iterator[None]:
-    """Let moments be copied however much differs."""
+    """Copy past indexes however much differs."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(past, "_REMOVAL_RATIO", inf)
         yield
@@ -65,7 +65,7 @@ def always() -> Iterator[None]:
 
 @contextmanager
 def never() -> Iterator[None]:
-    """Let moments be made of nothing."""
+    """Build past indexes whole."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(past, "copy_nearby", lambda *_: None)
         yield
@@ -177,7 +177,7 @@ def test_what_is_hidden_in_the_past_is_not_copied_from_a_file(tmp_path: Path) ->
         compare(context, state)
 
 
-# ---------------------------------------------------------------- what is made of what
+# ---------------------------------------------------------------- which index is copied
 @pytest.fixture
 def context(tmp_path: Path) -> Iterator[Context]:
     with opened(tmp_path) as context:
@@ -194,7 +194,7 @@ def changed(context: Context) -> IndexState:
 
 
 def counted(patch: pytest.MonkeyPatch) -> list[int]:
-    """Return how many places are made from now on, each time."""
+    """Return the number of places of each batch that is indexed from now on."""
     found: list[int] = []
     make = Indexer.batch
 

@@ -217,7 +217,7 @@ def test_when_the_disk_can_be_written_again_the_same_memory_goes_on(tmp_path: Pa
     assert (result.index_lag, [hit.uri for hit in result.hits if hit.uri == TABS]) == (0, [])
 
 
-# ---------------------------------------------------------------- what is in the way
+# ---------------------------------------------------------------- foreign files
 def test_a_folder_in_the_place_of_the_index_is_put_aside(tmp_path: Path) -> None:
     with opened(tmp_path) as context:
         save_all(of(context))

@@ -1,4 +1,4 @@
-"""Whatever stands in the place of something derived is put aside, told of once, and no loss."""
+"""A foreign file in a derived folder is quarantined and reported once; nothing is lost."""
 
 import os
 from collections.abc import Callable

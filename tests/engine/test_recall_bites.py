@@ -201,7 +201,7 @@ BITES = (
         test_token_budget,
         "test_orders_in_what_was_remembered_are_marked_as_quoted",
     ),
-    # what is told
+    # results
     Bite(
         broken.says_nothing_of_a_missing_model,
         test_recall,

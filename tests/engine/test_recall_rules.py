@@ -1,4 +1,4 @@
-"""Rules of recall that hold whatever the weights are: filters, order, what is kept for whom."""
+"""Rules of recall that hold for any weights: filters, order, owners."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -202,7 +202,7 @@ def test_the_same_text_is_embedded_once_for_each_owner(tmp_path: Path) -> None:
         for owner in ("user:ana", "user:ana", "user:bob")
     ]
 
-    assert embedder.asked == ["soup", "soup"]  # how long it takes tells nothing of others
+    assert embedder.asked == ["soup", "soup"]  # the time reveals nothing of others
     assert len({vector for of_owner in vectors for vector in of_owner}) == 1
     assert memo.vectors("elsewhere", "user:ana", ["soup"])
     assert len(embedder.asked) == 3

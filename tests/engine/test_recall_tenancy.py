@@ -1,4 +1,4 @@
-"""Recall tells nobody of what is not theirs, and keeps from nobody what is."""
+"""Recall returns nothing out of a caller's reach, and everything within it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

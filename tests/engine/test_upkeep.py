@@ -1,4 +1,4 @@
-"""The index proves that it is what canonical state says, and is made so again where it is not."""
+"""An index is compared with canonical state, and healed where it differs."""
 
 import os
 from collections.abc import Iterator

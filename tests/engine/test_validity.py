@@ -1,4 +1,4 @@
-"""What holds comes first; what does not is told after what superseded it, and never hidden."""
+"""Hits that hold come first; others come after what superseded them, and are never hidden."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -225,7 +225,7 @@ def test_filters_decide_what_may_come_with_it(context: Context) -> None:
     assert found(context, "Lisbon", filters={"category": "former"}) == [LISBON]
 
 
-# ---------------------------------------------------------------- what is told
+# ---------------------------------------------------------------- results
 def test_a_hit_says_when_it_holds(context: Context) -> None:
     lisbon = moved_to_porto(context)
 

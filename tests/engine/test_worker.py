@@ -156,7 +156,7 @@ def test_a_poisoned_text_goes_to_the_dead_and_the_rest_goes_on(context: Context)
     ((_, dead),) = context.outbox.list_dead("local")
     assert dead.status is EventStatus.DEAD
     assert "can't be embedded" in dead.last_error
-    assert indexed(context) == {"one", "poison", "two"}  # by its words, it is found all the same
+    assert indexed(context) == {"one", "poison", "two"}  # words still find it
     assert of(context).recall("poison").index_lag == 1
 
 
@@ -283,7 +283,7 @@ def test_what_a_dead_worker_leased_is_done_by_the_next(context: Context) -> None
     assert context.outbox.try_acquire(event, uri, "dead", 1)
 
     worker(context).work("local")
-    assert indexed(context) == {"one"}  # the log told it
+    assert indexed(context) == {"one"}  # from the log
     context.outbox._clock = lambda: datetime.now(UTC) + timedelta(hours=1)
     worker(context).work("local")
 
@@ -395,7 +395,7 @@ def test_a_node_that_is_written_between_two_looks_is_indexed(
 
 
 class SlowLock:
-    """A lock that tells when it is asked for."""
+    """A lock that signals when a thread waits for it."""
 
     def __init__(self) -> None:
         self.lock, self.asked = threading.Lock(), threading.Event()
