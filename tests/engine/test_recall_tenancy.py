@@ -152,7 +152,7 @@ def test_no_filter_reaches_farther_than_its_caller(
 
 @pytest.mark.parametrize("name", ["account_id", "owner_space"])
 def test_nobody_says_whose_memory_is_searched(context: Context, name: str) -> None:
-    with pytest.raises(InvalidValueError, match="not for a filter") as refused:
+    with pytest.raises(InvalidValueError, match="a filter can't choose") as refused:
         of(context, BOB).recall("tabs", filters={name: "user:ana"})
 
     assert "ana" not in str(refused.value)
