@@ -125,8 +125,9 @@ def ignores_what_it_is_filed_under(patch: Patch) -> None:
 
 
 def lets_filters_say_whose(patch: Patch) -> None:
-    patch.setattr(answer, "ACCOUNT", "-")
-    patch.setattr(answer, "OWNER_SPACE", "--")
+    for module in (question, answer):
+        patch.setattr(module, "ACCOUNT", "-")
+        patch.setattr(module, "OWNER_SPACE", "--")
 
 
 def _everybodys(self: Retriever, filters: Mapping[str, Any]) -> dict[str, Any]:
@@ -584,7 +585,7 @@ def switches_without_vectors(patch: Patch) -> None:
 
 
 def forgets_what_failed(patch: Patch) -> None:
-    patch.setattr(Worker, "_remember", lambda *_: None)
+    patch.setattr(Worker, "_register_failures", lambda *_: None)
 
 
 def throws_away_first(patch: Patch) -> None:

@@ -410,7 +410,7 @@ def test_two_do_not_embed_the_same(home: Path) -> None:
     def try_too() -> None:
         with opened(home, embedder=new) as context:
             others.append(go_on(context))
-            with pytest.raises(ConcurrentModificationError, match="another process makes"):
+            with pytest.raises(ConcurrentModificationError, match="another process is building"):
                 context.indexes.configured.follower.rebuild("local")
 
     with opened(home, embedder=new) as context:

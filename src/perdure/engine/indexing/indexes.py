@@ -281,7 +281,7 @@ class Indexes:
     def _store_settings(self) -> None:
         settings = self._embedders.settings()
         if self.embedder is not None and settings is not None:
-            with suppress(OSError):  # a later model can't use this index, and words answer instead
+            with suppress(OSError):  # after a change of model, this index can't answer meanwhile
                 store_settings(self._indexes.folder / self.name, settings)
 
     def _quarantined(self) -> tuple[Hint, ...]:
