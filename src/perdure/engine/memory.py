@@ -372,22 +372,14 @@ class Memory(ReadableMemory):
         """
         limits = top_k, budget_tokens
         question = self._question(query, limits, valid_at, filters, project, projects)
-        if at is not None:
-            return self._without_forgotten(
-                self._past(at).recall(question, self.caller), is_past=True
-            )
-        return self._without_forgotten(
-            engine.present.recall_now(self._services, question, self.caller)
-        )
-
-    def _without_forgotten(
-        self, result: "RecallResult", *, is_past: bool = False
-    ) -> "RecallResult":
+        if at is None:
+            result = engine.present.recall_now(self._services, question, self.caller)
+        else:
+            result = self._past(at).recall(question, self.caller)
         if not self._has_forgotten:
             return result
-        return (engine.forgotten.masked_past if is_past else engine.forgotten.kept_back)(
-            result, self._forgotten
-        )
+        hide = engine.forgotten.kept_back if at is None else engine.forgotten.masked_past
+        return hide(result, self._forgotten)
 
     @property
     def _has_forgotten(self) -> bool:
@@ -816,9 +808,8 @@ class Memory(ReadableMemory):
         from perdure.engine.saving.saving import KnownNodes
 
         caller = replace(self.caller, session_id=session_id)
-        known = KnownNodes(
-            self._services.nodes, partial(engine.present.match_words, self._services)
-        )
+        services = self._services
+        known = KnownNodes(services.nodes, partial(engine.present.match_words, services))
         quotes = (*(each.quote for each in statement.evidence), *decided)
         also = self._review.decide(*quotes) if quotes else lambda _draft: None
         by_user = by_user and statement.said_by == "user"
