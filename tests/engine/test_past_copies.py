@@ -67,7 +67,7 @@ def always() -> Iterator[None]:
 def never() -> Iterator[None]:
     """Build past indexes whole."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(past, "copy_nearby", lambda *_: None)
+        patch.setattr(past.PastState, "_copy_nearby", lambda *_: None)
         yield
 
 

@@ -156,79 +156,8 @@ def _cursor(folder: Path, account_id: str) -> int:
         return 0
 
 
-# ---------------------------------------------------------------- copies
 class _UnlikeError(Exception):
     """Too much differs, or the differences are unknown."""
-
-
-def copy_nearby(
-    files: PastIndexFiles, history: History, indexer: Indexer, account_id: str, position: int
-) -> None:
-    """Build the index of a state from a nearby one that has most of it.
-
-    Errors are ignored, because the index can be built without a copy.
-    """
-    for nearby in files.near(account_id, position):
-        with suppress(PerdureError, OSError, _UnlikeError):
-            _copy(files, history, indexer, account_id, nearby, position)
-            return
-
-
-def _copy(  # noqa: PLR0913, PLR0917 - from where, to where, and with what
-    files: PastIndexFiles,
-    history: History,
-    indexer: Indexer,
-    account_id: str,
-    nearby: NearbyIndex,
-    position: int,
-) -> None:
-    with files.duplicated(account_id, nearby, position) as index:
-        cursor = index.cursor(account_id)
-        follower = IndexFollower(history, index, indexer)
-        places = _differing(history, follower, account_id, nearby, (cursor, position))
-        unlogged = index.unlogged(account_id)
-        if places is None or unlogged is None:
-            raise _UnlikeError
-        nodes = [place for place in places if place.is_node]
-        if len(nodes) > _REMOVAL_RATIO * (index.places(account_id) - len(nodes)):
-            raise _UnlikeError
-        gone = follower.log.absent(nodes, position)
-        also = _differing_folders(indexer, index.folders(account_id)) if nearby.is_present else ()
-        every = dict.fromkeys((*places, *with_folders(map(Uri.parse, unlogged)), *also))
-        follower.update(account_id, list(every), (cursor, position), gone=gone)
-
-
-def _differing(
-    history: History,
-    follower: IndexFollower,
-    account_id: str,
-    nearby: NearbyIndex,
-    positions: tuple[int, int],
-) -> list[Uri] | None:
-    """Return the places that may differ between two positions; None if that is unknown.
-
-    Hidden content is still in the file of the present, and an index of files may contain later
-    files than its cursor says.
-    """
-    first, last = sorted(positions)
-    now = history.position()
-    catalogue = history.store.catalogue
-    if nearby.is_present:
-        hidden = catalogue.hides_since(0, now)
-        return None if hidden else follower.log.changed(account_id, first)
-    hidden = catalogue.hides_since(first, last)
-    return None if hidden else follower.log.changed(account_id, first, last)
-
-
-def _differing_folders(indexer: Indexer, stamps: Mapping[str, str]) -> Iterator[Uri]:
-    """Yield the folders whose past summary differs from the one in an index of files.
-
-    The summary of a folder also lists files that are not nodes, which the log does not have.
-    """
-    for batch in batched(map(Uri.parse, stamps), BATCH):
-        for uri, records in indexer.batch(batch).records.items():
-            if stamp(records) != stamps[uri]:
-                yield Uri.parse(uri)
 
 
 # ---------------------------------------------------------------- states
@@ -346,9 +275,66 @@ class PastState:
             if position:
                 self.index.replace(account_id, {}, cursor=position, expect=0)
             return
-        copy_nearby(self._states.files, self._states.history, self._indexer, account_id, position)
+        self._copy_nearby(account_id)
         if self.index.cursor(account_id) == 0:
             follower.build(account_id, position=position)
+
+    def _copy_nearby(self, account_id: str) -> None:
+        """Build the stored index from a nearby one that has most of it.
+
+        Errors are ignored, because the index can be built without a copy.
+        """
+        for nearby in self._states.files.near(account_id, self.state.position):
+            with suppress(PerdureError, OSError, _UnlikeError):
+                self._copy(account_id, nearby)
+                return
+
+    def _copy(self, account_id: str, nearby: NearbyIndex) -> None:
+        position = self.state.position
+        with self._states.files.duplicated(account_id, nearby, position) as index:
+            cursor, follower = index.cursor(account_id), self._follower(index)
+            places = self._differing(follower, account_id, nearby, (cursor, position))
+            unlogged = index.unlogged(account_id)
+            if places is None or unlogged is None:
+                raise _UnlikeError
+            nodes = [place for place in places if place.is_node]
+            if len(nodes) > _REMOVAL_RATIO * (index.places(account_id) - len(nodes)):
+                raise _UnlikeError
+            gone = follower.log.absent(nodes, position)
+            also = self._folders(index.folders(account_id)) if nearby.is_present else ()
+            every = dict.fromkeys((*places, *with_folders(map(Uri.parse, unlogged)), *also))
+            follower.update(account_id, list(every), (cursor, position), gone=gone)
+
+    def _differing(
+        self,
+        follower: IndexFollower,
+        account_id: str,
+        nearby: NearbyIndex,
+        positions: tuple[int, int],
+    ) -> list[Uri] | None:
+        """Return the places that may differ between two positions; None if that is unknown.
+
+        Hidden content is still in the file of the present, and an index of files may contain later
+        files than its cursor says.
+        """
+        first, last = sorted(positions)
+        history = self._states.history
+        now = history.position()
+        if nearby.is_present:
+            hidden = history.store.catalogue.hides_since(0, now)
+            return None if hidden else follower.log.changed(account_id, first)
+        hidden = history.store.catalogue.hides_since(first, last)
+        return None if hidden else follower.log.changed(account_id, first, last)
+
+    def _folders(self, stamps: Mapping[str, str]) -> Iterator[Uri]:
+        """Yield the folders whose past summary differs from the one in an index of files.
+
+        The summary of a folder also lists files that are not nodes, which the log does not have.
+        """
+        for batch in batched(map(Uri.parse, stamps), BATCH):
+            for uri, records in self._indexer.batch(batch).records.items():
+                if stamp(records) != stamps[uri]:
+                    yield Uri.parse(uri)
 
     def _rebuild(self, account_id: str) -> None:
         try:
