@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from perdure.app import Context
-from perdure.engine import edits, file_watch
+from perdure.engine import change_watcher, edits
 from perdure.engine.edits import look_for_edits
 from perdure.engine.recall.result import HintKind, RecallResult
 from perdure.errors import TextsGoneError
@@ -271,9 +271,9 @@ class TestWatcher:
     def test_a_disk_that_others_write_to_is_not_watched(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(file_watch, "_disk_of", lambda _: "nfs4")
+        monkeypatch.setattr(change_watcher, "_disk_of", lambda _: "nfs4")
 
-        assert file_watch.change_watcher(str(tmp_path), lambda: [""]) is None
+        assert change_watcher.change_watcher(str(tmp_path), lambda: [""]) is None
 
     def test_it_starts_where_looking_takes_long(
         self, context: Context, monkeypatch: pytest.MonkeyPatch
@@ -298,7 +298,7 @@ class TestWatcher:
     def test_it_is_not_believed_for_long(
         self, watched: Context, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(file_watch, "_TRUSTED_SECONDS", 0.0)
+        monkeypatch.setattr(change_watcher, "_TRUSTED_SECONDS", 0.0)
         telling = watched.watcher
         assert telling is not None
         changes = telling.changes()
@@ -310,6 +310,6 @@ class TestWatcher:
     def test_too_many_folders_are_not_watched(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(file_watch, "MAX_FOLDERS", 1)
+        monkeypatch.setattr(change_watcher, "MAX_FOLDERS", 1)
 
-        assert file_watch.change_watcher(str(tmp_path), lambda: ["", ""]) is None
+        assert change_watcher.change_watcher(str(tmp_path), lambda: ["", ""]) is None

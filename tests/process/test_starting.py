@@ -14,7 +14,7 @@ NEEDED = {
     "layouts.places",
     "perdure.sqlite": "",
     "perdure.dataclass": "",
-    "perdure.engine": "recall recall.packing",
+    "perdure.engine": "recall recall.token_budget",
     "perdure.errors": "",
     "perdure.exports": "",
     "perdure.files": "",

@@ -198,8 +198,8 @@ class TestForPrograms:
         assert (hit["snippet"], hit["category"]) == ("Drinks coffee black.", "preference")
         assert hit["owner_space"] == "user:ana"
         assert str(hit["cid"]).startswith("bafk")
-        assert isinstance(hit["parts"], dict)
-        assert hit["score"] == pytest.approx(sum(hit["parts"].values()))
+        assert isinstance(hit["score_terms"], dict)
+        assert hit["score"] == pytest.approx(sum(hit["score_terms"].values()))
         assert (hit["session_id"], hit["message_indexes"], hit["speaker"]) == (None, [], None)
 
     def test_json_of_a_message_has_speaker_session_and_index(self) -> None:

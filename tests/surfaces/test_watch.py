@@ -30,9 +30,9 @@ IN_TIME_SECONDS = 20.0
 @pytest.fixture
 def watching(tabs: Path) -> Iterator[Running]:
     told("recall", "tabs")
-    with running("watch") as file_watch:
-        assert file_watch.line() == f"watching {tabs.parents[7]}"
-        yield file_watch
+    with running("watch") as process:
+        assert process.line() == f"watching {tabs.parents[7]}"
+        yield process
 
 
 def found(question: str) -> list[str]:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from perdure.context.nodes import Nodes
     from perdure.context.reading import NodeReader
     from perdure.context.relations import RelationReader, Relations
+    from perdure.engine.change_watcher import ChangeWatcher
     from perdure.engine.erasing.erasing import Erasing
-    from perdure.engine.file_watch import ChangeWatcher
     from perdure.engine.indexing.indexes import Embedders, Indexes
     from perdure.engine.indexing.outbox_store import OutboxStore
     from perdure.engine.namespaces import NamespaceManager
@@ -82,7 +82,7 @@ class Services(Closing, ABC):
             self._scans += 1
             if self._scans != _SCANS_BEFORE_WATCHING or self._is_closed:
                 return
-            from perdure.engine.file_watch import change_watcher
+            from perdure.engine.change_watcher import change_watcher
 
             self.watcher = change_watcher(self.recorded.identity, folders)
 
