@@ -127,9 +127,9 @@ def test_a_note_that_was_there_before_becomes_a_node_too(tabs: Path) -> None:
     tea.parent.mkdir()
     tea.write_text("Likes green tea.")
 
-    with running("watch") as file_watch:
-        assert file_watch.line().startswith("watching ")
-        assert file_watch.line(IN_TIME_SECONDS) == "1 new memory: preference/tea"
+    with running("watch") as process:
+        assert process.line().startswith("watching ")
+        assert process.line(IN_TIME_SECONDS) == "1 new memory: preference/tea"
         assert found("green") == ["Likes green tea."]
 
 
@@ -205,10 +205,10 @@ def test_what_was_edited_before_is_recorded_when_it_begins(tabs: Path) -> None:
     told("recall", "tabs")
     tabs.write_text("Prefers soup.")
 
-    with running("watch") as file_watch:
-        file_watch.line()
-        file_watch.tell()
-        code, printed, complained = file_watch.end()
+    with running("watch") as process:
+        process.line()
+        process.tell()
+        code, printed, complained = process.end()
 
     assert (code, printed) == (0, "")
     assert complained.startswith("recorded 1 edit made outside Perdure: ")
