@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from perdure.engine.exporting import is_export
     from perdure.engine.file_watch import WatchKind, WatchReport
     from perdure.engine.importing.importing import Imported, import_formats
+    from perdure.engine.index_upkeep import IndexUpkeep, OutboxUpkeep
     from perdure.engine.indexing.index_worker import WorkKind, WorkReport, WorkResult
     from perdure.engine.learn.remember import Cited, Remembered
     from perdure.engine.learn.review import Pending
@@ -68,9 +69,7 @@ if TYPE_CHECKING:
         Checkup,
         IndexProof,
         IndexStatus,
-        IndexUpkeep,
         ListedIndex,
-        OutboxUpkeep,
         Severity,
         StatusSection,
     )
@@ -119,9 +118,9 @@ else:
             "engine.provenance": "Claim Former Merged Provenance Quote Said",
             "engine.recomposition": "LineState ShownEmission ShownLine",
             "engine.versions": "Garbage Log Proof Verified check_proof",
+            "engine.index_upkeep": "IndexUpkeep OutboxUpkeep",
             "engine.upkeep": (
-                "Check Checkup IndexProof IndexStatus IndexUpkeep ListedIndex OutboxUpkeep "
-                "Severity StatusSection"
+                "Check Checkup IndexProof IndexStatus ListedIndex Severity StatusSection"
             ),
             "engine.file_watch": "WatchKind WatchReport",
             "engine.indexing.index_worker": "WorkKind WorkReport WorkResult",

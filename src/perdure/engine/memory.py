@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from perdure.engine.file_watch import WatchReport
     from perdure.engine.forgotten import ForgottenList
     from perdure.engine.importing.importing import Imported
+    from perdure.engine.index_upkeep import IndexUpkeep, OutboxUpkeep
     from perdure.engine.indexing.index_worker import WorkReport, WorkResult
     from perdure.engine.instructions import InstructionFile
     from perdure.engine.learn.candidates import Judged, Shown
@@ -69,7 +70,7 @@ if TYPE_CHECKING:
     from perdure.engine.saving.saving import SessionCommit, Wishes
     from perdure.engine.services import Services
     from perdure.engine.sessions import SessionEnd, SessionInfo
-    from perdure.engine.upkeep import Checkup, IndexUpkeep, OutboxUpkeep, StatusSection
+    from perdure.engine.upkeep import Checkup, StatusSection
     from perdure.engine.versions import Log
     from perdure.index.contract import KeptIndex
     from perdure.llm.ledger import Cost
@@ -1392,12 +1393,12 @@ class Memory(ReadableMemory):
     @property
     def index(self) -> "IndexUpkeep":
         """The index of the account; `AccessDeniedError` unless the caller governs it."""
-        return engine.upkeep.IndexUpkeep(self._services, self.caller, self.settle)
+        return engine.index_upkeep.IndexUpkeep(self._services, self.caller, self.settle)
 
     @property
     def outbox(self) -> "OutboxUpkeep":
         """The events that the index does not have yet; `AccessDeniedError` as for `index`."""
-        return engine.upkeep.OutboxUpkeep(self._services, self.caller)
+        return engine.index_upkeep.OutboxUpkeep(self._services, self.caller)
 
     def work(
         self,

@@ -7,7 +7,7 @@ remembered, so that it is not listed again for each place that is added to it.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from perdure.context.files import ABSTRACT, OVERVIEW, said_at
 from perdure.context.outbox import directory_payload
@@ -18,9 +18,6 @@ from perdure.model import IndexRecord, Level, RequestContext, Role, Uri
 from perdure.model.record import ACCOUNT, OWNER_SPACE, record_id
 from perdure.model.values import JSON, MAX_ABSTRACT, MAX_OVERVIEW, shortened
 from perdure.storage import Locator
-
-if TYPE_CHECKING:
-    from perdure.engine.indexing.indexer import Records
 
 _LEAST = 2
 """What is alone in a folder says itself what is in it."""
@@ -192,7 +189,7 @@ class Firsts:
             return ()
         return known.uris
 
-    def keep(self, beginnings: "Beginnings", records: "Records") -> None:
+    def keep(self, beginnings: "Beginnings", records: Mapping[str, list[IndexRecord]]) -> None:
         """Remember how large folders begin, now that the index has these records."""
         for folder, uris in beginnings.large.items():
             made = records.get(str(folder))
